@@ -1,0 +1,91 @@
+# Everything happens in .venv, made on first use; nothing is needed but make, Python 3.11 or newer with venv, and a package index.
+# `make` alone lists the targets; `make PYTHON=/path/to/python3 ...` chooses the Python.
+
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/core.stamp
+DEV := $(VENV)/dev.stamp
+TYPES := build/types/faultsweep
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest -q
+# Compiles the kernels once, before several processes would each do it.
+WARM := $(BIN)/faultsweep simulate --log sdsc-model --num-jobs 10 > /dev/null
+# Workers of the test run: on two cores two are fastest; more would only share the same cores.
+JOBS := 2
+# Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
+LANE := tests/simcore $(wildcard tests/test_examples_*.py)
+LANE_NOT := not shared and not slow and not slurm and not chromium
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-main test-nojit test-bounds lint check bench mutants reproduce clean
+
+help: ## list what make can do
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+$(BIN)/python:
+	@old=; for python in $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python); do \
+	  command -v $$python > /dev/null 2>&1 || continue; \
+	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { old="$$old $$python"; continue; }; \
+	  $$python -c 'import ensurepip, venv' 2> /dev/null || { bare=$$python; continue; }; \
+	  echo "Making $(VENV) with $$($$python --version)."; exec $$python -m venv $(VENV); \
+	done; \
+	if [ -n "$$bare" ]; then echo "$$bare cannot make virtual environments: install its venv module (Debian, Ubuntu: apt-get install python3-venv)." >&2; \
+	elif [ -n "$$old" ]; then echo "Python 3.11 or newer is needed, and$$old is older: install one, or name it with make PYTHON=/path/to/python3." >&2; \
+	else echo "No Python was found: install Python 3.11 or newer, or name it with make PYTHON=/path/to/python3." >&2; fi; exit 1
+
+$(CORE): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV) (about a minute)."
+	@$(INSTALL) --editable . && touch $@
+
+$(DEV): $(CORE)
+	@echo "Installing what the tests need."
+	@$(INSTALL) --editable '.[dashboard,slurm,test]' && touch $@
+
+install: $(CORE) ## install into .venv; then .venv/bin/faultsweep runs
+
+demo: $(CORE) ## run a sweep and draw its figure into demo/ (a few minutes, no network but the package index)
+	@$(BIN)/faultsweep figure demo --store demo/demo.zarr --output demo
+	@echo
+	@echo "Look:    demo/demo.png, or demo/demo.html in a browser (it works offline)"
+	@echo "Query:   $(BIN)/python -c \"import faultsweep as fs; print(fs.open_results('demo/demo.zarr'))\""
+	@echo "Extend:  copy sweeps/experiments/demo.toml, add a load or a scheduler, then"
+	@echo "         $(BIN)/faultsweep run my.toml --store demo/demo.zarr   (only what is new is run)"
+	@echo "Learn:   README.md, docs/tutorial.md"
+
+test: test-main test-nojit test-bounds ## run all tests: as users run them, without the compiler, and with bounds checks
+
+test-main: $(DEV)
+	@$(WARM)
+	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal
+
+test-nojit: $(DEV)
+	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
+
+test-bounds: $(DEV)
+	@echo "Compiled with bounds checks."
+	@NUMBA_BOUNDSCHECK=1 $(WARM)
+	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' $(LANE)
+
+# A type checker does not see through the import hook of an editable install: a tree of links shows it the package.
+lint: $(DEV)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@mkdir -p $(TYPES) && for part in simcore sweeps cluster analysis faultsweep/__init__.py faultsweep/__main__.py faultsweep/py.typed; do \
+	  ln -sfn "$(CURDIR)/$$part" $(TYPES)/$$(basename $$part); done
+	@MYPYPATH=build/types $(BIN)/mypy
+
+check: lint test ## style, types and all tests: what must pass before a change lands
+
+bench: $(DEV) ## measure the speeds that the documents state
+	@$(BIN)/python -m benchmarks
+
+mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch
+	@$(BIN)/python -m tests.mutants
+
+reproduce: $(CORE) ## run and draw the figures of the papers into figures/ (LOGS=DIR names a folder of job logs)
+	@$(BIN)/faultsweep figure krevat2003 --store figures --output figures $(if $(LOGS),--logs $(LOGS))
+
+clean: ## remove all that make has made
+	@rm -rf $(VENV) build demo figures *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Opening, comparing and drawing stores. Reads stores only."""

@@ -1,0 +1,111 @@
+"""What a caption says: which logs, what was varied, what was held, and what the bands are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, VERMILION, Style
+from faultsweep.analysis.open import fixed_parameters
+
+SCHEDULERS = {
+    "fcfs": "FCFS",
+    "backfill": "Backfill",
+    "conservative": "Conservative",
+    "migration": "Migration",
+    "backfill+migration": "B+M",
+}
+"""The names of schedulers as the papers print them."""
+
+STYLES = {
+    "fcfs": Style(BLACK, "o"),
+    "backfill": Style(BLUE, "s"),
+    "conservative": Style(PURPLE, "v"),
+    "migration": Style(ORANGE, "^"),
+    "backfill+migration": Style(VERMILION, "D"),
+}
+
+
+def machine_name(machine: str) -> str:
+    """Return a machine in words: ``torus:4x4x8`` is "4×4×8 torus", ``flat:128`` is "flat machine of 128 nodes"."""
+    kind, _, size = machine.partition(":")
+    if kind == "torus":
+        return f"{size.replace('x', '×')} torus"
+    return f"flat machine of {size} nodes" if kind == "flat" else machine
+
+
+def is_model(log: str) -> bool:
+    """Tell whether a log's name is that of a workload model."""
+    return log.endswith("-model") or log.startswith("lublin")
+
+
+def describe_logs(data: xr.Dataset) -> str:
+    """Return a sentence that says which logs there are, and plainly where a model stands in for one."""
+    logs = [str(log) for log in unique(data, "log")]
+    real, models = [log for log in logs if not is_model(log)], [log for log in logs if is_model(log)]
+    count, offset = describe_values(unique(data, "num_jobs")), unique(data, "offset")
+    if count == "0":
+        count = "all jobs"
+    elif offset in ([], [0]):
+        count = f"the first {count} jobs"
+    else:
+        count = f"{count} jobs from job {describe_values(offset)} on"
+    parts = [f"Jobs: {count} of the log{'s' * (len(real) > 1)} {' and '.join(real)}."] if real else []
+    if models:
+        plural = len(models) > 1
+        parts.append(f"A model stands in for the log{'s' * plural}: {count} of {' and '.join(models)}.")
+    return " ".join(parts)
+
+
+def workload_title(data: xr.Dataset, workload: str) -> str:
+    """Return the title of a workload's panel, which says so where a model stands in for the log."""
+    log = str(data.sel(workload=workload)["log"].values) if "log" in data.coords else ""
+    return f"{workload} (model, not the log)" if is_model(log) else workload
+
+
+def describe_held(data: xr.Dataset, names: Iterable[str]) -> str:
+    """Return a sentence with the values of parameters that are the same everywhere."""
+    words = {
+        "machine": lambda value: machine_name(str(value)),
+        "start_delay_s": lambda value: f"start delay {value:g} s",
+        "estimates": lambda value: f"{value} estimates",
+        "load_scale": lambda value: f"load scale c = {value:g}",
+        "growth_limit": lambda value: f"growth limit I = {value}",
+        "migration_free_frac": lambda value: f"FN_tor = {value:g}",
+        "migration_mfp_frac": lambda value: f"FN_max = {value:g}",
+        "slowdown_bound_s": lambda value: f"bounded at {value:g} s",
+    }
+    held = [words[name](values[0]) for name in names if len(values := unique(data, name)) == 1]
+    return f"Held: {', '.join(held)}." if held else ""
+
+
+def describe_varied(data: xr.Dataset, names: Iterable[str] = ("load_scale",)) -> str:
+    """Return a sentence with the parameters that vary along the curves."""
+    words = {"load_scale": "load scale c (multiplies run times)"}
+    parts = [f"{words.get(name, name)} {describe_values(unique(data, name))}" for name in names]
+    return f"Varied along each curve: {'; '.join(parts)}."
+
+
+def describe_replicates(counts: xr.DataArray) -> str:
+    """Return a sentence that says what the bands are, from the numbers of independent observations."""
+    most = int(counts.max()) if counts.size else 0
+    if most < 2:
+        return "One simulation a point: nothing is random, so there is no interval."
+    return f"Means of {most} replicates; error bars are 95\u00a0% t intervals."
+
+
+def describe_values(values: list[Any]) -> str:
+    """Return values as text, a long list of numbers by its ends."""
+    if len(values) > 3 and all(isinstance(value, int | float) for value in values):
+        return f"{values[0]:g} to {values[-1]:g} in {len(values)} steps"
+    return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+
+
+def unique(data: xr.Dataset, name: str) -> list[Any]:
+    """Return the different values of a parameter in a Dataset, fixed or varied, as Python values."""
+    if name in data.coords:
+        return list(dict.fromkeys(np.asarray(data[name].values).ravel().tolist()))
+    fixed = fixed_parameters(data)
+    return [fixed[name]] if name in fixed else []

@@ -1,0 +1,236 @@
+"""Draws a ``Figure``: with matplotlib as a PNG for papers, with hvplot as an HTML page that works without a network."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
+
+_POINTS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "P": "plus"}
+_PANEL_INCHES = (5.4, 3.9)
+_TABLE_INCHES = (8.5, 0.38)
+_LINE_INCHES = 0.28
+_DPI = 150
+
+
+def draw(figure: Figure, folder: Path) -> list[Path]:
+    """Write ``NAME.png`` and ``NAME.html`` into the folder and return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    png, html = folder / f"{figure.name}.png", folder / f"{figure.name}.html"
+    draw_png(figure, png)
+    draw_html(figure, html)
+    return [png, html]
+
+
+def draw_png(figure: Figure, path: Path) -> None:
+    """Write the figure as a PNG, legible at half its size."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure as Canvas
+
+    rows, columns = _grid(figure)
+    width = _TABLE_INCHES[0] if figure.table or columns == 1 else _PANEL_INCHES[0] * columns
+    body = _TABLE_INCHES[1] * (len(figure.table.rows) + 1) if figure.table else _PANEL_INCHES[1] * rows
+    caption = textwrap.fill(" ".join(figure.caption), int(width * 14))
+    labels = {curve.label for panel in figure.panels for curve in panel.curves}
+    labels |= {bars.label for panel in figure.panels for bars in panel.bars}
+    legend_columns = _legend_columns(len(labels), max(map(len, labels), default=1), width)
+    title = textwrap.fill(figure.title, int(width * 8.5))
+    head = _LINE_INCHES * (
+        0.5 + (title.count("\n") + 1) + (math.ceil(len(labels) / legend_columns) if len(labels) > 1 else 0)
+    )
+    foot = 0.19 * (caption.count("\n") + 1) + 0.2
+    height = head + body + foot
+    with rc_context({"font.size": 11, "axes.titlesize": 12, "axes.labelsize": 11, "legend.fontsize": 11}):
+        canvas = Canvas(figsize=(width, height))
+        canvas.set_layout_engine("constrained", rect=(0, foot / height, 1, body / height))
+        canvas.text(0.5, 1 - 0.1 / height, title, ha="center", va="top", fontsize=14, fontweight="bold")
+        canvas.text(0.1 / width, 0.1 / height, caption, va="bottom", fontsize=9.5, color="#333333", linespacing=1.25)
+        if figure.table:
+            _png_table(canvas.subplots(), figure.table)
+        else:
+            axes = canvas.subplots(rows, columns, squeeze=False).ravel()
+            for axis, panel in zip(axes, figure.panels, strict=False):
+                _png_panel(axis, panel)
+            for axis in axes[len(figure.panels) :]:
+                axis.set_axis_off()
+            _png_legend(canvas, axes, legend_columns, 1 - _LINE_INCHES * (0.3 + (title.count("\n") + 1)) / height)
+        canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": figure.title, "Description": caption})
+
+
+def _legend_columns(entries: int, longest: int, width: float) -> int:
+    """Return how many entries of a legend stand in a row, in rows that are equally full."""
+    most = max(1, int(width / (0.8 + 0.1 * longest)))
+    return math.ceil(entries / math.ceil(entries / most)) if entries else 1
+
+
+def _grid(figure: Figure) -> tuple[int, int]:
+    columns = min(figure.columns, max(1, len(figure.panels)))
+    return max(1, math.ceil(len(figure.panels) / columns)), columns
+
+
+def _png_panel(axis: Any, panel: Panel) -> None:
+    from matplotlib import ticker
+
+    axis.set_title(panel.title)
+    axis.set_xlabel(panel.x_label)
+    axis.set_ylabel(panel.y_label)
+    axis.grid(axis="y" if panel.bars else "both", color="#DDDDDD", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+    for curve in panel.curves:
+        _png_curve(axis, curve)
+    _png_bars(axis, panel)
+    if panel.log_x:
+        axis.set_xscale("log", base=2)
+    if panel.log_y:
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter(ticker.NullFormatter())
+    elif panel.curves or panel.bars:
+        axis.set_ylim(bottom=0)
+
+
+def _png_curve(axis: Any, curve: Curve) -> None:
+    style = curve.style
+    line = {"color": style.colour, "linestyle": "--" if style.dashed else "-", "linewidth": 1.8}
+    error = None
+    if np.isfinite(curve.low).any():
+        error = np.nan_to_num([curve.y - curve.low, curve.high - curve.y])
+    bars = {"ecolor": style.colour, "elinewidth": 1.1, "capsize": 2.5}
+    axis.errorbar(curve.x, curve.y, error, marker=style.marker, markersize=5, label=curve.label, **line, **bars)
+
+
+def _png_bars(axis: Any, panel: Panel) -> None:
+    if not panel.bars:
+        return
+    places = np.arange(len(panel.categories))
+    width = 0.7 if panel.stacked else 0.8 / len(panel.bars)
+    base = np.zeros(len(places))
+    for number, bars in enumerate(panel.bars):
+        at = places if panel.stacked else places + (number - (len(panel.bars) - 1) / 2) * width
+        drawn = axis.bar(at, bars.y, width, bottom=base, color=bars.style.colour, label=bars.label, edgecolor="white")
+        if panel.stacked:
+            light = bars.style.colour in ("#F0E442", "#56B4E9", "#E69F00", "#BBBBBB")
+            labels = [f"{100 * value:.0f}\u00a0%" if value >= 0.05 else "" for value in bars.y]
+            axis.bar_label(drawn, labels, label_type="center", color="black" if light else "white", fontsize=10)
+            base = base + np.nan_to_num(bars.y)
+        elif bars.low is not None and bars.high is not None and np.isfinite(bars.low).any():
+            error = np.nan_to_num([bars.y - bars.low, bars.high - bars.y])
+            axis.errorbar(at, bars.y, error, fmt="none", ecolor="black", capsize=3)
+    axis.set_xticks(places, panel.categories)
+
+
+def _png_legend(canvas: Any, axes: Any, columns: int, top: float) -> None:
+    """One legend for all panels, above them; each label once."""
+    entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if len(entries) > 1:
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, top), "borderaxespad": 0, "frameon": False}
+        legend = canvas.legend(entries.values(), entries.keys(), ncols=columns, **place)
+        legend.set_in_layout(False)
+
+
+def _png_table(axis: Any, table: Table) -> None:
+    axis.set_axis_off()
+    longest = [max(len(row[i]) for row in [table.header, *table.rows]) + 2 for i in range(len(table.header))]
+    widths = [length / sum(longest) for length in longest]
+    place = {"bbox": [0, 0, 1, 1], "colWidths": widths, "cellLoc": "right", "edges": "horizontal"}
+    drawn = axis.table(table.rows, colLabels=table.header, **place)
+    drawn.auto_set_font_size(False)
+    drawn.set_fontsize(11)
+    for (row, column), cell in drawn.get_celld().items():
+        cell.set_text_props(ha="left" if column == 0 else "right", fontweight="bold" if row == 0 else "normal")
+
+
+def draw_html(figure: Figure, path: Path) -> None:
+    """Write the figure as one HTML file that asks nothing of a network (all scripts are in it, about 3 MB)."""
+    import holoviews as hv
+    import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
+    import pandas as pd
+    from bokeh.embed import file_html
+    from bokeh.layouts import column
+    from bokeh.models.widgets import Div
+    from bokeh.resources import INLINE
+
+    hv.extension("bokeh", logo=False)
+    if figure.table:
+        table = pd.DataFrame(figure.table.rows, columns=figure.table.header)
+        drawn: Any = table.hvplot.table(width=900, height=60 + 26 * len(table))
+    else:
+        panels = [_html_panel(panel) for panel in figure.panels]
+        drawn = hv.Layout(panels).cols(_grid(figure)[1]).opts(shared_axes=False)
+    heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(figure.title)}</h2>")
+    words = escape(" ".join(figure.caption))
+    caption = Div(text=f"<p style='font-family: sans-serif; max-width: 70em'>{words}</p>", width=1200)
+    # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts. Panel
+    # still adds the address of a script that nothing here uses.
+    page = file_html(column(heading, hv.render(drawn, backend="bokeh"), caption), INLINE, figure.title)
+    path.write_text(re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", page), encoding="utf-8")
+
+
+def _html_panel(panel: Panel) -> Any:
+    import holoviews as hv
+
+    options = {
+        "width": 620,
+        "height": 430,
+        "title": panel.title,
+        "xlabel": panel.x_label,
+        "ylabel": panel.y_label,
+        "logx": panel.log_x,
+        "logy": panel.log_y,
+        "fontscale": 1.1,
+    }
+    if panel.curves:
+        parts = [part for curve in panel.curves for part in _html_curve(curve, panel)]
+        overlay = hv.Overlay(parts).opts(legend_position="top_left", show_grid=True, **options)
+        return overlay.opts(click_policy="hide", padding=(0.04, 0.08))
+    tops = [np.nan_to_num(bars.y) for bars in panel.bars]
+    top = float(np.max(np.sum(tops, axis=0) if panel.stacked else tops))
+    return hv.Overlay(_html_bars(panel)).opts(show_grid=True, legend_position="right", ylim=(0, 1.05 * top), **options)
+
+
+def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
+    import pandas as pd
+
+    x, y = panel.x_label, panel.y_label
+    table = pd.DataFrame({x: curve.x, y: curve.y, "low": curve.low, "high": curve.high, "curve": curve.label})
+    table = table.dropna(subset=[x, y])
+    style = curve.style
+    line = table.hvplot.line(
+        x, y, label=curve.label, color=style.colour, line_dash="dashed" if style.dashed else "solid", line_width=2
+    )
+    points = table.hvplot.scatter(
+        x,
+        y,
+        label=curve.label,
+        color=style.colour,
+        marker=_POINTS[style.marker],
+        size=45,
+        hover_cols=["curve", "low", "high"],
+    )
+    band = table.dropna(subset=["low", "high"])
+    if band.empty:
+        return [line, points]
+    band = band.assign(below=band[y] - band["low"], above=band["high"] - band[y])
+    return [
+        line,
+        points,
+        band.hvplot.errorbars(x, y, "below", "above", color=style.colour, lower_head=None, upper_head=None),
+    ]
+
+
+def _html_bars(panel: Panel) -> list[Any]:
+    import pandas as pd
+
+    columns = {bars.label: np.asarray(bars.y, float) for bars in panel.bars}
+    table = pd.DataFrame(columns, index=pd.Index(panel.categories, name=panel.x_label or "category"))
+    colours = [bars.style.colour for bars in panel.bars]
+    single = len(panel.bars) == 1
+    return [table.hvplot.bar(stacked=panel.stacked, color=colours[0] if single else colours, rot=30)]

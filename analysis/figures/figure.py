@@ -1,0 +1,92 @@
+"""What a figure is, apart from how it is drawn: panels of curves or bars with intervals, and a caption.
+
+A paper's module makes a ``Figure`` from a Dataset; ``analysis.figures.draw`` makes a PNG and an HTML page of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a curve or a bar looks; colours are of the Okabe-Ito palette, which colour-blind readers can tell apart."""
+
+    colour: str
+    marker: str = "o"
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line with markers: values over x, with the bounds of their intervals (NaN where there is none)."""
+
+    label: str
+    x: Numbers
+    y: Numbers
+    low: Numbers
+    high: Numbers
+    style: Style
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One series of bars, a bar per category; stacked on the series before it if the panel says so."""
+
+    label: str
+    y: Numbers
+    style: Style
+    low: Numbers | None = None
+    high: Numbers | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes: curves over x, or bars over categories."""
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: list[Curve] = field(default_factory=list)
+    bars: list[Bars] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    stacked: bool = False
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a header row and a first column of row names; cells are text."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side (``columns`` to a row), or a table, with a title and a caption of whole sentences."""
+
+    name: str
+    title: str
+    caption: list[str]
+    panels: list[Panel] = field(default_factory=list)
+    columns: int = 2
+    table: Table | None = None
+
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)

@@ -1,0 +1,175 @@
+"""Opens the store of a sweep, finished or not, local or by URL, as an xarray Dataset.
+
+Any reader can use ``xarray.open_zarr`` alone. This one adds what is easy to get wrong: it reads ``status`` before the
+metrics (so a store that is being written to shows no half-written result), hides cells without a result, and sorts
+numeric axes (a store grows at the ends of its axes only).
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from faultsweep.simcore.errors import InputError
+from numpy.typing import NDArray
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+FORMATS = (1,)
+"""The versions of the store's layout that can be read."""
+
+RESULTS = ("done", "truncated", "copy")
+"""Statuses of cells that have a result."""
+
+
+BESIDE_METRICS = ("status", "wall_s", "error", "jobs_offset", "jobs_length")
+"""Variables of a store that are neither metrics nor parameters."""
+
+
+def open_results(path_or_url: str | Path) -> xr.Dataset:
+    """Open the store of a sweep.
+
+    Parameters
+    ----------
+    path_or_url : a store's folder (``x.zarr``), a packed store (``x.zarr.zip``), or the URL of either.
+
+    Returns
+    -------
+    One float64 variable per metric over the axes of the sweep and ``replicate``, NaN where there is no result yet, read
+    when it is used; the parameters that vary, as coordinates; ``status``, in memory; ``wall_s`` and ``error``. Units
+    and long names are in the attributes of each.
+
+    Raises
+    ------
+    InputError
+        There is nothing, it is not a store of a sweep, or it is of a version that cannot be read.
+    """
+    data = _open(str(path_or_url))
+    _check_format(data, str(path_or_url))
+    results = {*metric_names(data), *BESIDE_METRICS}
+    data = data.set_coords([name for name in data.data_vars if name not in results])
+    data["status"] = data["status"].load()
+    known = has_result(data["status"]).values
+    for name in metric_names(data):
+        variable = data[name].variable
+        hidden = indexing.LazilyIndexedArray(_Hidden(variable, known))
+        data[name] = xr.Variable(variable.dims, hidden, variable.attrs, variable.encoding)
+    data = _in_order(data)
+    data.encoding["source"] = str(path_or_url)
+    return data
+
+
+def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
+    """Return the per-job results of one cell, one variable per column with the dimension ``job``.
+
+    Parameters
+    ----------
+    data : results opened by ``open_results`` of a sweep with ``keep_jobs = true``.
+    labels : the cell, by the labels of its axes; axes of one row, and the first replicate, need not be named.
+
+    Raises
+    ------
+    InputError
+        The store has no per-job results, or the labels leave no cell or more than one.
+    """
+    place = data.encoding.get("source", "the results")
+    if "jobs_offset" not in data:
+        raise InputError(f"{place}: no per-job results (the spec needs keep_jobs = true)")
+    try:
+        cell = data[["jobs_offset", "jobs_length"]].sel(labels)
+    except KeyError as error:
+        raise InputError(f"{place}: no cell with the label {error.args[0]}") from None
+    cell = cell.isel({"replicate": 0} if "replicate" in cell.dims else {}).squeeze()
+    if cell["jobs_offset"].ndim:
+        left = ", ".join(map(str, cell.dims))
+        raise InputError(f"{place}: more than one cell is left along {left}; name a label of each")
+    offset, length = int(cell["jobs_offset"]), int(cell["jobs_length"])
+    if offset < 0:
+        raise InputError(f"{place}: this cell has no result yet")
+    return _open(str(place), group="jobs").isel(job=slice(offset, offset + length)).load()
+
+
+def metric_names(data: xr.Dataset) -> list[str]:
+    """Return the names of the metrics in a Dataset of results."""
+    return [str(name) for name in json.loads(data.attrs["metrics"]) if name in data]
+
+
+def has_result(status: xr.DataArray) -> xr.DataArray:
+    """Return, as booleans of the same shape, which cells have a result."""
+    return status.isin([status_code(status, name) for name in RESULTS])
+
+
+def status_code(status: xr.DataArray, name: str) -> int:
+    """Return the number that stands for a status such as ``copy``, from the attributes of the variable itself."""
+    meanings = str(status.attrs["flag_meanings"]).split()
+    return int(np.atleast_1d(status.attrs["flag_values"])[meanings.index(name)])
+
+
+def fixed_parameters(data: xr.Dataset) -> dict[str, Any]:
+    """Return the parameters that are the same in every cell, with their values."""
+    return dict(json.loads(data.attrs["configuration"]))
+
+
+class _Hidden(BackendArray):
+    """A metric that reads as NaN in every cell without a result; nothing is read before it is asked for."""
+
+    def __init__(self, variable: xr.Variable, known: NDArray[np.bool_]) -> None:
+        self.variable = variable
+        self.known = known.reshape(known.shape + (1,) * (variable.ndim - known.ndim))
+        self.shape = variable.shape
+        self.dtype = np.dtype("float64")
+
+    def __getitem__(self, key: Any) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> NDArray[np.float64]:
+        dims = self.variable.dims
+        part = self.variable.isel(dict(zip(dims, key, strict=True)))
+        known = xr.Variable(dims, np.broadcast_to(self.known, self.shape)).isel(dict(zip(dims, key, strict=True)))
+        return np.where(known.values, part.values, np.nan)
+
+
+def _open(place: str, group: str | None = None) -> xr.Dataset:
+    url = "://" in place
+    if not url and not Path(place).exists():
+        raise InputError(f"{place}: no such store")
+    address = place if url or not place.endswith(".zip") else f"file://{Path(place).resolve()}"
+    # A web server that cannot send a part of a file has to send an archive whole: simplecache fetches it once.
+    ways = [f"zip::{address}", f"zip::simplecache::{address}"] if place.endswith(".zip") else [address]
+    for way in ways:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # temporary files of a running sweep are not the reader's business
+                return xr.open_zarr(way, group=group, consolidated=group is None, chunks=None)
+        except Exception as error:  # zarr, fsspec, zipfile and json each have errors of their own
+            why = _why(place, url, error)
+    raise InputError(f"{place}: {why}")
+
+
+def _why(place: str, url: bool, error: Exception) -> str:
+    if not url and Path(place).is_dir() and not (Path(place) / "zarr.json").is_file():
+        return "a folder that is not a store of a sweep (it has no zarr.json)"
+    first = (str(error) or type(error).__name__).splitlines()[0]
+    return f"not a store of a sweep that can be read ({first})"
+
+
+def _check_format(data: xr.Dataset, place: str) -> None:
+    found = data.attrs.get("faultsweep_format")
+    if found is None:
+        raise InputError(f"{place}: Zarr data, but not a store of a sweep (it has no attribute faultsweep_format)")
+    if found not in FORMATS:
+        known = ", ".join(map(str, FORMATS))
+        raise InputError(f"{place}: a store of format {found}; this version of faultsweep reads format {known}")
+
+
+def _in_order(data: xr.Dataset) -> xr.Dataset:
+    """Sort numeric axes; axes of names keep the order in which the sweep lists them."""
+    for dim in data["status"].dims:
+        labels = data[dim].values
+        if labels.dtype.kind in "iuf" and np.any(np.diff(labels) < 0):
+            data = data.isel({dim: np.argsort(labels, kind="stable")})
+    return data

@@ -1,0 +1,104 @@
+"""Speed of the compiled engine: ``python -m benchmarks.engine --log SDSC-LOG [--curie CURIE-LOG]``.
+
+Simulated jobs per second of the loop alone, per core, median over repeats, beside a plain-Python scheduler in the same
+run, because machines differ and are noisy: quote the ratio. The two must agree on the mean wait, or it stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.workloads.transforms import span
+from faultsweep.simcore.workloads.workload import Workload
+from faultsweep.sweeps.logs import load_workload
+
+from benchmarks.plain_easy import schedule
+
+JOBS = 10_000
+CASES = (
+    ("flat:128", "fcfs", "requested"),
+    ("flat:128", "backfill", "requested"),
+    ("flat:128", "conservative", "requested"),
+    ("torus:4x4x8", "fcfs", "actual"),
+    ("torus:4x4x8", "backfill", "actual"),
+    ("torus:4x4x8", "migration", "actual"),
+    ("torus:4x4x8", "backfill+migration", "actual"),
+    ("torus:4x4x8", "conservative", "actual"),
+)
+
+
+def plain_rate(workload: Workload, easy: bool) -> tuple[float, float]:
+    """Return the plain-Python scheduler's jobs per second and mean wait."""
+    estimate = np.where(np.isnan(workload.requested_s), workload.run_s, workload.requested_s)
+    arrays = [a.tolist() for a in (workload.submit_s, workload.run_s, estimate, workload.size)]
+    began = time.perf_counter()
+    start = schedule(*arrays, nodes=128, easy=easy)
+    return len(workload) / (time.perf_counter() - began), float(np.mean(np.array(start) - workload.submit_s))
+
+
+def report(workload: Workload, repeat: int) -> None:
+    """Print one line per case."""
+    plain = {"fcfs": plain_rate(workload, easy=False), "backfill": plain_rate(workload, easy=True)}
+    print(f"{workload.name}: {len(workload):,} jobs, median of {repeat}")
+    print(f"{'plain Python EASY':34} {plain['backfill'][0]:12,.0f} jobs/s")
+    for machine, scheduler, estimates in CASES:
+        run = simulate(workload, machine=machine, scheduler=scheduler, estimates=estimates, repeat=repeat)
+        rate = len(workload) / run.elapsed_s
+        print(
+            f"{machine:12} {scheduler:21} {rate:12,.0f} jobs/s  {rate / plain['backfill'][0]:8.1f} x plain Python EASY"
+        )
+        if machine.startswith("flat") and scheduler in plain:
+            ours, theirs = run.metrics["mean_wait_s"], plain[scheduler][1]
+            assert abs(ours - theirs) <= 1e-9 * theirs, (scheduler, ours, theirs)
+    report_failures(workload, repeat)
+
+
+def report_failures(workload: Workload, repeat: int) -> None:
+    """Print how much failures and prediction cost, per scheduling pass of work done."""
+    random = np.random.default_rng(0)
+    end = float(workload.submit_s[-1])
+    count = int(end / 86400 * 4)
+    time_s = np.sort(random.uniform(workload.submit_s[0], end, count).round(3))
+    failures = FailureTrace(time_s, random.integers(0, 128, count), np.zeros(count))
+    base = None
+    for placement, accuracy, trace in (
+        ("mfp", 0.0, None),
+        ("mfp", 0.0, failures),
+        ("balancing", 0.5, failures),
+        ("tie-breaking", 0.5, failures),
+    ):
+        run = simulate(workload, failures=trace, placement=placement, accuracy=accuracy, repeat=repeat)
+        events = 2 * len(workload) + 2 * run.metrics["restarts"] + run.metrics["failures"]
+        cost = run.elapsed_s / events * 1e6
+        base = base or cost
+        name = f"torus backfill {placement} {int(run.metrics['failures'])} failures"
+        print(f"{name:44} {cost:8.3f} us per event  {cost / base:6.2f} x without failures")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--log", default="sdsc-model", help="named log, model or path")
+    parser.add_argument("--logs", default=None, help="folder of named logs")
+    parser.add_argument("--curie", action="store_true", help="also the whole Curie log on flat:5544")
+    parser.add_argument("--large", action="store_true", help="also 10,000 jobs on torus:32x32x64 (minutes)")
+    parser.add_argument("--repeat", type=int, default=7)
+    options = parser.parse_args()
+    workload = span(load_workload(options.log, options.logs), 0, JOBS)
+    report(workload, options.repeat)
+    if options.curie:
+        curie = load_workload("cea-curie", options.logs)
+        run = simulate(curie, machine="flat:5544", scheduler="backfill", estimates="requested", size_map="scale")
+        print(f"{curie.name}: {len(curie):,} jobs on flat:5544, EASY: {run.elapsed_s:.2f} s")
+    if options.large:
+        run = simulate(workload, machine="torus:32x32x64", scheduler="backfill", size_map="scale")
+        each_ms = run.elapsed_s / len(workload) * 1e3
+        print(f"torus:32x32x64 backfill: {len(workload):,} jobs in {run.elapsed_s:.1f} s, {each_ms:.2f} ms per job")
+
+
+if __name__ == "__main__":
+    main()

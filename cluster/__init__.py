@@ -1,0 +1,1 @@
+"""How to get a Dask client: local, an address, SLURM. Knows nothing of simulations."""

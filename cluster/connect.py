@@ -1,0 +1,215 @@
+"""Dask clients: a cluster of local processes, or one that runs already.
+
+A Dask scheduler executes whatever anyone who reaches its port sends it, on the loopback of a shared machine too. So a
+cluster started here talks TLS with credentials that only its own processes have, and shows no dashboard.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+from faultsweep.simcore.errors import InputError
+
+CREDENTIALS = "tls.json"
+
+
+@contextmanager
+def connect(
+    cluster: Any = "local", workers: int | None = None, credentials: Path | None = None, timeout_s: float = 30.0
+) -> Iterator[Any]:
+    """Yield a ``distributed.Client``, and close what was started here.
+
+    Parameters
+    ----------
+    cluster : "local", the address of a scheduler, the path of a scheduler file, or a Client, which stays open.
+    workers : processes of a local cluster; one per processor if not given.
+    credentials : file written by ``write_credentials`` for a cluster that uses TLS.
+    timeout_s : how long to wait for a scheduler that runs already.
+
+    Raises
+    ------
+    InputError
+        The scheduler cannot be reached, or ``cluster`` is none of these.
+    """
+    import distributed
+
+    if isinstance(cluster, distributed.Client):
+        yield cluster
+    elif cluster == "local":
+        with _quiet(), _local(workers) as client:
+            yield client
+    elif isinstance(cluster, str | Path):
+        with _quiet(), _running(str(cluster), credentials, timeout_s) as client:
+            yield client
+    elif hasattr(cluster, "scheduler_address"):
+        with distributed.Client(cluster) as client:
+            yield client
+    else:
+        raise InputError(f"cluster: expected local, an address, a scheduler file or a Client, got {cluster!r}")
+
+
+@contextmanager
+def _local(workers: int | None) -> Iterator[Any]:
+    import distributed
+
+    _use_monotonic_clock()
+    number = workers or os.cpu_count() or 1
+    settings: dict[str, Any] = {
+        "distributed.scheduler.allowed-failures": 0,  # the runner decides what a lost worker means
+        "distributed.scheduler.worker-ttl": None,  # a lost process closes its connection; a clock that jumps is no loss
+        "distributed.comm.timeouts.connect": "60s",
+        "distributed.scheduler.http.routes": [],  # the HTTP server starts anyway, without TLS: it answers nothing
+        "distributed.worker.http.routes": [],
+    }
+    with dask.config.set(settings), _no_interrupts():
+        cluster = distributed.LocalCluster(
+            n_workers=number,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            protocol="tls://",
+            security=temporary_security(),
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            worker_dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+    try:
+        client = distributed.Client(cluster, set_as_default=False)
+        try:
+            client.register_plugin(_worker_plugin(), name="faultsweep")
+            yield client
+        finally:
+            client.close(timeout=5)
+    finally:
+        cluster.close(timeout=10)
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Let processes started here ignore Ctrl-C: the terminal sends it to all, and the client alone answers it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _use_monotonic_clock() -> None:
+    """Let ``distributed`` pace its messages by a clock that does not jump.
+
+    It compares time.time() with a deadline; a clock that is set back by a day stops all messages for a day (2026.8).
+    """
+    from distributed import batched
+
+    if hasattr(batched, "time"):
+        batched.time = time.monotonic
+
+
+def _worker_plugin() -> Any:
+    """Return a plugin that makes worker processes, later ones too, ignore Ctrl-C and clocks that jump."""
+    import distributed
+
+    class Steady(distributed.WorkerPlugin):
+        def setup(self, worker: Any) -> None:
+            _use_monotonic_clock()
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Steady()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the pages that ``distributed`` logs about lost processes: the sweep says in a sentence what it means."""
+    import distributed  # noqa: F401 - its loggers have levels of their own, so each of them must be silenced
+
+    names = ("distributed", "tornado", "asyncio")
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.split(".")[0] in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def _running(address: str, credentials: Path | None, timeout_s: float) -> Iterator[Any]:
+    import distributed
+
+    security = read_credentials(credentials) if credentials else None
+    target: dict[str, Any] = {"address": address}
+    if "://" not in address and not _is_host_port(address):
+        file = Path(address)
+        if not file.is_file():
+            raise InputError(
+                f"cluster: {address!r} is neither local, an address (tls://HOST:PORT) nor a scheduler file"
+            )
+        target = {"scheduler_file": str(file)}
+        beside = file.with_name(CREDENTIALS)
+        if security is None and beside.is_file():
+            security = read_credentials(beside)
+    try:
+        client = distributed.Client(**target, security=security, timeout=timeout_s, set_as_default=False)
+    except (OSError, ValueError, TimeoutError, TypeError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"cluster: cannot reach the scheduler at {address} ({reason})") from None
+    try:
+        yield client
+    finally:
+        client.close(timeout=5)
+
+
+def _is_host_port(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    return bool(host) and port.isdigit()
+
+
+def temporary_security() -> Any:
+    """Return TLS credentials that live in this process and its workers alone."""
+    import distributed
+
+    return distributed.Security.temporary()
+
+
+def write_credentials(path: Path) -> Any:
+    """Make TLS credentials, write them to a file that only its owner can read, and return them."""
+    security = temporary_security()
+    fields = {
+        name: getattr(security, name)
+        for name in ("tls_ca_file", "tls_scheduler_key", "tls_scheduler_cert", "tls_worker_key", "tls_worker_cert")
+    }
+    fields |= {"tls_client_key": security.tls_client_key, "tls_client_cert": security.tls_client_cert}
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+        os.fchmod(file.fileno(), 0o600)
+        json.dump(fields, file)
+    return security
+
+
+def read_credentials(path: Path) -> Any:
+    """Return the credentials of ``write_credentials``; refuses a file that others can read."""
+    import distributed
+
+    try:
+        if path.stat().st_mode & 0o077:
+            raise InputError(f"{path}: others can read these credentials; chmod 600 the file")
+        fields = json.loads(path.read_text())
+        return distributed.Security(require_encryption=True, **fields)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: cannot read the credentials ({error})") from None

@@ -1,0 +1,171 @@
+"""Building the arrays of a run: the state of an idle machine before its first event."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore import state as st
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.machines import FLAT, TORUS, Machine
+from faultsweep.simcore.parameters import EVENT_ORDERS, PARTITION_FAILURES, PLACEMENTS, SCHEDULERS
+from faultsweep.simcore.partitions.boxes import shape_table
+from faultsweep.simcore.predictors import coin_key
+from faultsweep.simcore.state import State
+from numpy.typing import NDArray
+
+MAX_COLUMN = 64
+"""Longest z side of a torus whose columns are one mask each."""
+_MAX_SIDE = 1023
+_LARGE = 4096  # footprints from which a machine counts as large
+
+
+def build_state(
+    jobs: Mapping[str, NDArray[Any]],
+    machine: Machine,
+    config: Mapping[str, Any],
+    failures: FailureTrace | None,
+    *,
+    tracing: bool,
+    capacity: int = 1,
+) -> State:
+    """Return the state of a run that has not begun.
+
+    Parameters
+    ----------
+    jobs : arrays of shape (n,): ``submit_s`` (non-decreasing), ``work_s``, ``estimate_s``, ``requested`` (nodes
+        submitted), ``size``
+        (nodes after rounding).
+    machine : the machine.
+    config : a resolved configuration.
+    failures : the failures known so far, or None.
+    tracing : whether events are recorded.
+    capacity : factor on the sizes of lists whose need is not known beforehand.
+    """
+    nodes, n = machine.nodes, len(jobs["submit_s"])
+    num_failures = 0 if failures is None else len(failures)
+    words = (nodes + 63) // 64 if machine.kind == FLAT else machine.sides[0] * machine.sides[1]
+    breakpoints = _breakpoints(machine, n) * capacity if config["scheduler"] == "conservative" else 1
+    events = 8 * nodes + n + 3 * num_failures + 1024
+    state = State(
+        f=_scalars_f(config),
+        i=_scalars_i(machine, config, tracing),
+        job_f=_job_f(jobs, n),
+        job_i=_job_i(jobs, n),
+        agenda=np.zeros((st.NUM_AGENDA, n + nodes + 2)),
+        lists=np.zeros((st.NUM_LISTS, max(2 * n, nodes) + 2), np.int64),
+        failures=_failure_rows(failures),
+        masks=_masks(machine, words, n),
+        trace=np.zeros(2 * (st.TRACE_HEAD + 1) * events if tracing else 1),
+        profile=np.zeros((2, breakpoints)),
+        profile_masks=np.zeros((breakpoints, words) if machine.kind == TORUS else (1, 1), np.uint64),
+        **_finder_tables(machine, capacity),
+    )
+    state.agenda[st.DOWN_UNTIL] = -np.inf
+    if machine.kind == TORUS:
+        state.lists[st.SHAPE_FIRST, : nodes + 2] = shape_table(machine.sides)[1]
+    else:
+        slots = len(state.masks) - 1
+        state.lists[st.SLOTS, :slots] = np.arange(1, slots + 1)
+        state.i[st.FREE_SLOTS] = slots
+    return state
+
+
+def _breakpoints(machine: Machine, jobs: int) -> int:
+    """Return the breakpoints to begin with: each running and each waiting job may add two."""
+    most = 2 * (machine.nodes + jobs) + 8
+    return most if machine.kind == FLAT else min(most, 4096)
+
+
+def _failure_rows(failures: FailureTrace | None) -> NDArray[np.float64]:
+    if failures is None:
+        return np.zeros((3, 0))
+    return np.stack([failures.time_s, failures.node.astype(np.float64), failures.down_s])
+
+
+def _job_f(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.float64]:
+    rows = np.zeros((st.NUM_JOB_F, n))
+    rows[st.SUBMIT] = jobs["submit_s"]
+    rows[st.WORK] = jobs["work_s"]
+    rows[st.ESTIMATE] = jobs["estimate_s"]
+    rows[[st.START, st.FIRST_START, st.FINISH, st.PROMISED]] = np.nan
+    return rows
+
+
+def _job_i(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.int64]:
+    rows = np.zeros((st.NUM_JOB_I, n), np.int64)
+    rows[st.REQUESTED] = jobs["requested"]
+    rows[st.SIZE] = jobs["size"]
+    return rows
+
+
+def _masks(machine: Machine, words: int, jobs: int) -> NDArray[np.uint64]:
+    if machine.kind == TORUS:
+        masks = np.zeros((st.NUM_TORUS_MASKS, words), np.uint64)
+        masks[st.FREE_NODES] = (1 << machine.sides[2]) - 1
+        return masks
+    masks = np.zeros((1 + min(machine.nodes, jobs), words), np.uint64)
+    masks[st.FREE_NODES] = 0xFFFFFFFFFFFFFFFF
+    if machine.nodes % 64:
+        masks[st.FREE_NODES, -1] = (1 << (machine.nodes % 64)) - 1
+    return masks
+
+
+def _finder_tables(machine: Machine, capacity: int) -> dict[str, Any]:
+    if machine.kind != TORUS:
+        return {
+            "footprints": np.zeros((2, 1, 1), np.uint64),
+            "boxes": np.zeros((3, 1, 7), np.int64),
+            "shapes": np.zeros((1, 3), np.int64),
+        }
+    X, Y, Z = machine.sides
+    if Z > MAX_COLUMN or max(X, Y) > _MAX_SIDE:
+        raise InputError(
+            f"machine: {machine.name!r} has a side that is too long "
+            f"(valid: x and y up to {_MAX_SIDE}, z up to {MAX_COLUMN}; put the longest side first)"
+        )
+    table = (X * (X - 1) + 1, Y * (Y - 1) + 1)
+    boxes = capacity * (1024 if table[0] * table[1] < _LARGE else 65536)
+    return {
+        "footprints": np.zeros((2, *table), np.uint64),
+        "boxes": np.zeros((3, boxes, 7), np.int64),
+        "shapes": shape_table(machine.sides)[0].copy(),
+    }
+
+
+def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool) -> NDArray[np.int64]:
+    i = np.zeros(st.NUM_I, np.int64)
+    i[st.FREE] = machine.nodes
+    i[st.VERSION] = 1
+    i[[st.ATTEMPTED_VERSION, st.SCANNED_VERSION]] = -1
+    i[st.KIND] = machine.kind
+    i[[st.SIDE_X, st.SIDE_Y, st.SIDE_Z]] = machine.sides
+    i[st.NODES] = machine.nodes
+    scheduler = config["scheduler"]
+    if machine.kind == FLAT:  # migration does nothing where any free nodes will do
+        scheduler = {"migration": "fcfs", "backfill+migration": "backfill"}.get(scheduler, scheduler)
+    i[st.SCHEDULER] = SCHEDULERS.index(scheduler)
+    i[st.EVENT_ORDER] = EVENT_ORDERS.index(config["event_order"])
+    i[st.GROWTH_LIMIT] = min(config["growth_limit"], machine.nodes)
+    i[st.MAX_RESTARTS] = config["max_restarts"]
+    i[st.TRACING] = int(tracing)
+    i[st.PLACEMENT] = PLACEMENTS.index(config["placement"])
+    i[st.PARTITION_FAILURE] = PARTITION_FAILURES.index(config["partition_failure"])
+    i[st.COIN_KEY] = coin_key(config["seed"], config["replicate"])
+    return i
+
+
+def _scalars_f(config: Mapping[str, Any]) -> NDArray[np.float64]:
+    f = np.zeros(st.NUM_F)
+    f[st.NOW] = -math.inf
+    f[st.START_DELAY] = config["start_delay_s"]
+    f[st.MIGRATION_FREE] = config["migration_free_frac"]
+    f[st.MIGRATION_MFP] = config["migration_mfp_frac"]
+    f[st.MIGRATION_COST] = config["migration_cost_s"]
+    f[st.HORIZON] = config["horizon_s"]
+    f[st.ACCURACY] = config["accuracy"]
+    f[st.DRAWN_UNTIL] = math.inf
+    return f

@@ -1,0 +1,416 @@
+"""The event loop: find the next instant, apply its events in order, run one scheduling pass."""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.allocation import free_nodes_of
+from faultsweep.simcore.bits import ONE, ZERO
+from faultsweep.simcore.events import (
+    add_release,
+    cancel_timer,
+    drop_release,
+    enqueue_by_arrival,
+    enqueue_last,
+    pop_timer,
+    push_timer,
+    trace_event,
+    trace_node_event,
+)
+from faultsweep.simcore.jit import entry_kernel, inlined, kernel
+from faultsweep.simcore.machines import FLAT
+from faultsweep.simcore.partitions.columns import OVERFLOW
+from faultsweep.simcore.placement import box_holds
+from faultsweep.simcore.schedulers.backfill import backfill
+from faultsweep.simcore.schedulers.conservative import conservative, note_early_finish
+from faultsweep.simcore.schedulers.fcfs import start_in_order
+from faultsweep.simcore.schedulers.migration import migrate
+from faultsweep.simcore.state import (
+    ALL_DONE,
+    ALLOCATED,
+    ARRIVE_EVENT,
+    BACKFILL,
+    BACKFILL_MIGRATION,
+    BOX,
+    COMPLETION_TIMER,
+    CONSERVATIVE,
+    CONTINUE,
+    DELAYED,
+    DISTURBED,
+    DONE,
+    DOWN,
+    DOWN_UNTIL,
+    DRAWN_UNTIL,
+    EARLY_RELEASED,
+    END,
+    EVENT_ORDER,
+    FAIL_DOWN,
+    FAIL_EVENT,
+    FAIL_NODE,
+    FAIL_TIME,
+    FAILURES,
+    FINISH,
+    FINISH_EVENT,
+    FINISHED,
+    FIRST_START,
+    FREE,
+    FREE_NODES,
+    HELD,
+    HITS,
+    HORIZON,
+    IDLE_LOST,
+    INSTANT,
+    KILL_EVENT,
+    KIND,
+    LOST,
+    LOST_NODES,
+    MAX_RESTARTS,
+    MIGRATION,
+    NEED_FAILURES,
+    NEED_TRACE,
+    NEXT_ARRIVAL,
+    NEXT_FAILURE,
+    NO_SPACE,
+    NODES,
+    NOW,
+    NUM_DOWN,
+    NUM_RELEASES,
+    NUM_TIMERS,
+    OVERHEAD_NODES,
+    PASSES,
+    QUEUED,
+    RELEASE_ITEM,
+    RELEASE_TIME,
+    RELEASED,
+    REPAIR_EVENT,
+    REPAIR_TIMER,
+    REQUESTED,
+    REQUEUE_EVENT,
+    RESTARTS,
+    RESUMED,
+    SAVED,
+    SCANNED_VERSION,
+    SCHEDULER,
+    SEQUENCE,
+    SIDE_X,
+    SIDE_Y,
+    SIDE_Z,
+    SLOT,
+    START,
+    STATUS,
+    STUCK,
+    SUBMIT,
+    SUBMITS_FIRST,
+    TIMER_KEY,
+    TIMER_STRIDE,
+    TIMER_TIME,
+    TRACE_END,
+    TRACE_HEAD,
+    TRACING,
+    TRUNCATED,
+    UNUSED,
+    VERSION,
+    WAITING,
+    WORKED,
+)
+
+
+@entry_kernel
+def advance(s, budget):
+    """Run up to ``budget`` instants and return why it stopped: a code of state.py.
+
+    The state is consistent whenever it returns, so the caller may look at it, empty the trace, and call again.
+    """
+    jobs = s.job_f.shape[1]
+    for _ in range(budget):
+        if s.i[FINISHED] == jobs:
+            return ALL_DONE
+        time = _next_time(s)
+        if time == np.inf:
+            return NEED_FAILURES if s.f[DRAWN_UNTIL] < np.inf else STUCK
+        if time > s.f[HORIZON]:
+            return TRUNCATED
+        if time >= s.f[DRAWN_UNTIL]:
+            return NEED_FAILURES
+        if s.i[TRACING] == 1 and not _trace_has_room(s):
+            return NEED_TRACE
+        _integrate(s, time)
+        if s.i[EVENT_ORDER] == INSTANT:
+            stopped = _apply_instant(s)
+        else:
+            stopped = _apply_one(s)
+        if stopped != CONTINUE:
+            return stopped
+        if not schedule(s):
+            return NO_SPACE
+    return ALL_DONE if s.i[FINISHED] == jobs else CONTINUE
+
+
+@inlined
+def _next_time(s):
+    """Return the time of the next event, s; infinity if there is none."""
+    time = np.inf
+    if s.i[NEXT_ARRIVAL] < s.job_f.shape[1]:
+        time = s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]]
+    if s.i[NUM_TIMERS] > 0:
+        time = min(time, s.agenda[TIMER_TIME, 0])
+    if s.i[NEXT_FAILURE] < s.failures.shape[1]:
+        time = min(time, s.failures[FAIL_TIME, s.i[NEXT_FAILURE]])
+    return time
+
+
+@kernel
+def _trace_has_room(s):
+    """Tell whether the trace buffer holds whatever one instant can produce."""
+    coming = (s.job_f.shape[1] - s.i[NEXT_ARRIVAL]) + 3 * (s.failures.shape[1] - s.i[NEXT_FAILURE])
+    return s.trace.shape[0] - s.i[TRACE_END] >= (TRACE_HEAD + 1) * (8 * s.i[NODES] + coming)
+
+
+@inlined
+def _integrate(s, time):
+    """Advance the clock and the capacity integrals (krevat2003 eq. 4.2)."""
+    span = time - s.f[NOW]
+    s.f[NOW] = time
+    if span <= 0.0 or s.i[NEXT_ARRIVAL] == 0:
+        return
+    free, queued = s.i[FREE], s.i[QUEUED]
+    s.f[UNUSED] += span * max(0, free - queued)
+    s.f[IDLE_LOST] += span * min(free, queued)
+    s.f[DOWN] += span * s.i[NUM_DOWN]
+    s.f[HELD] += span * (s.i[NODES] - free - s.i[NUM_DOWN])
+
+
+@inlined
+def _apply_instant(s):
+    """Apply all events of this instant in the order of kinds: timers, failures among them, and arrivals last."""
+    now = s.f[NOW]
+    while (
+        s.i[NUM_TIMERS] > 0 and s.agenda[TIMER_TIME, 0] == now and s.agenda[TIMER_KEY, 0] < REPAIR_TIMER * TIMER_STRIDE
+    ):
+        _apply_timer(s)
+    code = _apply_failures(s)
+    while s.i[NUM_TIMERS] > 0 and s.agenda[TIMER_TIME, 0] == now:
+        _apply_timer(s)
+    while s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now:
+        _arrive(s)
+    return code
+
+
+@kernel
+def _apply_one(s):
+    """Apply one event of this instant: arrivals before completions, or after them."""
+    now = s.f[NOW]
+    arrives = s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now
+    completes = s.i[NUM_TIMERS] > 0 and s.agenda[TIMER_TIME, 0] == now
+    if arrives and (s.i[EVENT_ORDER] == SUBMITS_FIRST or not completes):
+        _arrive(s)
+    else:
+        _apply_timer(s)
+    _release_early(s)
+    return CONTINUE
+
+
+@kernel
+def _release_early(s):
+    """Count jobs as free whose expected end has come and that end at this very instant (pyss)."""
+    at = 0
+    while at < s.i[NUM_RELEASES] and s.agenda[RELEASE_TIME, at] <= s.f[NOW]:
+        job = int(s.agenda[RELEASE_ITEM, at])
+        if s.job_f[END, job] == s.f[NOW]:
+            drop_release(s, job)
+            free_nodes_of(s, job)
+            s.job_i[EARLY_RELEASED, job] = 1
+        else:
+            at += 1
+
+
+@inlined
+def _apply_timer(s):
+    """Apply the first timer of the heap."""
+    key = pop_timer(s)
+    kind, index = key // TIMER_STRIDE, key % TIMER_STRIDE
+    if kind == COMPLETION_TIMER:
+        _finish(s, s.job_i[SEQUENCE, index] if s.i[EVENT_ORDER] == SUBMITS_FIRST else index)
+    elif kind == REPAIR_TIMER:
+        _repair(s, index)
+
+
+@inlined
+def _arrive(s):
+    """Put the next job into the waiting queue."""
+    job = s.i[NEXT_ARRIVAL]
+    s.i[NEXT_ARRIVAL] = job + 1
+    s.job_i[STATUS, job] = WAITING
+    s.i[QUEUED] += s.job_i[REQUESTED, job]
+    enqueue_last(s, job)
+    if s.i[TRACING] == 1:
+        trace_event(s, ARRIVE_EVENT, job)
+
+
+@inlined
+def _finish(s, job):
+    """Complete a job."""
+    now = s.f[NOW]
+    if s.i[SCHEDULER] == CONSERVATIVE and not note_early_finish(s, job):
+        s.i[DISTURBED] = 1
+    if s.job_i[EARLY_RELEASED, job] == 0:
+        drop_release(s, job)
+        free_nodes_of(s, job)
+    s.i[RELEASED] = 1  # also when its nodes were counted as free before: promises are compressed at every completion
+    s.job_i[STATUS, job] = DONE
+    s.job_f[FINISH, job] = now
+    s.i[FINISHED] += 1
+    if s.i[TRACING] == 1:
+        trace_event(s, FINISH_EVENT, job)
+
+
+@kernel
+def _apply_failures(s):
+    """Apply the failures of this instant: kill jobs, take nodes down; return TRUNCATED if a job has failed too
+    often."""
+    code = CONTINUE
+    first = s.i[NEXT_FAILURE]
+    while s.i[NEXT_FAILURE] < s.failures.shape[1] and s.failures[FAIL_TIME, s.i[NEXT_FAILURE]] == s.f[NOW]:
+        at = s.i[NEXT_FAILURE]
+        s.i[NEXT_FAILURE] = at + 1
+        s.i[FAILURES] += 1
+        node = int(s.failures[FAIL_NODE, at])
+        if s.i[TRACING] == 1:
+            trace_node_event(s, FAIL_EVENT, node)
+        victim = _job_on(s, node)
+        if victim >= 0:
+            s.i[HITS] += 1
+            kill(s, victim)
+            if s.job_i[RESTARTS, victim] > s.i[MAX_RESTARTS]:
+                code = TRUNCATED
+        _take_down(s, node, s.failures[FAIL_DOWN, at])
+        s.i[DISTURBED] = 1
+    if s.i[TRACING] == 1:
+        _trace_transient(s, first)
+    return code
+
+
+@kernel
+def _trace_transient(s, first):
+    """Trace, once per node, the repairs of nodes that failed at this instant and are up again already."""
+    for at in range(first, s.i[NEXT_FAILURE]):
+        node = int(s.failures[FAIL_NODE, at])
+        seen = s.agenda[DOWN_UNTIL, node] > -np.inf
+        for earlier in range(first, at):
+            seen = seen or int(s.failures[FAIL_NODE, earlier]) == node
+        if not seen:
+            trace_node_event(s, REPAIR_EVENT, node)
+
+
+@kernel
+def _job_on(s, node):
+    """Return the job that holds a node, or -1."""
+    for at in range(s.i[NUM_RELEASES]):
+        job = int(s.agenda[RELEASE_ITEM, at])
+        if job < 0:
+            continue
+        if s.i[KIND] == FLAT:
+            if s.masks[s.job_i[SLOT, job], node >> 6] >> np.uint64(node & 63) & ONE != ZERO:
+                return job
+        elif box_holds(s.job_i[BOX, job], node, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]):
+            return job
+    return -1
+
+
+@kernel
+def kill(s, job):
+    """End a job's attempt by a failure: its unsaved work is lost and it waits again at the place of its arrival."""
+    now = s.f[NOW]
+    work = s.job_f
+    drop_release(s, job)
+    cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
+    done = work[WORKED, job] + max(0.0, now - work[RESUMED, job])
+    unspent = max(0.0, work[RESUMED, job] - max(now, work[START, job]))
+    work[OVERHEAD_NODES, job] -= unspent * s.job_i[ALLOCATED, job]
+    lost = done - work[SAVED, job]
+    work[LOST, job] += lost
+    work[LOST_NODES, job] += lost * s.job_i[ALLOCATED, job]
+    if now <= work[START, job]:  # killed inside its start delay, or at its end: failures come before starts
+        s.f[DELAYED] -= (work[START, job] - now) * s.job_i[ALLOCATED, job]
+        if work[FIRST_START, job] == work[START, job]:
+            work[FIRST_START, job] = np.nan
+    free_nodes_of(s, job)
+    if s.i[TRACING] == 1:
+        trace_event(s, KILL_EVENT, job)
+    s.job_i[RESTARTS, job] += 1
+    s.job_i[STATUS, job] = WAITING
+    s.i[QUEUED] += s.job_i[REQUESTED, job]
+    enqueue_by_arrival(s, job)
+    if s.i[TRACING] == 1:
+        trace_event(s, REQUEUE_EVENT, job)
+
+
+@kernel
+def _free_word(s, node):
+    """Return the position of a node in the masks of free nodes, as (word, bit)."""
+    if s.i[KIND] == FLAT:
+        return node >> 6, ONE << np.uint64(node & 63)
+    Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
+    return node // (Y * Z) * Y + node // Z % Y, ONE << np.uint64(node % Z)
+
+
+@kernel
+def _take_down(s, node, down):
+    """Take a free node down for ``down`` seconds; a node that is down already stays down to the later end."""
+    until = s.f[NOW] + down
+    if s.agenda[DOWN_UNTIL, node] > -np.inf:
+        if until > s.agenda[DOWN_UNTIL, node]:
+            cancel_timer(s, REPAIR_TIMER * TIMER_STRIDE + node)
+            drop_release(s, -1 - node)
+            _expect_repair(s, node, until)
+            s.i[SCANNED_VERSION] = -1  # the head job's reservation may change though the free nodes do not
+        return
+    if down <= 0.0:
+        return
+    word, bit = _free_word(s, node)
+    s.masks[FREE_NODES, word] &= ~bit
+    s.i[FREE] -= 1
+    s.i[NUM_DOWN] += 1
+    s.i[VERSION] += 1
+    _expect_repair(s, node, until)
+
+
+@kernel
+def _expect_repair(s, node, until):
+    s.agenda[DOWN_UNTIL, node] = until
+    push_timer(s, until, REPAIR_TIMER * TIMER_STRIDE + node)
+    add_release(s, until, -1 - node)
+
+
+@kernel
+def _repair(s, node):
+    """Bring a node up again."""
+    s.agenda[DOWN_UNTIL, node] = -np.inf
+    drop_release(s, -1 - node)
+    word, bit = _free_word(s, node)
+    s.masks[FREE_NODES, word] |= bit
+    s.i[FREE] += 1
+    s.i[NUM_DOWN] -= 1
+    s.i[VERSION] += 1
+    s.i[RELEASED] = 1
+    if s.i[TRACING] == 1:
+        trace_node_event(s, REPAIR_EVENT, node)
+
+
+@inlined
+def schedule(s):
+    """Run one scheduling pass; return False if a preallocated list does not fit."""
+    s.i[PASSES] += 1
+    scheduler = s.i[SCHEDULER]
+    done = True
+    if scheduler == CONSERVATIVE:
+        done = conservative(s)
+    else:
+        done = start_in_order(s)
+        if done and scheduler in (MIGRATION, BACKFILL_MIGRATION):
+            moved = migrate(s)
+            done = moved != OVERFLOW and (moved == 0 or start_in_order(s))
+        if done and scheduler in (BACKFILL, BACKFILL_MIGRATION):
+            done = backfill(s)
+    s.i[RELEASED] = 0
+    s.i[DISTURBED] = 0
+    return done

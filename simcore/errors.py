@@ -1,0 +1,19 @@
+"""The errors a user can cause, each one clear sentence: what, where, and what would be valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(Exception):
+    """Something the user gave cannot be used. The command line prints it without a traceback and exits with code 2."""
+
+
+def unknown_name(what: str, name: object, valid: Iterable[str], where: str = "") -> InputError:
+    """Build the error for a name that is not one of ``valid``: it suggests the nearest and lists them all."""
+    choices = sorted(valid)
+    near = get_close_matches(str(name), choices, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    place = f"{where}: " if where else ""
+    return InputError(f"{place}unknown {what} {name!r}{hint} (valid: {', '.join(choices)})")

@@ -1,0 +1,36 @@
+"""The failures of a run, as arrays: what every failure source produces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class FailureTrace:
+    """Node failures in order of time; failures of one instant keep the order of the trace.
+
+    Attributes
+    ----------
+    time_s : float64 (k,), non-decreasing, seconds on the job log's clock.
+    node : int64 (k,), index of the node that fails, 0 <= node < nodes of the machine.
+    down_s : float64 (k,), >= 0: how long the node stays down; 0 is a transient failure.
+    name : what the trace is called in tables and figures.
+    content_hash : "sha256:..." of its source (the file's uncompressed content, or the generator's parameters).
+    """
+
+    time_s: NDArray[np.float64]
+    node: NDArray[np.int64]
+    down_s: NDArray[np.float64]
+    name: str = "trace"
+    content_hash: str = ""
+
+    def __len__(self) -> int:
+        """Return the number of failures."""
+        return len(self.time_s)
+
+
+NO_FAILURES = FailureTrace(np.empty(0), np.empty(0, np.int64), np.empty(0), name="none")
+"""The trace of a machine that never fails."""

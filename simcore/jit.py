@@ -1,0 +1,120 @@
+"""How kernels are compiled, in one place.
+
+Numba's disk cache does not notice a change in a function that a cached kernel calls from another file: it silently
+runs the old code. So the cache directory's name holds a hash of all sources of the simulator core, of Numba's version,
+of the processor type and of the bounds-check flag (Numba ignores a changed flag on a cache hit, too).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import platformdirs
+from numba import types
+from numba.core import codegen
+from numba.core import config as _untyped_config
+
+# Numba's annotations know neither its settings nor all options of its compiler.
+numba_config: Any = _untyped_config
+_compile: Any = numba.njit
+
+
+def sources_hash() -> str:
+    """Return the hash of everything that decides what a compiled kernel does."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    processor = f"{llvm.get_host_cpu_name()} {sorted(llvm.get_host_cpu_features().items())}"
+    for part in (numba.__version__, processor, str(numba_config.BOUNDSCHECK)):
+        digest.update(part.encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_dir() -> Path:
+    """Return the directory of this version's compiled kernels (under FAULTSWEEP_CACHE_DIR or the user's cache)."""
+    base = os.environ.get("FAULTSWEEP_CACHE_DIR") or platformdirs.user_cache_dir("faultsweep")
+    return Path(base) / "kernels" / sources_hash()
+
+
+numba_config.CACHE_DIR = str(cache_dir())
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy", "_nrt": False}
+
+_inner = threading.local()
+
+
+def _optimise_once() -> None:
+    """Optimise compiled code in the entry kernels only.
+
+    Numba links everything that a function calls into it and optimises the whole again at every level of calls:
+    measured, half of the time to compile the engine. The code of an inner kernel is only ever used linked into an
+    entry kernel, so that is where it is optimised.
+    """
+    library: Any = codegen.CPUCodeLibrary
+    optimise = getattr(library, "_optimize_final_module", None)
+    if optimise is None:  # another Numba: slower to compile, same code
+        return
+
+    def optimise_entries(self: Any) -> None:
+        if getattr(_inner, "depth", 0) == 0:
+            optimise(self)
+
+    library._optimize_final_module = optimise_entries
+
+
+_optimise_once()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function that other kernels call, and only they.
+
+    It has no wrapper for calls from Python (unpacking the state would dominate the time to compile), constants among
+    its arguments do not make a version of their own, and it neither allocates nor counts references.
+    """
+    return _inner_kernel(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a kernel into its callers: for small functions of inner loops, where passing the state would cost more
+    than the work."""
+    return _inner_kernel(function, forceinline=True)
+
+
+def _inner_kernel(function: Callable[..., Any], **options: Any) -> Any:
+    compiled = _compile(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **_OPTIONS)(function)
+    if numba_config.DISABLE_JIT:
+        return compiled
+    resolve, compile_for = compiled.get_call_template, compiled.compile
+
+    def resolve_without_literals(args: Any, kws: Any) -> Any:
+        plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
+        return resolve(tuple(types.unliteral(kind) for kind in args), plain)
+
+    def compile_inner(signature: Any) -> Any:
+        _inner.depth = getattr(_inner, "depth", 0) + 1
+        try:
+            return compile_for(signature)
+        finally:
+            _inner.depth -= 1
+
+    compiled.get_call_template, compiled.compile = resolve_without_literals, compile_inner
+    return compiled
+
+
+entry_kernel = _compile(cache=True, no_cfunc_wrapper=True, **_OPTIONS)
+"""Compile a function that Python calls: cached on disk together with all that it calls."""
+
+
+def is_compiled() -> bool:
+    """Tell whether the kernels of this version have been compiled on this machine before."""
+    folder = Path(numba_config.CACHE_DIR)
+    return bool(numba_config.DISABLE_JIT) or any(folder.rglob("engine.advance*.nbc"))

@@ -1,0 +1,70 @@
+"""The machines: their names, their nodes, and the job sizes they can hold (krevat2003 ch. 4, zhang2004)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.partitions.boxes import possible_sizes
+from numpy.typing import NDArray
+
+FLAT = 0
+TORUS = 1
+_MAX_NODES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine: ``torus`` with three sides, or ``flat`` with sides (1, 1, nodes)."""
+
+    name: str
+    kind: int
+    sides: tuple[int, int, int]
+
+    @property
+    def nodes(self) -> int:
+        """Return the number of nodes."""
+        x, y, z = self.sides
+        return x * y * z
+
+
+MACHINE_FORMS = {
+    "torus:XxYxZ": "X*Y*Z nodes; a job takes a contiguous box that may wrap around in every axis (krevat2003)",
+    "flat:N": "N nodes; a job takes any free nodes (zhang2004)",
+}
+
+
+@lru_cache
+def parse_machine(name: str) -> Machine:
+    """Return the machine of a name such as ``torus:4x4x8`` or ``flat:320``.
+
+    Raises
+    ------
+    InputError
+        If the name has another form, or a side is not positive.
+    """
+    torus = re.fullmatch(r"torus:(\d+)x(\d+)x(\d+)", name)
+    flat = re.fullmatch(r"flat:(\d+)", name)
+    if torus:
+        x, y, z = (int(side) for side in torus.groups())
+        machine = Machine(name, TORUS, (x, y, z))
+    elif flat:
+        machine = Machine(name, FLAT, (1, 1, int(flat.group(1))))
+    else:
+        raise InputError(
+            f"machine: {name!r} is not a machine (valid: {', '.join(MACHINE_FORMS)}, e.g. torus:4x4x8 or flat:128)"
+        )
+    if not 1 <= machine.nodes <= _MAX_NODES:
+        raise InputError(f"machine: {name!r} has {machine.nodes} nodes (valid: 1 to {_MAX_NODES:,})")
+    return machine
+
+
+def round_up(machine: Machine, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, for sizes of 1 .. nodes, the least possible sizes that are not smaller (krevat2003 ch. 2)."""
+    if machine.kind == FLAT:
+        return sizes
+    possible = possible_sizes(machine.sides)
+    return possible[np.searchsorted(possible, sizes)]

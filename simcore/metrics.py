@@ -1,0 +1,176 @@
+"""The metrics of a run: one table of names, units and descriptions, and how they are computed from per-job results.
+
+Definitions are those of krevat2003 sec. 4.2 (wait, response, bounded slowdown, capacities), oliner2004 sec. 6.1 (wait
+to the last start) and zhang2004 (work-loss ratio, checkpoint-overhead ratio). Means and percentiles are over the jobs
+that finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore import state as st
+from faultsweep.simcore.state import State
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of a run: its unit ("" for a ratio or a count) and one sentence."""
+
+    unit: str
+    doc: str
+
+
+_STATISTICS: dict[str, tuple[str, Callable[[NDArray[np.float64]], float]]] = {
+    "mean": ("Mean", lambda v: float(np.mean(v))),
+    "median": ("Median", lambda v: float(np.median(v))),
+    "p90": ("90th percentile", lambda v: float(np.percentile(v, 90))),
+    "p99": ("99th percentile", lambda v: float(np.percentile(v, 99))),
+    "max": ("Largest", lambda v: float(np.max(v))),
+}
+_PER_JOB = {
+    "wait_s": ("s", "wait, last start - submit"),
+    "response_s": ("s", "response time, finish - submit"),
+    "slowdown": ("", "slowdown, response / run time"),
+    "bounded_slowdown": ("", "bounded slowdown, max(response, bound) / max(run time, bound)"),
+}
+_RATIOS = {"work_loss_ratio": "work_lost_s", "checkpoint_overhead_ratio": "checkpoint_overhead_s"}
+JOB_STATISTICS = frozenset([*_RATIOS, *(f"{statistic}_{name}" for name in _PER_JOB for statistic in _STATISTICS)])
+"""The metrics that per-job results alone give."""
+
+METRICS: dict[str, Metric] = {
+    **{
+        f"{statistic}_{name}": Metric(unit, f"{word} of the jobs' {doc}.")
+        for name, (unit, doc) in _PER_JOB.items()
+        for statistic, (word, _) in _STATISTICS.items()
+    },
+    "utilisation": Metric(
+        "", "Capacity utilised: submitted size x run time of the jobs, of the machine's node-seconds."
+    ),
+    "unused_capacity": Metric("", "Capacity free beyond what waiting jobs ask for."),
+    "lost_capacity": Metric("", "Capacity neither utilised nor unused."),
+    "lost_to_fragmentation": Metric("", "Capacity free but idle beside a queue that asks for it."),
+    "lost_to_failures": Metric("", "Capacity of work that failures destroyed."),
+    "lost_to_growth": Metric(
+        "", "Capacity of nodes held beyond the size submitted (rounding and growth), during work that counts."
+    ),
+    "lost_to_down_time": Metric("", "Capacity of nodes that are down."),
+    "lost_to_delay": Metric("", "Capacity held between being scheduled and starting."),
+    "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts."),
+    "makespan_s": Metric("s", "Last finish - first submit."),
+    "num_jobs": Metric("", "Jobs submitted."),
+    "unfinished_jobs": Metric("", "Jobs that had not finished when the run ended."),
+    "offered_load": Metric("", "Submitted size x run time over machine nodes x span of the submissions."),
+    "failures": Metric("", "Failures up to the end of the run."),
+    "failures_per_day": Metric("1/d", "Failures per day of the run."),
+    "failures_that_hit": Metric("", "Failures that killed a job."),
+    "jobs_hit": Metric("", "Jobs killed by a failure at least once."),
+    "restarts": Metric("", "Restarts of all jobs."),
+    "work_lost_node_s": Metric("node s", "Work done and lost to failures."),
+    "work_loss_ratio": Metric("", "Mean over jobs of work lost / run time."),
+    "checkpoint_overhead_ratio": Metric("", "Mean over jobs of time spent on checkpoints and moves / run time."),
+    "checkpoints": Metric("", "Checkpoints completed."),
+    "migrations_attempted": Metric("", "Migration attempts."),
+    "migrations_successful": Metric("", "Migration attempts that enlarged the maximal free partition."),
+    "migrations_per_attempt": Metric("", "Successful / attempted migrations."),
+    "mean_time_between_migrations_s": Metric("s", "Mean time between migration attempts."),
+    "jobs_migrated": Metric("", "Moves of running jobs to another partition."),
+}
+
+
+def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
+    """Return the per-job results of a state: arrays of shape (jobs,); times of unfinished jobs are NaN."""
+    job_f, job_i = s.job_f, s.job_i
+    submit, run, finish = job_f[st.SUBMIT], job_f[st.WORK], job_f[st.FINISH]
+    start = np.where(np.isnan(finish), np.nan, job_f[st.START])
+    response = finish - submit
+    return {
+        "submit_s": submit.copy(),
+        "first_start_s": job_f[st.FIRST_START].copy(),
+        "start_s": start,
+        "finish_s": finish.copy(),
+        "size": job_i[st.ALLOCATED].copy(),
+        "requested_size": job_i[st.REQUESTED].copy(),
+        "run_s": run.copy(),
+        "estimate_s": job_f[st.ESTIMATE].copy(),
+        "wait_s": start - submit,
+        "response_s": response,
+        "slowdown": response / run,
+        "bounded_slowdown": np.maximum(response, bound_s) / np.maximum(run, bound_s),
+        "restarts": job_i[st.RESTARTS].copy(),
+        "work_lost_s": job_f[st.LOST].copy(),
+        "work_lost_node_s": job_f[st.LOST_NODES].copy(),
+        "checkpoint_overhead_s": job_f[st.OVERHEAD].copy(),
+        "checkpoints": job_i[st.CHECKPOINTS].copy(),
+        "migrations": job_i[st.MIGRATIONS].copy(),
+    }
+
+
+def run_metrics(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Return every metric of METRICS; NaN where it does not apply (no job finished)."""
+    finished = ~np.isnan(jobs["finish_s"])
+    metrics = job_statistics(jobs)
+    metrics |= _capacities(s, jobs, finished)
+    metrics |= _counts(s, jobs, finished)
+    return {name: float(metrics[name]) for name in METRICS}
+
+
+def job_statistics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Return the metrics of JOB_STATISTICS from the per-job results of a run alone, such as a store keeps."""
+    finished = ~np.isnan(jobs["finish_s"])
+    results = {}
+    for name in _PER_JOB:
+        values = jobs[name][finished]
+        for statistic, (_, compute) in _STATISTICS.items():
+            results[f"{statistic}_{name}"] = compute(values) if len(values) else np.nan
+    for name, part in _RATIOS.items():
+        results[name] = float(np.mean(jobs[part][finished] / jobs["run_s"][finished])) if finished.any() else np.nan
+    return results
+
+
+def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
+    first = float(jobs["submit_s"][0]) if len(finished) else np.nan
+    last = float(s.f[st.NOW]) if not finished.all() else float(np.max(jobs["finish_s"], initial=-np.inf))
+    nodes = float(s.i[st.NODES])
+    capacity = (last - first) * nodes
+    work = jobs["requested_size"] * jobs["run_s"]
+    utilisation = float(np.sum(work[finished])) / capacity
+    unused = s.f[st.UNUSED] / capacity
+    span = float(jobs["submit_s"][-1]) - first if len(finished) else np.nan
+    return {
+        "utilisation": utilisation,
+        "unused_capacity": unused,
+        "lost_capacity": 1.0 - utilisation - unused,
+        "lost_to_fragmentation": s.f[st.IDLE_LOST] / capacity,
+        "lost_to_failures": float(np.sum(jobs["work_lost_node_s"])) / capacity,
+        "lost_to_growth": float(np.sum((jobs["run_s"] * (jobs["size"] - jobs["requested_size"]))[finished])) / capacity,
+        "lost_to_down_time": s.f[st.DOWN] / capacity,
+        "lost_to_delay": s.f[st.DELAYED] / capacity,
+        "lost_to_overhead": float(np.sum(s.job_f[st.OVERHEAD_NODES])) / capacity,
+        "makespan_s": last - first,
+        "offered_load": float(np.sum(work)) / (nodes * span) if span > 0 else np.nan,
+        "failures_per_day": s.i[st.FAILURES] / (last - first) * 86400.0,
+    }
+
+
+def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
+    attempts = int(s.i[st.ATTEMPTS])
+    return {
+        "num_jobs": len(finished),
+        "unfinished_jobs": int(np.sum(~finished)),
+        "failures": s.i[st.FAILURES],
+        "failures_that_hit": s.i[st.HITS],
+        "jobs_hit": int(np.sum(jobs["restarts"] > 0)),
+        "restarts": int(np.sum(jobs["restarts"])),
+        "work_lost_node_s": float(np.sum(jobs["work_lost_node_s"])),
+        "checkpoints": int(np.sum(jobs["checkpoints"])),
+        "migrations_attempted": attempts,
+        "migrations_successful": s.i[st.SUCCESSES],
+        "migrations_per_attempt": s.i[st.SUCCESSES] / attempts if attempts else np.nan,
+        "mean_time_between_migrations_s": s.f[st.ATTEMPT_GAPS] / (attempts - 1) if attempts > 1 else np.nan,
+        "jobs_migrated": s.i[st.MOVES],
+    }

@@ -1,0 +1,521 @@
+"""Every parameter of a run, in one table: type, default, unit, valid values, and when it does nothing.
+
+The command line, the specs, the store's coordinates and the documentation are all made from this table. A configuration
+is a plain mapping from parameter names to values; parameters that it does not name have their defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from faultsweep.simcore.errors import InputError, unknown_name
+
+Config = Mapping[str, Any]
+
+SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
+EVENT_ORDERS = ("instant", "submits-first", "ends-first")
+ESTIMATES = ("actual", "requested", "f-model")
+SIZE_MAPS = ("exact", "scale", "clip", "drop")
+PLACEMENTS = ("mfp", "balancing", "tie-breaking")
+PARTITION_FAILURES = ("product", "max")
+FAILURE_FITS = ("auto", "exact", "scale", "repeat")
+NODE_MAPS = ("auto", "identity", "rank", "permutation")
+REPAIRS = ("constant", "exponential", "lognormal")
+ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bursts" makes a log
+
+
+def _never(config: Config) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a run.
+
+    Attributes
+    ----------
+    name : as written in specs and, with dashes, on the command line; carries its unit where it has one.
+    kind : float, int, str or bool.
+    default : the value of a configuration that does not name the parameter.
+    doc : one sentence.
+    group : which part of a run it belongs to (workload, machine, scheduling, failures, ...).
+    choices : the valid names of a ``str`` parameter; empty if any text may be valid.
+    minimum, maximum : bounds of a number, both inclusive.
+    unit : for the store's attributes.
+    inert : tells, of a resolved configuration, whether the parameter does nothing there (MODEL, section 10).
+    """
+
+    name: str
+    kind: type
+    default: Any
+    doc: str
+    group: str
+    choices: tuple[str, ...] = ()
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    unit: str = ""
+    inert: Callable[[Config], bool] = _never
+
+    def check(self, value: Any) -> Any:
+        """Return ``value`` as this parameter's type, or raise InputError naming the parameter and what is valid."""
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise InputError(f"{self.name}: expected true or false, got {value!r}")
+            return value
+        if self.kind is str:
+            if not isinstance(value, str):
+                raise InputError(f"{self.name}: expected text, got {value!r}")
+            if self.choices and value not in self.choices:
+                raise unknown_name(self.name.replace("_", " "), value, self.choices, where=self.name)
+            return value
+        return self._check_number(value)
+
+    def _check_number(self, value: Any) -> float | int:
+        wanted = "a whole number" if self.kind is int else "a number"
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+            raise InputError(f"{self.name}: expected {wanted}, got {value!r}")
+        if self.kind is int and value != int(value):
+            raise InputError(f"{self.name}: expected a whole number, got {value!r}")
+        if not self.minimum <= value <= self.maximum:
+            raise InputError(f"{self.name}: {value!r} is outside {self._range()}")
+        return self.kind(value)
+
+    def _range(self) -> str:
+        if math.isinf(self.maximum):
+            return f"the valid range, {self.minimum:g} or more"
+        return f"the valid range {self.minimum:g} to {self.maximum:g}"
+
+
+def _is(name: str, *values: Any) -> Callable[[Config], bool]:
+    return lambda config: config[name] in values
+
+
+def _is_not(name: str, *values: Any) -> Callable[[Config], bool]:
+    return lambda config: config[name] not in values
+
+
+def _is_flat(config: Config) -> bool:
+    return not config["machine"].startswith("torus:")
+
+
+def _no_growth_limit(config: Config) -> bool:
+    return _is_flat(config) or config["scheduler"] not in ("backfill", "backfill+migration", "conservative")
+
+
+def _no_prediction(config: Config) -> bool:
+    return _is_flat(config) or config["placement"] == "mfp" or config["failures"] == "none"
+
+
+def _no_migration(config: Config) -> bool:
+    return _is_flat(config) or "migration" not in config["scheduler"]
+
+
+def _nothing_random(config: Config) -> bool:
+    """Tell whether no random number is drawn: the jobs are those of a log, and so are estimates and failures."""
+    from faultsweep.simcore.workloads.models import MODELS
+
+    if config["log"].lower() in MODELS or config["estimates"] == "f-model":
+        return False
+    return _no_failures(config) or (_no_random_failures(config) and _no_coins(config))
+
+
+def _no_random_failures(config: Config) -> bool:
+    """Tell whether the failures are those of a file, each at its time and place."""
+    counted = config["num_failures"] >= 0 or config["failures_per_day"] >= 0
+    fixed = config["failure_fit"] == "exact" and config["node_map"] in ("identity", "rank") and not counted
+    return config["failures"] == "given" or (fixed and not _no_failure_file(config))
+
+
+def _no_coins(config: Config) -> bool:
+    """Tell whether no predictor throws coins."""
+    return _no_prediction(config) or config["placement"] != "tie-breaking" or config["accuracy"] in (0, 1)
+
+
+def _is_failure_log(config: Config) -> bool:
+    return config["failures"] not in ("none", *ENDLESS_FAILURES)
+
+
+def _no_failures(config: Config) -> bool:
+    if _is_failure_log(config):
+        return config["num_failures"] == 0 or config["failures_per_day"] == 0
+    return config["failures"] == "none"
+
+
+def _no_failure_log(config: Config) -> bool:
+    return not _is_failure_log(config)
+
+
+def _no_failure_file(config: Config) -> bool:
+    return config["failures"] in ("none", "bursts", *ENDLESS_FAILURES)
+
+
+def _no_repair_time(config: Config) -> bool:
+    return config["failures"] != "mtbf" or config["down_time_s"] >= 0
+
+
+def _no_random_repair(config: Config) -> bool:
+    return _no_repair_time(config) or config["mttr_h"] == 0
+
+
+def _no_lognormal_repair(config: Config) -> bool:
+    return _no_random_repair(config) or config["repair_distribution"] != "lognormal"
+
+
+def _table(*rows: Parameter) -> dict[str, Parameter]:
+    return {row.name: row for row in rows}
+
+
+PARAMETERS: dict[str, Parameter] = _table(
+    # workload
+    Parameter("log", str, "", "Named log, path of a log or of a workload model.", "workload"),
+    Parameter("offset", int, 0, "Valid jobs of the log to pass over.", "workload", minimum=0, unit="jobs"),
+    Parameter(
+        "num_jobs", int, 0, "Valid jobs of the log to use; 0 uses all of them.", "workload", minimum=0, unit="jobs"
+    ),
+    Parameter(
+        "load_scale", float, 1.0, "The load scale c: multiplies run times and estimates.", "workload", minimum=1e-9
+    ),
+    Parameter("arrival_scale", float, 1.0, "Divides the gaps between submissions.", "workload", minimum=1e-9),
+    Parameter(
+        "procs_per_node",
+        int,
+        0,
+        "Processors of a node of the log; 0 takes the header's MaxProcs / MaxNodes.",
+        "workload",
+        minimum=0,
+    ),
+    Parameter(
+        "size_map", str, "exact", "What happens to sizes of a log of another machine.", "workload", choices=SIZE_MAPS
+    ),
+    Parameter("estimates", str, "actual", "What the scheduler believes of run times.", "workload", choices=ESTIMATES),
+    Parameter(
+        "estimate_factor",
+        float,
+        1.0,
+        "f of the f-model: estimates are uniform in [actual, f x actual].",
+        "workload",
+        minimum=1.0,
+        inert=_is_not("estimates", "f-model"),
+    ),
+    Parameter(
+        "kill_at_estimate",
+        bool,
+        False,
+        "Whether a job that reaches its estimate is killed, as on real systems.",
+        "workload",
+        inert=_is("estimates", "actual", "f-model"),
+    ),
+    Parameter("seed", int, 0, "Seed of everything random in a run.", "workload", minimum=0, inert=_nothing_random),
+    Parameter(
+        "replicate", int, 0, "Number of the replicate under one seed.", "workload", minimum=0, inert=_nothing_random
+    ),
+    # machine and scheduling
+    Parameter("machine", str, "torus:4x4x8", "torus:XxYxZ or flat:N.", "machine"),
+    Parameter("scheduler", str, "backfill", "Queue discipline.", "scheduling", choices=SCHEDULERS),
+    Parameter(
+        "event_order",
+        str,
+        "instant",
+        "Order of simultaneous events and scheduling passes.",
+        "scheduling",
+        choices=EVENT_ORDERS,
+    ),
+    Parameter(
+        "start_delay_s", float, 0.0, "Delay between being scheduled and starting.", "scheduling", minimum=0, unit="s"
+    ),
+    Parameter(
+        "growth_limit",
+        int,
+        1,
+        "I: nodes by which backfilling may grow a job to fit a free box.",
+        "scheduling",
+        minimum=0,
+        unit="nodes",
+        inert=_no_growth_limit,
+    ),
+    Parameter(
+        "migration_free_frac",
+        float,
+        0.1,
+        "FN_tor: migration needs free / total nodes of at least this.",
+        "scheduling",
+        minimum=0,
+        maximum=1,
+        inert=_no_migration,
+    ),
+    Parameter(
+        "migration_mfp_frac",
+        float,
+        0.7,
+        "FN_max: migration needs largest free partition / free nodes of at most this.",
+        "scheduling",
+        minimum=0,
+        maximum=1,
+        inert=_no_migration,
+    ),
+    Parameter(
+        "migration_cost_s",
+        float,
+        0.0,
+        "Time that each migration adds to a job.",
+        "scheduling",
+        minimum=0,
+        unit="s",
+        inert=_no_migration,
+    ),
+    Parameter(
+        "placement",
+        str,
+        "mfp",
+        "Which free box a job takes: mfp leaves the largest free partition, the others heed predicted failures.",
+        "scheduling",
+        choices=PLACEMENTS,
+        inert=lambda config: _is_flat(config) or config["accuracy"] == 0 or config["failures"] == "none",
+    ),
+    Parameter(
+        "accuracy",
+        float,
+        0.0,
+        "a: confidence (balancing) or accuracy (tie-breaking) of the failure predictor.",
+        "scheduling",
+        minimum=0,
+        maximum=1,
+        inert=_no_prediction,
+    ),
+    Parameter(
+        "partition_failure",
+        str,
+        "product",
+        "How the failure of a partition follows from its nodes': 1 - product of their survivals, or their maximum.",
+        "scheduling",
+        choices=PARTITION_FAILURES,
+        inert=lambda config: _no_prediction(config) or config["placement"] != "balancing",
+    ),
+    # failures
+    Parameter(
+        "failures",
+        str,
+        "none",
+        "none, the path of a failure log, or a generator: weibull, weibull-copula, mtbf, bursts.",
+        "failures",
+        inert=_no_failures,
+    ),
+    Parameter(
+        "num_failures",
+        int,
+        -1,
+        "Failures of a log in the span of the whole job log, in proportion if only a part is used; -1: not given.",
+        "failures",
+        minimum=-1,
+        inert=_no_failure_log,
+    ),
+    Parameter(
+        "failures_per_day",
+        float,
+        -1.0,
+        "Failures of a log per day, the other way to say num_failures; -1: not given.",
+        "failures",
+        minimum=-1,
+        unit="1/d",
+        inert=_no_failure_log,
+    ),
+    Parameter(
+        "failure_fit",
+        str,
+        "auto",
+        "How a failure log is brought to the span of the jobs; auto: exact for a trace of our own, else scale.",
+        "failures",
+        choices=FAILURE_FITS,
+        inert=_no_failure_log,
+    ),
+    Parameter(
+        "node_map",
+        str,
+        "auto",
+        "How nodes of a failure log become the machine's; auto: identity if the machines agree, else permutation.",
+        "failures",
+        choices=NODE_MAPS,
+        inert=_no_failure_log,
+    ),
+    Parameter(
+        "failure_system",
+        int,
+        0,
+        "System of a LANL file, or platform of a Failure Trace Archive table; 0: the only one.",
+        "failures",
+        minimum=0,
+        inert=_no_failure_file,
+    ),
+    Parameter(
+        "failure_filter_s",
+        float,
+        300.0,
+        "Blue Gene/L RAS lines of a midplane at most this far apart are one failure.",
+        "failures",
+        minimum=0,
+        unit="s",
+        inert=_no_failure_file,
+    ),
+    Parameter(
+        "down_time_s",
+        float,
+        -1.0,
+        "Down time of every failure; -1: the source's own (a log's, else 0; 120 s for weibull; mttr_h for mtbf).",
+        "failures",
+        minimum=-1,
+        unit="s",
+        inert=_is("failures", "none"),
+    ),
+    Parameter(
+        "weibull_shape",
+        float,
+        0.85,
+        "Shape beta of the times between failures of weibull and weibull-copula.",
+        "failures",
+        minimum=0.05,
+        maximum=20,
+        inert=_is_not("failures", "weibull", "weibull-copula"),
+    ),
+    Parameter(
+        "weibull_scale_s",
+        float,
+        18_000.0,
+        "Scale eta of the times between failures of weibull and weibull-copula.",
+        "failures",
+        minimum=1e-3,
+        maximum=1e9,
+        unit="s",
+        inert=_is_not("failures", "weibull", "weibull-copula"),
+    ),
+    Parameter(
+        "burst_window",
+        int,
+        2,
+        "W: failures in a segment within which weibull orders its times between failures; even, 2 is uncorrelated.",
+        "failures",
+        minimum=2,
+        maximum=65536,
+        inert=_is_not("failures", "weibull"),
+    ),
+    Parameter(
+        "copula_rho",
+        float,
+        0.5,
+        "Lag-one correlation of the Gaussian process behind weibull-copula; 0 is uncorrelated.",
+        "failures",
+        minimum=-0.99,
+        maximum=0.99,
+        inert=_is_not("failures", "weibull-copula"),
+    ),
+    Parameter(
+        "zipf_alpha",
+        float,
+        0.01,
+        "Skewness alpha of the nodes that fail under weibull and weibull-copula; 0 is uniform, node 0 fails most.",
+        "failures",
+        minimum=0,
+        maximum=20,
+        inert=_is_not("failures", "weibull", "weibull-copula"),
+    ),
+    Parameter(
+        "mtbf_h",
+        float,
+        0.0,
+        "Mean time between failures of the whole machine under mtbf; 0: not given.",
+        "failures",
+        minimum=0,
+        maximum=1e7,
+        unit="h",
+        inert=_is_not("failures", "mtbf"),
+    ),
+    Parameter(
+        "node_mtbf_h",
+        float,
+        0.0,
+        "Mean time between failures of each node under mtbf; 0: not given.",
+        "failures",
+        minimum=0,
+        maximum=1e7,
+        unit="h",
+        inert=_is_not("failures", "mtbf"),
+    ),
+    Parameter(
+        "mtbf_shape",
+        float,
+        0.7,
+        "Weibull shape of the times between failures of mtbf; 1 is exponential.",
+        "failures",
+        minimum=0.05,
+        maximum=20,
+        inert=_is_not("failures", "mtbf"),
+    ),
+    Parameter(
+        "mttr_h", float, 1.0, "Mean time to repair of mtbf.", "failures", minimum=0, unit="h", inert=_no_repair_time
+    ),
+    Parameter(
+        "repair_distribution",
+        str,
+        "constant",
+        "Distribution of the times to repair of mtbf.",
+        "failures",
+        choices=REPAIRS,
+        inert=_no_random_repair,
+    ),
+    Parameter(
+        "repair_sigma",
+        float,
+        1.94,
+        "Standard deviation of the logarithm of lognormal repair times (1.94: mean 355 min, median 54 min).",
+        "failures",
+        minimum=0,
+        maximum=5,
+        inert=_no_lognormal_repair,
+    ),
+    # run control and metrics
+    Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),
+    Parameter("max_restarts", int, 10_000, "Restarts of one job at which the run is truncated.", "run", minimum=0),
+    Parameter("horizon_s", float, math.inf, "Time at which the run is truncated.", "run", minimum=0, unit="s"),
+)
+
+
+def resolve(values: Config) -> dict[str, Any]:
+    """Return the full configuration: checked values, and defaults for what is not named.
+
+    Raises
+    ------
+    InputError
+        One sentence for every unknown name and every invalid value, joined by newlines.
+    """
+    problems = _problems(values)
+    if problems:
+        raise InputError("\n".join(problems))
+    return {name: p.check(values[name]) if name in values else p.default for name, p in PARAMETERS.items()}
+
+
+def _problems(values: Config) -> Iterable[str]:
+    problems = []
+    for name, value in values.items():
+        try:
+            if name not in PARAMETERS:
+                raise unknown_name("parameter", name, PARAMETERS)
+            PARAMETERS[name].check(value)
+        except InputError as error:
+            problems.append(str(error))
+    return problems
+
+
+def canonical(values: Config) -> dict[str, Any]:
+    """Return the canonical form: every parameter that does nothing in this configuration at its default.
+
+    Configurations with equal canonical forms are the same run (MODEL, section 10). Neutralising one parameter can make
+    another inert, so it is repeated until nothing changes.
+    """
+    config = resolve(values)
+    while True:
+        neutral = {name: p.default if p.inert(config) else config[name] for name, p in PARAMETERS.items()}
+        if neutral == config:
+            return config
+        config = neutral

@@ -1,0 +1,339 @@
+"""Where a job goes on the torus: the free box that a placement rule likes best (krevat2003 ch. 2, oliner2004 sec. 5).
+
+``mfp`` leaves the largest maximal free partition (MFP). ``balancing`` weighs the loss of MFP against the predicted
+failure of the box. ``tie-breaking`` chooses, among the boxes that leave the largest MFP, one that is not predicted to
+fail. The first best box in the search order wins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.bits import ONE, ZERO, lowest_bit, popcount, ring_run, run_starts
+from faultsweep.simcore.jit import inlined, kernel
+from faultsweep.simcore.partitions.columns import (
+    OVERFLOW,
+    build_footprints,
+    largest_beside,
+    maximal_boxes,
+    mfp_after,
+    take_box,
+)
+from faultsweep.simcore.state import (
+    ACCURACY,
+    BALANCING,
+    BOXES_VERSION,
+    COIN_KEY,
+    ELSEWHEN,
+    FAIL_NODE,
+    FAIL_TIME,
+    FITS,
+    FOOTPRINTS_VERSION,
+    FREE_NODES,
+    MACHINE,
+    MAXIMUM,
+    MFP,
+    NEXT_FAILURE,
+    NODES,
+    NOW,
+    NUM_BOXES,
+    PARTITION_FAILURE,
+    PLACEMENT,
+    PREDICTED,
+    REQUESTED,
+    RESTARTS,
+    SCRATCH,
+    SHAPE_FIRST,
+    SIDE_X,
+    SIDE_Y,
+    SIDE_Z,
+    TIE_BREAKING,
+    VERSION,
+)
+
+NO_BOX = -1
+
+
+@inlined
+def pack_box(a, b, c, x, y, z):
+    """Return a box as one int64."""
+    return ((((a << 10 | b) << 10 | c) << 10 | x) << 10 | y) << 10 | z
+
+
+@inlined
+def unpack_box(box):
+    """Return (a, b, c, x, y, z) of a packed box."""
+    return (
+        (box >> 50) & 1023,
+        (box >> 40) & 1023,
+        (box >> 30) & 1023,
+        (box >> 20) & 1023,
+        (box >> 10) & 1023,
+        box & 1023,
+    )
+
+
+@inlined
+def occupy(columns, box, X, Y, Z):
+    """Clear the nodes of a packed box in masks of free nodes."""
+    a, b, c, x, y, z = unpack_box(box)
+    keep = ~ring_run(z, c, Z)
+    for dx in range(a):
+        u = x + dx
+        row = (u - X if u >= X else u) * Y
+        for dy in range(b):
+            v = y + dy
+            columns[row + (v - Y if v >= Y else v)] &= keep
+
+
+@inlined
+def vacate(columns, box, X, Y, Z):
+    """Set the nodes of a packed box in masks of free nodes."""
+    a, b, c, x, y, z = unpack_box(box)
+    run = ring_run(z, c, Z)
+    for dx in range(a):
+        u = x + dx
+        row = (u - X if u >= X else u) * Y
+        for dy in range(b):
+            v = y + dy
+            columns[row + (v - Y if v >= Y else v)] |= run
+
+
+@kernel
+def box_holds(box, node, X, Y, Z):
+    """Tell whether a packed box contains a node."""
+    a, b, c, x, y, z = unpack_box(box)
+    u, v, w = node // (Y * Z), node // Z % Y, node % Z
+    return (u - x) % X < a and (v - y) % Y < b and (w - z) % Z < c
+
+
+@inlined
+def refresh_boxes(s):
+    """Bring the list of maximal free boxes up to date; return False if it does not fit."""
+    if s.i[BOXES_VERSION] == s.i[VERSION]:
+        return True
+    refresh_footprints(s)
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    count = maximal_boxes(s.footprints[MACHINE], X, Y, Z, 1, s.boxes[MACHINE])
+    if count == OVERFLOW:
+        return False
+    s.i[NUM_BOXES] = count
+    s.i[BOXES_VERSION] = s.i[VERSION]
+    return True
+
+
+@inlined
+def refresh_footprints(s):
+    """Bring the table of footprints up to date."""
+    if s.i[FOOTPRINTS_VERSION] != s.i[VERSION]:
+        build_footprints(s.masks[FREE_NODES], s.i[SIDE_X], s.i[SIDE_Y], s.footprints[MACHINE])
+        s.i[FOOTPRINTS_VERSION] = s.i[VERSION]
+
+
+@inlined
+def largest_free(s):
+    """Return the size of the maximal free partition, or -1 if the list of boxes does not fit."""
+    if not refresh_boxes(s):
+        return -1
+    return s.boxes[MACHINE, 0, 0] if s.i[NUM_BOXES] > 0 else 0
+
+
+@inlined
+def fits(s, size):
+    """Tell whether a free box of exactly this size exists; the list of boxes must be up to date."""
+    memo = s.lists[FITS, size]
+    if memo >> 1 == s.i[VERSION]:
+        return memo & 1 == 1
+    found = _some_box_holds(s, size)
+    s.lists[FITS, size] = 2 * s.i[VERSION] + (1 if found else 0)
+    return found
+
+
+@kernel
+def _some_box_holds(s, size):
+    boxes = s.boxes[MACHINE]
+    for at in range(s.i[NUM_BOXES]):
+        if boxes[at, 0] < size:
+            return False
+        for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+            if (
+                s.shapes[row, 0] <= boxes[at, 1]
+                and s.shapes[row, 1] <= boxes[at, 2]
+                and s.shapes[row, 2] <= boxes[at, 3]
+            ):
+                return True
+    return False
+
+
+@kernel
+def take(s, box):
+    """Occupy a packed box of the machine and split the maximal free boxes; return False if the list does not fit."""
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    occupy(s.masks[FREE_NODES], box, X, Y, Z)
+    current = s.i[BOXES_VERSION] == s.i[VERSION]
+    s.i[VERSION] += 1
+    if not current:
+        return True
+    a, b, c, x, y, z = unpack_box(box)
+    count = take_box(s.boxes[MACHINE], s.i[NUM_BOXES], s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, 1)
+    if count == OVERFLOW:
+        return False
+    s.i[NUM_BOXES] = count
+    s.i[BOXES_VERSION] = s.i[VERSION]
+    return True
+
+
+@kernel
+def keeps_room(boxes, count, size, a, b, c, x, y, z, X, Y, Z):
+    """Tell whether a box of at least ``size`` nodes stays free beside a box; ``boxes`` lists maximal ones that
+    large."""
+    for at in range(count):
+        if largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z) >= size:
+            return True
+    return False
+
+
+@kernel
+def best_box(s, rule, job, size, window, table, listed, count, shadow_count, head_size):
+    """Return the packed free box of a size that a placement rule likes best, or NO_BOX.
+
+    rule: code of the placement rule. window: the predictor's look-ahead, s. table: which footprints hold the
+    candidates. listed, count: which maximal boxes, and how many, the MFP is counted on. If head_size > 0, only boxes
+    beside which one of the ``shadow_count`` boxes of the reservation leaves head_size nodes are admissible.
+    """
+    footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    predicted = predict(s, job, window) if rule != MFP else 0
+    if predicted == 0:
+        rule = MFP
+    before = boxes[0, 0]
+    best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
+    score, fails = np.inf, True
+    for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+        a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
+        bound = before
+        if before == s.i[NODES]:
+            bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
+        if rule == MFP and bound <= best_after:
+            continue
+        for x in range(X if a < X else 1):
+            for y in range(Y if b < Y else 1):
+                mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
+                if mask == ZERO:
+                    continue
+                starts = run_starts(mask, c, Z)
+                while starts != ZERO:
+                    z = lowest_bit(starts)
+                    starts &= starts - ONE
+                    if rule == MFP:
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after)
+                        if after <= best_after:
+                            continue
+                    elif rule == BALANCING:
+                        failing = s.job_i[REQUESTED, job] * failure_risk(s, a, b, c, x, y, z)
+                        if failing >= best_score:
+                            continue
+                        floor = -1
+                        if best_score < np.inf:
+                            floor = max(-1, int(before + failing - best_score) - 1)
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
+                        score = (before - after) + failing
+                        if score >= best_score:
+                            continue
+                    else:
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after - 1)
+                        if after < best_after or (after == best_after and not best_fails):
+                            continue
+                        fails = failure_risk(s, a, b, c, x, y, z) > 0.0
+                        if after == best_after and fails:
+                            continue
+                    if head_size > 0 and not keeps_room(
+                        shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z
+                    ):
+                        continue
+                    best, best_after = pack_box(a, b, c, x, y, z), after
+                    if rule == MFP:
+                        if after >= before:
+                            return best
+                        if after >= bound:
+                            starts = ZERO
+                    elif rule == BALANCING:
+                        best_score = score
+                    else:
+                        best_fails = fails
+                if rule == MFP and best_after >= bound:
+                    break
+            if rule == MFP and best_after >= bound:
+                break
+    return best
+
+
+@kernel
+def coin(key, node, job, restarts):
+    """Return the predictor's coin in [0, 1): a hash of (seed, node, job, restarts), so it does not depend on how often
+    it is asked.
+
+    The finaliser of splitmix64 over a counter made of the four numbers.
+    """
+    h = np.uint64(key)
+    for part in (node, job, restarts):
+        h = (h ^ np.uint64(part)) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(30)
+        h *= np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(27)
+        h *= np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(31)
+    return np.float64(h >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def predict(s, job, window):
+    """Mark the nodes predicted to fail in the open window (now, now + window) and return their number.
+
+    For ``balancing`` every node with a failure in the window counts (with probability a each); for ``tie-breaking`` the
+    coin of (seed, node, job, restarts) decides whether it is reported. With a = 0 nothing is predicted.
+    """
+    accuracy = s.f[ACCURACY]
+    if accuracy <= 0.0:
+        return 0
+    Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
+    marks = s.masks[PREDICTED]
+    marks[:] = ZERO
+    end = s.f[NOW] + window
+    marked = 0
+    at = s.i[NEXT_FAILURE]
+    while at < s.failures.shape[1] and s.failures[FAIL_TIME, at] < end:
+        node = int(s.failures[FAIL_NODE, at])
+        at += 1
+        if s.failures[FAIL_TIME, at - 1] <= s.f[NOW]:
+            continue
+        if s.i[PLACEMENT] == TIE_BREAKING and coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) >= accuracy:
+            continue
+        bit = ONE << np.uint64(node % Z)
+        column = node // (Y * Z) * Y + node // Z % Y
+        if marks[column] & bit == ZERO:
+            marks[column] |= bit
+            marked += 1
+    return marked
+
+
+@kernel
+def failure_risk(s, a, b, c, x, y, z):
+    """Return the predicted probability that a box fails: of its marked nodes, 1 - (1 - a)^k or a if k > 0."""
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    run = ring_run(z, c, Z)
+    marked = 0
+    for dx in range(a):
+        u = x + dx
+        row = (u - X if u >= X else u) * Y
+        for dy in range(b):
+            v = y + dy
+            marked += popcount(s.masks[PREDICTED, row + (v - Y if v >= Y else v)] & run)
+    if marked == 0:
+        return 0.0
+    accuracy = s.f[ACCURACY]
+    if s.i[PARTITION_FAILURE] == MAXIMUM:
+        return accuracy
+    survives = 1.0
+    for _ in range(marked):
+        survives *= 1.0 - accuracy
+    return 1.0 - survives

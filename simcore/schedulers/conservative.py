@@ -1,0 +1,235 @@
+"""Conservative (strong) backfilling: a reservation for every waiting job, which no later job may delay (krevat2003 ch.
+2).
+
+A job is promised the earliest time at which it fits for as long as it is expected to last, beside what runs and what
+was promised before; on a torus it is promised a box as well, of its size or up to I nodes more. When nodes are
+released, the promises are made again one by one in queue order, each with all the others in place, so none ever gets
+later (compression). After a failure, a pause or an overrun they cannot all be kept and are made from scratch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.allocation import remaining_estimate, start_on_box, start_on_lowest
+from faultsweep.simcore.bits import popcount
+from faultsweep.simcore.events import dequeue_at
+from faultsweep.simcore.jit import kernel
+from faultsweep.simcore.machines import FLAT
+from faultsweep.simcore.partitions.columns import OVERFLOW, build_footprints, maximal_boxes
+from faultsweep.simcore.placement import NO_BOX, best_box, unpack_box
+from faultsweep.simcore.profile import forget_past, occupy_profile, rebuild_profile, vacate_profile
+from faultsweep.simcore.state import (
+    ALLOCATED,
+    BOX,
+    DISTURBED,
+    ELSEWHEN,
+    EXPECTED_END,
+    GROWTH_LIMIT,
+    KIND,
+    MFP,
+    NODES,
+    NOW,
+    NUM_PROFILE,
+    NUM_RELEASES,
+    PLACEMENT,
+    PROFILE_FREE,
+    PROFILE_TIME,
+    PROMISED,
+    PROMISED_BOX,
+    QUEUE,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    REBUILT,
+    RELEASE_TIME,
+    RELEASED,
+    SCRATCH,
+    SHADOW,
+    SIDE_X,
+    SIDE_Y,
+    SIDE_Z,
+    SIZE,
+    START_DELAY,
+)
+
+
+@kernel
+def conservative(s):
+    """Run one pass; return False if a preallocated list does not fit."""
+    if _must_start_over(s):
+        if not _promise_all_anew(s):
+            return False
+    else:
+        forget_past(s)
+        if s.i[RELEASED] == 1 and not _compress(s):
+            return False
+    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
+        job = s.lists[QUEUE, position]
+        if np.isnan(s.job_f[PROMISED, job]) and not _promise(s, job):
+            return False
+    return _start_promised(s)
+
+
+@kernel
+def _must_start_over(s):
+    """Tell whether the promises cannot be kept: a failure or pause since the last pass, an overrun, a promise in the
+    past."""
+    now = s.f[NOW]
+    if s.i[NUM_PROFILE] == 0 or s.i[DISTURBED] == 1:
+        return True
+    if s.i[NUM_RELEASES] > 0 and s.agenda[RELEASE_TIME, 0] <= now:
+        return True
+    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
+        if s.job_f[PROMISED, s.lists[QUEUE, position]] < now:
+            return True
+    return False
+
+
+@kernel
+def _promise_all_anew(s):
+    if not rebuild_profile(s):
+        return False
+    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
+        if not _promise(s, s.lists[QUEUE, position]):
+            return False
+    return True
+
+
+@kernel
+def _compress(s):
+    """Make each promise again in queue order, with all others in place: it can only get earlier."""
+    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
+        job = s.lists[QUEUE, position]
+        if np.isnan(s.job_f[PROMISED, job]):
+            continue
+        if not _withdraw(s, job) or not _promise(s, job):
+            return False
+    return True
+
+
+@kernel
+def _promised_size(s, job):
+    """Return the nodes promised to a job: those of its box, or its own size on a flat machine."""
+    if s.i[KIND] == FLAT:
+        return s.job_i[SIZE, job]
+    a, b, c, _, _, _ = unpack_box(s.job_i[PROMISED_BOX, job])
+    return a * b * c
+
+
+@kernel
+def _end_if_started(s, job, start):
+    """Return when the scheduler expects a job to end that is scheduled at ``start``, rounded as when it really
+    starts."""
+    return (start + s.f[START_DELAY]) + remaining_estimate(s, job)
+
+
+@kernel
+def _withdraw(s, job):
+    """Take a promise back; return False if the profile does not fit."""
+    start = s.job_f[PROMISED, job]
+    s.job_f[PROMISED, job] = np.nan
+    return vacate_profile(s, start, _end_if_started(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
+
+
+@kernel
+def _promise(s, job):
+    """Promise a job its earliest start; return False if a list does not fit."""
+    row = 0
+    start, end = s.f[NOW], s.f[NOW]
+    while row < s.i[NUM_PROFILE]:
+        start = s.profile[PROFILE_TIME, row]
+        end = _end_if_started(s, job, start)
+        blocked = _blocked_at(s, row, end, s.job_i[SIZE, job])
+        if blocked >= 0:
+            row = blocked + 1
+            continue
+        if s.i[KIND] == FLAT:
+            break
+        box = _window_box(s, job, row, end)
+        if box == OVERFLOW - 1:
+            return False
+        if box != NO_BOX:
+            s.job_i[PROMISED_BOX, job] = box
+            break
+        row += 1
+    s.job_f[PROMISED, job] = start
+    if end <= start:
+        return True
+    return occupy_profile(s, start, end, _promised_size(s, job), s.job_i[PROMISED_BOX, job])
+
+
+@kernel
+def _blocked_at(s, row, end, size):
+    """Return the last breakpoint before ``end``, from a row on, with too few free nodes; -1 if there is none."""
+    blocked = -1
+    while row < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, row] < end:
+        if s.profile[PROFILE_FREE, row] < size:
+            blocked = row
+        row += 1
+    return blocked
+
+
+@kernel
+def _window_box(s, job, row, end):
+    """Return the best box that is free from a breakpoint to ``end``, NO_BOX, or OVERFLOW - 1 if a list does not fit.
+
+    The MFP that a box leaves is counted on what occupies the machine when the job starts. A predictor is asked only
+    for a start now.
+    """
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    window = s.masks[SHADOW]
+    left = 0
+    for column in range(X * Y):
+        mask = s.profile_masks[row, column]
+        later = row + 1
+        while later < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, later] < end:
+            mask &= s.profile_masks[later, column]
+            later += 1
+        window[column] = mask
+        left += popcount(mask)
+    size = s.job_i[SIZE, job]
+    if left < size:
+        return NO_BOX
+    build_footprints(s.profile_masks[row], X, Y, s.footprints[ELSEWHEN])
+    count = maximal_boxes(s.footprints[ELSEWHEN], X, Y, Z, 1, s.boxes[SCRATCH])
+    if count == OVERFLOW:
+        return OVERFLOW - 1
+    build_footprints(window, X, Y, s.footprints[ELSEWHEN])
+    rule = s.i[PLACEMENT] if s.profile[PROFILE_TIME, row] == s.f[NOW] else MFP
+    for grown in range(size, min(size + s.i[GROWTH_LIMIT], s.i[NODES]) + 1):
+        box = best_box(s, rule, job, grown, remaining_estimate(s, job), ELSEWHEN, SCRATCH, count, 0, 0)
+        if box != NO_BOX:
+            return box
+    return NO_BOX
+
+
+@kernel
+def _start_promised(s):
+    """Start every job whose promised time has come, in queue order; return False if a list does not fit."""
+    now = s.f[NOW]
+    position = s.i[QUEUE_HEAD]
+    while position < s.i[QUEUE_TAIL]:
+        job = s.lists[QUEUE, position]
+        if s.job_f[PROMISED, job] != now:
+            position += 1
+            continue
+        head = s.i[QUEUE_HEAD]
+        dequeue_at(s, position)
+        position += s.i[QUEUE_HEAD] - head
+        s.job_f[PROMISED, job] = np.nan
+        if s.i[KIND] == FLAT:
+            start_on_lowest(s, job)
+        elif not start_on_box(s, job, _promised_size(s, job), s.job_i[PROMISED_BOX, job]):
+            return False
+    return True
+
+
+@kernel
+def note_early_finish(s, job):
+    """Give back what a job that ends now was expected to hold longer; return False if the profile does not fit."""
+    if s.i[NUM_PROFILE] == 0:
+        return True
+    forget_past(s)
+    end = s.job_f[EXPECTED_END, job]
+    if end <= s.f[NOW] and s.f[REBUILT] == s.f[NOW]:
+        end = np.nextafter(s.f[NOW], np.inf)  # the profile of this instant expects an overdue job just after now
+    return vacate_profile(s, s.f[NOW], end, s.job_i[ALLOCATED, job], s.job_i[BOX, job])

@@ -1,0 +1,222 @@
+"""Migration: re-place all running jobs, largest first, to enlarge the maximal free partition (krevat2003, scheduler
+3)."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.allocation import trace_allocation
+from faultsweep.simcore.events import add_release, cancel_timer, drop_release, push_timer
+from faultsweep.simcore.jit import kernel
+from faultsweep.simcore.partitions.columns import OVERFLOW, build_footprints, maximal_boxes, take_box
+from faultsweep.simcore.placement import NO_BOX, best_box, largest_free, occupy, unpack_box, vacate
+from faultsweep.simcore.state import (
+    ALLOCATED,
+    ATTEMPT_GAPS,
+    ATTEMPTED_VERSION,
+    ATTEMPTS,
+    BOX,
+    COMPLETION_TIMER,
+    DISTURBED,
+    ELSEWHEN,
+    END,
+    EXPECTED_END,
+    FREE,
+    FREE_NODES,
+    LAST_ATTEMPT,
+    MFP,
+    MIGRATE_EVENT,
+    MIGRATION_COST,
+    MIGRATION_FREE,
+    MIGRATION_MFP,
+    MIGRATIONS,
+    MOVES,
+    NODES,
+    NOW,
+    NUM_RELEASES,
+    ORDER,
+    OVERHEAD_NODES,
+    PLACEMENT,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    RELEASE_ITEM,
+    RESUMED,
+    SCRATCH,
+    SIDE_X,
+    SIDE_Y,
+    SIDE_Z,
+    SUCCESSES,
+    TIMER_STRIDE,
+    TRACING,
+    TRIAL,
+    TRIAL_BOX,
+    VERSION,
+    WORKED,
+)
+
+_KEPT = -2  # a job that keeps its place because it would have to grow
+
+
+@kernel
+def migrate(s):
+    """Attempt a migration if the thresholds allow it; return 1 if jobs moved, 0 if not, OVERFLOW if a list does not
+    fit."""
+    free = s.i[FREE]
+    if free == 0 or s.i[QUEUE_HEAD] == s.i[QUEUE_TAIL]:
+        return 0
+    before = largest_free(s)
+    if before < 0:
+        return OVERFLOW
+    if free / s.i[NODES] < s.f[MIGRATION_FREE] or before / free > s.f[MIGRATION_MFP]:
+        return 0
+    _count_attempt(s)
+    if s.i[ATTEMPTED_VERSION] == s.i[VERSION] and s.i[PLACEMENT] == MFP:
+        return 0  # re-placing the same jobs again gives the same places
+    running = _order_by_size(s)
+    after = _re_place(s, running)
+    if after == OVERFLOW:
+        return OVERFLOW
+    moved = 0
+    if after >= before:
+        moved = _apply(s, running)
+        if after > before:
+            s.i[SUCCESSES] += 1
+    s.i[ATTEMPTED_VERSION] = s.i[VERSION]
+    return 1 if moved > 0 else 0
+
+
+@kernel
+def _count_attempt(s):
+    if s.i[ATTEMPTS] > 0:
+        s.f[ATTEMPT_GAPS] += s.f[NOW] - s.f[LAST_ATTEMPT]
+    s.f[LAST_ATTEMPT] = s.f[NOW]
+    s.i[ATTEMPTS] += 1
+
+
+@kernel
+def _order_by_size(s):
+    """List the jobs that hold nodes by falling size, equal sizes by index, in the list ORDER; return their number."""
+    count = 0
+    for at in range(s.i[NUM_RELEASES]):
+        job = int(s.agenda[RELEASE_ITEM, at])
+        if job < 0:
+            continue
+        size = s.job_i[ALLOCATED, job]
+        place = count
+        while place > 0 and (
+            s.job_i[ALLOCATED, s.lists[ORDER, place - 1]] < size
+            or (s.job_i[ALLOCATED, s.lists[ORDER, place - 1]] == size and s.lists[ORDER, place - 1] > job)
+        ):
+            s.lists[ORDER, place] = s.lists[ORDER, place - 1]
+            place -= 1
+        s.lists[ORDER, place] = job
+        count += 1
+    return count
+
+
+@kernel
+def _re_place(s, running):
+    """Place all jobs of the list ORDER anew into TRIAL_BOX; return the maximal free partition that results, or
+    OVERFLOW.
+
+    A job that would have to grow keeps its place and everything starts again without it.
+    """
+    for at in range(running):
+        s.lists[TRIAL_BOX, at] = NO_BOX
+    while True:
+        count = _empty_machine(s, running)
+        stuck = -1
+        for at in range(running):
+            if count == OVERFLOW:
+                return OVERFLOW
+            if s.lists[TRIAL_BOX, at] == _KEPT:
+                continue
+            s.lists[TRIAL_BOX, at] = _place_on_trial(s, s.lists[ORDER, at], count)
+            if s.lists[TRIAL_BOX, at] == NO_BOX:
+                stuck = at
+                break
+            count = _take_on_trial(s, s.lists[TRIAL_BOX, at], count)
+        if count == OVERFLOW:
+            return OVERFLOW
+        if stuck < 0:
+            return s.boxes[ELSEWHEN, 0, 0] if count > 0 else 0
+        for at in range(running):
+            s.lists[TRIAL_BOX, at] = _KEPT if s.lists[TRIAL_BOX, at] == _KEPT or at == stuck else NO_BOX
+
+
+@kernel
+def _empty_machine(s, running):
+    """Make the trial columns and boxes those of a machine with the kept jobs and the down nodes only."""
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    columns = s.masks[TRIAL]
+    for column in range(X * Y):
+        columns[column] = s.masks[FREE_NODES, column]
+    for at in range(running):
+        if s.lists[TRIAL_BOX, at] != _KEPT:
+            vacate(columns, s.job_i[BOX, s.lists[ORDER, at]], X, Y, Z)
+    build_footprints(columns, X, Y, s.footprints[ELSEWHEN])
+    return maximal_boxes(s.footprints[ELSEWHEN], X, Y, Z, 1, s.boxes[ELSEWHEN])
+
+
+@kernel
+def _place_on_trial(s, job, count):
+    """Return the best box of a running job's size on the trial machine, or NO_BOX."""
+    if count == 0 or s.boxes[ELSEWHEN, 0, 0] < s.job_i[ALLOCATED, job]:
+        return NO_BOX
+    window = s.job_f[EXPECTED_END, job] - s.f[NOW]
+    return best_box(s, s.i[PLACEMENT], job, s.job_i[ALLOCATED, job], window, ELSEWHEN, ELSEWHEN, count, 0, 0)
+
+
+@kernel
+def _take_on_trial(s, box, count):
+    """Occupy a box of the trial machine; return the new number of its maximal free boxes, or OVERFLOW."""
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    columns = s.masks[TRIAL]
+    occupy(columns, box, X, Y, Z)
+    build_footprints(columns, X, Y, s.footprints[ELSEWHEN])
+    a, b, c, x, y, z = unpack_box(box)
+    return take_box(s.boxes[ELSEWHEN], count, s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, 1)
+
+
+@kernel
+def _apply(s, running):
+    """Move every job whose box has changed; return how many moved."""
+    columns = s.i[SIDE_X] * s.i[SIDE_Y]
+    moved = 0
+    for at in range(running):
+        job = s.lists[ORDER, at]
+        if s.lists[TRIAL_BOX, at] != _KEPT and s.lists[TRIAL_BOX, at] != s.job_i[BOX, job]:
+            s.job_i[BOX, job] = s.lists[TRIAL_BOX, at]
+            moved += 1
+            _note_move(s, job)
+    if moved > 0:
+        for column in range(columns):
+            s.masks[FREE_NODES, column] = s.masks[TRIAL, column]
+        s.i[VERSION] += 1
+        s.i[MOVES] += moved
+    return moved
+
+
+@kernel
+def _note_move(s, job):
+    """Count a job's move, add its cost to the job's end, and trace it."""
+    s.job_i[MIGRATIONS, job] += 1
+    if s.i[TRACING] == 1:
+        trace_allocation(s, MIGRATE_EVENT, job)
+    if s.f[MIGRATION_COST] > 0.0:
+        pause(s, job, s.f[MIGRATION_COST])
+
+
+@kernel
+def pause(s, job, cost):
+    """Stop the work of a running job for ``cost`` seconds from now on, beginning after any pause it is already in."""
+    work = s.job_f
+    now = s.f[NOW]
+    work[WORKED, job] += max(0.0, now - work[RESUMED, job])
+    work[RESUMED, job] = max(now, work[RESUMED, job]) + cost
+    work[OVERHEAD_NODES, job] += cost * s.job_i[ALLOCATED, job]
+    drop_release(s, job)
+    cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
+    work[END, job] += cost
+    work[EXPECTED_END, job] += cost
+    push_timer(s, work[END, job], COMPLETION_TIMER * TIMER_STRIDE + job)
+    add_release(s, work[EXPECTED_END, job], job)
+    s.i[DISTURBED] = 1

@@ -1,0 +1,221 @@
+"""Simulating one configuration: workload, failures, machine and policy in; per-job results, metrics and events out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore import state as st
+from faultsweep.simcore.build import build_state
+from faultsweep.simcore.engine import advance
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.event_trace import EventTrace, TraceBuffer
+from faultsweep.simcore.failures.source import FailureSource, Span, TraceSource
+from faultsweep.simcore.failures.sources import source_for
+from faultsweep.simcore.failures.trace import NO_FAILURES, FailureTrace
+from faultsweep.simcore.machines import Machine, parse_machine, round_up
+from faultsweep.simcore.metrics import per_job_results, run_metrics
+from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.state import State
+from faultsweep.simcore.workloads.transforms import prepare
+from faultsweep.simcore.workloads.workload import Workload
+from numpy.typing import NDArray
+
+MODEL_VERSION = 1
+"""Raised whenever any result changes; stores pin it."""
+
+_RETURN_AFTER_S = 0.1  # a kernel call lasts about this long, for Ctrl-C, heartbeats and progress
+_FIRST_BUDGET = 2_000
+_MAX_CAPACITY = 1 << 10
+
+
+@dataclass(frozen=True)
+class Run:
+    """The result of one run.
+
+    Attributes
+    ----------
+    metrics : value by name; units and descriptions are in ``faultsweep.simcore.metrics.METRICS``.
+    jobs : per-job arrays of shape (jobs,), in order of submission.
+    status : ``done``, or ``truncated`` if the run ended at the horizon or at the restarts of a job.
+    elapsed_s : duration of the compiled simulation alone, s.
+    config : the resolved configuration.
+    events : the event trace if it was asked for.
+    dropped : jobs of the log that were not simulated, by reason.
+    failures : the node failures up to the end of the run.
+    """
+
+    metrics: dict[str, float]
+    jobs: dict[str, NDArray[Any]]
+    status: str
+    elapsed_s: float
+    config: dict[str, Any]
+    events: EventTrace | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    failures: FailureTrace = NO_FAILURES
+
+
+def simulate(
+    workload: Workload,
+    *,
+    failures: FailureTrace | FailureSource | str | None = None,
+    events: bool = False,
+    repeat: int = 1,
+    progress: Callable[[float], None] | None = None,
+    **parameters: Any,
+) -> Run:
+    """Simulate one configuration.
+
+    Parameters
+    ----------
+    workload : the jobs, as read from a log or made by a model; ``offset``, ``num_jobs``, ``load_scale`` and the other
+        workload
+        parameters are applied here.
+    failures : a trace, a source, or the value of the parameter ``failures`` (a generator's name or a file); none if
+        not given.
+    events : record the event trace.
+    repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` is the median.
+    progress : called about ten times a second with the share of jobs that have finished.
+    parameters : any of ``faultsweep.simcore.parameters.PARAMETERS``; the others have their defaults.
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown or invalid, or a job does not fit the machine.
+    """
+    named = failures if isinstance(failures, str) else "none" if failures is None else "given"
+    config = resolve({"failures": named, **parameters})
+    machine = parse_machine(config["machine"])
+    prepared, estimate_s = prepare(workload, config, machine.nodes)
+    if len(prepared) == 0:
+        raise InputError(
+            f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
+        )
+    if isinstance(failures, FailureTrace):
+        source: FailureSource | None = TraceSource(failures)
+    elif isinstance(failures, FailureSource):
+        source = failures
+    else:
+        source = source_for(config, machine.nodes, Span.of(workload, prepared, config["arrival_scale"]))
+    _check_event_order(config, source)
+    jobs = _job_arrays(prepared, estimate_s, config, machine)
+    _load_kernels()
+    durations = []
+    for _ in range(max(1, repeat)):
+        state, code, buffer, elapsed = _run(jobs, machine, config, source, events, progress)
+        durations.append(elapsed)
+    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
+    return Run(
+        metrics=run_metrics(state, results),
+        jobs=results,
+        status="done" if code == st.ALL_DONE else "truncated",
+        elapsed_s=float(np.median(durations)),
+        config=config,
+        events=buffer.finish(prepared.job_id, config["start_delay_s"]) if buffer else None,
+        dropped=prepared.dropped,
+        failures=NO_FAILURES if source is None else source.until(float(state.f[st.NOW])),
+    )
+
+
+@lru_cache
+def _load_kernels() -> None:
+    """Compile the engine, or load it from the cache, by running it on one job: no run's time includes that."""
+    job = {"submit_s": [0.0], "work_s": [1.0], "estimate_s": [1.0], "requested": [1], "size": [1]}
+    arrays = {name: np.array(value) for name, value in job.items()}
+    advance(build_state(arrays, parse_machine("flat:1"), resolve({}), None, tracing=False), 10)
+
+
+def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
+    """Return failures that are sorted and within the machine."""
+    if np.any(np.diff(failures.time_s) < 0):
+        raise InputError(f"{failures.name}: failures must be in order of time")
+    outside = np.flatnonzero((failures.node < 0) | (failures.node >= machine.nodes))
+    if len(outside):
+        at = int(outside[0])
+        raise InputError(
+            f"{failures.name}: failure {at + 1} is of node {failures.node[at]}, "
+            f"but {machine.name} has nodes 0 to {machine.nodes - 1}"
+        )
+    if not (np.isfinite(failures.time_s).all() and (failures.down_s >= 0).all()):
+        raise InputError(f"{failures.name}: times must be finite and down times 0 or more")
+    return failures
+
+
+def _check_event_order(config: Mapping[str, Any], source: FailureSource | None) -> None:
+    order = config["event_order"]
+    if order != "instant" and source is not None and (source.endless or len(source.until(math.inf))):
+        raise InputError(f"event_order: {order!r} is for runs without failures (valid with failures: 'instant')")
+
+
+def _job_arrays(
+    workload: Workload, estimate_s: NDArray[np.float64], config: Mapping[str, Any], machine: Machine
+) -> dict[str, NDArray[Any]]:
+    work = workload.run_s
+    if config["kill_at_estimate"]:
+        work = np.minimum(work, estimate_s)
+    return {
+        "submit_s": workload.submit_s,
+        "work_s": work,
+        "estimate_s": estimate_s,
+        "requested": workload.size,
+        "size": round_up(machine, workload.size),
+    }
+
+
+def _run(
+    jobs: Mapping[str, NDArray[Any]],
+    machine: Machine,
+    config: Mapping[str, Any],
+    source: FailureSource | None,
+    events: bool,
+    progress: Callable[[float], None] | None,
+) -> tuple[State, int, TraceBuffer | None, float]:
+    """Run to the end; if a list is too small or failures are drawn too short, run again from the start with more."""
+    capacity = 1
+    look_ahead_s = float(jobs["estimate_s"].max())  # a predictor sees as far as the estimate of a job
+    draw_s = 2.0 * float(jobs["submit_s"][-1] - jobs["submit_s"][0]) + 4.0 * look_ahead_s
+    while True:
+        failures, until_s = None, math.inf
+        if source is not None:
+            until_s = float(jobs["submit_s"][0]) + draw_s if source.endless else math.inf
+            failures = check_failures(source.until(until_s), machine)
+        state = build_state(jobs, machine, config, failures, tracing=events, capacity=capacity)
+        state.f[st.DRAWN_UNTIL] = until_s - look_ahead_s
+        buffer = TraceBuffer(state) if events else None
+        began = time.perf_counter()
+        code = _advance_to_end(state, buffer, progress)
+        elapsed = time.perf_counter() - began
+        if code == st.NEED_FAILURES:
+            draw_s *= 2.0
+            continue
+        if code != st.NO_SPACE:
+            break
+        capacity *= 4
+        if capacity > _MAX_CAPACITY:
+            raise InputError(f"{machine.name}: the free nodes are too scattered for the partition finder")
+    if code == st.STUCK:
+        waiting = int(np.isnan(state.job_f[st.FINISH]).sum())
+        raise InputError(f"{machine.name}: {waiting} jobs wait for nodes that never come up again")
+    return state, code, buffer, elapsed
+
+
+def _advance_to_end(state: State, buffer: TraceBuffer | None, progress: Callable[[float], None] | None) -> int:
+    """Call the kernel until the run ends, about every tenth of a second; return its last code."""
+    budget = _FIRST_BUDGET
+    while True:
+        began = time.perf_counter()
+        code = int(advance(state, budget))
+        took = time.perf_counter() - began
+        if buffer is not None:
+            buffer.drain()
+        if code not in (st.CONTINUE, st.NEED_TRACE):
+            return code
+        if code == st.CONTINUE:
+            budget = int(min(4.0, max(0.25, _RETURN_AFTER_S / max(took, 1e-6))) * budget) + 1
+        if progress is not None:
+            progress(float(state.i[st.FINISHED]) / max(1, state.job_f.shape[1]))

@@ -1,0 +1,221 @@
+"""The state of one run: a few tuples of preallocated arrays, and the names of their rows.
+
+Numba passes every array of a tuple as seven words, so the state is few arrays with named rows (a struct of arrays)
+instead of many arrays: ``s.job_f[START, j]`` is the start of job ``j``. Scalars live in ``s.f`` and ``s.i``. Kernels
+change the arrays in place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# --- s.f: float64 scalars -----------------------------------------------------------------------------------------
+NOW = 0  # time of the last event, s
+UNUSED = 1  # integral of max(0, free - queued), node-seconds (krevat2003 eq. 4.2)
+DOWN = 2  # integral of down nodes, node-seconds
+HELD = 3  # integral of nodes held by jobs, node-seconds
+IDLE_LOST = 4  # integral of min(free, queued): nodes free beside a queue that cannot use them, node-seconds
+RESERVATION = 5  # reservation time of the head job found by the last backfilling pass, s
+LAST_ATTEMPT = 6  # time of the last migration attempt, s
+ATTEMPT_GAPS = 7  # sum of the times between migration attempts, s
+DELAYED = 8  # node-seconds held between being scheduled and starting
+# parameters of the run
+START_DELAY = 9
+MIGRATION_FREE = 10
+MIGRATION_MFP = 11
+MIGRATION_COST = 12
+HORIZON = 13
+ACCURACY = 14
+DRAWN_UNTIL = 15  # failures are known up to this time
+REBUILT = 16  # when the availability profile was last made from scratch (conservative)
+NUM_F = 17
+
+# --- s.i: int64 scalars -------------------------------------------------------------------------------------------
+NEXT_ARRIVAL = 0  # next job to arrive
+NEXT_FAILURE = 1  # next failure of the trace
+QUEUE_HEAD = 2  # first waiting job's position in s.queue
+QUEUE_TAIL = 3  # one past the last waiting job's position
+NUM_TIMERS = 4  # entries of the event heap
+NUM_RELEASES = 5  # entries of the list of expected releases
+FREE = 6  # nodes that are up and free
+NUM_DOWN = 7  # nodes that are down
+QUEUED = 8  # nodes requested by waiting jobs, as submitted
+FINISHED = 9  # jobs that have finished
+VERSION = 10  # raised whenever the set of free nodes changes
+BOXES_VERSION = 11  # version of the list of maximal free boxes (torus)
+SCANNED = 12  # queue position up to which backfilling has refused all jobs ...
+SCANNED_VERSION = 13  # ... at this version of the free nodes
+ATTEMPTED_VERSION = 14  # version at which the last migration attempt ended: repeating it would change nothing
+NUM_BOXES = 15  # maximal free boxes listed (torus)
+FAILURES = 16  # failures so far
+HITS = 17  # failures that killed a job
+ATTEMPTS = 18  # migration attempts
+SUCCESSES = 19  # attempts that raised the maximal free partition
+TRIAL_COUNT = 20  # jobs that hold nodes, in the scratch list of migration
+MOVES = 22  # jobs moved by migrations
+FREE_SLOTS = 23  # free slots of node masks (flat)
+PASSES = 24  # scheduling passes
+STARTED_AT_INSTANT = 25  # sequence number for starts, which orders completions under pyss's event order
+FOOTPRINTS_VERSION = 26  # version of the table of footprints (torus)
+RELEASED = 27  # whether nodes were released since the last pass
+DISTURBED = 28  # whether reservations must be made from scratch (a failure, a pause)
+NUM_SHADOW = 29  # boxes in the list at the reservation (torus)
+NUM_PROFILE = 30  # breakpoints of the availability profile (conservative)
+TRACE_END = 31  # numbers in the buffer of the event trace
+# parameters of the run
+KIND = 32  # machine kind
+SIDE_X = 33
+SIDE_Y = 34
+SIDE_Z = 35
+NODES = 36
+SCHEDULER = 37
+EVENT_ORDER = 38
+GROWTH_LIMIT = 39
+MAX_RESTARTS = 40
+TRACING = 41
+PLACEMENT = 42
+PARTITION_FAILURE = 43
+COIN_KEY = 44  # key of the predictor's coins
+NUM_I = 45
+
+# --- s.job_f: float64 per job -------------------------------------------------------------------------------------
+SUBMIT = 0
+WORK = 1  # run time that the job needs, s
+ESTIMATE = 2  # run time that the scheduler believes, s
+SCHEDULED = 3  # when the last attempt got its nodes
+START = 4  # when the last attempt started to run (after the start delay)
+FIRST_START = 5
+FINISH = 6
+END = 7  # when the current attempt completes unless something happens
+EXPECTED_END = 8  # when the scheduler expects that
+SAVED = 9  # work saved by checkpoints, s
+WORKED = 10  # work done when the job last paused or started, s
+RESUMED = 11  # when work goes on from there: work at time t is WORKED + max(0, t - RESUMED)
+LOST = 12  # work done and lost to failures, s
+LOST_NODES = 13  # the same times nodes held, node-seconds
+OVERHEAD = 14  # time spent on checkpoints and restarts, s
+PROMISED = 15  # reserved start (conservative)
+OVERHEAD_NODES = 16  # node-seconds held during all pauses, migrations among them
+NUM_JOB_F = 17
+
+# --- s.job_i: int64 per job ---------------------------------------------------------------------------------------
+REQUESTED = 0  # nodes submitted
+SIZE = 1  # nodes after rounding to a possible size
+ALLOCATED = 2  # nodes held by the current attempt (growth)
+STATUS = 3
+RESTARTS = 4
+MIGRATIONS = 5
+BOX = 6  # packed box (torus) ...
+SLOT = 6  # ... or slot of the node mask (flat)
+CHECKPOINTS = 7
+SEQUENCE = 8  # order of starts
+PROMISED_BOX = 9  # reserved box (conservative, torus)
+EARLY_RELEASED = 10  # nodes were counted as free before the completion of the same instant (submits-first)
+NUM_JOB_I = 11
+
+# --- statuses of a job --------------------------------------------------------------------------------------------
+FUTURE = 0
+WAITING = 1
+RUNNING = 2  # holds nodes, also during its start delay
+DONE = 3
+
+# --- event kinds of the trace, in the order in which events of one instant are applied ------------------------------
+FINISH_EVENT = 0
+CHECKPOINT_EVENT = 1
+FAIL_EVENT = 2
+KILL_EVENT = 3
+REPAIR_EVENT = 4
+REQUEUE_EVENT = 5
+ARRIVE_EVENT = 6
+MIGRATE_EVENT = 7
+SCHEDULE_EVENT = 8
+START_EVENT = 9
+EVENT_NAMES = ("finish", "checkpoint", "fail", "kill", "repair", "requeue", "arrive", "migrate", "schedule", "start")
+
+# --- kinds of timers in the event heap, in the order of one instant -------------------------------------------------
+COMPLETION_TIMER = 0
+CHECKPOINT_TIMER = 1
+REPAIR_TIMER = 3
+OTHER_TIMER = 4
+RESUBMIT_TIMER = 5
+TIMER_STRIDE = 1 << 40
+
+# --- what an entry kernel returns ------------------------------------------------------------------------------------
+CONTINUE = 0  # the budget of events is spent; call again
+ALL_DONE = 1  # every job has finished
+TRUNCATED = 2  # horizon or max_restarts reached
+NEED_TRACE = 3  # the buffer of the event trace is full: empty it and call again
+NEED_FAILURES = 4  # the failure stream must be drawn further
+STUCK = -1  # jobs wait and nothing will ever happen
+NO_SPACE = -2  # a preallocated list is too small: run again with a larger one
+
+# --- s.agenda: float64 lists (whole numbers in it are exact) ----------------------------------------------------------
+TIMER_TIME = 0  # binary heap by (time, key)
+TIMER_KEY = 1  # kind * TIMER_STRIDE + job or node
+RELEASE_TIME = 2  # ascending: when nodes are expected to become free
+RELEASE_ITEM = 3  # job, or -1 - node for a node that is down
+DOWN_UNTIL = 4  # by node, -inf while up
+NUM_AGENDA = 5
+
+# --- s.lists: int64 lists ---------------------------------------------------------------------------------------------
+QUEUE = 0  # waiting jobs at QUEUE_HEAD .. QUEUE_TAIL
+SLOTS = 1  # stack of free rows of s.masks (flat)
+ORDER = 2  # jobs in the order of re-placement (migration)
+TRIAL_BOX = 3  # their boxes
+FITS = 4  # by size: 2 * version + (a free box of this size exists) (torus)
+SHAPE_FIRST = 5  # by size: first row of s.shapes (torus)
+NUM_LISTS = 6
+
+# --- s.failures: float64 lists, by failure ---------------------------------------------------------------------------
+FAIL_TIME = 0
+FAIL_NODE = 1
+FAIL_DOWN = 2
+
+# --- s.masks: rows of bit masks of nodes: words of 64 nodes (flat), one word per column (torus) ---------------------
+FREE_NODES = 0
+SHADOW = 1  # torus scratch: free at the reservation
+TRIAL = 2  # torus scratch: free in a re-placement
+PREDICTED = 3  # torus scratch: predicted to fail
+PLANE = 4  # torus scratch of the finder
+NUM_TORUS_MASKS = 5  # on a flat machine rows 1 and up hold the nodes of running jobs
+
+TRACE_HEAD = 5  # numbers of an event in s.trace before its nodes
+
+# --- s.footprints[k] and s.boxes[k]: tables of the finder (torus) ---------------------------------------------------
+MACHINE = 0  # of the free nodes
+ELSEWHEN = 1  # of the free nodes at another time or in a re-placement
+SCRATCH = 2  # boxes only
+
+# --- s.profile: float64 rows of the availability profile (conservative) ---------------------------------------------
+PROFILE_TIME = 0
+PROFILE_FREE = 1
+
+# --- codes of policies ----------------------------------------------------------------------------------------------
+FCFS, BACKFILL, CONSERVATIVE, MIGRATION, BACKFILL_MIGRATION = range(5)
+INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
+MFP, BALANCING, TIE_BREAKING = range(3)
+PRODUCT, MAXIMUM = range(2)
+
+
+class State(NamedTuple):
+    """Everything a run changes, and its parameters."""
+
+    f: NDArray[np.float64]
+    i: NDArray[np.int64]
+    job_f: NDArray[np.float64]  # (NUM_JOB_F, jobs)
+    job_i: NDArray[np.int64]  # (NUM_JOB_I, jobs)
+    agenda: NDArray[np.float64]  # (NUM_AGENDA, jobs + nodes + 2)
+    lists: NDArray[np.int64]  # (NUM_LISTS, max(2 * jobs + 2, nodes + 2))
+    failures: NDArray[np.float64]  # (3, failures)
+    masks: NDArray[np.uint64]  # (rows, words)
+    trace: NDArray[
+        np.float64
+    ]  # buffer: time, kind, job, attempt, number of nodes, nodes ..., of one event after another
+    profile: NDArray[np.float64]  # (2, breakpoints)
+    profile_masks: NDArray[np.uint64]  # (breakpoints, words): free nodes from each breakpoint on (torus)
+    footprints: NDArray[np.uint64]  # (2, intervals of x, intervals of y)
+    boxes: NDArray[np.int64]  # (3, capacity, 7): maximal free boxes
+    shapes: NDArray[np.int64]  # (count, 3): box shapes, by size

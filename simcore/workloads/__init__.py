@@ -1,0 +1,1 @@
+"""Job logs and workload models, as arrays of jobs."""

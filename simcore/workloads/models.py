@@ -1,0 +1,53 @@
+"""Workload models that need no network, by name: what ``log = "lublin"`` and its like stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.workloads import calibrated, lublin
+from faultsweep.simcore.workloads.workload import Workload
+
+DEFAULT_JOBS = 10_000
+
+
+@dataclass(frozen=True)
+class Model:
+    """A workload model: ``generate(num_jobs, seed, replicate)``, and one sentence about it."""
+
+    generate: Callable[[int, int, int], Workload]
+    doc: str
+
+
+MODELS: dict[str, Model] = {
+    "lublin": Model(
+        lublin.generate,
+        "Lublin and Feitelson (2003) with its published constants, 128 nodes, batch and interactive jobs",
+    ),
+    "nasa-model": Model(
+        lambda num_jobs, seed, replicate: calibrated.generate("nasa-model", num_jobs, seed, replicate),
+        "calibrated to the NASA iPSC log of krevat2003 (jobs from 20,000 on, with the one-node system jobs)",
+    ),
+    "sdsc-model": Model(
+        lambda num_jobs, seed, replicate: calibrated.generate("sdsc-model", num_jobs, seed, replicate),
+        "calibrated to the SDSC SP2 log of krevat2003 (the first 10,000 jobs)",
+    ),
+}
+
+
+def generate(name: str, num_jobs: int = 0, seed: int = 0, replicate: int = 0) -> Workload:
+    """Return ``num_jobs`` jobs (0: 10,000) of a model.
+
+    The first jobs of a longer workload are those of a shorter one with the same seed and replicate.
+
+    Raises
+    ------
+    InputError
+        If there is no such model (it lists them), or ``num_jobs`` is negative.
+    """
+    if name not in MODELS:
+        raise unknown_name("workload model", name, MODELS)
+    if num_jobs < 0:
+        raise InputError(f"num_jobs: {num_jobs} is outside the valid range, 0 or more")
+    return MODELS[name].generate(num_jobs or DEFAULT_JOBS, seed, replicate)

@@ -1,0 +1,341 @@
+"""Reading and writing the Standard Workload Format (SWF) of the Parallel Workloads Archive.
+
+A log is comment lines that start with ``;`` and one line of 18 numbers per job; -1 stands for what is not known.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import lzma
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+import numpy as np
+from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.workloads.workload import Workload
+from numpy.typing import NDArray
+
+NUM_FIELDS = 18
+# Columns of the format that a Workload keeps, counted from 0.
+JOB, SUBMIT, RUN, PROCS, REQUESTED_PROCS, REQUESTED_TIME, STATUS, USER = 0, 1, 3, 4, 7, 8, 10, 11
+STATUS_CANCELLED = 5
+STATUS_PARTIAL = (2, 3, 4)  # a piece of a job that was checkpointed or swapped out; the job has a line of its own
+
+_LARGEST = 2.0**53  # above it float64 no longer holds every whole number, so a number would not be what the log says
+_MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz"}
+_OPENERS: dict[str, Callable[..., BinaryIO]] = {"gz": gzip.open, "xz": lzma.open}  # type: ignore[dict-item]
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+_NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+# Bytes of plain job lines: the bulk parser sees nothing else (it would take "nan", and other kinds of white space).
+_IS_PLAIN = np.zeros(256, np.bool_)
+_IS_PLAIN[list(b" \t\n0123456789+-.eE")] = True
+
+MALFORMED = "malformed line"
+
+
+@dataclass
+class _Log:
+    """What is read from a file before jobs are chosen from it: ``table`` has shape (lines, 18)."""
+
+    path: Path
+    skip: bool
+    header: list[str] = field(default_factory=list)
+    table: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, NUM_FIELDS)))
+    line_numbers: NDArray[np.int64] | None = None
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def fail(self, line: int, problem: str) -> NoReturn:
+        raise InputError(f"{self.path}:{line}: {problem}")
+
+
+def read_swf(path: str | Path, *, on_error: str = "raise") -> Workload:
+    """Read a job log in the Standard Workload Format, plain or compressed by gzip or xz.
+
+    Jobs that cannot be simulated are left out and counted by reason in ``dropped``: those without a run time (or of
+    0 s), without a size, without a submit time, and the pieces of a job that also has a line for the whole. The size is
+    the processors allocated, or where these are missing the processors requested. A requested time of 0 or less is
+    taken as absent. Jobs are ordered by submit time; jobs of one instant keep the order of the log.
+
+    Parameters
+    ----------
+    path : file to read; the compression is recognised by content.
+    on_error : "raise" stops at the first malformed line; "skip" leaves such lines out and counts them in ``dropped``
+        under "malformed line" (and damaged compression, of which what can be read is used, under "damaged file").
+
+    Returns
+    -------
+    Workload
+        Times in seconds on the log's clock, sizes in processors; ``nodes`` and ``procs_per_node`` from the header.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has a malformed line, or holds no job that can be simulated.
+
+    Notes
+    -----
+    The format: Chapin et al., "Benchmarks and Standards for the Evaluation of Parallel Job Schedulers", JSSPP 1999.
+    """
+    if on_error not in ("raise", "skip"):
+        raise unknown_name("on_error", on_error, ("raise", "skip"))
+    log = _Log(Path(path), skip=on_error == "skip")
+    data = _read_bytes(log)
+    _parse(log, data)
+    _check_values(log)
+    return _workload(log, "sha256:" + hashlib.sha256(data).hexdigest())
+
+
+def _read_bytes(log: _Log) -> bytes:
+    """Return the uncompressed content of the log."""
+    try:
+        raw = log.path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{log.path}: cannot be read ({error.strerror or error})") from None
+    kind = next((kind for magic, kind in _MAGIC.items() if raw.startswith(magic)), "")
+    return _decompress(log, kind) if kind else raw
+
+
+def _decompress(log: _Log, kind: str) -> bytes:
+    chunks: list[bytes] = []
+    try:
+        with _OPENERS[kind](log.path, "rb") as stream:
+            while chunk := stream.read(1 << 16):
+                chunks.append(chunk)
+    except _DAMAGE as error:
+        if not log.skip:
+            line = sum(chunk.count(b"\n") for chunk in chunks) + 1
+            log.fail(line, f"the {kind} data is damaged or cut short here ({error}); fetch the file again")
+        log.dropped["damaged file"] += 1
+    return b"".join(chunks)
+
+
+def _parse(log: _Log, data: bytes) -> None:
+    """Fill ``log.header`` and ``log.table``: in bulk, or line by line when anything is out of the ordinary."""
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    start = 0
+    while data.startswith(b";", start):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        log.header.append(_text(data[start:end]))
+        start = end + 1
+    table = _parse_bulk(data[start:])
+    if table is None:
+        _parse_lines(log, data)
+    else:
+        log.table = table
+
+
+def _parse_bulk(body: bytes) -> NDArray[np.float64] | None:
+    """Return the numbers of ``body``, or None unless it is nothing but lines of 18 plain numbers."""
+    body = body.replace(b"\r\n", b"\n")
+    if not body.strip() or not _IS_PLAIN[np.frombuffer(body, np.uint8)].all():
+        return None
+    try:
+        table = np.loadtxt(io.BytesIO(body), comments=None, ndmin=2)
+    except ValueError:
+        return None
+    return table if table.shape[1] == NUM_FIELDS else None
+
+
+def _parse_lines(log: _Log, data: bytes) -> None:
+    """Fill the log line by line; comments may stand anywhere."""
+    rows: list[list[float]] = []
+    numbers: list[int] = []
+    log.header.clear()
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        stripped = line.strip()
+        if stripped.startswith(b";"):
+            log.header.append(_text(line))
+        elif stripped:
+            fields = stripped.split()
+            problem = _problem_of_fields(fields)
+            if not problem:
+                rows.append([float(text) for text in fields])
+                numbers.append(number)
+            elif log.skip:
+                log.dropped[MALFORMED] += 1
+            else:
+                log.fail(number, problem)
+    log.table = np.array(rows, np.float64).reshape(-1, NUM_FIELDS)
+    log.line_numbers = np.array(numbers, np.int64)
+
+
+def _text(line: bytes) -> str:
+    """Decode a comment line. Old logs hold Latin-1 names; any byte decodes in it."""
+    try:
+        return line.decode().rstrip()
+    except UnicodeDecodeError:
+        return line.decode("latin-1").rstrip()
+
+
+def _problem_of_fields(fields: list[bytes]) -> str:
+    for column, text in enumerate(fields[:NUM_FIELDS], start=1):
+        if not _NUMBER.fullmatch(text):
+            return f"field {column} is {_quoted(text)}, not a number (a job is {NUM_FIELDS} numbers; -1 for unknown)"
+    if len(fields) != NUM_FIELDS:
+        return f"the line has {len(fields)} fields, a job has {NUM_FIELDS} (-1 for unknown)"
+    return ""
+
+
+def _quoted(text: bytes) -> str:
+    shown = text[:20].decode("ascii", "backslashreplace")
+    return repr(shown + ("..." if len(text) > 20 else ""))
+
+
+def _check_values(log: _Log) -> None:
+    """Refuse (or skip) lines whose numbers make no sense."""
+    table = log.table
+    bad = np.zeros(len(table), bool)
+    for problem, rows in _VALUE_PROBLEMS:
+        here = rows(table)
+        if here.any() and not log.skip:
+            row = int(np.flatnonzero(here)[0])
+            log.fail(_line_number(log, row), problem)
+        bad |= here
+    log.dropped[MALFORMED] += int(bad.sum())
+    log.table = table[~bad]
+
+
+def _line_number(log: _Log, row: int) -> int:
+    """Return the line in the file of a row of the table."""
+    if log.line_numbers is None:  # the file was parsed in bulk: read it once more, slowly
+        _parse_lines(log, _read_bytes(log))
+    assert log.line_numbers is not None  # noqa: S101
+    return int(log.line_numbers[row])
+
+
+def _below(column: int) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]:
+    return lambda table: (table[:, column] < 0) & (table[:, column] != -1)
+
+
+def _fractional(*columns: int) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]:
+    return lambda table: (table[:, columns] != np.floor(table[:, columns])).any(axis=1)
+
+
+_VALUE_PROBLEMS = (
+    ("a number is too large (above 2^53)", lambda table: ~(np.abs(table) <= _LARGEST).all(axis=1)),
+    ("the run time is negative (valid: 0 or more, or -1 for unknown)", _below(RUN)),
+    ("the submit time is negative (valid: 0 or more, or -1 for unknown)", _below(SUBMIT)),
+    ("the number of processors is negative (valid: 1 or more, or -1 for unknown)", _below(PROCS)),
+    ("the number of processors requested is negative (valid: 1 or more, or -1 for unknown)", _below(REQUESTED_PROCS)),
+    (
+        "job number, processors, user and status must be whole numbers",
+        _fractional(JOB, PROCS, REQUESTED_PROCS, STATUS, USER),
+    ),
+)
+
+
+def _workload(log: _Log, content_hash: str) -> Workload:
+    """Choose the jobs that can be simulated and order them by submit time."""
+    table = log.table
+    size = np.where(table[:, PROCS] > 0, table[:, PROCS], table[:, REQUESTED_PROCS])
+    valid = np.ones(len(table), bool)
+    for reason, rows in _reasons(table, size):
+        log.dropped[reason] += int((valid & rows).sum())
+        valid &= ~rows
+    dropped = {reason: count for reason, count in log.dropped.items() if count}
+    if not valid.any():
+        why = "; ".join(f"{count} x {reason}" for reason, count in dropped.items())
+        raise InputError(f"{log.path}: the log has no job that can be simulated ({why or 'it has no line of a job'})")
+    chosen = np.flatnonzero(valid)
+    chosen = chosen[np.argsort(table[chosen, SUBMIT], kind="stable")]
+    table = table[chosen]
+    nodes, procs_per_node = _machine(log.header)
+    return Workload(
+        job_id=table[:, JOB].astype(np.int64),
+        submit_s=table[:, SUBMIT].copy(),
+        run_s=table[:, RUN].copy(),
+        requested_s=np.where(table[:, REQUESTED_TIME] > 0, table[:, REQUESTED_TIME], np.nan),
+        size=size[chosen].astype(np.int64),
+        user=table[:, USER].astype(np.int64),
+        name=_name(log.path),
+        nodes=nodes,
+        procs_per_node=procs_per_node,
+        header=tuple(log.header),
+        dropped=dropped,
+        content_hash=content_hash,
+    )
+
+
+def _reasons(table: NDArray[np.float64], size: NDArray[np.float64]) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Return why jobs cannot be simulated; a job counts under the first reason that holds."""
+    partial = np.isin(table[:, STATUS], STATUS_PARTIAL)
+    whole = table[~partial, JOB]
+    ran = table[:, RUN] > 0
+    return [
+        ("part of a job that has its own line", partial & np.isin(table[:, JOB], whole)),
+        ("cancelled before it started", ~ran & (table[:, STATUS] == STATUS_CANCELLED)),
+        ("run time missing", table[:, RUN] == -1),
+        ("run time of 0 s", table[:, RUN] == 0),
+        ("size missing", size <= 0),
+        ("submit time missing", table[:, SUBMIT] == -1),
+    ]
+
+
+def _machine(header: list[str]) -> tuple[int, int]:
+    """Return nodes (0 when unknown) and processors per node by the header's MaxNodes and MaxProcs.
+
+    Where these do not divide (nodes of several kinds) the processors are rounded up, so that a job of all processors
+    still fits on all nodes.
+    """
+    nodes, procs = _header_number(header, "MaxNodes"), _header_number(header, "MaxProcs")
+    if nodes and procs:
+        return nodes, max(1, -(-procs // nodes))
+    return nodes or procs, 1
+
+
+def _header_number(header: list[str], key: str) -> int:
+    """Return the first whole number after ``; key:`` (text may follow it), or 0."""
+    pattern = re.compile(rf"\s*;\s*{key}\s*:\s*(\d{{1,15}})(?![\d.])", re.IGNORECASE)
+    return next((int(found[1]) for line in header if (found := pattern.match(line))), 0)
+
+
+def _name(path: Path) -> str:
+    name = path.name
+    for suffix in (".gz", ".xz", ".swf"):
+        name = name.removesuffix(suffix)
+    return name or path.name
+
+
+def write_swf(workload: Workload, path: str | Path) -> None:
+    """Write a workload as a log in the Standard Workload Format, compressed when the name ends in .gz or .xz.
+
+    The header is kept; where it does not tell the machine, MaxNodes and MaxProcs are added. Times that are whole
+    numbers are written as such, others with all digits, so that reading the file gives the same workload.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    lines = [
+        line if line.lstrip().startswith(";") else f"; {line}" for text in workload.header for line in text.split("\n")
+    ]
+    if workload.nodes and _machine(lines) != (workload.nodes, workload.procs_per_node):
+        lines = [f"; MaxNodes: {workload.nodes}", f"; MaxProcs: {workload.nodes * workload.procs_per_node}", *lines]
+    requested = np.where(np.isnan(workload.requested_s), -1.0, workload.requested_s)
+    columns = (workload.job_id, workload.submit_s, workload.run_s, workload.size, requested, workload.user)
+    lines += [
+        f"{job} {_number(submit)} -1 {_number(run)} {size} -1 -1 {size} {_number(limit)} -1 1 {user} -1 -1 -1 -1 -1 -1"
+        for job, submit, run, size, limit, user in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    opener = _OPENERS.get(path.suffix.lower().lstrip("."), open)
+    try:
+        with opener(path, "wb") as stream:
+            stream.write(("\n".join(lines) + "\n").encode())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

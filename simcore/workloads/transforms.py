@@ -1,0 +1,148 @@
+"""What a configuration does to a log before a run: spans, load, arrival rate, sizes, estimates.
+
+All are pure functions; none shifts times, so a job keeps the time of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.parameters import ESTIMATES, SIZE_MAPS
+from faultsweep.simcore.streams import round_ms, stream
+from faultsweep.simcore.workloads.workload import Workload
+from numpy.typing import NDArray
+
+TOO_LARGE = "larger than the machine"
+
+
+def prepare(workload: Workload, config: Mapping[str, Any], machine_nodes: int) -> tuple[Workload, NDArray[np.float64]]:
+    """Apply the workload parameters of a resolved configuration to a log or to the output of a model.
+
+    Parameters
+    ----------
+    workload : as read or generated; sizes in processors.
+    config : resolved configuration; ``offset``, ``num_jobs``, ``procs_per_node``, ``size_map``, ``arrival_scale``,
+        ``load_scale``, ``estimates``, ``estimate_factor``, ``seed`` and ``replicate`` are used.
+    machine_nodes : nodes of the machine that is simulated.
+
+    Returns
+    -------
+    tuple
+        The workload with sizes in nodes, and the estimated run time of each job in seconds, float64 of shape (jobs,).
+
+    Raises
+    ------
+    InputError
+        If the log has too few jobs, or a job does not fit the machine and ``size_map`` does not say what to do.
+    """
+    workload = span(workload, config["offset"], config["num_jobs"])
+    workload = map_sizes(workload, machine_nodes, config["procs_per_node"], config["size_map"])
+    workload = scale_arrivals(workload, config["arrival_scale"])
+    workload = scale_load(workload, config["load_scale"])
+    return workload, estimates(
+        workload, config["estimates"], config["estimate_factor"], config["seed"], config["replicate"]
+    )
+
+
+def take(workload: Workload, rows: slice | NDArray[Any], **changes: Any) -> Workload:
+    """Return the jobs of ``rows`` (a slice, indices or a mask), with further fields changed."""
+    names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
+    return replace(workload, **({name: getattr(workload, name)[rows] for name in names} | changes))
+
+
+def span(workload: Workload, offset: int = 0, num_jobs: int = 0) -> Workload:
+    """Return ``num_jobs`` jobs (0: all) after passing over ``offset``.
+
+    A span that does not begin with the first job has its first submission as origin.
+    """
+    total = len(workload)
+    if offset >= total or offset + num_jobs > total:
+        wanted = f"jobs {offset} to {offset + num_jobs - 1}" if num_jobs else f"jobs from {offset} on"
+        raise InputError(f"{workload.name}: {wanted} asked for (offset, num_jobs), but it has only {total} valid jobs")
+    end = offset + num_jobs if num_jobs else total
+    origin = float(workload.submit_s[offset]) if offset else workload.origin_s
+    return take(workload, slice(offset, end), origin_s=origin)
+
+
+def scale_load(workload: Workload, load_scale: float) -> Workload:
+    """Multiply run times and requested times by the load scale c (krevat2003, ch. 4)."""
+    return replace(workload, run_s=workload.run_s * load_scale, requested_s=workload.requested_s * load_scale)
+
+
+def scale_arrivals(workload: Workload, arrival_scale: float) -> Workload:
+    """Divide the gaps between submissions; the first one keeps its time."""
+    if arrival_scale == 1:  # first + (t - first) may differ from t in the last bit
+        return workload
+    first = workload.submit_s[0]
+    return replace(workload, submit_s=first + (workload.submit_s - first) / arrival_scale)
+
+
+def map_sizes(workload: Workload, machine_nodes: int, procs_per_node: int = 0, size_map: str = "exact") -> Workload:
+    """Turn sizes from processors into nodes of the machine that is simulated.
+
+    Parameters
+    ----------
+    machine_nodes : nodes of that machine.
+    procs_per_node : processors of a node of the log; 0 takes the log's own.
+    size_map : "exact" keeps sizes and refuses a job that is too large, "scale" multiplies by machine nodes / nodes of
+        the log and rounds up, "clip" cuts sizes to the machine, "drop" leaves out (and counts) jobs that are too large.
+
+    Raises
+    ------
+    InputError
+        Naming the first job that is too large, under "exact", and under "scale" when a job exceeds the log's machine.
+    """
+    if size_map not in SIZE_MAPS:
+        raise unknown_name("size map", size_map, SIZE_MAPS)
+    per_node = procs_per_node or workload.procs_per_node
+    size = -(-workload.size // per_node)
+    nodes = -(-workload.nodes * workload.procs_per_node // per_node)
+    if size_map == "scale":
+        if not nodes:
+            raise InputError(
+                f"{workload.name}: size_map = scale needs the log's number of nodes (MaxNodes in its header)"
+            )
+        size = np.maximum(1, -(-size * machine_nodes // nodes))
+        nodes = machine_nodes
+    elif size_map == "clip":
+        size = np.minimum(size, machine_nodes)
+    fits = size <= machine_nodes
+    if size_map != "drop" and not fits.all():
+        raise _too_large(workload, size, int(np.flatnonzero(~fits)[0]), machine_nodes, size_map)
+    if not fits.any():
+        raise InputError(f"{workload.name}: all jobs are larger than the machine of {machine_nodes} nodes")
+    mapped = replace(workload, size=size, nodes=nodes, procs_per_node=1)
+    if fits.all():
+        return mapped
+    return take(mapped, fits, dropped=dict(workload.dropped) | {TOO_LARGE: int((~fits).sum())})
+
+
+def _too_large(workload: Workload, size: NDArray[np.int64], row: int, machine_nodes: int, size_map: str) -> InputError:
+    others = ", ".join(name for name in SIZE_MAPS if name not in ("exact", size_map))
+    return InputError(
+        f"{workload.name}: job {workload.job_id[row]} needs {size[row]} nodes and the machine has {machine_nodes} "
+        f"(size_map = {size_map}; {others} would make or leave out such jobs)"
+    )
+
+
+def estimates(
+    workload: Workload, kind: str = "actual", factor: float = 1.0, seed: int = 0, replicate: int = 0
+) -> NDArray[np.float64]:
+    """Return what the scheduler believes of run times, in seconds, shape (jobs,).
+
+    "actual" is the run time, "requested" the requested time (the run time where there is none), "f-model" uniform in
+    [run time, factor x run time], rounded to 1 ms inside these bounds (Mu'alem and Feitelson, IEEE TPDS 2001).
+    """
+    if kind not in ESTIMATES:
+        raise unknown_name("estimates", kind, ESTIMATES)
+    run = workload.run_s
+    if kind == "actual":
+        return run.copy()
+    if kind == "requested":
+        return np.where(np.isnan(workload.requested_s), run, workload.requested_s)
+    share = stream(seed, replicate, "estimates").random(len(run))
+    return np.clip(round_ms(run * (1 + (factor - 1) * share)), run, factor * run)

@@ -1,0 +1,52 @@
+"""The jobs of a run, as arrays: what every log reader and every workload model produces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs in order of submission; jobs of one instant keep the order of the log.
+
+    All arrays have shape (n,). Times are seconds on the log's own clock.
+
+    Attributes
+    ----------
+    job_id : int64, the log's job number.
+    submit_s : float64, non-decreasing.
+    run_s : float64, > 0 (a job of 0 s is one that cannot be simulated).
+    requested_s : float64, the user's estimate; NaN where the log has none.
+    size : int64, processors or nodes as the log counts them, >= 1.
+    user : int64, -1 where unknown.
+    name : what the workload is called in tables and figures.
+    nodes : nodes of the machine the log comes from; 0 when unknown.
+    procs_per_node : processors in a node of that machine (sizes count processors).
+    origin_s : time zero of the run for generated failures and checkpoint buckets: 0 for a log used from its first
+        job on, the first submission of a span that starts later.
+    header : comment lines of the log, kept for acknowledgement and for writing it again.
+    dropped : how many jobs of the log cannot be simulated, by reason.
+    content_hash : "sha256:..." of the uncompressed log or of the model's parameters (not its seed).
+    """
+
+    job_id: NDArray[np.int64]
+    submit_s: NDArray[np.float64]
+    run_s: NDArray[np.float64]
+    requested_s: NDArray[np.float64]
+    size: NDArray[np.int64]
+    user: NDArray[np.int64]
+    name: str = "workload"
+    nodes: int = 0
+    procs_per_node: int = 1
+    origin_s: float = 0.0
+    header: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    content_hash: str = ""
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.job_id)

@@ -1,0 +1,1 @@
+"""Specs, grids, the runner, the store and the command line."""

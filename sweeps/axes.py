@@ -1,0 +1,266 @@
+"""An axis is a small table: one row per value, with a label and one or more parameters.
+
+A list, a range, zipped parameters, labelled bundles and a sampled design are five ways to write such a table:
+
+    scheduler = ["fcfs", "backfill"]                                   list
+    load_scale = {start = 0.5, stop = 1.5, step = 0.1}                 range: step, num or geometric (stop included)
+    machine = {zip = {machine = ["torus:4x4x8", "flat:128"], growth_limit = [1, 0]}, labels = ["torus", "flat"]}
+    policy = [{label = "none", checkpoint = "none"}, {label = "2h", checkpoint = "periodic", interval_h = 2}]
+    sample = {sample = {load_scale = {low = 0.5, high = 2, log = true}}, num = 64, design = "latin-hypercube", seed = 1}
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.sweeps.target import scalar
+
+DESIGNS = ("latin-hypercube", "sobol", "halton", "random")
+LONGEST_AXIS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of a sweep.
+
+    Attributes
+    ----------
+    name : the dimension's name.
+    labels : one per row, all different: text, or numbers.
+    columns : parameter -> one value per row, all text, all numbers or all booleans.
+    """
+
+    name: str
+    labels: list[Any]
+    columns: dict[str, list[Any]]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.labels)
+
+
+def read_axis(name: str, raw: Any) -> Axis:
+    """Return the axis that a spec writes as ``raw`` (bundle cells that a row leaves out are None).
+
+    Raises
+    ------
+    InputError
+        One sentence that says what is wrong and which forms there are; the caller adds the place.
+    """
+    raw = plain(raw)
+    if isinstance(raw, Mapping):
+        axis = _read_table(name, raw)
+    elif isinstance(raw, list):
+        axis = _read_bundles(name, raw) if any(isinstance(row, Mapping) for row in raw) else _read_list(name, raw)
+    else:
+        raise InputError(f"expected a list of values, or a table with start and stop, zip or sample, got {raw!r}")
+    if not len(axis):
+        raise InputError("an axis without values; give at least one")
+    _check_labels(axis)
+    return axis
+
+
+def plain(raw: Any) -> Any:
+    """Return arrays, ranges, tuples and NumPy scalars as the lists and numbers of TOML."""
+    if isinstance(raw, Mapping):
+        return {str(key): plain(value) for key, value in raw.items()}
+    if isinstance(raw, list | tuple | range | np.ndarray):
+        return [plain(value) for value in raw]
+    return scalar(raw)
+
+
+def _check_labels(axis: Axis) -> None:
+    seen = set()
+    for label in axis.labels:
+        if isinstance(label, float) and math.isnan(label):
+            raise InputError("nan is not a value of an axis")
+        if label in seen:
+            raise InputError(f"the label {label!r} stands twice; labels of an axis are all different")
+        seen.add(label)
+    texts = sum(isinstance(label, str) for label in axis.labels)
+    if texts not in (0, len(axis.labels)):
+        raise InputError("labels are all text or all numbers, not both")
+
+
+def _read_list(name: str, values: list[Any]) -> Axis:
+    for value in values:
+        if not isinstance(value, bool | int | float | str):
+            raise InputError(f"expected numbers, text, true or false in the list, got {value!r}")
+    labels = [str(value).lower() if isinstance(value, bool) else value for value in values]
+    return Axis(name, labels, {name: list(values)})
+
+
+def _read_bundles(name: str, rows: list[Any]) -> Axis:
+    columns: dict[str, list[Any]] = {}
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise InputError(f"a list mixes bundles (tables) and plain values: {row!r}")
+        columns.update({key: [] for key in row if key != "label"})
+    if rows and not columns:
+        raise InputError("bundles name a label only; give at least one parameter in one of them")
+    labels = []
+    for number, row in enumerate(rows):
+        for key, column in columns.items():
+            column.append(row.get(key))
+        labels.append(row.get("label", _label_of({k: v for k, v in row.items() if k != "label"})))
+        if not isinstance(labels[-1], str | int | float):
+            raise InputError(f"bundle {number + 1}: expected a label as text or number, got {labels[-1]!r}")
+    return Axis(name, labels, columns)
+
+
+def _label_of(values: Mapping[str, Any]) -> Any:
+    """Return the label of a row without one: its value, or its values joined."""
+    shown = [str(value).lower() if isinstance(value, bool) else value for value in values.values()]
+    return shown[0] if len(shown) == 1 else ", ".join(str(value) for value in shown)
+
+
+def _read_table(name: str, raw: Mapping[str, Any]) -> Axis:
+    if "zip" in raw:
+        _check_keys(raw, ("zip", "labels"))
+        return _read_zip(name, raw)
+    if "sample" in raw:
+        _check_keys(raw, ("sample", "num", "design", "seed"))
+        return _read_sample(name, raw)
+    _check_keys(raw, ("start", "stop", "step", "num", "geometric"))
+    return _read_list(name, read_range(raw))
+
+
+def _check_keys(raw: Mapping[str, Any], valid: tuple[str, ...]) -> None:
+    for key in raw:
+        if key not in valid:
+            raise unknown_name("key", key, (*valid, *(() if "zip" in raw or "sample" in raw else ("zip", "sample"))))
+
+
+def _number(raw: Mapping[str, Any], key: str, whole: bool = False) -> Any:
+    value = raw.get(key)
+    kinds = (int,) if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
+        raise InputError(f"{key}: expected a finite {'whole ' if whole else ''}number, got {value!r}")
+    return value
+
+
+def read_range(raw: Mapping[str, Any]) -> list[Any]:
+    """Return the values of {start, stop, step | num | geometric}, the stop included.
+
+    Decimal arithmetic, so that 0.1, 0.2, 0.3 are exactly these and not 0.30000000000000004.
+    """
+    start, stop = _number(raw, "start"), _number(raw, "stop")
+    ways = [key for key in ("step", "num", "geometric") if key in raw]
+    if len(ways) != 1:
+        raise InputError("a range needs start, stop and exactly one of step, num, geometric")
+    way = ways[0]
+    first, last = Decimal(repr(start)), Decimal(repr(stop))
+    if way == "step":
+        step = Decimal(repr(_number(raw, "step")))
+        if not step or (last - first) / step < 0:
+            raise InputError(f"step: {raw['step']!r} does not lead from {start!r} to {stop!r}")
+        count = int((last - first) / step) + 1
+        _check_count("step", count, 1)
+        values = [first + i * step for i in range(count)]
+        whole = all(isinstance(raw[key], int) for key in ("start", "stop", "step"))
+        return [int(value) if whole else float(value) for value in values]
+    count = _number(raw, way, whole=True)
+    _check_count(way, count, 1 if start == stop else 2)
+    if way == "num":
+        return [float(first + (last - first) * i / max(1, count - 1)) for i in range(count)]
+    if start <= 0 or stop <= 0:
+        raise InputError(f"geometric: start and stop must be above 0, got {start!r} and {stop!r}")
+    with localcontext() as context:
+        context.prec = 40
+        growth = (last / first).ln() / max(1, count - 1)
+        return [float(f"{float(first * (growth * i).exp()):.15g}") for i in range(count)]
+
+
+def _check_count(key: str, count: int, least: int) -> None:
+    if not least <= count <= LONGEST_AXIS:
+        raise InputError(f"{key}: expected {least} to {LONGEST_AXIS:,} values, this gives {count:,}")
+
+
+def _values_of(raw: Any) -> list[Any]:
+    """Return the values of a list or a range inside a zip."""
+    if isinstance(raw, Mapping):
+        _check_keys(raw, ("start", "stop", "step", "num", "geometric"))
+        return read_range(raw)
+    if isinstance(raw, list):
+        return raw
+    raise InputError(f"expected a list of values or a range, got {raw!r}")
+
+
+def _read_zip(name: str, raw: Mapping[str, Any]) -> Axis:
+    if not isinstance(raw["zip"], Mapping) or not raw["zip"]:
+        raise InputError("zip: expected a table of parameters, each with its list of values")
+    columns = {}
+    for key, values in raw["zip"].items():
+        try:
+            columns[key] = _values_of(values)
+        except InputError as error:
+            raise InputError(f"zip.{key}: {error}") from None
+    lengths = {key: len(values) for key, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+        raise InputError(f"zip: parameters need equally many values ({shown})")
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    labels = raw.get("labels", [_label_of(row) for row in rows])
+    if not isinstance(labels, list) or len(labels) != len(rows):
+        raise InputError(f"labels: expected a list of {len(rows)} labels")
+    return Axis(name, labels, columns)
+
+
+def _read_sample(name: str, raw: Mapping[str, Any]) -> Axis:
+    design = raw.get("design", "latin-hypercube")
+    if design not in DESIGNS:
+        raise unknown_name("design", design, DESIGNS)
+    num = _number(raw, "num", whole=True)
+    _check_count("num", num, 1)
+    if design == "sobol" and num & (num - 1):
+        raise InputError(f"num: a sobol design is balanced for powers of two only, got {num}")
+    seed = _number({"seed": 0, **raw}, "seed", whole=True)
+    if not isinstance(raw["sample"], Mapping) or not raw["sample"]:
+        raise InputError("sample: expected a table of parameters, each with low and high")
+    unit = _unit_cube(design, len(raw["sample"]), num, seed)
+    columns = {}
+    for column, (key, bounds) in enumerate(raw["sample"].items()):
+        try:
+            columns[key] = _scale_sample(unit[:, column], bounds)
+        except InputError as error:
+            raise InputError(f"sample.{key}: {error}") from None
+    return Axis(name, list(range(num)), columns)
+
+
+def _unit_cube(design: str, dimensions: int, num: int, seed: int) -> np.ndarray:
+    """Return the design as an array (num, dimensions) in [0, 1)."""
+    from scipy.stats import qmc  # half a second, and few sweeps need it
+
+    if design == "random":
+        return np.random.default_rng(seed).random((num, dimensions))
+    maker = {"latin-hypercube": qmc.LatinHypercube, "sobol": qmc.Sobol, "halton": qmc.Halton}[design]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return maker(d=dimensions, rng=np.random.default_rng(seed)).random(num)
+
+
+def _scale_sample(unit: np.ndarray, bounds: Any) -> list[Any]:
+    if isinstance(bounds, list) and len(bounds) == 2:
+        bounds = {"low": bounds[0], "high": bounds[1]}
+    if not isinstance(bounds, Mapping):
+        raise InputError(f"expected [low, high] or a table with low and high, got {bounds!r}")
+    for key in bounds:
+        if key not in ("low", "high", "log", "whole"):
+            raise unknown_name("key", key, ("low", "high", "log", "whole"))
+    low, high = _number(bounds, "low"), _number(bounds, "high")
+    if low > high:
+        raise InputError(f"low {low!r} is above high {high!r}")
+    if bounds.get("whole", False):
+        return [int(value) for value in np.floor(low + unit * (high - low + 1))]
+    if bounds.get("log", False):
+        if low <= 0:
+            raise InputError(f"log: low must be above 0, got {low!r}")
+        return [low * (high / low) ** float(value) for value in unit]
+    return [float(value) for value in low + unit * (high - low)]

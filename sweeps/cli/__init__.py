@@ -1,0 +1,59 @@
+"""The command line: ``faultsweep COMMAND``.
+
+Modules of commands import only typer at their top; everything heavy is imported by the command that needs it, so that
+``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.cli import failures, figure, lists, logs, simulate, sweep
+
+app = typer.Typer(
+    name="faultsweep",
+    help="Which scheduler, checkpoint and recovery policy should a large machine run when nodes fail?",
+    epilog="A first sweep: faultsweep plan demo, then faultsweep run demo. Every command has --help.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+app.add_typer(simulate.app)
+app.add_typer(sweep.app)
+app.add_typer(figure.app)
+app.add_typer(lists.app)
+app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate, table1.")
+app.add_typer(logs.app, name="logs", help="Job logs and workload models: list, describe, fetch.")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from faultsweep import __version__
+
+        typer.echo(f"faultsweep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what the user got wrong is one sentence on standard error and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+    except Exception as error:
+        code = getattr(error, "exit_code", None)
+        if code is None:
+            raise
+        sys.stderr.write(f"{error}\n")
+        sys.exit(code)

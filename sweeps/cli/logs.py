@@ -1,0 +1,191 @@
+"""``faultsweep logs list | describe | fetch``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.workloads.workload import Workload
+    from rich.table import Table
+
+app = typer.Typer(no_args_is_help=True)
+
+LogsOption = Annotated[
+    Path | None,
+    typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
+]
+
+
+@app.command("list")
+def list_logs(logs: LogsOption = None) -> None:
+    """List the named logs and where they are on this machine, and the models that need no network."""
+    from faultsweep.simcore.workloads.models import MODELS
+    from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
+    from rich.console import Console
+
+    console = Console()
+    table = _table("name", "machine", "here")
+    for name, log in NAMED_LOGS.items():
+        found = find(log, logs)
+        here = "-" if found is None else "cache" if found.parent == cache_folder() else str(found.parent)
+        table.add_row(name, log.machine, here)
+    console.print(table)
+    table = _table("model", "")
+    for name, model in MODELS.items():
+        table.add_row(name, model.doc)
+    console.print(table)
+    console.print(
+        "A log that is not here is fetched at its first use; the path of an SWF file is valid everywhere, too."
+    )
+
+
+@app.command()
+def describe(
+    log: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Named log, model, or SWF file.")],
+    logs: LogsOption = None,
+    num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of a model.")] = 0,
+    skip_malformed: Annotated[
+        bool, typer.Option("--skip-malformed", help="Leave malformed lines of a file out and count them.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
+    ] = None,
+) -> None:
+    """Show what a log or a model is like: jobs, span, load, sizes, run times, and whom to thank."""
+    from faultsweep.simcore.workloads.models import DEFAULT_JOBS
+    from faultsweep.simcore.workloads.transforms import span
+    from faultsweep.sweeps.logs import load_workload
+
+    reach = offset + (num_jobs or DEFAULT_JOBS)
+    on_error = "skip" if skip_malformed else "raise"
+    whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error)
+    workload = span(whole, offset, num_jobs)
+    _print(whole, workload)
+    if picture is not None:
+        from faultsweep.sweeps.log_picture import draw
+
+        draw(workload, picture)
+        typer.echo(f"picture: {picture}")
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Named logs, or 'all'.")],
+    logs: LogsOption = None,
+) -> None:
+    """Download logs of the Parallel Workloads Archive into the user's cache, once, and check their content."""
+    from faultsweep.sweeps.logs import NAMED_LOGS, find, load_workload, named_log
+
+    for name in NAMED_LOGS if names == ["all"] else names:
+        log = named_log(name)
+        workload = load_workload(name, logs)
+        typer.echo(f"{find(log, logs)}  {workload.content_hash}  {len(workload):,} valid jobs; thanks to {log.thanks}")
+
+
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, style="bold" if number == 0 else "", overflow="fold")
+    return table
+
+
+def _print(whole: Workload, workload: Workload) -> None:
+    from faultsweep.simcore.workloads.summary import acknowledgement
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    console.print(Text(workload.name, style="bold"))
+    facts = _table("", "")
+    facts.show_header = False
+    for name, value in _facts(whole, workload):
+        facts.add_row(name, value)
+    console.print(facts)
+    console.print(_size_table(workload))
+    for line in acknowledgement(workload):
+        console.print(Text(line, style="dim"))
+
+
+def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
+    import numpy as np
+    from faultsweep.simcore.workloads.summary import capacity, offered_load, span_s, work
+
+    size, run = workload.size, workload.run_s
+    total = len(whole) + sum(whole.dropped.values())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in whole.dropped.items())
+    machine = f"{workload.nodes:,} nodes" if workload.nodes else "unknown"
+    if workload.procs_per_node > 1:
+        machine += f" of {workload.procs_per_node} processors"
+    gaps = np.diff(workload.submit_s)
+    known = ~np.isnan(workload.requested_s)
+    facts = [
+        ("jobs", f"{total:,} in the log, {len(whole):,} valid" + (f" (not: {reasons})" if reasons else "")),
+        ("jobs shown", f"{len(workload):,}" if len(workload) < len(whole) else ""),
+        ("machine", machine),
+        ("span", f"{span_s(workload) / 86400:,.1f} days"),
+        ("offered load", f"{offered_load(workload):.3f}" if capacity(workload) else ""),
+        ("work per node", f"{work(workload).sum() / workload.nodes:,.4g} processor-seconds" if workload.nodes else ""),
+        ("size", f"mean {size.mean():.2f}, standard deviation {size.std():.2f}, largest {size.max():,}"),
+        ("run time", f"mean {_time(run.mean())}, " + _quantiles(run)),
+        ("requested time", _requested(workload) if known.any() else "none in the log"),
+        ("gap", f"mean {_time(gaps.mean())}, " + _quantiles(gaps) if len(gaps) else ""),
+        ("content", workload.content_hash),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _requested(workload: Workload) -> str:
+    import numpy as np
+
+    known = ~np.isnan(workload.requested_s)
+    requested = workload.requested_s[known]
+    used = workload.run_s[known] / requested
+    return (
+        f"{100 * known.mean():.1f} % of jobs, median {_time(float(np.median(requested)))}; "
+        f"of it used: mean {100 * np.minimum(used, 1).mean():.0f} %, overrun by {100 * (used > 1).mean():.1f} % of jobs"
+    )
+
+
+def _quantiles(values: object) -> str:
+    import numpy as np
+
+    return ", ".join(
+        f"{name} {_time(float(np.quantile(values, level)))}"  # type: ignore[call-overload]
+        for name, level in (("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("longest", 1.0))
+    )
+
+
+def _size_table(workload: Workload) -> Table:
+    import numpy as np
+    from faultsweep.simcore.workloads.summary import size_classes, work
+
+    table = _table("size", "jobs", "jobs %", "work %", "mean run", "median", "90 %")
+    for column in table.columns:
+        column.justify = "right"
+        column.no_wrap = True
+    of_work = work(workload)
+    for low, high, rows in size_classes(workload):
+        run = workload.run_s[rows]
+        table.add_row(
+            str(high) if low == high else f"{low}-{high}",
+            f"{rows.sum():,}",
+            f"{100 * rows.mean():.1f}",
+            f"{100 * of_work[rows].sum() / of_work.sum():.1f}",
+            *(_time(float(value)) for value in (run.mean(), np.median(run), np.quantile(run, 0.9))),
+        )
+    return table
+
+
+def _time(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.1f} s"

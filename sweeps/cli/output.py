@@ -1,0 +1,91 @@
+"""What commands print and write: tables, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from faultsweep.simcore.errors import InputError
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.simulate import Run
+
+_FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
+
+
+def check_writable(paths: Iterable[str]) -> None:
+    """Raise InputError, before anything is computed, if a file cannot be written."""
+    for path in map(Path, paths):
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(f"{path}: the folder {folder} does not exist")
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder, not a file")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise InputError(f"{path}: cannot be written (no permission)")
+
+
+def say_if_compiling() -> None:
+    """Say on standard error that the simulator is compiled now, when it has not been on this machine."""
+    from faultsweep.simcore.jit import is_compiled
+
+    if not is_compiled():
+        sys.stderr.write("Compiling the simulator for this machine; this happens once and takes up to a minute.\n")
+        sys.stderr.flush()
+
+
+def write_jobs(jobs: Mapping[str, NDArray[Any]], path: str) -> None:
+    """Write per-job results as CSV; what a job does not have is empty."""
+    names = [*_FIRST_COLUMNS, *(name for name in jobs if name not in _FIRST_COLUMNS)]
+    columns = [[_number(value) for value in jobs[name].tolist()] for name in names]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "" if math.isnan(value) else f"{value:.17g}"
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """Print JSON; numbers that JSON does not have are null."""
+    sys.stdout.write(json.dumps(_plain(values), indent=1) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_metrics(run: Run, speed: Mapping[str, float]) -> None:
+    """Print the metrics of a run as a table."""
+    from faultsweep.simcore.metrics import METRICS
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{run.config['scheduler']} on {run.config['machine']}, {run.status}", title_justify="left")
+    for heading, justify in (("metric", "left"), ("value", "right"), ("unit", "left"), ("meaning", "left")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for name, value in run.metrics.items():
+        if not math.isnan(value):
+            table.add_row(name, f"{value:,.6g}", METRICS[name].unit, METRICS[name].doc)
+    console = Console()
+    console.print(table)
+    for reason, count in run.dropped.items():
+        console.print(f"{count:,} jobs of the log were not simulated: {reason}")
+    console.print(f"simulated in {speed['elapsed_s']:.4g} s, {speed['jobs_per_s']:,.0f} jobs per second")

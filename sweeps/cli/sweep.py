@@ -1,0 +1,133 @@
+"""``faultsweep plan | run | status | rerun``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+SpecArgument = Annotated[
+    str, typer.Argument(metavar="SPEC-or-NAME", help="A TOML file, or the name of a shipped experiment.")
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", help="The Zarr store of the results. [default: NAME.zarr]", show_default=False),
+]
+LogsOption = Annotated[
+    Path | None,
+    typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
+]
+ClusterOption = Annotated[
+    str, typer.Option(help="'local' starts worker processes here; else the address of a Dask scheduler, or its file.")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(min=1, help="Local worker processes. [default: one per processor]", show_default=False)
+]
+CredentialsOption = Annotated[
+    Path | None, typer.Option(help="TLS credentials of a running cluster.", show_default=False)
+]
+TimeLimitOption = Annotated[
+    float,
+    typer.Option(
+        "--time-limit", min=0, metavar="SECONDS", help="Let a configuration fail that takes longer; 0: never."
+    ),
+]
+
+
+@app.command()
+def run(
+    spec: SpecArgument,
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    cluster: ClusterOption = "local",
+    workers: WorkersOption = None,
+    credentials: CredentialsOption = None,
+    time_limit: TimeLimitOption = 0.0,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
+    recompute: Annotated[bool, typer.Option("--recompute", help="Replace all results.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the log file gets.")] = False,
+) -> None:
+    """Simulate what the store lacks: a new sweep, the rest of a stopped one, or what an extended spec adds.
+
+    Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to go on.
+    """
+    from faultsweep.sweeps.status import print_status
+    from faultsweep.sweeps.sweep import Sweep
+
+    sweep = Sweep.from_toml(spec, logs=logs)
+    if verbose:
+        _log_to_stderr()
+    sweep.run(
+        store,
+        workers=workers,
+        cluster=cluster,
+        credentials=credentials,
+        recompute=recompute,
+        retry_failed=retry_failed,
+        time_limit_s=time_limit,
+        progress=not quiet,
+    )
+    print_status(sweep.store_path(store), brief=True)
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    from faultsweep.sweeps.progress import LOG
+
+    LOG.addHandler(logging.StreamHandler())
+
+
+@app.command()
+def plan(
+    spec: SpecArgument,
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    workers: WorkersOption = None,
+    measure: Annotated[bool, typer.Option(help="Time a few cells for the estimates.")] = True,
+    resolved: Annotated[bool, typer.Option("--resolved", help="Print the resolved configuration, too.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a run would do: cells, distinct simulations, tasks, time and size, and what the store has already."""
+    from faultsweep.sweeps.plan import print_plan
+    from faultsweep.sweeps.sweep import Sweep
+
+    sweep = Sweep.from_toml(spec, logs=logs)
+    print_plan(sweep.plan(store, workers=workers, measure=measure), resolved=resolved, as_json=json_)
+
+
+@app.command()
+def status(
+    spec: Annotated[
+        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
+    ],
+    store: StoreOption = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a store has: cells by status, errors of failed cells, whether a run is going on."""
+    from faultsweep.sweeps.status import find_store, print_status
+
+    print_status(find_store(spec, store), as_json=json_)
+
+
+@app.command()
+def rerun(
+    store: Annotated[Path, typer.Argument(help="The store.")],
+    select: Annotated[str, typer.Option(help="The cell, such as scheduler=backfill,load_scale=1.2")] = "",
+    logs: LogsOption = None,
+    events_out: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write the event trace.", show_default=False)
+    ] = None,
+    jobs_out: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write per-job results.", show_default=False)
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run one cell of a store again, from the store and the pinned logs alone, and compare the two bit by bit."""
+    from faultsweep.sweeps.rerun import print_rerun
+
+    print_rerun(store, select, logs, events_out, jobs_out, as_json=json_)

@@ -1,0 +1,1 @@
+"""Specs shipped with the package, one per figure of the papers."""

@@ -1,0 +1,109 @@
+"""Per-job results, on demand: one append-only table in the store's group ``jobs``, with an index in the grid.
+
+The rows of a run stand together; ``jobs_offset`` and ``jobs_length`` of its cell say where. Copies point at the same
+rows. Rows are visible before the cell's status is; what a killed process appended without one is never pointed at.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.store import COPY, DONE, TRUNCATED, Store
+from faultsweep.sweeps.target import Target
+from numpy.typing import NDArray
+
+GROUP = "jobs"
+RESULTS = (DONE, TRUNCATED, COPY)
+_ROWS = 65_536
+
+
+def pack_jobs(jobs: Mapping[str, Any]) -> bytes:
+    """Return per-job arrays, all of one length, as bytes."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {name: np.asarray(values) for name, values in jobs.items()}
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def unpack_jobs(path: Path, offset: int, length: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays that ``pack_jobs`` gave, from their place in a file."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        with np.load(io.BytesIO(file.read(length))) as arrays:
+            return dict(arrays)
+
+
+def read_jobs(store: Store, offset: int, length: int) -> dict[str, NDArray[Any]]:
+    """Return the per-job results of one run."""
+    group: Any = store.group[GROUP]
+    return {name: np.asarray(array[offset : offset + length]) for name, array in group.arrays()}
+
+
+def derive(store: Store, target: Target, names: Sequence[str]) -> None:
+    """Compute metrics of finished runs from their per-job results, where they have none yet."""
+    for chunk in range(store.chunks.num):
+        offset, length = (store.read_block(name, chunk) for name in ("jobs_offset", "jobs_length"))
+        blocks = {name: store.read_block(name, chunk).copy() for name in names}
+        lacking = np.logical_or.reduce([np.isnan(block) for block in blocks.values()])
+        cells = np.flatnonzero(lacking & np.isin(store.read_block("status", chunk), RESULTS) & (length > 0))
+        known: dict[int, Mapping[str, float]] = {}  # copies share the rows of their source
+        for cell in cells.tolist():
+            start = int(offset[cell])
+            if start not in known:
+                known[start] = target.from_jobs(read_jobs(store, start, int(length[cell])))
+            for name, block in blocks.items():
+                block[cell] = known[start][name]
+        for name, block in blocks.items():
+            if len(cells):
+                store.write_block(name, chunk, block)
+
+
+class JobsWriter:
+    """Appends per-job results to the group ``jobs`` of a store."""
+
+    def __init__(self, store: Store) -> None:
+        """Continue behind the rows that are there."""
+        self.store = store
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            root = zarr.open_group(store.path, mode="r+", use_consolidated=False)
+            self._group = root.require_group(GROUP)
+            self._arrays: dict[str, Any] = dict(self._group.arrays())
+        self._rows = max((array.shape[0] for array in self._arrays.values()), default=0)
+        self._waiting: list[dict[str, NDArray[Any]]] = []
+        self._waiting_rows = 0
+
+    def append(self, jobs: Mapping[str, Any]) -> tuple[int, int]:
+        """Take the per-job arrays of one run; returns their first row and their number."""
+        arrays = {name: np.asarray(values) for name, values in jobs.items()}
+        lengths = {len(values) for values in arrays.values()}
+        if len(lengths) != 1 or (self._arrays and set(arrays) != set(self._arrays)):
+            raise InputError(f"per-job results need the same columns in every run, equally long, got {sorted(arrays)}")
+        length = lengths.pop()
+        offset = self._rows + self._waiting_rows
+        self._waiting.append(arrays)
+        self._waiting_rows += length
+        return offset, length
+
+    def flush(self) -> None:
+        """Write what waits, and make it visible."""
+        if not self._waiting:
+            return
+        start, stop = self._rows, self._rows + self._waiting_rows
+        for name in self._waiting[0]:
+            values = np.concatenate([arrays[name] for arrays in self._waiting])
+            if name not in self._arrays:
+                self._arrays[name] = self._group.create_array(
+                    name, shape=(0,), chunks=(_ROWS,), dtype=values.dtype, dimension_names=("job",)
+                )
+            self._arrays[name].resize((stop,))
+            self._arrays[name][start:stop] = values
+        self._rows, self._waiting, self._waiting_rows = stop, [], 0
+        self.store.commit()

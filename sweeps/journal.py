@@ -1,0 +1,147 @@
+"""Journals: what a process has finished, appended result by result, so that no kill loses any.
+
+A file is a header and records, each with its length and checksum; what follows a torn record is ignored. One process
+writes one file. A record is written by one system call as soon as its run ends (``kill -9`` cannot take it back), and
+the file is synced once per task (a power cut could).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"FSJ1"
+_FRAME = struct.Struct("<II")
+_FIXED = 40
+"""Bytes of a record before its values: key (16), wall time, status, length and offset of per-job results."""
+_PIECE = 65_536
+
+
+def _dtype(width: int) -> np.dtype:
+    return np.dtype(
+        [
+            ("key", "<u8", 2),
+            ("wall_s", "<f8"),
+            ("status", "<u4"),
+            ("jobs", "<u4"),
+            ("at", "<u8"),
+            ("values", "<f8", width),
+        ]
+    )
+
+
+class JournalWriter:
+    """Appends results to one file that no other process writes."""
+
+    def __init__(self, path: Path, outputs: Sequence[str]) -> None:
+        """Create the file; ``outputs`` name the values of every record, in order."""
+        self.path = path
+        header = json.dumps({"outputs": list(outputs)}).encode()
+        self._record = struct.Struct(f"<QQdIIQ{len(outputs)}d")
+        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
+        self._size = 0
+        try:
+            self._append(MAGIC + _FRAME.pack(len(header), zlib.crc32(header)) + header)
+        except OSError:
+            os.close(self._file)
+            path.unlink(missing_ok=True)
+            raise
+
+    def write(
+        self,
+        key: tuple[int, int],
+        status: int,
+        wall_s: float,
+        values: Sequence[float],
+        error: str = "",
+        jobs: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Append one result; ``jobs`` is the place (offset, length) of its per-job results, if there are any."""
+        content = self._record.pack(key[0], key[1], wall_s, status, jobs[1], jobs[0], *values) + error.encode()
+        self._append(_FRAME.pack(len(content), zlib.crc32(content)) + content)
+
+    def _append(self, data: bytes) -> None:
+        written = os.write(self._file, data)
+        if written < len(data):
+            os.ftruncate(self._file, self._size)  # a full disk; a torn record would hide all that follow it
+            raise OSError(28, "No space left on device", str(self.path))
+        self._size += written
+
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk."""
+        getattr(os, "fdatasync", os.fsync)(self._file)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Some results of one journal; arrays over the records."""
+
+    outputs: tuple[str, ...]
+    keys: NDArray[np.uint64]
+    status: NDArray[np.int8]
+    wall_s: NDArray[np.float64]
+    values: NDArray[np.float64]
+    errors: dict[int, str]
+    jobs: NDArray[np.uint64]
+
+
+def read_journal(path: Path) -> Iterator[Records]:
+    """Yield the sound records of a journal, up to 65,536 at a time: all that stand before the first damaged one."""
+    data = path.read_bytes()
+    head = len(MAGIC) + _FRAME.size
+    if len(data) < head or data[: len(MAGIC)] != MAGIC:
+        return
+    length, checksum = _FRAME.unpack_from(data, len(MAGIC))
+    header = data[head : head + length]
+    if len(header) < length or zlib.crc32(header) != checksum:
+        return
+    outputs = tuple(json.loads(header)["outputs"])
+    offsets: list[int] = []
+    ends: list[int] = []
+    for start, end in _frames(data, head + length, _FIXED + 8 * len(outputs)):
+        offsets.append(start)
+        ends.append(end)
+        if len(offsets) == _PIECE:
+            yield _decode(data, offsets, ends, outputs)
+            offsets, ends = [], []
+    if offsets:
+        yield _decode(data, offsets, ends, outputs)
+
+
+def _frames(data: bytes, position: int, least: int) -> Iterator[tuple[int, int]]:
+    """Yield where sound records start and end."""
+    view = memoryview(data)
+    unpack, crc32, frame = _FRAME.unpack_from, zlib.crc32, _FRAME.size
+    total = len(data)
+    while position + frame <= total:
+        length, checksum = unpack(data, position)
+        start = position + frame
+        position = start + length
+        if length < least or position > total or crc32(view[start:position]) != checksum:
+            return
+        yield start, position
+
+
+def _decode(data: bytes, offsets: list[int], ends: list[int], outputs: tuple[str, ...]) -> Records:
+    kind = _dtype(len(outputs))
+    bytes_ = np.frombuffer(data, dtype=np.uint8)
+    places = np.array(offsets)
+    rows = bytes_[places[:, None] + np.arange(kind.itemsize)].view(kind)[:, 0]
+    long = np.flatnonzero(np.array(ends) - places > kind.itemsize)
+    errors = {int(i): data[offsets[i] + kind.itemsize : ends[i]].decode(errors="replace") for i in long}
+    jobs = np.stack([rows["at"], rows["jobs"].astype(np.uint64)])
+    return Records(
+        outputs, rows["key"].T.copy(), rows["status"].astype(np.int8), rows["wall_s"], rows["values"], errors, jobs
+    )

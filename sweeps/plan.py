@@ -1,0 +1,158 @@
+"""What a run would do, and about how long it would take: nothing is changed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.sweeps.collector import describe_counts
+from faultsweep.sweeps.prepare import Prepared, prepare
+from faultsweep.sweeps.runner import TASK_S
+from faultsweep.sweeps.spec import Spec
+from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
+from faultsweep.sweeps.task import BatchResult, Context, run_batch, warm
+
+MEASURED_CELLS = 8
+_MEASURE_S = 20.0
+
+
+@dataclass
+class Plan:
+    """What a run would do.
+
+    Attributes
+    ----------
+    shape : axis -> rows of the store as it will be.
+    cells, excluded, simulations, missing : cells in all; excluded ones; different simulations; those yet to be run.
+    status : cells of the present store by status (empty without one).
+    tasks, seconds, workers : estimates for the missing simulations on so many workers; NaN if not measured.
+    run_s : measured times of some missing simulations, in seconds.
+    errors : what went wrong in these.
+    bytes : size of the store, about, when it is complete.
+    """
+
+    name: str
+    store: str
+    shape: dict[str, int]
+    cells: int
+    excluded: int
+    simulations: int
+    missing: int
+    status: dict[str, int]
+    workers: int
+    run_s: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    tasks: float = math.nan
+    seconds: float = math.nan
+    bytes: int = 0
+    grows: bool = False
+    configuration: dict[str, Any] = field(default_factory=dict)
+    spec: str = ""
+
+
+def make_plan(spec: Spec, path: Path, workers: int, measure: bool = True) -> Plan:
+    """Plan a run of ``spec`` into the store at ``path``; times a few missing cells in a worker process if asked to."""
+    prepared = prepare(spec, path)
+    counts = (
+        np.bincount(prepared.status, minlength=len(STATUS_NAMES)) if prepared.store else np.zeros(len(STATUS_NAMES))
+    )
+    plan = Plan(
+        name=spec.name,
+        store=str(path),
+        shape={axis.name: len(axis) for axis in prepared.grid.axes},
+        cells=prepared.grid.size,
+        excluded=int(prepared.excluded.sum()),
+        simulations=len(np.unique(prepared.source[prepared.source >= 0])),
+        missing=len(prepared.todo),
+        status={name: int(n) for name, n in zip(STATUS_NAMES, counts, strict=True) if n},
+        workers=workers,
+        bytes=_estimate_bytes(prepared),
+        grows=prepared.grows,
+        configuration=prepared.grid.fixed,
+        spec=spec.to_toml(),
+    )
+    if measure and len(prepared.todo):
+        _measure(plan, spec, prepared)
+    return plan
+
+
+def _estimate_bytes(prepared: Prepared) -> int:
+    """Return the size of the complete store: numbers hardly compress, status and missing errors vanish."""
+    numbers = 1 + sum(out.width for out in prepared.outputs)
+    lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(prepared.grid.shape)
+    chunks = math.prod(-(-n // length) for n, length in zip(prepared.grid.shape, lengths, strict=True))
+    return 8 * numbers * prepared.grid.size + 4096 * chunks * numbers // 8
+
+
+def _measure(plan: Plan, spec: Spec, prepared: Prepared) -> None:
+    """Time some missing cells, spread over the grid, in a process of their own (one may hang, or end it)."""
+    from distributed import KilledWorker
+    from faultsweep.cluster.connect import connect
+
+    step = max(1, len(prepared.todo) // MEASURED_CELLS)
+    cells = prepared.todo[step // 2 :: step][:MEASURED_CELLS]
+    context = Context("plan", spec.target, prepared.outputs, prepared.grid.fixed, None, "", _MEASURE_S)
+    packed = context.pack()
+    with connect("local", 1) as client:
+        try:
+            client.submit(warm, packed, prepared.grid.config(int(cells[0])), pure=False).result()
+        except KilledWorker as error:
+            plan.errors.append(f"{prepared.grid.labels(int(cells[0]))}: {type(error).__name__}")
+        for cell in cells:
+            one = np.array([cell])
+            arguments = (packed, 1, prepared.grid.columns(one), prepared.keys[:, one], _MEASURE_S)
+            try:
+                result: BatchResult = client.submit(run_batch, *arguments, pure=False).result(_MEASURE_S)
+            except Exception as error:
+                plan.errors.append(f"{prepared.grid.labels(int(cell))}: {type(error).__name__}")
+                continue
+            plan.run_s.append(float(result.wall_s[0]))
+            plan.errors += [f"{prepared.grid.labels(int(cell))}: {text}" for text in result.errors.values()]
+            if sum(plan.run_s) > _MEASURE_S:
+                break
+    plan.errors = list(dict.fromkeys(plan.errors))
+    if plan.run_s:
+        mean = float(np.mean(plan.run_s))
+        plan.seconds = plan.missing * (mean + 5e-5) / plan.workers
+        plan.tasks = math.ceil(plan.missing * mean / max(TASK_S, mean)) if mean else 1
+
+
+def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> None:
+    """Print a plan, as text or JSON."""
+    from faultsweep.sweeps.cli.output import print_json
+    from faultsweep.sweeps.progress import format_bytes, format_seconds
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    if as_json:
+        print_json(asdict(plan))
+        return
+    if resolved:
+        console.print(plan.spec)
+        console.print(
+            "# fixed: " + ", ".join(f"{name} = {value!r}" for name, value in plan.configuration.items()) + "\n"
+        )
+    shape = " x ".join(f"{n} {dim}" for dim, n in plan.shape.items())
+    console.print(f"{plan.name}: {plan.cells:,} cells ({shape}), {plan.excluded:,} excluded")
+    copies = plan.cells - plan.excluded - plan.simulations
+    console.print(
+        f"  {plan.simulations:,} different simulations; {copies:,} cells are copies (parameters do nothing there)"
+    )
+    if plan.status:
+        counts = {i: plan.status.get(name, 0) for i, name in enumerate(STATUS_NAMES)}
+        console.print(
+            f"  {plan.store} has {describe_counts(counts, STATUS_NAMES)}" + ("; it grows" if plan.grows else "")
+        )
+    console.print(f"  {plan.missing:,} simulations to run")
+    if plan.run_s:
+        low, high = min(plan.run_s), max(plan.run_s)
+        console.print(
+            f"  about {format_seconds(plan.seconds)} on {plan.workers} workers, in about {plan.tasks:,} tasks"
+            f" (timed: {format_seconds(low)} to {format_seconds(high)} each)"
+        )
+    console.print(f"  about {format_bytes(plan.bytes)} on disk at {plan.store}")
+    for text in plan.errors:
+        console.print(f"  a timed cell fails: {text}")

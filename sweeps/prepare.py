@@ -1,0 +1,294 @@
+"""From a spec and what a store has already: the grid of both together, and what is missing.
+
+A store only grows: its axes keep their rows and get the spec's new ones behind them. Cells that the spec does not ask
+for stay as they are. Whatever would mix results that do not belong together is refused, naming both values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.collector import FINAL
+from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
+from faultsweep.sweeps.spec import Spec
+from faultsweep.sweeps.store import COPY, FAILED, Chunks, Store, chunk_shape
+from faultsweep.sweeps.target import Output
+from numpy.typing import NDArray
+
+
+@dataclass
+class Prepared:
+    """What is to be done.
+
+    Attributes
+    ----------
+    grid : of the store as it will be.
+    outputs : that will be stored; ``new_outputs`` are those that the store lacks, ``derived`` are names of those that
+        stored per-job results give.
+    keys : canonical keys, shape (2, cells).
+    source : the cell whose result each cell takes, -1 for none.
+    excluded : cells that the spec excludes.
+    again : cells whose present result does not count.
+    todo : the cells to simulate, chunk by chunk.
+    grows : whether the store has to grow first.
+    """
+
+    path: Path
+    store: Store | None
+    grid: Grid
+    outputs: tuple[Output, ...]
+    new_outputs: tuple[Output, ...]
+    derived: list[str]
+    keys: Keys
+    source: Cells
+    excluded: NDArray[np.bool_]
+    again: NDArray[np.bool_]
+    status: NDArray[np.int8]
+    todo: Cells
+    grows: bool
+    pins: dict[str, str]
+
+
+def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool = False) -> Prepared:
+    """Compare the spec with the store at ``path``, if there is one; nothing is changed.
+
+    Raises
+    ------
+    InputError
+        The store cannot take the spec's results; all reasons, one a line.
+    """
+    pins = spec.target.pins(_values(spec))
+    store = None
+    axes, outputs = spec.axes, spec.outputs
+    new_outputs: tuple[Output, ...] = ()
+    requested = None
+    old_shape: tuple[int, ...] = ()
+    if path.exists() or path.is_symlink():
+        store = Store(path)
+        check_belongs(store, spec, pins, recompute)
+        axes, requested_rows = _join_axes(store, spec)
+        old_shape = store.chunks.shape
+        outputs, new_outputs = _join_outputs(store, spec)
+        requested = requested_rows
+    grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude)
+    status = np.zeros(grid.shape, dtype=np.int8)
+    if store is not None:
+        status[tuple(slice(0, n) for n in old_shape)] = store.status().reshape(old_shape)
+    status = status.ravel()
+    has_result = np.isin(status, (*FINAL, COPY))
+    derived = _derived(store, spec, new_outputs)
+    again = _again(store, spec, status, grid.shape, derived, new_outputs, recompute)
+    if retry_failed:
+        again |= status == FAILED
+    chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
+    keys, excluded = grid.keys(), grid.excluded()
+    skip = excluded if requested is None else excluded | ~_outer(requested)
+    final = np.isin(status, FINAL) & ~again
+    source = sources(keys, skip & ~has_result, _rank(chunks, final))
+    wanted = source[(source >= 0) & (~skip | again)]
+    todo = np.unique(wanted[~final[wanted]])
+    todo = todo[np.argsort(chunks.of_all()[todo], kind="stable")]
+    grows = store is not None and (
+        grid.shape != old_shape or bool(new_outputs) or (spec.keep_jobs and not store.keeps_jobs)
+    )
+    return Prepared(
+        path=path,
+        store=store,
+        grid=grid,
+        outputs=outputs,
+        new_outputs=new_outputs,
+        derived=derived,
+        keys=keys,
+        source=source,
+        excluded=excluded,
+        again=again,
+        status=status,
+        todo=todo,
+        grows=grows,
+        pins=pins,
+    )
+
+
+def _derived(store: Store | None, spec: Spec, new_outputs: Sequence[Output]) -> list[str]:
+    """Return the metrics being added that stored per-job results give without a run."""
+    if store is None or not store.keeps_jobs:
+        return []
+    return [name for name in (*store.adding, *(out.name for out in new_outputs)) if name in spec.target.derivable()]
+
+
+def _again(
+    store: Store | None,
+    spec: Spec,
+    status: NDArray[np.int8],
+    shape: tuple[int, ...],
+    derived: Sequence[str],
+    new_outputs: Sequence[Output],
+    recompute: bool,
+) -> NDArray[np.bool_]:
+    """Return which cells are simulated again: all, or those that lack a metric or per-job results being added."""
+    again = np.zeros(len(status), dtype=bool)
+    if store is None:
+        return again
+    has_result = np.isin(status, (*FINAL, COPY))
+    if recompute:
+        return has_result
+    if any(out.name not in derived for out in new_outputs):
+        return has_result & (status != FAILED)
+    lacking = np.zeros(store.chunks.shape, dtype=bool)
+    for name in store.adding:
+        if name not in derived:
+            lacking |= np.isnan(store.arrays[name][...]).reshape((*store.chunks.shape, -1)).all(-1)
+    if spec.keep_jobs:
+        lacking |= store.arrays["jobs_offset"][...] < 0 if store.keeps_jobs else True
+    if lacking.any():
+        whole = np.zeros(shape, dtype=bool)
+        whole[tuple(slice(0, n) for n in lacking.shape)] = lacking
+        again = whole.ravel() & has_result & (status != FAILED)
+    return again
+
+
+def _values(spec: Spec) -> dict[str, list[Any]]:
+    """Return all distinct values of every parameter of a spec (those of formulas aside)."""
+    values = {name: [value] for name, value in spec.fixed.items()}
+    for axis in spec.axes:
+        values.update({name: list(dict.fromkeys(column)) for name, column in axis.columns.items()})
+    return values
+
+
+def _outer(rows: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Return which cells have all their rows chosen, shape (size,)."""
+    out = np.ones((), dtype=bool)
+    for part in rows:
+        out = np.multiply.outer(out, part)
+    return out.ravel()
+
+
+def _rank(chunks: Chunks, final: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return a rank per cell: finished ones first, then chunk by chunk, so that no source is in a later chunk."""
+    rank = chunks.of_all().astype(np.int64) * len(final) + np.arange(len(final))
+    rank[final] -= np.int64(chunks.num) * len(final)
+    return rank
+
+
+def check_belongs(store: Store, spec: Spec, pins: Mapping[str, str], recompute: bool) -> None:
+    """Raise InputError unless the results of ``spec`` may stand beside those in the store."""
+    problems = []
+    names = [axis.name for axis in spec.axes]
+    if set(names) != set(store.dims):
+        problems.append(f"the store has the axes {', '.join(store.dims)}, the spec {', '.join(names)}")
+    if store.attributes["target"] != spec.target.name:
+        problems.append(f"the store has results of {store.attributes['target']}, the spec runs {spec.target.name}")
+    if not problems:
+        problems += _differences("fixed", _known(store, spec), spec.fixed, spec.fixed)
+    if store.attributes["model_version"] != spec.target.version and not recompute:
+        problems.append(
+            f"the store has model version {store.attributes['model_version']}, this is {spec.target.version};"
+            " --recompute replaces all results"
+        )
+    stored = store.text("pins")
+    for name in sorted(set(stored) & set(pins)):
+        if stored[name] != pins[name] and not recompute:
+            problems.append(
+                f"{name} has changed: the store has {stored[name]}, now it is {pins[name]};"
+                " --recompute replaces all results"
+            )
+    if problems:
+        raise InputError("\n".join(f"{store.path}: {text}" for text in problems))
+
+
+def _known(store: Store, spec: Spec) -> dict[str, Any]:
+    """Return the store's fixed parameters; one that it does not know had, and has, its default."""
+    defaults = {name: p.default for name, p in spec.target.parameters.items() if name in spec.fixed}
+    return {**defaults, **store.text("configuration")}
+
+
+def _differences(what: str, stored: Mapping[str, Any], now: Mapping[str, Any], names: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{what}.{name}: the store has {stored[name]!r}, the spec {now[name]!r}"
+        for name in names
+        if name in stored and stored[name] != now[name]
+    ]
+
+
+def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bool_]]]:
+    """Return the store's axes with the spec's new rows behind, and which rows the spec asks for."""
+    wanted = {axis.name: axis for axis in spec.axes}
+    joined, requested, problems = [], [], []
+    for old in store.axes():
+        new = wanted[old.name]
+        if set(old.columns) != set(new.columns):
+            problems.append(
+                f"axis {old.name} sets {', '.join(old.columns) or 'nothing'} in the store,"
+                f" {', '.join(new.columns) or 'nothing'} in the spec"
+            )
+            continue
+        row_of = {label: row for row, label in enumerate(old.labels)}
+        labels = list(old.labels)
+        columns = {name: list(values) for name, values in old.columns.items()}
+        asked = set()
+        for row, label in enumerate(new.labels):
+            if label in row_of:
+                at = row_of[label]
+                problems += [
+                    f"axis {old.name}, row {label!r}: {name} is {values[at]!r} in the store,"
+                    f" {new.columns[name][row]!r} in the spec"
+                    for name, values in old.columns.items()
+                    if values[at] != new.columns[name][row]
+                ]
+                asked.add(at)
+            else:
+                asked.add(len(labels))
+                labels.append(_like(old, label))
+                for name, values in columns.items():
+                    values.append(new.columns[name][row])
+        joined.append(Axis(old.name, labels, columns))
+        requested.append(np.array([row in asked for row in range(len(labels))]))
+    if problems:
+        raise InputError("\n".join(f"{store.path}: {text}" for text in problems))
+    return joined, requested
+
+
+def _like(axis: Axis, label: Any) -> Any:
+    """Return a new label of the kind that the axis has; a fraction cannot stand among whole numbers."""
+    kind = type(axis.labels[0])
+    if kind is float and isinstance(label, int):
+        return float(label)
+    if kind is not type(label):
+        raise InputError(
+            f"axis {axis.name} has labels such as {axis.labels[0]!r} in the store, {label!r} is of another kind"
+        )
+    return label
+
+
+def _join_outputs(store: Store, spec: Spec) -> tuple[tuple[Output, ...], tuple[Output, ...]]:
+    """Return the store's outputs with the spec's new ones behind, and the new ones."""
+    known = {out.name: out for out in spec.target.outputs}
+    lost = [name for name in store.metrics if name not in known]
+    if lost:
+        raise InputError(f"{store.path}: the store has {', '.join(lost)}, which {spec.target.name} does not give")
+    new = tuple(out for out in spec.outputs if out.name not in store.metrics)
+    return (*(known[name] for name in store.metrics), *new), new
+
+
+def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
+    """Return the attributes of a new store."""
+    tables = [{"name": axis.name, "parameters": list(axis.columns)} for axis in prepared.grid.axes]
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "target": spec.target.name,
+        "model_version": spec.target.version,
+        "spec": spec.to_toml(),
+        "configuration": json.dumps(prepared.grid.fixed),
+        "axes": json.dumps(tables),
+        "metrics": json.dumps([out.name for out in prepared.outputs]),
+        "adding": "[]",
+        "pins": json.dumps(prepared.pins),
+    }

@@ -1,0 +1,30 @@
+"""What a store says about how it was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+PACKAGES = ("faultsweep", "numpy", "numba", "scipy", "dask", "distributed", "xarray", "zarr", "cloudpickle")
+
+
+def describe_run() -> dict[str, Any]:
+    """Return package versions, host, processor, user's batch job and time of this run."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "versions": versions,
+        "host": socket.gethostname(),
+        "platform": platform.platform(),
+        "processor": platform.machine(),
+        "batch_job": os.environ.get("SLURM_JOB_ID", ""),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,166 @@
+"""Running one cell of a store again, from the store alone and the pinned logs, and comparing it bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.status import parse_select
+from faultsweep.sweeps.store import COPY, DONE, STATUS_NAMES, TRUNCATED, Store
+from faultsweep.sweeps.target import REQUIRED, Target
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """A cell run again.
+
+    Attributes
+    ----------
+    labels, configuration : of the cell.
+    status : of the cell in the store.
+    metrics, stored : name -> number (or list, for a vector), now and in the store.
+    different : names of metrics that are not equal to the bit.
+    run : the whole run of the simulator (None for another target).
+    """
+
+    labels: dict[str, Any]
+    configuration: dict[str, Any]
+    status: str
+    metrics: dict[str, Any]
+    stored: dict[str, Any]
+    different: list[str]
+    run: Any = None
+
+
+def rerun(
+    path: str | Path,
+    select: Mapping[str, Any],
+    *,
+    target: Target | None = None,
+    logs: str | Path | None = None,
+    events: bool = False,
+) -> Rerun:
+    """Run the cell that ``select`` names again.
+
+    Nothing that the store names is imported: a store of a function of one's own needs ``target``, a ``FunctionTarget``.
+
+    Raises
+    ------
+    InputError
+        No or more than one cell is selected; the log, the model or the function is not the one that is pinned.
+    """
+    store = Store(Path(path), mode="r")
+    target = _target(store, target, logs)
+    cell, labels = _find(store, select)
+    configuration = _configuration(store, cell, target)
+    _check_pins(store, target, configuration)
+    status = int(store.arrays["status"][cell])
+    stored = {name: _plain(store.arrays[name][cell]) for name in store.metrics}
+    outcome, run = _run(target, configuration, events)
+    metrics, start = {}, 0
+    for out in target.outputs:
+        part = [float(value) for value in outcome.values[start : start + out.width]]
+        metrics[out.name] = part if out.dim else part[0]
+        start += out.width
+    metrics = {name: metrics[name] for name in store.metrics}
+    compared = status in (DONE, TRUNCATED, COPY)
+    different = [name for name in store.metrics if compared and not _same_bits(metrics[name], stored[name])]
+    return Rerun(labels, configuration, STATUS_NAMES[status], metrics, stored, different, run)
+
+
+def _target(store: Store, target: Target | None, logs: str | Path | None) -> Target:
+    wanted = store.attributes["target"]
+    if target is None and wanted == "simulator":
+        from faultsweep.sweeps.simulator import SimulatorTarget
+
+        return SimulatorTarget(logs)
+    if target is None:
+        raise InputError(
+            f"{store.path}: results of the function {wanted}; rerun it from Python, with the function as target"
+        )
+    if target.name != wanted:
+        raise InputError(f"{store.path}: results of {wanted}, not of {target.name}")
+    return target
+
+
+def _find(store: Store, select: Mapping[str, Any]) -> tuple[tuple[int, ...], dict[str, Any]]:
+    from faultsweep.sweeps.grid import find_rows
+
+    axes = store.axes()
+    rows = find_rows(axes, select)
+    return rows, {axis.name: axis.labels[row] for axis, row in zip(axes, rows, strict=True)}
+
+
+def _configuration(store: Store, cell: tuple[int, ...], target: Target) -> dict[str, Any]:
+    """Return the cell's full configuration: fixed parameters, axis parameters, values of formulas, in that order."""
+    defaults = {name: p.default for name, p in target.parameters.items() if p.default is not REQUIRED}
+    configuration = {**defaults, **store.text("configuration")}
+    at = dict(zip(store.dims, cell, strict=True))
+    for axis, row in zip(store.axes(), cell, strict=True):
+        configuration.update({name: values[row] for name, values in axis.columns.items()})
+    for name in store.formulas:
+        array = store.arrays[name]
+        value = array[tuple(at[dim] for dim in array.metadata.dimension_names)]
+        configuration[name] = _plain(value)
+    return {name: target.check(name, value) for name, value in configuration.items()}
+
+
+def _plain(value: Any) -> Any:
+    array = np.asarray(value)
+    return array.tolist() if array.ndim else array.item()
+
+
+def _check_pins(store: Store, target: Target, configuration: Mapping[str, Any]) -> None:
+    problems = []
+    if store.attributes["model_version"] != target.version:
+        problems.append(f"the store has model version {store.attributes['model_version']}, this is {target.version}")
+    stored = store.text("pins")
+    for name, now in target.pins({key: [value] for key, value in configuration.items()}).items():
+        if stored.get(name, now) != now:
+            problems.append(f"{name} has changed: the store has {stored[name]}, now it is {now}")
+    if problems:
+        raise InputError("\n".join(f"{store.path}: {text}" for text in problems))
+
+
+def _run(target: Target, configuration: dict[str, Any], events: bool) -> tuple[Any, Any]:
+    simulate = getattr(target, "simulate", None)
+    if simulate is None:
+        return target.run(configuration), None
+    run = simulate(configuration, events=events)
+    return target.outcome(run), run  # type: ignore[attr-defined]
+
+
+def _same_bits(now: Any, stored: Any) -> bool:
+    """Tell whether numbers are equal to the bit (any NaN is one NaN)."""
+    a, b = np.atleast_1d(np.asarray(now, dtype=np.float64)), np.atleast_1d(np.asarray(stored, dtype=np.float64))
+    return bool(((a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))).all())
+
+
+def print_rerun(
+    path: Path, select: str, logs: Path | None, events_out: Path | None, jobs_out: Path | None, as_json: bool = False
+) -> None:
+    """Run a cell again, print it, and write its event trace and per-job results if asked to."""
+    from faultsweep.sweeps.cli.output import check_writable, print_json, write_jobs
+    from rich.console import Console
+
+    check_writable(str(path) for path in (events_out, jobs_out) if path is not None)
+    again = rerun(path, parse_select(select), logs=logs, events=events_out is not None)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    if events_out is not None:
+        again.run.events.write_csv(events_out)
+    if jobs_out is not None:
+        write_jobs(again.run.jobs, str(jobs_out))
+    if as_json:
+        print_json({name: value for name, value in again.__dict__.items() if name != "run"})
+    else:
+        console.print(", ".join(f"{name}={label}" for name, label in again.labels.items()) + f" ({again.status})")
+        for name, value in again.metrics.items():
+            note = f"   the store has {again.stored[name]!r}" if name in again.different else ""
+            console.print(f"  {name:32} {value!r}{note}")
+        console.print("different from the store" if again.different else "equal to the store, to the bit")
+    if again.different:
+        raise InputError(f"{path}: {', '.join(again.different)} differ from the store")

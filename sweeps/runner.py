@@ -1,0 +1,531 @@
+"""Runs the missing simulations of a sweep on a Dask cluster, and survives what happens to workers meanwhile.
+
+Work is handed out in tasks of about half a second, from measured times: a Dask scheduler tops out near 450 tasks a
+second, and a bounded number of tasks in flight keeps its memory small (both measured). A task returns when its time is
+over even if it was cut too large; what it left is handed out again.
+
+A worker that dies leaves a mark that names the configuration it was at. That one is run again alone; at its third
+death it is quarantined: it fails with a sentence, and the others go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps import task
+from faultsweep.sweeps.collector import Collector, Results
+from faultsweep.sweeps.grid import Cells, Grid, Keys
+from faultsweep.sweeps.jobs import unpack_jobs
+from faultsweep.sweeps.journal import JournalWriter, read_journal
+from faultsweep.sweeps.progress import LOG, Progress
+from faultsweep.sweeps.store import FAILED
+from numpy.typing import NDArray
+
+TASK_S = 0.5
+"""Time that a task should take at least."""
+TASKS_A_SECOND = 200
+"""Tasks that a scheduler is given at most; many workers get longer tasks."""
+MOST_DEATHS = 3
+"""Deaths of its worker at which a configuration is quarantined."""
+_LARGEST_BATCH = 16_384
+_FIRST_BATCH = 16
+_IDLE_DEATHS = 20
+_SILENT_S = 5.0
+_PATIENCE_S = 2.0
+
+
+class SweepStoppedError(Exception):
+    """A run ended before the sweep did; what is finished is in the store. The text says why, and how to go on."""
+
+    exit_code = 1
+
+
+class InterruptedSweepError(SweepStoppedError):
+    """The user stopped the run."""
+
+    exit_code = 130
+
+
+@dataclass
+class _Flying:
+    """A task that was handed out."""
+
+    number: int
+    future: Any
+    cells: Cells
+    solo: bool
+
+
+class Runner:
+    """Hands out simulations and collects their results."""
+
+    def __init__(
+        self,
+        client: Any,
+        context: task.Context,
+        folder: Path,
+        grid: Grid,
+        keys: Keys,
+        collector: Collector,
+        progress: Progress,
+    ) -> None:
+        """Prepare; ``folder`` is the run's, ``keys`` are the canonical keys of all cells, shape (2, cells)."""
+        self.client = client
+        self.context = context
+        self.folder = folder
+        self.packed = context.pack()
+        self.grid = grid
+        self.keys = keys
+        self.collector = collector
+        self.progress = progress
+        self.interrupts = 0
+        self._finished: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._flying: dict[int, _Flying] = {}
+        self._waiting: deque[Cells] = deque()
+        self._suspects: deque[int] = deque()
+        self._told_stop = False
+        self._deaths: dict[int, int] = {}
+        self._idle_deaths = 0
+        self._number = 0
+        self._per_run_s = 0.0
+        self._batch = _FIRST_BATCH
+        self._workers = 1
+        self._looked = -1.0
+        self._lost_since: float | None = None
+        self._journal: JournalWriter | None = None
+        self._blind = False
+
+    def run(self, cells: Cells) -> None:
+        """Simulate these cells, in about this order.
+
+        Raises
+        ------
+        InterruptedSweepError
+            The user stopped the run.
+        SweepStoppedError
+            The scheduler was lost, or no worker can run anything.
+        OSError
+            The disk is full.
+        """
+        from distributed.comm import CommClosedError
+
+        todo = _Cursor(cells)
+        try:
+            with self._signals():
+                self._warm(int(cells[0]))
+                while self._flying or (self._left(todo) and not self.interrupts):
+                    if self.interrupts:
+                        self._ask_to_stop()
+                    else:
+                        self._hand_out(todo)
+                    self._receive()
+                    self.collector.save_sometimes()
+        except (CommClosedError, CancelledError, TimeoutError):
+            raise SweepStoppedError("the scheduler is gone") from None
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+        self._tell_workers(task.leave_run).join(2)
+        if self.interrupts and self._left(todo):
+            raise InterruptedSweepError("stopped")
+
+    def _left(self, todo: _Cursor) -> bool:
+        return bool(todo or self._waiting or self._suspects)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Take Ctrl-C and SIGTERM: once, finish what runs; twice, stop now."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.interrupts += 1
+        if self.interrupts > 1:
+            raise InterruptedSweepError("stopped at once")
+
+    def _warm(self, cell: int) -> None:
+        """Let one worker per kind of processor prepare (compile) before the others start."""
+        self._count_workers(wait=True)
+        first: dict[str, str] = {}
+        for worker, (kind, sees_folder) in self._on_each(self._threads(), task.look).items():
+            first.setdefault(kind, worker)
+            if not (sees_folder or self._blind):
+                self._blind = True
+                LOG.info("workers do not see %s; this process keeps the journal", self.folder)
+        start = time.monotonic()
+        note = "preparing the workers (the first use of a version compiles it, which takes up to a minute)"
+        for worker, problem in self._on_each(first.values(), task.warm, self.grid.config(cell), note=note).items():
+            LOG.info("warmed %s in %.1f s %s", worker, time.monotonic() - start, problem)
+
+    def _on_each(
+        self, workers: Iterable[str], what: Callable[..., Any], *arguments: Any, note: str = ""
+    ) -> dict[str, Any]:
+        """Call a function on these workers and return what they gave; a worker that dies here is left out.
+
+        If it takes a while, the user is told ``note``.
+        """
+        start = time.monotonic()
+        calls = {
+            worker: self.client.submit(what, self.packed, *arguments, workers=[worker], pure=False)
+            for worker in workers
+        }
+        while not all(call.done() for call in calls.values()) and not self.interrupts:
+            time.sleep(0.01)
+            self._check_scheduler()
+            if note and time.monotonic() - start > _PATIENCE_S:
+                self.progress.say(note)
+                note = ""
+        given = {}
+        for worker, call in calls.items():
+            if call.status in ("cancelled", "lost"):
+                raise SweepStoppedError("the scheduler is gone")
+            error = call.exception() if call.status == "error" else None
+            if error is not None and type(error).__name__ != "KilledWorker":
+                raise SweepStoppedError(f"the workers cannot load what they should run: {task.describe_error(error)}")
+            if call.status == "finished":
+                given[worker] = call.result()
+        return given
+
+    def _count_workers(self, wait: bool = False) -> None:
+        """Look now and then how many workers there are."""
+        if not wait and time.monotonic() - self._looked < 2:
+            return
+        self._looked = time.monotonic()
+        if wait and not self._threads():
+            self.progress.say("waiting for workers")
+            while not self._threads() and not self.interrupts:
+                time.sleep(0.2)
+        self._workers = max(1, sum(self._threads().values()))
+
+    def _threads(self) -> dict[str, int]:
+        """Return the workers with their threads."""
+        return dict(self.client.nthreads())
+
+    def _task_s(self) -> float:
+        return max(TASK_S, self._workers / TASKS_A_SECOND)
+
+    def _hand_out(self, todo: _Cursor) -> None:
+        self._count_workers()
+        while len(self._flying) < 2 * self._workers + 1:
+            if self._waiting:
+                self._submit(self._waiting.popleft())
+            elif todo:
+                # towards the end smaller tasks, so that no worker is left waiting for the last large one
+                share = -(-todo.left // (2 * self._workers))
+                self._submit(todo.take(min(self._batch, share)))
+            elif self._suspects and not self._flying:
+                self._submit(np.array([self._suspects.popleft()]), solo=True)
+                return
+            else:
+                return
+
+    def _submit(self, cells: Cells, solo: bool = False) -> None:
+        self._number += 1
+        future = self.client.submit(
+            task.run_batch,
+            self.packed,
+            self._number,
+            self.grid.columns(cells),
+            self.keys[:, cells],
+            2 * self._task_s(),
+            key=f"faultsweep-{self.context.run_id}-{self._number}",
+            pure=False,
+        )
+        self._flying[self._number] = _Flying(self._number, future, cells, solo)
+        number = self._number
+        future.add_done_callback(lambda _: self._finished.put(number))
+
+    def _receive(self) -> None:
+        """Wait a little for finished tasks, and take all there are."""
+        try:
+            number = self._finished.get(timeout=0.25)
+        except queue.Empty:
+            self._check_scheduler()
+            return
+        while True:
+            self._take(self._flying.pop(number))
+            try:
+                number = self._finished.get_nowait()
+            except queue.Empty:
+                return
+
+    def _ask_to_stop(self) -> None:
+        """Tell the workers to return after what they are at, and take back what has not started."""
+        if self._told_stop:
+            return
+        self._told_stop = True
+        self.progress.say("finishing what is running, then saving; Ctrl-C again stops now")
+        self._tell_workers(task.request_stop)
+
+    def _tell_workers(self, what: Callable[[str], None]) -> threading.Thread:
+        """Call a function of the run's id in every worker, in a thread: a worker may answer late, or never."""
+
+        def tell() -> None:
+            with contextlib.suppress(Exception):
+                self.client.run(what, self.context.run_id)
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        return thread
+
+    def _check_scheduler(self) -> None:
+        """Give up when the scheduler has been out of reach for a while."""
+        if self.client.status == "running":
+            self._lost_since = None
+            return
+        self._lost_since = self._lost_since or time.monotonic()
+        if self.client.status == "closed" or time.monotonic() - self._lost_since > _SILENT_S:
+            raise SweepStoppedError("the scheduler is gone")
+
+    def _take(self, flying: _Flying) -> None:
+        """Take one finished task, whatever became of it."""
+        from distributed import KilledWorker
+
+        status = flying.future.status
+        if status in ("cancelled", "lost"):
+            raise SweepStoppedError("the scheduler is gone")
+        try:
+            result = flying.future.result()
+        except KilledWorker as error:
+            self._bury(flying, int(getattr(error, "allowed_failures", 0)) + 1)
+            return
+        except (SweepStoppedError, OSError, CancelledError):
+            raise
+        except Exception as error:
+            raise SweepStoppedError(f"the workers cannot run this: {task.describe_error(error)}") from None
+        flying.future.release()
+        self._fold(flying, result)
+
+    def _fold(self, flying: _Flying, result: task.BatchResult) -> None:
+        cells = flying.cells[: result.done]
+        rest = flying.cells[result.done :]
+        if len(rest):
+            self._waiting.append(rest)
+        self._deliver(cells, result)
+        if result.problem:
+            raise OSError(*result.problem)
+        if not result.journalled:
+            self._write_down(cells, result)
+        self._idle_deaths = 0
+        if result.done:
+            per_run = result.elapsed_s / result.done
+            self._per_run_s = per_run if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * per_run
+            wanted = self._task_s() / max(self._per_run_s, 1e-7)
+            self._batch = int(min(max(1, wanted), 8 * self._batch, _LARGEST_BATCH))
+
+    def _deliver(self, cells: Cells, result: task.BatchResult) -> None:
+        jobs = None
+        if result.jobs is not None and self.collector.jobs is not None:
+            places = [(-1, 0) if part is None else self.collector.jobs.append(_load_jobs(part)) for part in result.jobs]
+            jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        self.collector.add(Results(cells, result.status, result.wall_s, result.values, result.errors, jobs))
+        self.progress.add(len(cells), int((result.status == FAILED).sum()))
+        for number, text in result.errors.items():
+            LOG.warning("failed: %s: %s", self.grid.labels(int(cells[number])), text)
+
+    def _write_down(self, cells: Cells, result: task.BatchResult) -> None:
+        """Journal results here, for workers that do not see the run's folder."""
+        if self._journal is None:
+            path = self.folder / "journals" / f"{self.context.run_id}-client.journal"
+            self._journal = JournalWriter(path, self.context.columns)
+        for number, key in enumerate(self.keys[:, cells].T.tolist()):
+            self._journal.write(
+                (key[0], key[1]),
+                int(result.status[number]),
+                float(result.wall_s[number]),
+                result.values[number],
+                result.errors.get(number, ""),
+            )
+        self._journal.sync()
+
+    def _bury(self, flying: _Flying, deaths: int) -> None:
+        """Find out which configuration a dead worker was at, keep what it had finished, and hand out the rest again."""
+        found = _marks(self.folder, self.context.run_id, flying.number)
+        key_of = {(int(a), int(b)): i for i, (a, b) in enumerate(self.keys[:, flying.cells].T)}
+        finished: set[int] = set()
+        culprits: dict[int, bool] = {}
+        for key, journal, hung in found:
+            finished |= self._recover(journal, flying.cells, key_of)
+            if key in key_of and key_of[key] not in finished:
+                culprits[key_of[key]] = hung
+        left = np.array([i for i in range(len(flying.cells)) if i not in finished], dtype=np.int64)
+        if not found and not self._blind:
+            self._idle_deaths += 1
+            if self._idle_deaths > _IDLE_DEATHS:
+                raise SweepStoppedError("worker processes die before they run anything")
+        if not found and self._blind:
+            self._split(flying, deaths)
+            return
+        for i, hung in culprits.items():
+            cell = int(flying.cells[i])
+            self._deaths[cell] = self._deaths.get(cell, 0) + deaths
+            if hung:
+                self._quarantine(cell, f"exceeded the time limit of {self.context.time_limit_s:g} s")
+            elif self._deaths[cell] >= MOST_DEATHS:
+                self._quarantine(cell, f"its worker process died {self._deaths[cell]} times running this")
+            else:
+                LOG.warning("a worker died at %s", self.grid.labels(cell))
+                self._waiting.append(np.array([cell]))
+        rest = flying.cells[[i for i in left.tolist() if i not in culprits]]
+        if len(rest):
+            self._waiting.appendleft(rest)
+
+    def _split(self, flying: _Flying, deaths: int) -> None:
+        """Look for the configuration that kills workers by halving, where no mark can be seen.
+
+        A task dies with its worker even if it only waited there. So a configuration that is left over is run at the
+        end, with nothing beside it, and only these deaths count.
+        """
+        cells = flying.cells
+        if len(cells) > 1:
+            half = len(cells) // 2
+            self._waiting.extend([cells[:half], cells[half:]])
+            return
+        cell = int(cells[0])
+        if flying.solo:
+            self._deaths[cell] = self._deaths.get(cell, 0) + deaths
+        if self._deaths.get(cell, 0) >= MOST_DEATHS:
+            self._quarantine(cell, f"its worker process died {self._deaths[cell]} times running this")
+        else:
+            self._suspects.append(cell)
+
+    def _recover(self, journal: Path, cells: Cells, key_of: Mapping[tuple[int, int], int]) -> set[int]:
+        """Take from a dead worker's journal what it had finished of this task."""
+        found: set[int] = set()
+        if not journal.exists():
+            return found
+        for records in read_journal(journal):
+            numbers = [key_of.get((int(a), int(b)), -1) for a, b in records.keys.T]
+            keep = np.flatnonzero(np.array(numbers) >= 0)
+            if not len(keep):
+                continue
+            places = np.array(numbers)[keep]
+            errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
+            jobs: list[Any] | None = None
+            if self.context.keep_jobs:
+                path = str(journal.with_suffix(".jobs"))
+                jobs = [(path, int(a), int(n)) if n else None for a, n in records.jobs[:, keep].T]
+            result = task.BatchResult(
+                len(keep),
+                records.status[keep],
+                records.wall_s[keep],
+                records.values[keep],
+                errors,
+                0.0,
+                True,
+                None,
+                jobs,
+            )
+            self._deliver(cells[places], result)
+            found |= set(places.tolist())
+        return found
+
+    def _quarantine(self, cell: int, text: str) -> None:
+        """Let a configuration fail without running it again."""
+        width = len(self.context.columns)
+        result = task.BatchResult(
+            1,
+            np.array([FAILED], dtype=np.int8),
+            np.array([np.nan]),
+            np.full((1, width), np.nan),
+            {0: text},
+            0.0,
+            False,
+            None,
+            [None] if self.context.keep_jobs else None,
+        )
+        self._write_down(np.array([cell]), result)
+        self._deliver(np.array([cell]), result)
+
+
+class _Cursor:
+    """The cells that were never handed out."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._next = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._cells) - self._next
+
+    def __bool__(self) -> bool:
+        return self.left > 0
+
+    def take(self, number: int) -> Cells:
+        part = self._cells[self._next : self._next + max(1, number)]
+        self._next += len(part)
+        return part
+
+
+def _load_jobs(part: Any) -> Mapping[str, NDArray[Any]]:
+    """Return per-job arrays: sent by the worker, or from their place in its file."""
+    return part if isinstance(part, Mapping) else unpack_jobs(Path(part[0]), part[1], part[2])
+
+
+def _marks(folder: Path, run_id: str, number: int) -> list[tuple[tuple[int, int], Path, bool]]:
+    """Return, for each process that was at this task when it ended: the key, its journal, and whether it had hung."""
+    found = []
+    for mark in (folder / "marks").glob(f"{run_id}-*.mark"):
+        content = mark.read_bytes()
+        if len(content) != task.MARK.size:
+            continue
+        at, first, second = task.MARK.unpack(content)
+        if at == number:
+            hang = mark.with_suffix(".hang")
+            hung = hang.exists() and hang.stat().st_size > 0
+            found.append(((first, second), folder / "journals" / f"{mark.stem}.journal", hung))
+    return found
+
+
+def check_script() -> None:
+    """Raise InputError if a script calls the sweep outside of ``if __name__ == "__main__":``.
+
+    The worker processes import the script again, and each of them would start the sweep again.
+    """
+    import ast
+    import multiprocessing
+    import sys
+
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(0)
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and not (
+        frame.f_code.co_name == "<module>" and frame.f_globals is getattr(main, "__dict__", 0)
+    ):
+        frame = frame.f_back
+    if frame is None or file is None or not Path(file).is_file() or frame.f_code.co_filename != file:
+        return
+    for node in ast.parse(Path(file).read_bytes()).body:
+        if node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
+            if isinstance(node, ast.If) and "__name__" in {
+                n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)
+            }:
+                return
+            raise InputError(
+                f'{file}, line {frame.f_lineno}: put the sweep under `if __name__ == "__main__":`, because the worker'
+                " processes import this script, and would start the sweep again"
+            )

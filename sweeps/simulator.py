@@ -1,0 +1,120 @@
+"""The simulator as the target of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.parameters import PARAMETERS
+from faultsweep.sweeps.target import Config, Outcome, Output, Target
+
+_WARM_JOBS = 20
+
+
+class SimulatorTarget(Target):
+    """Runs ``simcore.simulate`` on the named log; a process reads a log once."""
+
+    name = "simulator"
+
+    def __init__(self, logs: str | Path | None = None) -> None:
+        """Find logs in the folder ``logs`` first, if one is given."""
+        from faultsweep.simcore.metrics import METRICS
+        from faultsweep.simcore.simulate import MODEL_VERSION
+
+        self.logs = None if logs is None else Path(logs).resolve()
+        self.parameters: Mapping[str, Any] = PARAMETERS
+        self.outputs = tuple(Output(name, metric.unit, metric.doc) for name, metric in METRICS.items())
+        self.version = str(MODEL_VERSION)
+        self._loaded: dict[tuple[Any, ...], Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel to workers without the logs read here."""
+        return {**self.__dict__, "_loaded": {}, "parameters": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the table of parameters of the process at hand."""
+        self.__dict__.update(state)
+        self.parameters = PARAMETERS
+
+    def _workload(self, config: Config) -> Any:
+        from faultsweep.sweeps.logs import is_model, load_configured
+
+        # A model's jobs depend on more than its name; the last one is kept, since the next cell often has the same.
+        named = ("log", "seed", "replicate", "offset", "num_jobs") if is_model(config["log"]) else ("log",)
+        key = tuple(config[name] for name in named)
+        if key not in self._loaded:
+            self._loaded = {old: jobs for old, jobs in self._loaded.items() if len(old) == 1}
+            self._loaded[key] = load_configured(config, self.logs)
+        return self._loaded[key]
+
+    def _first(self, log: str) -> Any:
+        """Return the workload of a log, or of a model with nothing but defaults."""
+        return self._workload({name: parameter.default for name, parameter in PARAMETERS.items()} | {"log": log})
+
+    def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return a sentence for every log of jobs or failures that cannot be read, and every machine there is not."""
+        from faultsweep.simcore.failures.sources import file_hash
+        from faultsweep.simcore.machines import parse_machine
+
+        checks: dict[str, Callable[[str], Any]] = {
+            "machine": parse_machine,
+            "log": self._first,
+            "failures": file_hash,
+        }
+        problems = []
+        for name, check in checks.items():
+            for value in values[name]:
+                try:
+                    check(value)
+                except InputError as error:
+                    text = str(error)
+                    problems.append(text if text.startswith(name) else f"{name}: {text}")
+        return problems
+
+    def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+        """Return the content hash of every log of jobs (of a model: by the jobs that it gives) or failures."""
+        from faultsweep.simcore.failures.sources import file_hash
+
+        pins = {f"log {log}": self._first(log).content_hash for log in values["log"]}
+        files = {name: file_hash(name) for name in values["failures"]}
+        return pins | {f"failures {name}": content for name, content in files.items() if content}
+
+    def derivable(self) -> frozenset[str]:
+        """Return the statistics over jobs."""
+        from faultsweep.simcore.metrics import JOB_STATISTICS
+
+        return JOB_STATISTICS
+
+    def from_jobs(self, jobs: Mapping[str, Any]) -> Mapping[str, float]:
+        """Return the statistics over the jobs of a run that is over."""
+        from faultsweep.simcore.metrics import job_statistics
+
+        return job_statistics(jobs)
+
+    def processor(self) -> str:
+        """Return what the compiled kernels of this process depend on."""
+        from faultsweep.simcore.jit import sources_hash
+
+        return sources_hash()
+
+    def warm(self, config: Config) -> None:
+        """Compile the kernels, or load them from the disk, with a few jobs of this configuration."""
+        self.simulate({**config, "num_jobs": min(config["num_jobs"] or _WARM_JOBS, _WARM_JOBS)})
+
+    def simulate(self, config: Config, events: bool = False) -> Any:
+        """Simulate one configuration and return the whole ``Run``."""
+        from faultsweep.simcore.simulate import simulate
+
+        parameters = {name: value for name, value in config.items() if name != "log"}
+        return simulate(self._workload(config), events=events, **parameters)
+
+    def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:
+        """Return what the store keeps of a run."""
+        values = [run.metrics[out.name] for out in self.outputs]
+        return Outcome(values, run.status == "truncated", run.jobs if keep_jobs else None)
+
+    def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
+        """Simulate one configuration."""
+        return self.outcome(self.simulate(config), keep_jobs)

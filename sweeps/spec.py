@@ -1,0 +1,387 @@
+"""The spec of a sweep: what is fixed, what varies, and what is excluded; from a TOML file or from Python values.
+
+A spec is science only: where it runs, with how many workers and into which store are flags of the run. Every problem of
+a spec is reported at once, each in one sentence that names the file and the key.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.sweeps import axes as axis_forms
+from faultsweep.sweeps.axes import Axis, plain, read_axis
+from faultsweep.sweeps.formulas import Formula, parse
+from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target
+
+KEYS = ("name", "title", "seed", "replicates", "fixed", "axes", "formulas", "exclude", "metrics", "keep_jobs")
+REPLICATE = "replicate"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A checked sweep.
+
+    Attributes
+    ----------
+    name, title : for files and figures.
+    target : what is run.
+    axes : one per dimension, the last one the replicates.
+    fixed : every parameter that neither an axis nor a formula sets, with its value.
+    formulas : parameter -> formula, in an order in which each can be evaluated.
+    exclude : rules; a rule maps parameters or axes to the values it excludes together.
+    outputs : the outputs that are stored.
+    keep_jobs : whether per-job results are stored.
+    raw : the spec as it was written, for printing and for the store.
+    """
+
+    name: str
+    title: str
+    target: Target
+    axes: list[Axis]
+    fixed: dict[str, Any]
+    formulas: dict[str, Formula]
+    exclude: list[dict[str, list[Any]]]
+    outputs: tuple[Output, ...]
+    keep_jobs: bool = False
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    def to_toml(self) -> str:
+        """Return the spec as TOML text that reads back as the same sweep."""
+        return write_toml(self.raw)
+
+
+def experiments() -> dict[str, Path]:
+    """Return the shipped specs: name -> file."""
+    folder = Path(str(resources.files("faultsweep.sweeps.experiments")))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find_spec(spec_or_name: str | Path) -> Path:
+    """Return the file of a spec given as a path or as the name of a shipped experiment."""
+    path = Path(spec_or_name)
+    if path.is_file():
+        return path
+    shipped = experiments()
+    if str(spec_or_name) in shipped:
+        return shipped[str(spec_or_name)]
+    if path.suffix == ".toml" or len(path.parts) > 1:
+        raise InputError(f"{path}: no such spec file")
+    raise unknown_name("experiment or spec file", str(spec_or_name), shipped)
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    """Return the raw content of a TOML file, or raise InputError with file, line and column."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot read the spec: {getattr(error, 'strerror', None) or error}") from None
+
+
+def read_spec(raw: Mapping[str, Any], target: Target, where: str = "") -> Spec:
+    """Check a raw spec completely and return it.
+
+    Raises
+    ------
+    InputError
+        All problems, one sentence a line, each starting with ``where`` (the file) and the key.
+    """
+    return _Reader(plain(raw), target, where).read()
+
+
+class _Reader:
+    """Checks a raw spec part by part, collecting problems instead of stopping at the first."""
+
+    def __init__(self, raw: dict[str, Any], target: Target, where: str) -> None:
+        self.raw = raw
+        self.target = target
+        self.where = where
+        self.problems: list[str] = []
+        self.setters: dict[str, str] = {}
+
+    def problem(self, key: str, text: object) -> None:
+        place = ": ".join(part for part in (self.where, key) if part)
+        self.problems.extend(f"{place}: {line}" for line in str(text).splitlines())
+
+    def attempt(self, key: str, action: Callable[[], Any], default: Any = None) -> Any:
+        try:
+            return action()
+        except InputError as error:
+            self.problem(key, error)
+            return default
+
+    def read(self) -> Spec:
+        for key in self.raw:
+            if key not in KEYS:
+                self.problem("", unknown_name("key", key, KEYS))
+        name = self.plain("name", str, "sweep")
+        if not re.fullmatch(r"[\w.+-]+", name):
+            self.problem("name", f"expected letters, digits and . _ + - only, got {name!r}")
+        title = self.plain("title", str, "")
+        keep_jobs = self.plain("keep_jobs", bool, False)
+        fixed = self.read_fixed()
+        axes = [axis for key, rows in self.table("axes").items() if (axis := self.read_one_axis(key, rows))]
+        axes.append(self.read_replicates())
+        formulas = self.read_formulas()
+        outputs = self.read_metrics()
+        fixed = self.complete(fixed)
+        axes = [self.fill_axis(axis, fixed) for axis in axes]
+        exclude = self.read_exclude(axes, formulas)
+        self.check_names(axes, formulas)
+        if not self.problems:
+            self.precheck(axes, fixed)
+        if self.problems:
+            raise InputError("\n".join(self.problems))
+        fixed = {key: value for key, value in fixed.items() if key not in self.setters or self.setters[key] == "fixed"}
+        return Spec(name, title, self.target, axes, fixed, formulas, exclude, outputs, keep_jobs, self.raw)
+
+    def plain(self, key: str, kind: type, default: Any) -> Any:
+        value = self.raw.get(key, default)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            wanted = {str: "text", bool: "true or false", int: "a whole number"}[kind]
+            self.problem(key, f"expected {wanted}, got {value!r}")
+            return default
+        return value
+
+    def table(self, key: str) -> dict[str, Any]:
+        value = self.raw.get(key, {})
+        if not isinstance(value, dict):
+            self.problem(key, f"expected a table, got {value!r}")
+            return {}
+        return value
+
+    def claim(self, parameter: str, by: str) -> None:
+        """Note who sets a parameter; two are a problem."""
+        if parameter in self.setters:
+            self.problem(by, f"parameter {parameter!r} is already set by {self.setters[parameter]}")
+        self.setters.setdefault(parameter, by)
+
+    def value(self, parameter: str, value: Any) -> Any:
+        """Return a checked value; infinity only where the parameter's default is infinite."""
+        value = self.target.check(parameter, value)
+        if isinstance(value, float) and not math.isfinite(value):
+            default = self.target.parameters[parameter].default
+            if not (isinstance(default, float) and math.isinf(default)):
+                raise InputError(f"{parameter}: {value!r} is not a finite number")
+        return value
+
+    def read_fixed(self) -> dict[str, Any]:
+        fixed = {}
+        for key, value in self.table("fixed").items():
+            self.claim(key, "fixed")
+            fixed[key] = self.attempt("fixed", partial(self.value, key, value))
+        if "seed" in self.raw:
+            seed = self.plain("seed", int, 0)
+            if "seed" in self.target.parameters:
+                self.claim("seed", "fixed")
+                fixed["seed"] = self.attempt("", lambda: self.value("seed", seed))
+        return fixed
+
+    def read_one_axis(self, name: str, raw: Any) -> Axis | None:
+        key = f"axes.{name}"
+        axis = self.attempt(key, lambda: read_axis(name, raw))
+        if name in RESERVED or name == REPLICATE or name in {out.name for out in self.target.outputs}:
+            hint = "; set replicates = N instead" if name == REPLICATE else "; choose another name"
+            self.problem(key, f"the name {name!r} is taken in every store{hint}")
+            return None
+        if axis is None:
+            return None
+        columns = {}
+        for parameter, values in axis.columns.items():
+            self.claim(parameter, key)
+            check = {value: None for value in values if value is not None}
+            for value in check:
+                check[value] = self.attempt(key, partial(self.value, parameter, value))
+            columns[parameter] = [None if value is None else check[value] for value in values]
+        return Axis(name, axis.labels, columns)
+
+    def read_replicates(self) -> Axis:
+        count = self.plain("replicates", int, 1)
+        if not 1 <= count <= axis_forms.LONGEST_AXIS:
+            self.problem("replicates", f"expected 1 to {axis_forms.LONGEST_AXIS:,}, got {count:,}")
+            count = 1
+        takes = REPLICATE in self.target.parameters
+        if takes:
+            self.claim(REPLICATE, "replicates")
+        elif count > 1:
+            self.problem(
+                "replicates", f"{self.target.name} takes no parameter 'replicate', so replicates would be equal"
+            )
+        numbers = list(range(count))
+        return Axis(REPLICATE, numbers, {REPLICATE: numbers} if takes else {})
+
+    def read_formulas(self) -> dict[str, Formula]:
+        formulas = {}
+        for parameter, text in self.table("formulas").items():
+            key = f"formulas.{parameter}"
+            if parameter not in self.target.parameters:
+                self.problem(key, unknown_name("parameter", parameter, self.target.parameters))
+                continue
+            self.claim(parameter, key)
+            formula = self.attempt(key, partial(parse, text))
+            if formula is not None:
+                for name in formula.names:
+                    if name not in self.target.parameters:
+                        self.problem(key, unknown_name("parameter", name, self.target.parameters))
+                formulas[parameter] = formula
+        try:
+            order = TopologicalSorter({name: formula.names for name, formula in formulas.items()}).static_order()
+            return {name: formulas[name] for name in order if name in formulas}
+        except CycleError as error:
+            self.problem("formulas", f"formulas go in a circle: {' -> '.join(error.args[1])}")
+            return {}
+
+    def read_metrics(self) -> tuple[Output, ...]:
+        known = {out.name: out for out in self.target.outputs}
+        names = self.raw.get("metrics", list(known))
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            self.problem("metrics", f"expected a list of metrics, got {names!r}")
+            return ()
+        for name in names:
+            if name not in known:
+                self.problem("metrics", unknown_name("metric", name, known))
+        return tuple(known[name] for name in dict.fromkeys(names) if name in known)
+
+    def complete(self, fixed: dict[str, Any]) -> dict[str, Any]:
+        """Return ``fixed`` with the default of every parameter that the spec does not name."""
+        missing = [
+            name for name, p in self.target.parameters.items() if p.default is REQUIRED and name not in self.setters
+        ]
+        if missing:
+            self.problem("", f"no value for {', '.join(missing)}: set it in fixed, axes or formulas")
+        defaults = {name: p.default for name, p in self.target.parameters.items() if p.default is not REQUIRED}
+        return {**defaults, **fixed}
+
+    def fill_axis(self, axis: Axis, fixed: Mapping[str, Any]) -> Axis:
+        """Give every row every parameter of its axis, columns one type, and the labels of a parameter its values."""
+        key = f"axes.{axis.name}"
+        columns = {}
+        for parameter, values in axis.columns.items():
+            if any(value is None for value in values) and parameter not in fixed and not self.problems:
+                self.problem(key, f"{parameter}: a row without a value, and there is no default")
+            filled = [fixed.get(parameter) if value is None else value for value in values]
+            columns[parameter] = self.attempt(key, partial(one_type, parameter, filled), filled)
+        labels = self.attempt(key, lambda: one_type("label", axis.labels), axis.labels)
+        if axis.name in columns and not self.problems:
+            values = label_values(columns[axis.name])
+            if len(set(values)) < len(values) or (isinstance(self.raw.get("axes"), dict) and _named(axis, values)):
+                self.problem(
+                    key, f"labels differ from the values of the parameter {axis.name!r}; give the axis another name"
+                )
+            labels = values
+        return Axis(axis.name, labels, columns)
+
+    def check_names(self, axes: Iterable[Axis], formulas: Mapping[str, Formula]) -> None:
+        """See that no two coordinates of the store have one name."""
+        dims = {out.dim for out in self.target.outputs}
+        for axis in axes:
+            by = self.setters.get(axis.name)
+            if by is not None and axis.name not in axis.columns:
+                text = f"the name is that of a parameter that {by} sets; choose another name"
+                self.problem(f"axes.{axis.name}", text)
+            if axis.name in dims:
+                self.problem(f"axes.{axis.name}", "the name is that of a metric's dimension; choose another name")
+
+    def read_exclude(self, axes: list[Axis], formulas: Mapping[str, Formula]) -> list[dict[str, list[Any]]]:
+        rules = self.raw.get("exclude", [])
+        if not isinstance(rules, list):
+            self.problem("exclude", f"expected [[exclude]] tables, got {rules!r}")
+            return []
+        values: dict[str, list[Any] | None] = dict.fromkeys(formulas)
+        for axis in axes:
+            values.update({axis.name: axis.labels, **axis.columns})
+        checked = []
+        for number, rule in enumerate(rules, 1):
+            key = f"exclude {number}"
+            if not isinstance(rule, dict) or not rule:
+                self.problem(key, f"expected a table of parameters and the values to exclude, got {rule!r}")
+                continue
+            checked.append({name: self.exclude_values(key, name, wanted, values) for name, wanted in rule.items()})
+        return checked
+
+    def exclude_values(self, key: str, name: str, wanted: Any, values: Mapping[str, list[Any] | None]) -> list[Any]:
+        listed = wanted if isinstance(wanted, list) else [wanted]
+        if name not in values:
+            self.problem(key, unknown_name("axis or varied parameter", name, values))
+            return listed
+        valid = values[name]
+        for value in listed:
+            if valid is not None and value not in valid:
+                self.problem(key, unknown_name(f"value of {name}", value, map(str, valid)))
+        return listed
+
+    def precheck(self, axes: Iterable[Axis], fixed: Mapping[str, Any]) -> None:
+        values = {name: [value] for name, value in fixed.items() if self.setters.get(name, "fixed") == "fixed"}
+        for axis in axes:
+            values.update({name: list(dict.fromkeys(column)) for name, column in axis.columns.items()})
+        for text in self.target.precheck(values):
+            self.problem("", text)
+
+
+def _named(axis: Axis, values: list[Any]) -> bool:
+    """Tell whether an axis that shares its parameter's name has labels of its own."""
+    shown = [str(label).lower() if isinstance(label, bool) else label for label in axis.labels]
+    return shown != values
+
+
+def label_values(values: list[Any]) -> list[Any]:
+    """Return a parameter's values as labels: booleans as text, because a dimension cannot have them."""
+    return [str(value).lower() if isinstance(value, bool) else value for value in values]
+
+
+def one_type(name: str, values: list[Any]) -> list[Any]:
+    """Return the values of one column as one type: all text, all booleans, all whole numbers or all numbers."""
+    kinds = {type(value) for value in values}
+    if kinds == {int, float}:
+        return [float(value) for value in values]
+    if len(kinds) > 1:
+        shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise InputError(f"{name}: values of one axis are all text, all numbers or all booleans, got {shown}")
+    return list(values)
+
+
+def write_toml(raw: Mapping[str, Any]) -> str:
+    """Return a raw spec as TOML: plain keys, then a section per table, then the exclude rules."""
+    lines = _toml_pairs({key: value for key, value in raw.items() if not _is_section(key, value)})
+    for key, value in raw.items():
+        if isinstance(value, Mapping):
+            lines += ["", f"[{_toml_key(key)}]", *_toml_pairs(value)]
+    for rule in raw.get("exclude", []):
+        lines += ["", "[[exclude]]", *_toml_pairs(rule)]
+    return "\n".join(lines) + "\n"
+
+
+def _is_section(key: str, value: Any) -> bool:
+    return isinstance(value, Mapping) or key == "exclude"
+
+
+def _toml_pairs(table: Mapping[str, Any]) -> list[str]:
+    return [f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items()]
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_toml_pairs(value)) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    return repr(value)

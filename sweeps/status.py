@@ -1,0 +1,104 @@
+"""What a store has, read from the store alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.collector import describe_counts
+from faultsweep.sweeps.lock import owner_of
+from faultsweep.sweeps.spec import find_spec, load_toml
+from faultsweep.sweeps.store import DONE, FAILED, PENDING, STATUS_NAMES, TRUNCATED, Store, check_format, run_folder
+
+_SHOWN = 20
+
+
+def find_store(store_or_spec: str, store: Path | None = None) -> Path:
+    """Return the store that is meant: given itself, or by the spec whose results it has."""
+    if store is not None:
+        return store
+    path = Path(store_or_spec)
+    if path.is_dir() or path.suffix == ".zarr":
+        return path
+    spec = find_spec(store_or_spec)
+    return Path(f"{load_toml(spec).get('name', spec.stem)}.zarr")
+
+
+def read_status(path: Path) -> dict[str, Any]:
+    """Return what is known of a store: counts by status, failed cells with errors, size, owner of a running sweep."""
+    attributes = check_format(path)
+    store = Store(path, mode="r")
+    status = store.status()
+    counts = np.bincount(status, minlength=len(STATUS_NAMES))
+    wall = store.arrays["wall_s"][...].ravel() if len(status) else np.zeros(0)
+    ran = np.isin(status, (DONE, TRUNCATED, FAILED))
+    return {
+        "store": str(path),
+        "name": attributes["name"],
+        "title": attributes["title"],
+        "target": attributes["target"],
+        "model_version": attributes["model_version"],
+        "shape": dict(zip(store.dims, store.chunks.shape, strict=True)),
+        "cells": len(status),
+        "status": {name: int(number) for name, number in zip(STATUS_NAMES, counts, strict=True)},
+        "complete": not counts[PENDING],
+        "simulated_s": float(np.nansum(wall[ran])),
+        "size_bytes": store.size_bytes(),
+        "failed": _failures(store, status),
+        "pins": store.text("pins"),
+        "runs": store.text("provenance"),
+        "running": owner_of(run_folder(path) / "lock"),
+    }
+
+
+def _failures(store: Store, status: np.ndarray) -> list[dict[str, Any]]:
+    """Return labels and error of failed cells, at most a thousand."""
+    cells = np.flatnonzero(status == FAILED)[:1000]
+    axes = store.axes() if len(cells) else []
+    failed = []
+    for cell in cells:
+        rows = np.unravel_index(int(cell), store.chunks.shape)
+        labels = {axis.name: axis.labels[row] for axis, row in zip(axes, rows, strict=True)}
+        failed.append({**labels, "error": str(store.arrays["error"][tuple(int(row) for row in rows)])})
+    return failed
+
+
+def print_status(path: Path, as_json: bool = False, brief: bool = False) -> None:
+    """Print the status of a store, as text or JSON."""
+    from faultsweep.sweeps.cli.output import print_json
+    from faultsweep.sweeps.progress import format_bytes, format_seconds
+    from rich.console import Console
+
+    found = read_status(path)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    if as_json:
+        print_json(found)
+        return
+    shape = " x ".join(f"{n} {dim}" for dim, n in found["shape"].items())
+    counts = {i: found["status"][name] for i, name in enumerate(STATUS_NAMES)}
+    console.print(f"{path}: {found['cells']:,} cells ({shape})")
+    console.print(f"  {describe_counts(counts, STATUS_NAMES)}")
+    if not brief:
+        console.print(
+            f"  {format_seconds(found['simulated_s'])} simulated, {format_bytes(found['size_bytes'])} on disk"
+        )
+        owner = found["running"]
+        console.print(f"  running: process {owner['pid']} on {owner['host']}" if owner else "  no run is going on")
+    for failure in found["failed"][: 3 if brief else _SHOWN]:
+        where = ", ".join(f"{name}={label}" for name, label in failure.items() if name != "error")
+        console.print(f"  failed at {where}: {failure['error']}")
+    if counts[FAILED] > (3 if brief else _SHOWN):
+        console.print("  ... faultsweep status --json lists more")
+
+
+def parse_select(text: str) -> dict[str, str]:
+    """Return "scheduler=backfill,load_scale=1.2" as a mapping."""
+    select = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, found, value = part.partition("=")
+        if not found or not name.strip():
+            raise InputError(f"--select: expected name=value,name=value, got {part!r}")
+        select[name.strip()] = value.strip()
+    return select

@@ -1,0 +1,341 @@
+"""A sweep as a Python object: plan it, run it, run one of its cells again."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.collector import FINAL, Collector, Results, describe_counts
+from faultsweep.sweeps.jobs import JobsWriter, derive, unpack_jobs
+from faultsweep.sweeps.journal import read_journal
+from faultsweep.sweeps.lock import Lock
+from faultsweep.sweeps.plan import Plan, make_plan
+from faultsweep.sweeps.prepare import Prepared, attributes, prepare
+from faultsweep.sweeps.progress import LOG, LogFile, Progress
+from faultsweep.sweeps.provenance import describe_run
+from faultsweep.sweeps.runner import Runner, SweepStoppedError, check_script
+from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
+from faultsweep.sweeps.store import FAILED, PENDING, STATUS_NAMES, Store, create, run_folder, sweep_partials
+from faultsweep.sweeps.target import FunctionTarget, Output, Target
+from faultsweep.sweeps.task import Context, output_columns
+
+
+class Sweep:
+    """A parameter sweep of the simulator, or of a function of your own.
+
+    ``Sweep(axes={"scheduler": ["fcfs", "backfill"], "load_scale": {"start": 0.5, "stop": 1.5, "num": 5}},
+    fixed={"log": "nasa"}, replicates=3)`` takes what a TOML spec has (see ``sweeps.axes`` for the forms of axes).
+    With ``function`` it runs that function with the parameters as keyword arguments; ``outputs`` name what it returns.
+    """
+
+    def __init__(
+        self,
+        *,
+        axes: Mapping[str, Any],
+        name: str = "sweep",
+        title: str = "",
+        fixed: Mapping[str, Any] | None = None,
+        replicates: int = 1,
+        seed: int | None = None,
+        formulas: Mapping[str, str] | None = None,
+        exclude: Sequence[Mapping[str, Any]] = (),
+        metrics: Sequence[str] | None = None,
+        keep_jobs: bool = False,
+        function: Callable[..., Any] | None = None,
+        outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
+        inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
+        logs: str | Path | None = None,
+    ) -> None:
+        """Check everything at once.
+
+        Parameters
+        ----------
+        axes, name, title, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs : as in a TOML spec.
+        function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
+        inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
+        logs : folder in which job logs are looked for first.
+
+        Raises
+        ------
+        InputError
+            All problems, one sentence a line.
+        """
+        raw: dict[str, Any] = {"name": name, "title": title, "seed": seed, "replicates": replicates, "metrics": metrics}
+        raw = {key: value for key, value in raw.items() if value not in (None, "")}
+        raw |= {"keep_jobs": True} if keep_jobs else {}
+        parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude)}
+        raw |= {key: part for key, part in parts.items() if part}
+        self.spec = read_spec(raw, _make_target(function, outputs, inert, logs))
+
+    @classmethod
+    def from_toml(
+        cls,
+        spec_or_name: str | Path,
+        *,
+        function: Callable[..., Any] | None = None,
+        outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
+        inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
+        logs: str | Path | None = None,
+    ) -> Sweep:
+        """Read a sweep from a TOML file, or a shipped one by its name."""
+        path = find_spec(spec_or_name)
+        raw = {"name": path.stem, **load_toml(path)}
+        sweep = cls.__new__(cls)
+        sweep.spec = read_spec(raw, _make_target(function, outputs, inert, logs), where=str(path))
+        return sweep
+
+    def store_path(self, store: str | Path | None = None) -> Path:
+        """Return where the results go: ``store``, or ``NAME.zarr`` in the working directory."""
+        return Path(os.path.abspath(store if store is not None else f"{self.spec.name}.zarr"))
+
+    def plan(self, store: str | Path | None = None, *, workers: int | None = None, measure: bool = True) -> Plan:
+        """Return what ``run`` would do with this store; times a few cells unless ``measure`` is false."""
+        if measure:
+            check_script()
+        return make_plan(self.spec, self.store_path(store), workers or os.cpu_count() or 1, measure)
+
+    def run(
+        self,
+        store: str | Path | None = None,
+        *,
+        workers: int | None = None,
+        cluster: Any = "local",
+        credentials: str | Path | None = None,
+        recompute: bool = False,
+        retry_failed: bool = False,
+        time_limit_s: float = 0.0,
+        progress: bool = True,
+    ) -> Any:
+        """Simulate what the store lacks, and return all results as an ``xarray.Dataset``.
+
+        Parameters
+        ----------
+        store : path of the Zarr store; made if it is not there, resumed and extended if it is.
+        workers, cluster, credentials : see ``faultsweep.cluster.connect``.
+        recompute : replace all results (after a log or the model has changed).
+        retry_failed : run failed cells again.
+        time_limit_s : end a configuration that takes longer, and let it fail; 0 is no limit.
+        progress : show what is going on.
+
+        Raises
+        ------
+        InputError
+            The store cannot take these results, another process writes it, or it cannot be written.
+        SweepStoppedError
+            The run ended early; what was finished is in the store. InterruptedSweepError if the user asked for it.
+        """
+        check_script()
+        path = self.store_path(store)
+        folder = _make_run_folder(path)
+        with ExitStack() as stack:
+            lock = _enter_lock(stack, folder)
+            stack.enter_context(LogFile(folder / "log.txt"))
+            run = _Run(self.spec, path, folder, lock, time_limit_s, progress)
+            try:
+                run.open(recompute, retry_failed)
+                run.simulate(cluster, workers, None if credentials is None else Path(credentials))
+                run.close()
+            except OSError as error:
+                run.say_stopped(_describe_os_error(error, path))
+        return open_store(path)
+
+
+def _make_target(function: Any, outputs: Any, inert: Any, logs: str | Path | None) -> Target:
+    if function is None:
+        if outputs is not None or inert is not None:
+            raise InputError("outputs and inert belong to a function; give function as well")
+        from faultsweep.sweeps.simulator import SimulatorTarget
+
+        return SimulatorTarget(logs)
+    if outputs is None:
+        raise InputError("outputs: name what the function returns")
+    return FunctionTarget(function, outputs, inert)
+
+
+def _make_run_folder(path: Path) -> Path:
+    folder = run_folder(path)
+    try:
+        for part in ("journals", "marks"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(_describe_os_error(error, folder)) from None
+    return folder
+
+
+def _enter_lock(stack: ExitStack, folder: Path) -> Lock:
+    try:
+        return stack.enter_context(Lock(folder / "lock"))
+    except OSError as error:
+        raise InputError(_describe_os_error(error, folder)) from None
+
+
+def _describe_os_error(error: OSError, path: Path) -> str:
+    where = error.filename or error.strerror or path
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{path}: the disk is full; make room and run again, nothing that was finished is lost"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{where}: cannot write here ({error.strerror}); give another --store"
+    return f"{where}: {error.strerror or error}"
+
+
+@dataclass
+class _Run:
+    """One run of a sweep, from opening the store to leaving it tidy."""
+
+    spec: Spec
+    path: Path
+    folder: Path
+    lock: Lock
+    time_limit_s: float
+    show: bool
+
+    def open(self, recompute: bool, retry_failed: bool) -> None:
+        """Make or grow the store, and take over what earlier runs left in their journals."""
+        sweep_partials(self.folder)
+        shutil.rmtree(self.folder / "new.zarr", ignore_errors=True)
+        prepared = prepare(self.spec, self.path, recompute, retry_failed)
+        self.prepared = prepared
+        self.store = self._store(prepared, recompute)
+        self.collector = Collector(
+            self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self.lock.check
+        )
+        if not recompute:
+            self._replay(skip_failed=retry_failed)
+        self._clear_folder()
+
+    def _store(self, prepared: Prepared, recompute: bool) -> Store:
+        self.history = [describe_run()]
+        if prepared.store is None:
+            return create(
+                self.path,
+                prepared.grid,
+                prepared.outputs,
+                {**attributes(self.spec, prepared), "provenance": json.dumps(self.history)},
+                self.spec.keep_jobs,
+            )
+        store = prepared.store
+        self.history = [*store.text("provenance"), *self.history]
+        store.repair()
+        if recompute:
+            store.arrays["status"][...] = 0
+        if prepared.grows:
+            store.grow(prepared.grid.axes, prepared.grid, prepared.new_outputs, self.spec.keep_jobs)
+        if prepared.derived:
+            derive(store, self.spec.target, prepared.derived)
+        pins = {**store.text("pins"), **prepared.pins}
+        store.commit(
+            spec=self.spec.to_toml(),
+            title=self.spec.title,
+            pins=json.dumps(pins),
+            provenance=json.dumps(self.history),
+            model_version=self.spec.target.version,
+        )
+        return store
+
+    def _replay(self, skip_failed: bool = False) -> None:
+        """Fold what journals have into the store: of runs that were killed, or of this one when it stops."""
+        prepared, jobs_writer = self.prepared, self.collector.jobs
+        simulated = np.unique(prepared.source[prepared.source >= 0])
+        ordered = simulated[np.argsort(prepared.keys[0][simulated], kind="stable")]
+        first = prepared.keys[0][ordered]
+        columns = output_columns(prepared.outputs)
+        for path in sorted((self.folder / "journals").glob("*.journal")) if len(ordered) else ():
+            for records in read_journal(path):
+                if not set(columns) <= set(records.outputs):
+                    continue
+                at = ordered[np.minimum(np.searchsorted(first, records.keys[0]), len(first) - 1)]
+                known = (prepared.keys[:, at] == records.keys).all(0) & ~np.isin(self.collector.status[at], FINAL)
+                keep = np.flatnonzero(known & ((records.status != FAILED) | (not skip_failed)))
+                pick = [records.outputs.index(name) for name in columns]
+                errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
+                jobs = None
+                if jobs_writer is not None:
+                    places = [_append_jobs(jobs_writer, path, int(a), int(n)) for a, n in records.jobs[:, keep].T]
+                    jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
+                values = records.values[keep][:, pick]
+                self.collector.add(Results(at[keep], records.status[keep], records.wall_s[keep], values, errors, jobs))
+        self.collector.flush()
+
+    def _clear_folder(self) -> None:
+        """Remove journals and marks; what was in them is in the store, and on the disk."""
+        os.sync()
+        for part in ("journals", "marks"):
+            for file in (self.folder / part).iterdir():
+                file.unlink(missing_ok=True)
+
+    def simulate(self, cluster: Any, workers: int | None, credentials: Path | None) -> None:
+        """Run what is missing."""
+        todo = self.prepared.todo
+        todo = todo[self.collector.status[todo] == PENDING]
+        if not len(todo):
+            return
+        from faultsweep.cluster.connect import connect
+
+        nonce = uuid.uuid4().hex
+        (self.folder / "nonce").write_text(nonce)
+        context = Context(
+            nonce[:12],
+            self.spec.target,
+            self.prepared.outputs,
+            self.prepared.grid.fixed,
+            self.folder,
+            nonce,
+            self.time_limit_s,
+            self.store.keeps_jobs,
+        )
+        total = len(np.unique(self.prepared.source[self.prepared.source >= 0]))
+        LOG.info("run %s: %d of %d simulations are missing", context.run_id, len(todo), total)
+        with connect(cluster, workers, credentials) as client, Progress(total, self.show, total - len(todo)) as bar:
+            runner = Runner(client, context, self.folder, self.prepared.grid, self.prepared.keys, self.collector, bar)
+            try:
+                runner.run(todo)
+            except SweepStoppedError as error:
+                self.say_stopped(str(error), error)
+
+    def say_stopped(self, why: str, error: SweepStoppedError | None = None) -> None:
+        """Save what there is, and raise the error that says how to go on."""
+        kind = type(error) if error is not None else SweepStoppedError
+        if not hasattr(self, "collector"):
+            raise kind(why) from None
+        # on a full disk the store cannot take more, but the journals stay and the next run reads them
+        with contextlib.suppress(OSError):
+            self._replay()
+        done = describe_counts(self.collector.counts(), STATUS_NAMES)
+        raise kind(f"{why}; {self.path} has {done}; run again to go on") from None
+
+    def close(self) -> None:
+        """Leave a complete store with nothing beside it but the log file."""
+        self.collector.flush()
+        self._clear_folder()
+        (self.folder / "nonce").unlink(missing_ok=True)
+        sweep_partials(self.path)
+        self.store.commit(adding="[]")
+        LOG.info("finished: %s", describe_counts(self.collector.counts(), STATUS_NAMES))
+
+
+def _append_jobs(writer: JobsWriter, journal: Path, offset: int, length: int) -> tuple[int, int]:
+    """Take the per-job results that a journal's record points at."""
+    return writer.append(unpack_jobs(journal.with_suffix(".jobs"), offset, length)) if length else (-1, 0)
+
+
+def open_store(path: str | Path) -> Any:
+    """Return a store as an ``xarray.Dataset``, its numeric axes in ascending order."""
+    import xarray
+
+    dataset = xarray.open_zarr(path, chunks=None, consolidated=True)
+    for dim in dataset.attrs and json.loads(dataset.attrs["axes"]):
+        name = dim["name"]
+        if dataset[name].dtype.kind in "if" and not (np.diff(dataset[name].values) > 0).all():
+            dataset = dataset.sortby(name)
+    return dataset

@@ -1,0 +1,241 @@
+"""What a sweep runs: the simulator by default, or any function of a Python user.
+
+The engine (grid, store, runner) knows a target only by this interface: a table of parameters, a table of outputs, and
+``run``. So everything that holds for the simulator (resume, copies, quarantine, pins) holds for a user's function.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from faultsweep.simcore.errors import InputError, unknown_name
+
+Config = Mapping[str, Any]
+REQUIRED = inspect.Parameter.empty
+"""The default of a parameter that has none."""
+
+RESERVED = frozenset({"status", "error", "wall_s"})
+"""Variables that every store has; no output and no axis may take their names."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result of a run: a number, or a vector along a dimension of its own (``dim`` and its ``labels``)."""
+
+    name: str
+    unit: str = ""
+    doc: str = ""
+    dim: str = ""
+    labels: tuple[Any, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Return how many numbers the output is."""
+        return len(self.labels) if self.dim else 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run gave: numbers in the order of the target's outputs (vectors laid flat), and ``truncated`` if cut."""
+
+    values: Sequence[float]
+    truncated: bool = False
+    jobs: Mapping[str, Any] | None = None
+
+
+class Target(ABC):
+    """The thing that a sweep runs.
+
+    Attributes
+    ----------
+    name : for the store's provenance.
+    parameters : name -> an object with ``default`` (or REQUIRED), ``unit``, ``doc``, ``check(value)`` and
+        ``inert(config)``, such as ``simcore.parameters.Parameter``.
+    outputs : all that a run gives, in order.
+    version : raised whenever a result changes; a store refuses another one.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    outputs: tuple[Output, ...]
+    version: str
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return ``value`` as parameter ``name`` takes it, or raise InputError."""
+        if name not in self.parameters:
+            raise unknown_name("parameter", name, self.parameters)
+        return self.parameters[name].check(value)
+
+    def derivable(self) -> frozenset[str]:
+        """Return the names of the outputs that ``from_jobs`` gives."""
+        return frozenset()
+
+    def from_jobs(self, jobs: Mapping[str, Any]) -> Mapping[str, float]:
+        """Return what can be computed of a run that is over from its per-job results."""
+        return {}
+
+    def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return problems of parameter values (all distinct ones of the sweep) that only the target can see."""
+        return []
+
+    def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+        """Return the content hashes of everything outside the configuration that decides a result."""
+        return {}
+
+    def processor(self) -> str:
+        """Return what this process' compiled code depends on; warming is done once per value."""
+        return ""
+
+    def warm(self, config: Config) -> None:
+        """Do, once and before work is spread, what the first run of a process would do (compile)."""
+        return
+
+    @abstractmethod
+    def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
+        """Run one full configuration; the outcome has the values of all outputs."""
+
+
+def scalar(value: Any) -> Any:
+    """Return a NumPy scalar as the Python value it is; other values as they are."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a user's function, as a parameter: any number, text or boolean."""
+
+    name: str
+    default: Any = REQUIRED
+    unit: str = ""
+    doc: str = ""
+    inert: Callable[[Config], bool] = field(default=lambda config: False)
+
+    def check(self, value: Any) -> Any:
+        """Return the value if it is a number, text, true or false."""
+        value = scalar(value)
+        if not isinstance(value, bool | int | float | str):
+            raise InputError(f"{self.name}: expected a number, text, true or false, got {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{self.name}: {value!r} is not a finite number")
+        return value
+
+
+class FunctionTarget(Target):
+    """A user's function of keyword arguments that returns a mapping, a number or a sequence of numbers."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        outputs: Iterable[str | Output] | Mapping[str, str],
+        inert: Mapping[str, Callable[[Config], bool]] | None = None,
+        version: str = "",
+    ) -> None:
+        """Read the function's signature; ``outputs`` are names, Outputs, or a mapping of names to units."""
+        if not callable(function):
+            raise InputError(f"function: expected a function, got {function!r}")
+        self.function = function
+        self.name = getattr(function, "__qualname__", type(function).__name__)
+        self.outputs = _read_outputs(outputs)
+        self.parameters, self._open = _read_arguments(function, dict(inert or {}))
+        self.version = version
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return ``value`` if the function can take it; a function with ``**kwargs`` takes every name."""
+        if self._open and name not in self.parameters:
+            self.parameters = {**self.parameters, name: Argument(name)}
+        return super().check(name, value)
+
+    def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+        """Return the hash of the function: a store refuses to mix the results of two versions of it."""
+        return {f"function {self.name}": function_hash(self.function)}
+
+    def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
+        """Call the function, and lay what it returns out in the order of the outputs; "jobs" are per-job arrays."""
+        result = self.function(**config)
+        jobs = None
+        if keep_jobs:
+            if not isinstance(result, Mapping) or not isinstance(result.get("jobs"), Mapping):
+                raise ValueError('keep_jobs: the function\'s result lacks "jobs", a mapping of arrays')
+            jobs = result["jobs"]
+        return Outcome(_lay_out(result, self.outputs), jobs=jobs)
+
+
+def _read_outputs(outputs: Iterable[str | Output] | Mapping[str, str]) -> tuple[Output, ...]:
+    if isinstance(outputs, str):
+        outputs = [outputs]
+    if isinstance(outputs, Mapping):
+        outputs = [Output(name, unit) for name, unit in outputs.items()]
+    read = tuple(out if isinstance(out, Output) else Output(str(out)) for out in outputs)
+    names = [out.name for out in read]
+    if not names or len(set(names)) < len(names) or set(names) & RESERVED:
+        raise InputError(
+            f"outputs: expected one or more different names, none of {', '.join(sorted(RESERVED))}, got {names}"
+        )
+    return read
+
+
+def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tuple[dict[str, Argument], bool]:
+    kinds = inspect.Parameter
+    arguments: dict[str, Argument] = {}
+    takes_any = False
+    for name, argument in inspect.signature(function).parameters.items():
+        if argument.kind in (kinds.POSITIONAL_ONLY, kinds.VAR_POSITIONAL):
+            raise InputError(f"function: argument {name!r} cannot be given by name; a sweep gives all of them by name")
+        if argument.kind == kinds.VAR_KEYWORD:
+            takes_any = True
+        else:
+            rule = inert.pop(name, None)
+            arguments[name] = Argument(name, argument.default, **({"inert": rule} if rule else {}))
+    for name in inert:
+        raise unknown_name("argument", name, arguments, where="inert")
+    return arguments, takes_any
+
+
+def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
+    """Return a function's result as numbers in the order of the outputs (units of work: one run)."""
+    if isinstance(result, Mapping):
+        missing = [out.name for out in outputs if out.name not in result]
+        if missing:
+            raise ValueError(f"the function's result lacks {', '.join(missing)}")
+        parts = [result[out.name] for out in outputs]
+    elif len(outputs) == 1:
+        parts = [result]
+    else:
+        parts = list(result)
+        if len(parts) != len(outputs):
+            raise ValueError(f"the function gave {len(parts)} values for {len(outputs)} outputs")
+    flat: list[float] = []
+    for out, part in zip(outputs, parts, strict=True):
+        if not out.dim:
+            flat.append(float(part))
+            continue
+        vector = [float(value) for value in part]
+        if len(vector) != out.width:
+            raise ValueError(f"{out.name} has {len(vector)} values, but {out.width} labels along {out.dim}")
+        flat.extend(vector)
+    return flat
+
+
+def function_hash(function: Callable[..., Any]) -> str:
+    """Return "sha256:..." of a function's source, or of its compiled code where there is no source."""
+    inner = inspect.unwrap(function)
+    try:
+        content = inspect.getsource(inner)
+    except (OSError, TypeError):
+        code = getattr(inner, "__code__", None)
+        content = _describe_code(code) if code else f"{type(inner).__module__}.{type(inner).__qualname__}"
+    return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def _describe_code(code: CodeType) -> str:
+    """Return the code and constants as text without addresses or line numbers, nested functions included."""
+    constants = [_describe_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"

@@ -1,0 +1,337 @@
+"""What a worker does: run some configurations, one after the other, each with its own result, error and time.
+
+A worker process keeps one ``_Session`` per run: the target (loaded once, so that logs are read once), its journal, and
+its mark. The mark is a small file that says which configuration is being run: when the process dies, it tells which.
+"""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import hashlib
+import os
+import pickle
+import socket
+import struct
+import time
+import traceback
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.jobs import pack_jobs
+from faultsweep.sweeps.journal import JournalWriter
+from faultsweep.sweeps.store import DONE, FAILED, TRUNCATED
+from faultsweep.sweeps.target import Output, Target
+from numpy.typing import NDArray
+
+MARK = struct.Struct("<QQQ")
+"""Content of a mark: number of the task (0: none), and the key of the configuration."""
+
+
+def output_columns(outputs: Sequence[Output]) -> list[str]:
+    """Return the names of the numbers that outputs are: an output's, numbered for a vector."""
+    return [f"{out.name}.{i}" if out.dim else out.name for out in outputs for i in range(out.width)]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is the same for all tasks of a run.
+
+    Attributes
+    ----------
+    run_id : different for every run.
+    target : what to run, with the chosen outputs.
+    outputs : the outputs that are stored.
+    fixed : the parameters that do not vary.
+    folder : the run's folder, as the client sees it; None to keep no journal.
+    nonce : content of the file ``nonce`` in it; a worker that reads it there sees the same folder.
+    time_limit_s : of one configuration; the process is ended at it. 0 is none.
+    keep_jobs : whether per-job results are kept.
+    """
+
+    run_id: str
+    target: Target
+    outputs: tuple[Output, ...]
+    fixed: Mapping[str, Any]
+    folder: Path | None
+    nonce: str
+    time_limit_s: float = 0.0
+    keep_jobs: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of the stored numbers."""
+        return output_columns(self.outputs)
+
+    def chosen(self) -> list[int] | None:
+        """Return which of the target's numbers are stored, None for all of them in order."""
+        if self.outputs == self.target.outputs:
+            return None
+        starts, start = {}, 0
+        for out in self.target.outputs:
+            starts[out.name], start = start, start + out.width
+        return [starts[out.name] + i for out in self.outputs for i in range(out.width)]
+
+    def pack(self) -> bytes:
+        """Return the context as bytes; functions of ``__main__`` travel by value."""
+        from distributed.protocol.pickle import dumps
+
+        return dumps(self)
+
+
+@dataclass
+class BatchResult:
+    """What a task gives back; arrays over the ``done`` configurations that it got through (the first ones).
+
+    ``problem`` is the error number and text of a journal that could not be written.
+    """
+
+    done: int
+    status: NDArray[np.int8]
+    wall_s: NDArray[np.float64]
+    values: NDArray[np.float64]
+    errors: dict[int, str]
+    elapsed_s: float
+    journalled: bool
+    problem: tuple[int, str] | None = None
+    jobs: list[Any] | None = None
+
+
+_stopped: set[str] = set()
+_sessions: dict[str, _Session] = {}
+
+
+def request_stop(run_id: str) -> None:
+    """Let the tasks of a run in this process return after the configuration that they are at."""
+    _stopped.add(run_id)
+
+
+def leave_run(run_id: str) -> None:
+    """Close the files that this process has open for a run."""
+    for session in _sessions.values():
+        if session.context.run_id == run_id:
+            session.close()
+
+
+def warm(context: bytes, config: Mapping[str, Any]) -> str:
+    """Prepare this process for its first run; returns what went wrong, or nothing."""
+    try:
+        _session(context).context.target.warm(config)
+    except Exception as error:
+        return describe_error(error)
+    return ""
+
+
+def look(context: bytes) -> tuple[str, bool]:
+    """Return what compiled code depends on in this process, and whether it keeps a journal."""
+    session = _session(context)
+    return session.context.target.processor(), session.journal is not None
+
+
+def run_batch(
+    context: bytes, task: int, columns: Mapping[str, Sequence[Any]], keys: NDArray[np.uint64], slice_s: float
+) -> BatchResult:
+    """Run configurations until all are done or ``slice_s`` is over; what is left is the client's to hand out again."""
+    session = _session(context)
+    start = time.perf_counter()
+    batch = _Batch(session, task, keys)
+    names = list(columns)
+    try:
+        for values in zip(*columns.values(), strict=True) if names else [()] * keys.shape[1]:
+            if session.context.run_id in _stopped or time.perf_counter() - start > slice_s:
+                break
+            batch.run({**session.context.fixed, **dict(zip(names, values, strict=True))})
+    finally:
+        session.leave()
+    return batch.finish(time.perf_counter() - start)
+
+
+class _Batch:
+    """Collects the results of one task."""
+
+    def __init__(self, session: _Session, task: int, keys: NDArray[np.uint64]) -> None:
+        self.session = session
+        self.task = task
+        self.keys: list[list[int]] = keys.T.tolist()
+        self.status: list[int] = []
+        self.wall_s: list[float] = []
+        self.values: list[Sequence[float]] = []
+        self.errors: dict[int, str] = {}
+        self.jobs: list[Any] = []
+        self.problem = session.problem
+
+    def run(self, config: dict[str, Any]) -> None:
+        number = len(self.status)
+        context = self.session.context
+        error = ""
+        self.session.enter(self.task, self.keys[number])
+        start = time.perf_counter()
+        try:
+            outcome = context.target.run(config, context.keep_jobs)
+            status, values = (TRUNCATED if outcome.truncated else DONE), outcome.values
+            if self.session.chosen is not None:
+                values = [values[i] for i in self.session.chosen]
+            jobs = outcome.jobs if context.keep_jobs else None
+        except Exception as caught:
+            status, values, jobs = FAILED, self.session.nothing, None
+            error = self.errors[number] = describe_error(caught)
+        wall = time.perf_counter() - start
+        place = self._journal(self.keys[number], status, wall, values, error, jobs)
+        self.status.append(status)
+        self.wall_s.append(wall)
+        self.values.append(values)
+        if context.keep_jobs:
+            self.jobs.append(jobs if place is None else place)
+
+    def _journal(
+        self, key: list[int], status: int, wall: float, values: Sequence[float], error: str, jobs: Any
+    ) -> tuple[str, int, int] | None:
+        """Write one result down; returns where its per-job results stand if they are in this worker's file."""
+        journal = self.session.journal
+        if journal is None:
+            return None
+        try:
+            place = self.session.keep(jobs) if jobs is not None else (0, 0)
+            journal.write((key[0], key[1]), status, wall, values, error, place)
+        except OSError as caught:
+            self.session.fail(caught)
+            self.problem = self.session.problem
+            return None
+        return (str(self.session.jobs_path), *place) if jobs is not None else None
+
+    def finish(self, elapsed_s: float) -> BatchResult:
+        journal = self.session.journal
+        if journal is not None:
+            try:
+                journal.sync()
+            except OSError as caught:
+                self.session.fail(caught)
+                self.problem = self.session.problem
+        return BatchResult(
+            len(self.status),
+            np.array(self.status, dtype=np.int8),
+            np.array(self.wall_s),
+            np.array(self.values, dtype=np.float64).reshape(len(self.status), len(self.session.nothing)),
+            self.errors,
+            elapsed_s,
+            self.session.journal is not None,
+            self.problem,
+            self.jobs if self.session.context.keep_jobs else None,
+        )
+
+
+class _Session:
+    """What a worker process keeps for one run."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.nothing = [float("nan")] * len(context.columns)
+        self.chosen = context.chosen()
+        self.problem: tuple[int, str] | None = None
+        self.journal: JournalWriter | None = None
+        self.jobs_path: Path | None = None
+        self._jobs_file = -1
+        self._jobs_size = 0
+        self._mark = -1
+        self._armed_at = -1.0
+        self._hang_file = -1
+        name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        if context.folder is not None and self._sees(context.folder):
+            self._open_files(context.folder, name)
+        if context.time_limit_s > 0 and self._hang_file < 0:
+            self._hang_file = os.open(os.devnull, os.O_WRONLY)
+
+    def _sees(self, folder: Path) -> bool:
+        """Tell whether this process sees the client's folder; tried again for a while, since NFS caches names."""
+        for pause in (0, 0.2, 1, 2):
+            time.sleep(pause)
+            try:
+                if (folder / "nonce").read_text() == self.context.nonce:
+                    return True
+            except OSError:
+                if not folder.parent.exists():
+                    return False
+        return False
+
+    def _open_files(self, folder: Path, name: str) -> None:
+        try:
+            self.journal = JournalWriter(folder / "journals" / f"{name}.journal", self.context.columns)
+            if self.context.keep_jobs:
+                self.jobs_path = folder / "journals" / f"{name}.jobs"
+                self._jobs_file = os.open(self.jobs_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
+            self._mark = os.open(folder / "marks" / f"{name}.mark", os.O_CREAT | os.O_WRONLY, 0o644)
+            if self.context.time_limit_s > 0:
+                self._hang_file = os.open(folder / "marks" / f"{name}.hang", os.O_CREAT | os.O_WRONLY, 0o644)
+        except OSError as error:
+            self.fail(error)
+
+    def enter(self, task: int, key: Sequence[int]) -> None:
+        """Note what is run next, and see that the process ends if it takes too long."""
+        if self._mark >= 0:
+            os.pwrite(self._mark, MARK.pack(task, key[0], key[1]), 0)
+        limit = self.context.time_limit_s
+        if limit > 0:
+            now = time.monotonic()
+            grace = min(0.2, limit / 10)
+            # setting the timer starts a thread, so it is set again only every ``grace`` seconds; a configuration
+            # gets its limit, and up to twice the grace more. The timer needs no GIL: it ends native code, too.
+            if self._armed_at < 0 or now - self._armed_at > grace:
+                faulthandler.dump_traceback_later(limit + grace, exit=True, file=self._hang_file)
+                self._armed_at = now
+
+    def leave(self) -> None:
+        """Note that no configuration is being run."""
+        if self._mark >= 0:
+            os.pwrite(self._mark, MARK.pack(0, 0, 0), 0)
+        if self.context.time_limit_s > 0:
+            faulthandler.cancel_dump_traceback_later()
+            self._armed_at = -1.0
+
+    def close(self) -> None:
+        """Close the files; a task that comes later keeps no journal (the run is over)."""
+        if self.journal is not None:
+            self.journal.close()
+        for file in (self._jobs_file, self._mark, self._hang_file):
+            if file >= 0:
+                os.close(file)
+        self.journal = None
+        self._jobs_file = self._mark = self._hang_file = -1
+
+    def keep(self, jobs: Mapping[str, Any]) -> tuple[int, int]:
+        """Append per-job arrays to this worker's file; returns offset and length."""
+        data = pack_jobs(jobs)
+        written = os.write(self._jobs_file, data)
+        if written < len(data):
+            os.ftruncate(self._jobs_file, self._jobs_size)
+            raise OSError(28, "No space left on device", str(self.jobs_path))
+        self._jobs_size += written
+        return self._jobs_size - written, written
+
+    def fail(self, error: OSError) -> None:
+        """Go on without a journal; the client keeps the results, or stops."""
+        self.problem = (error.errno or errno.EIO, f"{error.filename or self.context.folder}: {error.strerror or error}")
+        self.journal = None
+
+
+def _session(context: bytes) -> _Session:
+    key = hashlib.blake2b(context, digest_size=16).hexdigest()
+    if key not in _sessions:
+        for session in _sessions.values():
+            session.close()
+        _sessions.clear()  # a worker that is used for one run after the other keeps the last one's logs only
+        _sessions[key] = _Session(pickle.loads(context))  # noqa: S301 - the client's own bytes, as every Dask task
+    return _sessions[key]
+
+
+def describe_error(error: BaseException) -> str:
+    """Return one line: type, message and place; an InputError is a sentence already."""
+    if isinstance(error, InputError):
+        return " ".join(str(error).split())
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"

@@ -1,0 +1,168 @@
+"""One way to ask the reference and the engine the same question.
+
+Options have the names of ``tests.reference.state.Options``; ``ENGINE_NAMES`` translates them to the parameters of the
+engine. Times are seconds in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from math import isnan
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.parameters import PARAMETERS
+from faultsweep.simcore.workloads.workload import Workload
+
+from tests.reference.metrics import reference_metrics
+from tests.reference.simulator import simulate as reference_simulate
+
+ENGINE_NAMES = {
+    "scheduler": "scheduler",
+    "event_order": "event_order",
+    "estimates": "estimates",
+    "start_delay": "start_delay_s",
+    "growth_limit": "growth_limit",
+    "migration_free_frac": "migration_free_frac",
+    "migration_mfp_frac": "migration_mfp_frac",
+    "migration_cost": "migration_cost_s",
+    "kill_at_estimate": "kill_at_estimate",
+    "slowdown_bound": "slowdown_bound_s",
+    "placement": "placement",
+    "a": "accuracy",
+    "partition_risk": "partition_failure",
+}
+STATISTICS = ("mean", "median", "p90", "p99", "max")
+METRIC_NAMES = {
+    "utilised": "utilisation",
+    "unused": "unused_capacity",
+    "lost": "lost_capacity",
+    "fragmentation": "lost_to_fragmentation",
+    "down": "lost_to_down_time",
+    "delayed": "lost_to_delay",
+    "failed": "lost_to_failures",
+    "grown": "lost_to_growth",
+    "overhead": "lost_to_overhead",
+    "makespan": "makespan_s",
+    "failures": "failures",
+    "failures_hitting": "failures_that_hit",
+    "jobs_hit": "jobs_hit",
+    "restarts": "restarts",
+    "node_seconds_lost": "work_lost_node_s",
+    "work_loss_ratio": "work_loss_ratio",
+    "checkpoint_overhead_ratio": "checkpoint_overhead_ratio",
+    "checkpoints": "checkpoints",
+    "migrations_attempted": "migrations_attempted",
+    "migrations_successful": "migrations_successful",
+    "migrations": "jobs_migrated",
+    "time_between_migrations": "mean_time_between_migrations_s",
+    **{f"{statistic}_{name}": f"{statistic}_{name}_s" for name in ("wait", "response") for statistic in STATISTICS},
+    **{
+        f"{statistic}_{name}": f"{statistic}_{name}"
+        for name in ("slowdown", "bounded_slowdown")
+        for statistic in STATISTICS
+    },
+}
+"""The engine's names of the metrics that the reference computes."""
+
+ENGINE_EXISTS = find_spec("faultsweep.simcore.simulate") is not None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an implementation says: jobs by id, the trace as rows (time, kind, job, nodes), metrics by name."""
+
+    jobs: dict[int, dict[str, Any]]
+    events: list[tuple[Any, str, int, tuple[int, ...]]]
+    metrics: dict[str, Any]
+    status: str
+
+
+def engine_lacks(machine: str, options) -> bool:
+    """Whether the engine has no parameter yet for one of the options, or no such machine."""
+    if not ENGINE_EXISTS or machine.partition(":")[0] not in ("torus", "flat"):
+        return True
+    return any(name not in ENGINE_NAMES or ENGINE_NAMES[name] not in PARAMETERS for name in options)
+
+
+def reference_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequence] = (), **options) -> Outcome:
+    """Run the reference simulator."""
+    options = dict(options)
+    if options.pop("estimates", "actual") == "actual":
+        jobs = [(*row[:3], None, *row[4:]) for row in jobs]
+    result = reference_simulate(jobs, machine, failures, **options)
+    nodes = {e.job_id: e.nodes for e in result.events if e.kind in ("start", "migrate")}
+    rows = {
+        job.job_id: {
+            "start": job.start,
+            "first_start": job.first_start,
+            "finish": job.finish,
+            "nodes": nodes.get(job.job_id, ()),
+            "starts": [e.time for e in result.events if e.kind == "start" and e.job_id == job.job_id],
+            "boxes": [e.nodes for e in result.events if e.kind == "start" and e.job_id == job.job_id],
+            "size": job.held_size,
+            "restarts": job.restarts,
+            "work_lost": job.work_lost,
+            "checkpoint_overhead": job.overhead,
+            "checkpoints": job.checkpoints,
+            "migrations": job.migrations,
+        }
+        for job in result.jobs
+    }
+    metrics, per_job = reference_metrics(result, options)
+    for job_id, values in per_job.items():
+        rows[job_id].update(values)
+    events = [(e.time, e.kind, e.job_id, e.nodes) for e in result.events]
+    return Outcome(rows, events, metrics, result.status)
+
+
+def workload_of(jobs: Sequence[Sequence]) -> Workload:
+    """The rows as the engine wants them."""
+    jobs = sorted(jobs, key=lambda row: row[1])
+    column = [np.array([row[i] for row in jobs], float) for i in (1, 2)]
+    requested = np.array([np.nan if row[3] is None else row[3] for row in jobs], float)
+    job_id, size = (np.array([row[i] for row in jobs], np.int64) for i in (0, 4))
+    return Workload(job_id, column[0], column[1], requested, size, np.full(len(jobs), -1), name="case")
+
+
+def failures_of(failures: Sequence[Sequence]) -> FailureTrace | None:
+    """The failures (time, node, down time) as the engine wants them; None if there are none."""
+    if not failures:
+        return None
+    time, node, down = zip(*failures, strict=True)
+    return FailureTrace(np.array(time, float), np.array(node, np.int64), np.array(down, float), name="case")
+
+
+def engine_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequence] = (), **options) -> Outcome:
+    """Run the compiled engine."""
+    from faultsweep.simcore.simulate import simulate
+
+    options = {"scheduler": "fcfs"} | options
+    parameters = {ENGINE_NAMES[name]: _plain(value) for name, value in options.items()}
+    run = simulate(workload_of(jobs), failures=failures_of(failures), events=True, machine=machine, **parameters)
+    return outcome_of(run)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, bool, int)) else float(value)
+
+
+def outcome_of(run) -> Outcome:
+    """An engine's run in the words of the reference."""
+    events = [(time, kind, job, tuple(nodes)) for time, kind, job, _, nodes in run.events.rows()]
+    rows = {}
+    for i, job_id in enumerate(int(j) for j in run.jobs["job_id"]):
+        values = {name.removesuffix("_s"): column[i].item() for name, column in run.jobs.items()}
+        starts = [(time, nodes) for time, kind, job, nodes in events if kind == "start" and job == job_id]
+        placed = [nodes for _, kind, job, nodes in events if kind in ("start", "migrate") and job == job_id]
+        values["starts"], values["boxes"] = [time for time, _ in starts], [nodes for _, nodes in starts]
+        values["nodes"] = placed[-1] if placed else ()
+        rows[job_id] = {k: None if isinstance(v, float) and isnan(v) else v for k, v in values.items()}
+    metrics = {ours: run.metrics[theirs] for ours, theirs in METRIC_NAMES.items() if theirs in run.metrics}
+    return Outcome(rows, events, metrics, run.status)
+
+
+IMPLEMENTATIONS = {"reference": reference_run, "engine": engine_run}

@@ -1,0 +1,138 @@
+"""Every shipped experiment runs and gives its figure, made small: few jobs, two loads, models for logs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from faultsweep.analysis.figures import FIGURES
+from faultsweep.analysis.figures.draw import draw_png
+from faultsweep.analysis.open import open_jobs, open_results
+from faultsweep.cluster.connect import connect
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.cli.figure import _experiments_of, _stand_in
+from faultsweep.sweeps.spec import experiments, load_toml
+from faultsweep.sweeps.sweep import Sweep
+
+
+@pytest.fixture(scope="module")
+def client():
+    with connect("local", 1) as client:
+        yield client
+
+
+def small(name, monkeypatch, tmp_path):
+    """The raw spec of an experiment with 60 jobs, two loads, two replicates, and models for all logs."""
+    monkeypatch.setenv("FAULTSWEEP_LOGS", str(tmp_path))
+    raw = _stand_in({"name": name, **load_toml(experiments()[name])}, tmp_path, {})
+    raw["fixed"]["num_jobs"] = 60
+    raw["replicates"] = 2
+    raw.pop("exclude", None)
+    if "load_scale" in raw["axes"]:
+        raw["axes"]["load_scale"] = [0.7, 1.4]
+    return raw
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
+    sweep = Sweep(**small(name, monkeypatch, tmp_path))
+    sweep.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    results = open_results(tmp_path / "a.zarr")
+    figure = FIGURES[name](results)
+    assert figure.name == name
+    assert "A model stands in" in " ".join(figure.caption)
+    assert all(panel.curves or panel.bars for panel in figure.panels)
+    drawn = [part.y for panel in figure.panels for part in [*panel.curves, *panel.bars]]
+    assert figure.table or any(np.isfinite(y).all() for y in drawn)
+    draw_png(figure, tmp_path / "a.png")
+
+
+def test_jobs_of_a_cell_are_those_of_its_run(client, monkeypatch, tmp_path):
+    raw = small("krevat2003-fig-4-1", monkeypatch, tmp_path)
+    Sweep(**raw).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    results = open_results(tmp_path / "a.zarr")
+    jobs = open_jobs(results, workload="SDSC", replicate=1)
+    assert jobs.sizes["job"] == 60
+    wait = results["mean_wait_s"].sel(workload="SDSC", replicate=1).item()
+    assert jobs["wait_s"].mean().item() == pytest.approx(wait, rel=1e-12)
+    assert not np.array_equal(jobs["run_s"], open_jobs(results, workload="SDSC")["run_s"])
+    with pytest.raises(InputError, match="more than one cell is left along workload"):
+        open_jobs(results)
+    with pytest.raises(InputError, match="no cell with the label"):
+        open_jobs(results, workload="LLNL")
+
+
+def test_replicates_of_a_log_are_copies(client, shared, tmp_path):
+    sweep = Sweep(
+        axes={"scheduler": ["fcfs", "backfill"]},
+        fixed={"log": "nasa", "num_jobs": 50, "machine": "flat:128"},
+        replicates=3,
+        logs=shared / "job-logs",
+    )
+    sweep.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    status = open_results(tmp_path / "a.zarr")["status"]
+    assert status.values.tolist() == [[1, 4, 4], [1, 4, 4]]
+
+
+def test_a_log_that_is_here_is_used(shared, tmp_path):
+    replaced = {}
+    raw = {
+        "axes": {"w": [{"label": "NASA", "log": "nasa"}, {"label": "other", "log": "my.swf"}]},
+        "fixed": {"log": "sdsc"},
+    }
+    assert _stand_in(raw, shared / "job-logs", replaced) == raw
+    assert replaced == {}
+
+
+def test_a_log_that_is_absent_is_stood_in_for(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    replaced = {}
+    raw = {"fixed": {"log": "sdsc"}, "axes": {"log": ["nasa", "kth-sp2", "lublin"], "policy": [{"label": "log"}]}}
+    changed = _stand_in(raw, tmp_path, replaced)
+    assert replaced == {"sdsc": "sdsc-model", "nasa": "nasa-model"}
+    assert changed["axes"]["log"] == ["nasa-model", "kth-sp2", "lublin"]
+    assert changed["axes"]["policy"] == [{"label": "log"}]
+
+
+def test_a_paper_is_all_its_experiments():
+    assert _experiments_of("krevat2003") == [name for name in FIGURES if name.startswith("krevat2003-")]
+    assert _experiments_of("demo") == ["demo"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["figure", "krevat"], "unknown experiment or spec file 'krevat'"),
+        (["figure", "small.toml"], "unknown figure 'small'"),
+        (["list", "machine"], "machines"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence(tmp_path, arguments, sentence):
+    (tmp_path / "small.toml").write_text('[fixed]\nlog = "sdsc-model"\n[axes]\nload_scale = [1.0]\n')
+    command = [sys.executable, "-P", "-m", "faultsweep", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["machines", "schedulers", "logs", "metrics", "experiments", "parameters"])
+def test_lists_name_everything(kind, capsys):
+    from faultsweep.simcore.metrics import METRICS
+    from faultsweep.simcore.parameters import PARAMETERS, SCHEDULERS
+    from faultsweep.sweeps.cli import lists
+    from faultsweep.sweeps.logs import NAMED_LOGS
+
+    lists.list_(lists.Kind(kind))
+    out = capsys.readouterr().out
+    expected = {
+        "machines": ["torus:XxYxZ", "flat:N"],
+        "schedulers": SCHEDULERS,
+        "logs": NAMED_LOGS,
+        "metrics": METRICS,
+        "experiments": experiments(),
+        "parameters": PARAMETERS,
+    }[kind]
+    assert all(name in out for name in expected)

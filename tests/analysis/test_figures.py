@@ -1,0 +1,176 @@
+"""Figures: what they say of their data, that they are drawn, and that their pages need nothing from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from faultsweep.analysis.figures import FIGURES
+from faultsweep.analysis.figures.draw import draw, draw_html, draw_png
+from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Panel, Style, Table
+from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, figure_5_6
+from faultsweep.analysis.open import open_results
+
+from .stores import make_results, write_results
+
+SCHEDULERS = ["fcfs", "backfill", "migration", "backfill+migration"]
+LOADS = [0.7, 1.0, 1.3, 1.6]
+HELD = {"machine": "torus:4x4x8", "start_delay_s": 1.0, "estimates": "actual", "growth_limit": 1, "num_jobs": 10_000}
+
+
+def results(path, replicates=3, log="sdsc-model", loads=LOADS):
+    """Utilisations that follow the load up to a limit of each scheduler, and waits that grow with them."""
+    rng = np.random.default_rng(5)
+    limits = np.array([0.6, 0.85, 0.7, 0.9])[:, None]
+    used = np.minimum(0.75 * np.array(loads), limits)[None, :, :, None] * np.ones((1, 1, 1, replicates))
+    slowdown = 1 / (1.001 - used) * rng.uniform(0.9, 1.1, used.shape)
+    metrics = {
+        "utilisation": used,
+        "lost_capacity": 0.5 * (1 - used),
+        "unused_capacity": 0.5 * (1 - used),
+        "mean_wait_s": 3600 * slowdown,
+        "mean_bounded_slowdown": slowdown,
+    }
+    axes = {"workload": ["SDSC"], "scheduler": SCHEDULERS, "load_scale": loads}
+    data = make_results(axes, metrics, replicates=replicates, fixed=HELD).assign_coords(log=("workload", [log]))
+    return open_results(write_results(path / "a.zarr", data))
+
+
+def test_a_curve_is_the_means_with_their_intervals(tmp_path):
+    data = results(tmp_path)
+    curve = figure_5_2(data).panels[0].curves[1]
+    assert curve.label == "Backfill"
+    assert curve.x.tolist() == pytest.approx([0.525, 0.75, 0.85, 0.85])
+    expected = data["mean_bounded_slowdown"].sel(workload="SDSC", scheduler="backfill")
+    assert curve.y.tolist() == pytest.approx(expected.mean("replicate").values.tolist())
+    assert (curve.low < curve.y).all()
+    assert (curve.y < curve.high).all()
+
+
+def test_the_caption_says_what_was_varied_and_held(tmp_path):
+    caption = " ".join(figure_5_2(results(tmp_path)).caption)
+    for part in (
+        "A model stands in for the log: the first 10,000 jobs of sdsc-model",
+        "load scale c (multiplies run times) 0.7 to 1.6 in 4 steps",
+        "4×4×8 torus, start delay 1 s, actual estimates, growth limit I = 1",
+        "Means of 3 replicates; error bars are 95\u00a0% t intervals",
+        "FCFS 60\u00a0%, Backfill 85\u00a0%, Migration 70\u00a0%, B+M 90\u00a0%",
+    ):
+        assert part in caption
+
+
+def test_a_model_is_named_as_one_in_the_panel(tmp_path):
+    (tmp_path / "log").mkdir()
+    assert figure_5_2(results(tmp_path)).panels[0].title == "SDSC (model, not the log)"
+    of_log = figure_5_2(results(tmp_path / "log", replicates=1, log="sdsc-sp2"))
+    assert of_log.panels[0].title == "SDSC"
+    assert "nothing is random, so there is no interval" in " ".join(of_log.caption)
+    assert np.isnan(of_log.panels[0].curves[0].low).all()
+
+
+def test_capacities_are_stacked_to_the_whole(tmp_path):
+    figure = figure_5_6(results(tmp_path, loads=[1.0]))
+    panel = figure.panels[0]
+    assert panel.stacked
+    assert [bars.label for bars in panel.bars] == ["utilised", "lost", "unused"]
+    assert np.sum([bars.y for bars in panel.bars], axis=0).tolist() == pytest.approx([1] * 4)
+    assert "Backfill +25\u00a0% and -38\u00a0%" in " ".join(figure.caption)
+
+
+def test_size_classes_by_hand():
+    labels, shares = _by_size_class(np.array([1, 2, 3, 4, 5, 8, 9, 100.0]), np.array([1, 1, 1, 1, 1, 1, 1, 3.0]))
+    assert labels == ["1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
+    assert shares.tolist() == pytest.approx([0.1, 0.1, 0.2, 0.2, 0.1, 0, 0, 0.3])
+
+
+class _Addresses(HTMLParser):
+    """Collects what a page would load: scripts, style sheets, images."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        """Note the address of everything that a tag loads."""
+        self.found += [value for name, value in attrs if name in ("src", "href") and tag != "a"]
+
+
+def figures():
+    style = Style("#000000")
+    x = np.array([0.1, 0.5, 0.9])
+    curve = Curve("a <b>", x, 10 * x, 9 * x, 11 * x, style)
+    bare = Curve("without intervals", x, x, np.full(3, np.nan), np.full(3, np.nan), style)
+    categories = ["one", "two"]
+    grouped = [Bars("left", np.ones(2), style, np.zeros(2), 2 * np.ones(2)), Bars("right", np.ones(2), style)]
+    panels = [
+        Panel("curves", "x", "y", curves=[curve, bare]),
+        Panel("logarithmic", "x", "y", curves=[curve], log_y=True, log_x=True),
+        Panel("stacked", "", "y", bars=grouped, categories=categories, stacked=True),
+        Panel("grouped", "", "y", bars=grouped, categories=categories),
+    ]
+    table = Table(["what", "how much"], [["a", "1"], ["b", "2"]])
+    return [
+        Figure("panels", "All kinds of panels", ["A sentence."], panels),
+        Figure("table", "A table", ["A sentence."], table=table),
+    ]
+
+
+@pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
+def test_every_kind_of_panel_is_drawn(tmp_path, figure):
+    png, html = draw(figure, tmp_path / "out")
+    from PIL import Image
+
+    with Image.open(png) as image:
+        assert image.info["Title"] == figure.title
+        assert image.width >= 1200
+        pixels = np.asarray(image.convert("L"))
+    assert 0.5 < (pixels > 250).mean() < 0.99
+    page = html.read_text()
+    parser = _Addresses()
+    parser.feed(re.sub(r"(?s)(<script[^>]*>).*?(</script>)", r"\1\2", page))
+    assert [address for address in parser.found if not address.startswith("data:")] == []
+    assert "a <b>" not in page.split("</title>")[1].split("<script")[0]
+
+
+@pytest.mark.chromium
+def test_a_page_opens_in_a_browser_without_a_network(tmp_path):
+    browser = shutil.which("chromium")
+    if browser is None:
+        if "chromium" in os.environ.get("FAULTSWEEP_REQUIRE", ""):
+            pytest.fail("Chromium is required (FAULTSWEEP_REQUIRE) and absent")
+        pytest.skip("there is no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    paths = [tmp_path / f"{figure.name}.html" for figure in figures()]
+    for figure, path in zip(figures(), paths, strict=True):
+        draw_html(figure, path)
+    problems, asked = [], []
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        context = chromium.new_context(offline=True)
+        for path in paths:
+            page = context.new_page()
+            page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+            page.on("pageerror", lambda error: problems.append(str(error)))
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto(path.as_uri())
+            page.wait_for_selector("canvas, .bk-data-table, .slick-viewport", timeout=20_000)
+        chromium.close()
+    assert problems == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert sum(url.startswith("file:") for url in asked) == len(paths)
+
+
+def test_the_png_of_a_single_panel_is_drawn(tmp_path):
+    draw_png(Figure("one", "One", ["A sentence."], figures()[0].panels[:1]), tmp_path / "one.png")
+    assert (tmp_path / "one.png").stat().st_size > 10_000
+
+
+def test_every_experiment_has_a_figure():
+    from faultsweep.sweeps.spec import experiments
+
+    assert set(experiments()) == set(FIGURES)

@@ -1,0 +1,89 @@
+"""Clusters that this project starts are closed to others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import urllib.error
+import urllib.request
+
+import distributed
+import psutil
+import pytest
+from faultsweep.cluster.connect import connect, read_credentials, write_credentials
+from faultsweep.simcore.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def local():
+    with connect("local", 1) as client:
+        yield client
+
+
+def test_local_cluster_speaks_tls_on_loopback_only(local):
+    assert local.scheduler.address.startswith("tls://127.0.0.1:")
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    listening = [c.laddr.ip for p in processes for c in p.net_connections() if c.status == psutil.CONN_LISTEN]
+    assert set(listening) <= {"127.0.0.1", "::1"}
+
+
+def test_a_stranger_cannot_connect(local):
+    for address in (local.scheduler.address, local.scheduler.address.replace("tls", "tcp")):
+        with pytest.raises(InputError, match="cannot reach the scheduler"), connect(address, timeout_s=1):
+            pass
+
+
+def test_nothing_is_shown_over_http(local):
+    def ports(dask_scheduler):
+        return dask_scheduler.http_server.port
+
+    port = local.run_on_scheduler(ports)
+    for path in ("/status", "/info/main/workers.html", "/json/identity.json", "/metrics", "/"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5)
+        assert caught.value.code == 404
+
+
+def test_workers_are_processes_with_one_thread(local):
+    assert list(local.nthreads().values()) == [1]
+    assert local.submit(os.getpid).result() != os.getpid()
+
+
+def test_credentials_are_for_their_owner_alone(tmp_path):
+    path = tmp_path / "tls.json"
+    path.write_text("old")
+    path.chmod(0o644)
+    security = write_credentials(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_credentials(path).tls_client_key == security.tls_client_key
+    path.chmod(0o640)
+    with pytest.raises(InputError, match="others can read these credentials"):
+        read_credentials(path)
+
+
+def test_a_running_cluster_is_reached_by_address_and_by_file(tmp_path):
+    security = write_credentials(tmp_path / "tls.json")
+
+    async def serve():
+        async with distributed.Scheduler(
+            host="127.0.0.1", protocol="tls://", security=security, dashboard=False, port=0, dashboard_address=":0"
+        ) as scheduler:
+            (tmp_path / "scheduler.json").write_text(json.dumps({"address": scheduler.address}))
+
+            def use():
+                with connect(scheduler.address, credentials=tmp_path / "tls.json") as client:
+                    first = client.scheduler_info()["address"]
+                with connect(str(tmp_path / "scheduler.json")) as client:
+                    return first, client.scheduler_info()["address"], scheduler.address
+
+            return await asyncio.to_thread(use)
+
+    assert len(set(asyncio.run(serve()))) == 1
+
+
+@pytest.mark.parametrize("cluster", ["nowhere", "tls://127.0.0.1:1", "missing/scheduler.json", 7])
+def test_a_cluster_that_is_not_there_is_one_sentence(cluster):
+    with pytest.raises(InputError, match="cluster: "), connect(cluster, timeout_s=1):
+        pass

@@ -1,0 +1,340 @@
+"""The mutants: what is changed in the kernels, and what that would break."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """One small change: ``old`` occurs exactly once in ``file``."""
+
+    file: str
+    old: str
+    new: str
+    why: str
+
+
+ENGINE = "simcore/engine.py"
+ALLOCATION = "simcore/allocation.py"
+EVENTS = "simcore/events.py"
+PLACEMENT = "simcore/placement.py"
+BITS = "simcore/bits.py"
+COLUMNS = "simcore/partitions/columns.py"
+PROFILE = "simcore/profile.py"
+FCFS = "simcore/schedulers/fcfs.py"
+BACKFILL = "simcore/schedulers/backfill.py"
+CONSERVATIVE = "simcore/schedulers/conservative.py"
+MIGRATION = "simcore/schedulers/migration.py"
+
+MUTANTS: tuple[Mutant, ...] = (
+    # instants and events
+    Mutant(ENGINE, "span * max(0, free - queued)", "span * max(0, free)", "unused capacity forgets the queue"),
+    Mutant(ENGINE, "span * min(free, queued)", "span * free", "all idle nodes count as fragmentation"),
+    Mutant(ENGINE, "s.f[DOWN] += span * s.i[NUM_DOWN]", "s.f[DOWN] += span", "one node down, however many are"),
+    Mutant(
+        ENGINE,
+        "(s.i[EVENT_ORDER] == SUBMITS_FIRST or not completes)",
+        "(s.i[EVENT_ORDER] != SUBMITS_FIRST or not completes)",
+        "submits-first and ends-first exchanged",
+    ),
+    Mutant(
+        ENGINE,
+        "if s.job_f[END, job] == s.f[NOW]:",
+        "if s.job_f[END, job] >= s.f[NOW]:",
+        "overrunning jobs count as free",
+    ),
+    Mutant(
+        ENGINE,
+        "s.i[RELEASED] = 1  # also",
+        "s.i[RELEASED] = 0  # also",
+        "no compression after a completion whose nodes were free before",
+    ),
+    Mutant(ENGINE, "lost = done - work[SAVED, job]", "lost = done", "saved work counts as lost"),
+    Mutant(
+        ENGINE,
+        "max(0.0, now - work[RESUMED, job])\n    unspent",
+        "now - work[RESUMED, job]\n    unspent",
+        "negative work of a job killed before it works",
+    ),
+    Mutant(
+        ENGINE,
+        "    if now <= work[START, job]:  # killed",
+        "    if now < work[START, job]:  # killed",
+        "a job killed at the instant of its start has started",
+    ),
+    Mutant(
+        ENGINE,
+        "        if until > s.agenda[DOWN_UNTIL, node]:\n",
+        "        if until > 0.0:\n",
+        "a shorter failure of a down node shortens its down time",
+    ),
+    Mutant(ENGINE, "    until = s.f[NOW] + down\n", "    until = s.f[NOW] + 2.0 * down\n", "down times are doubled"),
+    Mutant(ENGINE, "            s.i[HITS] += 1\n", "            s.i[HITS] += 2\n", "failures that hit count twice"),
+    Mutant(
+        ENGINE,
+        "        s.i[DISTURBED] = 1\n    if s.i[TRACING] == 1:\n        _trace_transient",
+        "        s.i[DISTURBED] = 0\n    if s.i[TRACING] == 1:\n        _trace_transient",
+        "promises are kept through failures",
+    ),
+    # queue and expected releases
+    Mutant(
+        EVENTS, "s.lists[QUEUE, at] < job:", "s.lists[QUEUE, at] > job:", "a killed job does not return to its place"
+    ),
+    Mutant(
+        EVENTS,
+        "s.agenda[RELEASE_TIME, at - 1] > time:",
+        "s.agenda[RELEASE_TIME, at - 1] < time:",
+        "expected releases are not in order of time",
+    ),
+    # starting
+    Mutant(
+        ALLOCATION,
+        "    return mask ^ rest\n",
+        "    return rest\n",
+        "a job gets the highest free nodes of a word instead of the lowest",
+    ),
+    Mutant(
+        ALLOCATION,
+        "    end = start + (work[WORK, job] - work[SAVED, job])\n",
+        "    end = now + (work[WORK, job] - work[SAVED, job])\n",
+        "the start delay does not delay the end",
+    ),
+    Mutant(
+        ALLOCATION,
+        "work[EXPECTED_END, job] = start + remaining_estimate(s, job)",
+        "work[EXPECTED_END, job] = now + remaining_estimate(s, job)",
+        "the expected end forgets the start delay",
+    ),
+    Mutant(
+        ALLOCATION,
+        "    return s.f[START_DELAY] + remaining_estimate(s, job)\n",
+        "    return remaining_estimate(s, job)\n",
+        "backfilling forgets the start delay",
+    ),
+    Mutant(
+        ALLOCATION,
+        "s.f[DELAYED] += s.f[START_DELAY] * size",
+        "s.f[DELAYED] += s.f[START_DELAY]",
+        "the delay is counted for one node",
+    ),
+    # first come, first served
+    Mutant(
+        FCFS,
+        "    while size < largest and not fits(s, size):\n        size += 1\n",
+        "    if size < largest and not fits(s, size):\n        size = largest\n",
+        "a job grows to the largest free box instead of the smallest that fits",
+    ),
+    # backfilling
+    Mutant(
+        BACKFILL,
+        "return reservation > now and now + duration <= reservation",
+        "return reservation > now and now + duration < reservation",
+        "a job that ends at the reservation is refused",
+    ),
+    Mutant(
+        BACKFILL,
+        "return reservation > now and now + duration <= reservation",
+        "return True",
+        "the reservation is not respected",
+    ),
+    Mutant(
+        BACKFILL,
+        "                if not in_time:\n                    extra -= size\n",
+        "                extra -= 0 * size\n",
+        "jobs that run past the reservation use the same spare nodes",
+    ),
+    Mutant(
+        BACKFILL,
+        "            if in_time or size <= extra:",
+        "            if in_time or size < extra:",
+        "one spare node is left unused",
+    ),
+    Mutant(
+        BACKFILL,
+        "    room_for = 0 if in_time else head_size\n",
+        "    room_for = 0\n",
+        "a box may take the head job's room on a torus",
+    ),
+    Mutant(
+        BACKFILL,
+        "        if free >= head_size and time > reservation:\n            break\n",
+        "        if free >= head_size:\n            break\n",
+        "releases at the time of the reservation are not all counted as spare",
+    ),
+    Mutant(
+        BACKFILL,
+        "min(size + s.i[GROWTH_LIMIT], largest) + 1",
+        "min(size, largest) + 1",
+        "no growth when the size itself has no free box",
+    ),
+    Mutant(
+        BACKFILL,
+        "limit = min(s.job_i[SIZE, job] + s.i[GROWTH_LIMIT],",
+        "limit = min(s.job_i[SIZE, job] + s.i[GROWTH_LIMIT] + 1,",
+        "growth beyond the limit",
+    ),
+    Mutant(
+        BACKFILL,
+        "            s.i[NUM_SHADOW] = count\n",
+        "            s.i[NUM_SHADOW] = s.i[NUM_SHADOW]\n",
+        "the next job does not see what the last one took from the reservation",
+    ),
+    Mutant(
+        BACKFILL,
+        "s.agenda[RELEASE_TIME, 0] > s.f[NOW]\n",
+        "s.agenda[RELEASE_TIME, 0] > -1.0\n",
+        "refusals are remembered although a job has overrun since",
+    ),
+    # conservative backfilling
+    Mutant(
+        CONSERVATIVE,
+        "if s.i[RELEASED] == 1 and not _compress(s):",
+        "if s.i[RELEASED] == 2 and not _compress(s):",
+        "promises never get earlier",
+    ),
+    Mutant(
+        CONSERVATIVE,
+        "if s.profile[PROFILE_FREE, row] < size:",
+        "if s.profile[PROFILE_FREE, row] + 1 < size:",
+        "promises one node more than there is",
+    ),
+    Mutant(
+        CONSERVATIVE,
+        "return (start + s.f[START_DELAY]) + remaining_estimate(s, job)",
+        "return start + remaining_estimate(s, job)",
+        "promises forget the start delay",
+    ),
+    Mutant(
+        CONSERVATIVE,
+        "min(size + s.i[GROWTH_LIMIT], s.i[NODES]) + 1",
+        "min(size, s.i[NODES]) + 1",
+        "promised boxes do not grow",
+    ),
+    Mutant(
+        CONSERVATIVE,
+        "s.agenda[RELEASE_TIME, 0] <= now:\n        return True",
+        "s.agenda[RELEASE_TIME, 0] < now - 1e9:\n        return True",
+        "promises are kept through overruns",
+    ),
+    Mutant(
+        PROFILE,
+        "    soon = np.nextafter(now, np.inf)\n",
+        "    soon = now\n",
+        "an overrunning job counts as free now",
+    ),
+    # migration
+    Mutant(
+        MIGRATION,
+        "free / s.i[NODES] < s.f[MIGRATION_FREE]",
+        "free / s.i[NODES] <= s.f[MIGRATION_FREE]",
+        "exactly the least share of free nodes is not enough",
+    ),
+    Mutant(
+        MIGRATION,
+        "before / free > s.f[MIGRATION_MFP]",
+        "before / free >= s.f[MIGRATION_MFP]",
+        "exactly the largest share of the free partition is too much",
+    ),
+    Mutant(MIGRATION, "    if after >= before:\n", "    if after > before:\n", "an equal arrangement is not kept"),
+    Mutant(
+        MIGRATION,
+        "        if after > before:\n            s.i[SUCCESSES]",
+        "        if after >= before:\n            s.i[SUCCESSES]",
+        "an equal arrangement is a success",
+    ),
+    Mutant(
+        MIGRATION,
+        "s.lists[ORDER, place - 1]] < size\n",
+        "s.lists[ORDER, place - 1]] > size\n",
+        "the smallest job is re-placed first",
+    ),
+    Mutant(
+        MIGRATION,
+        "_KEPT if s.lists[TRIAL_BOX, at] == _KEPT or at == stuck else NO_BOX",
+        "_KEPT if at <= stuck else NO_BOX",
+        "all jobs before the one that would grow keep their places",
+    ),
+    Mutant(
+        MIGRATION, "    work[END, job] += cost\n", "    work[END, job] += 0.0 * cost\n", "a migration costs no time"
+    ),
+    Mutant(
+        MIGRATION,
+        "    work[EXPECTED_END, job] += cost\n",
+        "    work[EXPECTED_END, job] += 0.0 * cost\n",
+        "the scheduler does not hear of a migration's cost",
+    ),
+    Mutant(
+        MIGRATION,
+        "max(now, work[RESUMED, job]) + cost",
+        "now + cost",
+        "a migration during another one's cost does not add to it",
+    ),
+    # placement and prediction
+    Mutant(
+        PLACEMENT,
+        "if after <= best_after:\n                            continue\n                    elif",
+        "if after < best_after:\n                            continue\n                    elif",
+        "the last best box instead of the first",
+    ),
+    Mutant(
+        PLACEMENT,
+        "                        if score >= best_score:\n",
+        "                        if score > best_score:\n",
+        "of equal scores the last box wins",
+    ),
+    Mutant(
+        PLACEMENT,
+        "failing = s.job_i[REQUESTED, job] * failure_risk(",
+        "failing = size * failure_risk(",
+        "the size after rounding and growth in balancing",
+    ),
+    Mutant(
+        PLACEMENT,
+        "        if s.failures[FAIL_TIME, at - 1] <= s.f[NOW]:\n            continue\n",
+        "",
+        "the window of the predictor holds its beginning",
+    ),
+    Mutant(
+        PLACEMENT,
+        "s.failures[FAIL_TIME, at] < end:",
+        "s.failures[FAIL_TIME, at] <= end:",
+        "the window of the predictor holds its end",
+    ),
+    Mutant(
+        PLACEMENT,
+        "        survives *= 1.0 - accuracy\n",
+        "        survives = 1.0 - accuracy\n",
+        "the product rule is the maximum rule",
+    ),
+    Mutant(
+        PLACEMENT,
+        "                        if after == best_after and fails:\n",
+        "                        if fails:\n",
+        "tie-breaking gives up a larger free partition",
+    ),
+    # boxes
+    Mutant(
+        COLUMNS,
+        "        return 0, max(0, length - (end - side))\n",
+        "        return 0, length\n",
+        "a box that wraps around leaves too much",
+    ),
+    Mutant(
+        COLUMNS,
+        "    return offset + other_length <= length\n",
+        "    return offset + other_length < length\n",
+        "a box does not contain itself",
+    ),
+    Mutant(
+        BITS,
+        "    if length == width:\n        return ONE if mask == low_bits(width) else ZERO\n",
+        "",
+        "a box may span an axis from any base",
+    ),
+    Mutant(
+        BITS,
+        "        step = min(have, length - have)\n",
+        "        step = have\n",
+        "runs are looked for in powers of two",
+    ),
+)

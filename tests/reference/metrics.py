@@ -1,0 +1,78 @@
+"""The metrics of a reference run, recomputed from its trace by ``replay``."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import nan
+from typing import Any
+
+from .replay import Replay, statistics
+from .simulator import Result, simulate
+from .state import exact
+
+PARTS = ("fragmentation", "down", "delayed", "failed", "grown", "overhead")
+
+
+def mean_gap(times) -> Any:
+    """The mean of the gaps between times; not a number if there is none."""
+    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else nan
+
+
+def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
+    """Metrics of the run, and of each job that ended."""
+    bound = exact(options.get("slowdown_bound", 10))
+    rows = [(job.job_id, job.submit, job.run, job.requested_size) for job in result.jobs]
+    replay = Replay(result.events, rows, result.nodes)
+    per_job, done = {}, []
+    for job in result.jobs:
+        history = replay.jobs[job.job_id]
+        assert history.finish == job.finish
+        if job.finish is None:
+            continue
+        done.append(job)
+        per_job[job.job_id] = {
+            "wait": history.wait,
+            "response": history.response,
+            "slowdown": history.slowdown,
+            "bounded_slowdown": history.bounded_slowdown(bound),
+        }
+    metrics = dict(replay.capacities(options.get("hold", True))) if done else {}
+    for name in ("wait", "response", "slowdown", "bounded_slowdown") if done else ():
+        for statistic, value in statistics(row[name] for row in per_job.values()).items():
+            metrics[f"{statistic}_{name}"] = value
+    metrics |= {
+        "makespan": replay.end - replay.begin,
+        "failures": replay.failures,
+        "failures_hitting": sum(len(history.kills) for history in replay.jobs.values()),
+        "jobs_hit": sum(bool(history.kills) for history in replay.jobs.values()),
+        "restarts": sum(job.restarts for job in result.jobs),
+        "checkpoints": sum(job.checkpoints for job in result.jobs),
+        "migrations": sum(len(history.migrations) for history in replay.jobs.values()),
+        "time_between_migrations": mean_gap(result.migration_times),
+        "migrations_attempted": result.migrations_attempted,
+        "migrations_successful": result.migrations_successful,
+    }
+    if done:
+        metrics["work_loss_ratio"] = sum(Fraction(job.work_lost) / job.run for job in done) / len(done)
+        metrics["checkpoint_overhead_ratio"] = sum(Fraction(job.overhead) / job.run for job in done) / len(done)
+    plain = all(options.get(name, "none") in ("none", "lowest") for name in ("checkpoint", "node_choice"))
+    if len(done) == len(result.jobs) and plain and not options.get("recovery"):
+        lost_work = {(job.job_id, n): lost for job in result.jobs for n, lost in job.lost_by_attempt.items()}
+        metrics |= replay.shares_of_lost(lost_work)
+        assert sum(metrics[part] for part in PARTS) == metrics["lost"]
+    if options.get("recovery"):
+        metrics |= failure_slowdown(result, options)
+    metrics["node_seconds_lost"] = sum(job.node_seconds_lost for job in result.jobs)
+    return metrics, per_job
+
+
+def failure_slowdown(result: Result, options: dict[str, Any]) -> dict[str, Any]:
+    """FSD (tang2010): how much later failed jobs end than in the run without failures, per run time."""
+    rows = [(j.job_id, j.submit, j.run, j.estimate, j.requested_size, j.option) for j in result.jobs]
+    undisturbed = simulate(rows, result.machine, (), **options)
+    delays = [
+        Fraction(job.finish - other.finish) / job.run
+        for job, other in zip(result.jobs, undisturbed.jobs, strict=True)
+        if job.restarts and job.finish is not None
+    ]
+    return {"failure_slowdown": sum(delays) / len(delays)} if delays else {}

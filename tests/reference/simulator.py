@@ -1,0 +1,497 @@
+"""The reference simulator: slow, exact and without a trick, to compare the compiled engine with.
+
+It is written from the papers and from DECISIONS.md alone and shares no code with the engine. Occupancies are sets of
+nodes, every pass recomputes everything, and times are fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from .conservative import Conservative
+from .machines import machine as machine_of
+from .placement import choose
+from .state import Attempt, Event, Job, Moment, Options, exact
+
+
+@dataclass
+class Result:
+    """A finished run: jobs in order of submission, the event trace, and what the trace does not tell."""
+
+    jobs: list[Job]
+    events: list[Event]
+    status: str
+    migrations_attempted: int
+    migrations_successful: int
+    migration_times: list[Any]
+    failures: int
+    failures_hitting: int
+    nodes: int
+    machine: str
+
+
+def simulate(jobs: Iterable[Sequence], machine: str, failures: Iterable[Sequence] = (), **options) -> Result:
+    """Simulate jobs (id, submit, run, estimate or None, size[, option]) with failures (time, node, down time)."""
+    exact_options = {k: exact(v) if isinstance(v, float) else v for k, v in options.items()}
+    simulator = Simulator(list(jobs), machine, list(failures), Options(**exact_options))
+    simulator.simulate()
+    return simulator.result()
+
+
+class Simulator:
+    """The state of a run between two instants."""
+
+    def __init__(self, rows: list[Sequence], machine: str, failures: list[Sequence], options: Options):
+        self.machine_name, self.machine = machine, machine_of(machine)
+        self.options = options
+        self.failures = [(exact(time), node, exact(down)) for time, node, down in failures]
+        if failures and options.event_order != "instant":
+            raise ValueError("failures need the event order instant")
+        self.jobs = [self.make_job(index, *row) for index, row in enumerate(sorted(rows, key=lambda row: row[1]))]
+        self.now: Any = -inf
+        self.coming = list(self.jobs)
+        self.pending_failures = list(self.failures)
+        self.queue: list[Job] = []
+        self.running: list[Attempt] = []
+        self.down: dict[int, Any] = {}
+        self.failed_so_far = [0] * self.machine.nodes
+        self.resubmissions: list[tuple[Any, Job]] = []
+        self.suspended: list[tuple[Job, frozenset[int]]] = []
+        self.events: list[Event] = []
+        self.migrations_attempted = self.migrations_successful = 0
+        self.migration_times: list[Any] = []
+        self.failures_hitting = 0
+        self.starts = 0
+        self.status = "done"
+        self.conservative = Conservative(self)
+        self.timers = self.checkpoint_timers()
+
+    def make_job(self, index, job_id, submit, run, estimate, size, option="A") -> Job:
+        rounded = self.machine.round_up(size)
+        if rounded is None:
+            raise ValueError(f"job {job_id} is larger than the machine")
+        run, estimate = exact(run), exact(run if estimate is None else estimate)
+        if self.options.kill_at_estimate:
+            run = min(run, estimate)
+        return Job(index, job_id, exact(submit), run, estimate, size, rounded, option)
+
+    def result(self) -> Result:
+        self.events.sort(key=lambda event: event.time)
+        return Result(
+            self.jobs,
+            self.events,
+            self.status,
+            self.migrations_attempted,
+            self.migrations_successful,
+            self.migration_times,
+            len(self.failures) - len(self.pending_failures),
+            self.failures_hitting,
+            self.machine.nodes,
+            self.machine_name,
+        )
+
+    def log(self, kind: str, job: Job | None, nodes: Iterable[int] = (), time=None) -> None:
+        time = self.now if time is None else time
+        job_id, attempt = (job.job_id, job.restarts) if job else (-1, -1)
+        self.events.append(Event(time, kind, job_id, attempt, tuple(sorted(nodes))))
+
+    # -- instants ------------------------------------------------------------------------------------------------
+
+    def simulate(self) -> None:
+        while any(job.finish is None for job in self.jobs):
+            self.now = self.next_instant()
+            if self.now == inf or self.now > self.options.horizon:
+                self.status = "truncated"
+                return
+            if self.options.event_order == "instant":
+                self.whole_instant()
+            else:
+                self.one_by_one()
+            if any(job.restarts > self.options.max_restarts for job in self.jobs):
+                self.status = "truncated"
+                return
+
+    def next_instant(self) -> Any:
+        times = [job.submit for job in self.coming]
+        times += [attempt.end for attempt in self.running]
+        times += [attempt.saving[0] for attempt in self.running if attempt.saving]
+        times += [failure[0] for failure in self.pending_failures]
+        times += list(self.down.values())
+        times += [time for time, _ in self.resubmissions]
+        times += [time for time in self.timers if time > self.now and self.checkpoints_to_start(time)]
+        times += [self.periodic_due(attempt) for attempt in self.running]
+        return min(times, default=inf)
+
+    def whole_instant(self) -> None:
+        """All events of the instant in their order, then one pass."""
+        finished = sorted((a for a in self.running if a.end == self.now), key=lambda a: a.job.index)
+        for attempt in finished:
+            self.finish(attempt)
+        self.complete_checkpoints()
+        while self.pending_failures and self.pending_failures[0][0] == self.now:
+            self.fail(*self.pending_failures.pop(0))
+        self.repair()
+        self.start_checkpoints()
+        self.resubmit()
+        while self.coming and self.coming[0].submit == self.now:
+            self.arrive(self.coming.pop(0))
+        if finished and self.options.node_choice == "lff":
+            self.move_to_safer_nodes(min(attempt.start for attempt in finished))
+        self.restart_suspended()
+        self.schedule()
+
+    def one_by_one(self) -> None:
+        """A pass after each event: submissions first (pyss) or completions first (CQSim)."""
+        ends_first = self.options.event_order == "ends-first"
+        if ends_first:
+            self.one_by_one_ends()
+        while self.coming and self.coming[0].submit == self.now:
+            self.arrive(self.coming.pop(0))
+            self.schedule()
+        if not ends_first:
+            self.one_by_one_ends()
+
+    def one_by_one_ends(self) -> None:
+        while ending := [a for a in self.running if a.end == self.now]:
+            ends_first = self.options.event_order == "ends-first"
+            self.finish(min(ending, key=lambda a: a.job.index if ends_first else a.order))
+            self.schedule()
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def arrive(self, job: Job) -> None:
+        self.log("arrive", job)
+        self.enqueue(job, (job.submit, job.index))
+
+    def enqueue(self, job: Job, key: tuple) -> None:
+        """Insert by key; jobs that were given a place (options D and E) are not overtaken."""
+        job.key = key
+        place = len(self.queue)
+        while place > 0 and self.queue[place - 1].key is not None and self.queue[place - 1].key > key:
+            place -= 1
+        self.queue.insert(place, job)
+
+    def finish(self, attempt: Attempt) -> None:
+        self.running.remove(attempt)
+        attempt.job.finish = self.now
+        self.log("finish", attempt.job)
+        self.conservative.released = True
+
+    def fail(self, time, node: int, down_time) -> None:
+        self.failed_so_far[node] += 1
+        self.log("fail", None, [node])
+        self.conservative.broken = True
+        self.down[node] = max(self.down.get(node, -inf), time + down_time)
+        for attempt in self.running:
+            if node in attempt.nodes:
+                self.failures_hitting += 1
+                self.kill(attempt)
+                return
+
+    def kill(self, attempt: Attempt) -> None:
+        job = attempt.job
+        self.running.remove(attempt)
+        lost = attempt.work_at(self.now) - job.saved
+        job.work_lost += lost
+        job.node_seconds_lost += lost * len(attempt.nodes)
+        job.lost_by_attempt[job.restarts] = lost
+        if attempt.saving:
+            job.overhead += self.now - attempt.paused_since
+        if self.now <= attempt.start and self.options.start_delay > 0:
+            self.events.remove(attempt.start_row)
+            job.first_start = None if job.first_start == attempt.start else job.first_start
+        self.log("kill", job, attempt.nodes)
+        job.restarts += 1
+        self.decide_recovery(job, attempt.nodes)
+
+    def repair(self) -> None:
+        for node in sorted(self.down):
+            if self.down[node] == self.now:
+                del self.down[node]
+                self.log("repair", None, [node])
+                self.conservative.released = True
+
+    # -- recovery (tang2010) -------------------------------------------------------------------------------------
+
+    def decide_recovery(self, job: Job, nodes: frozenset[int]) -> None:
+        if self.options.recovery and job.option == "C":
+            self.suspended.append((job, nodes))
+        elif self.options.recovery and job.option == "A":
+            delay = exact(self.options.manual_delay(job.index, job.restarts))
+            self.resubmissions.append((self.now + delay, job))
+        else:
+            self.resubmissions.append((self.now, job))
+
+    def resubmit(self) -> None:
+        due = sorted((job for time, job in self.resubmissions if time == self.now), key=lambda job: job.index)
+        self.resubmissions = [(time, job) for time, job in self.resubmissions if time != self.now]
+        for job in due:
+            self.log("requeue", job)
+            if not self.options.recovery:
+                self.enqueue(job, (job.submit, job.index))
+            elif job.option in "AB":
+                self.enqueue(job, (self.now, job.index))
+            else:
+                job.key = None
+                self.queue.insert(0 if job.option == "E" else len(self.queue) // 2, job)
+
+    def held(self) -> set[int]:
+        """The nodes kept idle for jobs that wait for the repair of their own nodes (option C)."""
+        return set().union(*(nodes for _, nodes in self.suspended)) if self.options.hold else set()
+
+    def restart_suspended(self) -> None:
+        for job, nodes in sorted(self.suspended, key=lambda entry: entry[0].index):
+            taken = set().union(*(attempt.nodes for attempt in self.running))
+            if not nodes & set(self.down) and not nodes & taken:
+                self.suspended.remove((job, nodes))
+                self.start(job, nodes)
+
+    # -- checkpoints and moves (zhang2004) -----------------------------------------------------------------------
+
+    def checkpoint_timers(self) -> list[Any]:
+        """The times at which exact and bucketed checkpoints may start."""
+        options = self.options
+        if options.checkpoint == "exact":
+            return sorted({time - options.checkpoint_cost for time, _, _ in self.failures})
+        if options.checkpoint != "bucket":
+            return []
+        times = set()
+        for time, _, _ in self.failures:
+            begin = time // options.bucket * options.bucket
+            at = begin
+            while at < begin + options.bucket:
+                times.add(at)
+                if options.bucket_repeat is None:
+                    break
+                at += options.bucket_repeat
+        return sorted(times)
+
+    def periodic_due(self, attempt: Attempt) -> Any:
+        """When the attempt's next periodic checkpoint starts, inf if never."""
+        work = attempt.job.saved + self.options.checkpoint_interval
+        enough_left = attempt.job.run - work >= self.options.checkpoint_interval
+        if self.options.checkpoint != "periodic" or attempt.saving or not enough_left:
+            return inf
+        return attempt.resume + (work - attempt.work)
+
+    def checkpoints_to_start(self, time: Any) -> list[Attempt]:
+        """The attempts that start a checkpoint at this time, as things stand."""
+        if time not in self.timers:
+            return []
+        options = self.options
+        ready = [a for a in self.running if a.start <= time and not a.is_paused(time) and a.end > time]
+        if options.checkpoint == "exact":
+            failure = time + options.checkpoint_cost
+            victims = {node for at, node, _ in self.failures if at == failure}
+            return [a for a in ready if a.nodes & victims and a.end > failure]
+        if options.bucket_jobs == "long":
+            return [a for a in ready if time - a.start >= options.long_running]
+        if options.bucket_jobs == "biggest":
+            return sorted(ready, key=lambda a: (-len(a.nodes), a.job.index))[: options.biggest]
+        return ready
+
+    def start_checkpoints(self) -> None:
+        due = [a for a in self.running if self.periodic_due(a) == self.now]
+        for attempt in due + self.checkpoints_to_start(self.now):
+            self.begin_saving(attempt, self.options.checkpoint_cost, "checkpoint")
+
+    def begin_saving(self, attempt: Attempt, cost: Any, kind: str) -> None:
+        attempt.pause(self.now, cost)
+        attempt.paused_since = self.now
+        attempt.saving = (self.now + cost, kind)
+        self.conservative.broken = True
+        if cost == 0:
+            self.complete_checkpoints()
+
+    def complete_checkpoints(self) -> None:
+        for attempt in sorted(self.running, key=lambda a: a.job.index):
+            if attempt.saving and attempt.saving[0] == self.now:
+                attempt.job.saved = attempt.work
+                attempt.job.overhead += self.now - attempt.paused_since
+                if attempt.saving[1] == "checkpoint":
+                    attempt.job.checkpoints += 1
+                    self.log("checkpoint", attempt.job)
+                attempt.saving = None
+
+    def node_order(self) -> list[int]:
+        nodes = range(self.machine.nodes)
+        if self.options.node_choice == "lff":
+            return sorted(nodes, key=lambda node: (self.failed_so_far[node], node))
+        return list(nodes)
+
+    def move_to_safer_nodes(self, finished_start: Any) -> None:
+        """Exchange the least safe node of later-started jobs with the safest idle one while it pays (zhang2004)."""
+        safety = {node: (self.failed_so_far[node], node) for node in range(self.machine.nodes)}
+        movable = [a for a in self.running if finished_start < a.start <= self.now and not a.is_paused(self.now)]
+        moved = []
+        while movable:
+            idle = set(safety) - self.occupied()
+            worst, attempt = max(((node, a) for a in movable for node in a.nodes), key=lambda pair: safety[pair[0]])
+            best = min(idle, key=safety.get, default=None)
+            if best is None or safety[worst][0] - safety[best][0] <= self.options.move_threshold:
+                break
+            attempt.nodes = attempt.nodes - {worst} | {best}
+            moved.append(attempt)
+        for attempt in sorted(set(moved), key=lambda a: a.job.index):
+            attempt.job.migrations += 1
+            self.log("migrate", attempt.job, attempt.nodes)
+            self.begin_saving(attempt, self.options.move_cost, "move")
+
+    # -- what the scheduler sees ---------------------------------------------------------------------------------
+
+    def present(self) -> list[Attempt]:
+        """The running jobs that count as running in this pass (decision 5)."""
+        if self.options.event_order == "instant":
+            return self.running
+        return [a for a in self.running if a.end > self.now or a.estimated_end > self.now]
+
+    def occupied(self) -> set[int]:
+        return set().union(*(a.nodes for a in self.present()), self.down, self.held())
+
+    def occupancies(self) -> list[tuple[frozenset[int], Moment]]:
+        """(nodes, the moment at which they are expected to be free) of all that is occupied now."""
+        found = [(a.nodes, a.expected_end(self.now)) for a in self.present()]
+        found += [(frozenset([node]), (until, 0)) for node, until in self.down.items()]
+        if self.options.hold:
+            for job, nodes in self.suspended:
+                up = max((self.down[node] for node in nodes if node in self.down), default=self.now)
+                found.append((nodes, (up + self.duration(job), 0)))
+        return found
+
+    def duration(self, job: Job) -> Any:
+        """How long the scheduler expects a job that starts now to hold its nodes."""
+        restart = self.options.restart_cost if job.restarts else 0
+        return self.options.start_delay + restart + job.remaining_estimate
+
+    # -- the pass ------------------------------------------------------------------------------------------------
+
+    def schedule(self) -> None:
+        if self.options.scheduler == "conservative":
+            self.conservative.schedule()
+            return
+        self.first_come_first_served()
+        if self.queue and "migration" in self.options.scheduler:
+            self.migrate()
+            self.first_come_first_served()
+        if self.queue and "backfill" in self.options.scheduler:
+            self.backfill()
+
+    def first_come_first_served(self) -> None:
+        while self.queue:
+            nodes = self.place(self.queue[0], inf)
+            if nodes is None:
+                return
+            self.start(self.queue[0], nodes)
+
+    def place(self, job: Job, growth: float, admissible=lambda box: True) -> frozenset[int] | None:
+        """The nodes that a job gets now, None if there are none for it."""
+        occupied = self.occupied()
+        for size in self.machine.sizes_from(job.size, growth):
+            boxes = [b for b in self.machine.free_boxes(size, occupied, self.node_order()) if admissible(b)]
+            if boxes:
+                return self.choose(job, boxes, occupied)
+        return None
+
+    def choose(self, job: Job, boxes, occupied, until=None, oblivious=False) -> frozenset[int]:
+        until = self.now + job.remaining_estimate if until is None else until
+        return choose(self.machine, occupied, boxes, job, self.now, until, self.failures, self.options, oblivious)
+
+    def start(self, job: Job, nodes: frozenset[int]) -> None:
+        if job in self.queue:
+            self.queue.remove(job)
+        start = self.now + self.options.start_delay
+        restart_cost = self.options.restart_cost if job.restarts else 0
+        job.start = start
+        job.first_start = start if job.first_start is None else job.first_start
+        job.held_size = len(nodes)
+        self.starts += 1
+        attempt = Attempt(
+            job,
+            nodes,
+            job.restarts,
+            start,
+            resume=start + restart_cost,
+            work=job.saved,
+            estimated_end=start + restart_cost + job.remaining_estimate,
+            order=self.starts,
+        )
+        self.running.append(attempt)
+        if self.options.start_delay > 0:
+            self.log("schedule", job, nodes)
+        self.log("start", job, nodes, time=start)
+        attempt.start_row = self.events[-1]
+
+    # -- backfilling (krevat2003, scheduler 2) -------------------------------------------------------------------
+
+    def backfill(self) -> None:
+        head = self.queue[0]
+        reserved = self.reservation(head)
+        for job in self.queue[1:]:
+            ends_by_then = job.remaining_estimate > 0 and (self.now + self.duration(job), 0) <= reserved
+
+            def admissible(box, ends_by_then=ends_by_then):
+                return ends_by_then or self.machine.can_hold(head.size, self.occupied_at(reserved) | box)
+
+            nodes = self.place(job, self.options.growth_limit, admissible)
+            if nodes is not None:
+                self.start(job, nodes)
+
+    def occupied_at(self, moment: Moment) -> set[int]:
+        return set().union(*(nodes for nodes, free in self.occupancies() if free > moment))
+
+    def reservation(self, head: Job) -> Moment:
+        """The earliest moment at which the head job could be placed."""
+        for moment in sorted({free for _, free in self.occupancies()}):
+            if self.machine.can_hold(head.size, self.occupied_at(moment)):
+                return moment
+        return (inf, 0)
+
+    # -- migration (krevat2003, scheduler 3) ---------------------------------------------------------------------
+
+    def migrate(self) -> None:
+        occupied, total = self.occupied(), self.machine.nodes
+        free, before = total - len(occupied), self.machine.mfp(occupied)
+        if not self.machine.is_torus or free == 0:
+            return
+        if Fraction(free, total) < self.options.migration_free_frac:
+            return
+        if Fraction(before, free) > self.options.migration_mfp_frac:
+            return
+        self.migrations_attempted += 1
+        self.migration_times.append(self.now)
+        places = self.replace_all()
+        after = self.machine.mfp(set().union(*places.values(), self.down, self.held()))
+        if after < before:
+            return
+        self.migrations_successful += after > before
+        for attempt in self.present():
+            if places[attempt] != attempt.nodes:
+                attempt.nodes = places[attempt]
+                attempt.job.migrations += 1
+                if self.now < attempt.start:
+                    attempt.start_row.nodes = tuple(sorted(attempt.nodes))
+                attempt.pause(self.now, self.options.migration_cost)
+                self.log("migrate", attempt.job, attempt.nodes)
+
+    def replace_all(self) -> dict[Attempt, frozenset[int]]:
+        """New places of all running jobs, largest first; one that would have to grow keeps its place."""
+        movers = sorted(self.present(), key=lambda a: (-len(a.nodes), a.job.index))
+        kept: dict[Attempt, frozenset[int]] = {}
+        while True:
+            places = dict(kept)
+            for attempt in movers:
+                if attempt in kept:
+                    continue
+                occupied = set().union(*places.values(), self.down, self.held())
+                boxes = self.machine.free_boxes(len(attempt.nodes), occupied)
+                if not boxes:
+                    kept[attempt] = attempt.nodes
+                    break
+                until = max(self.now, attempt.estimated_end)
+                places[attempt] = self.choose(attempt.job, boxes, occupied, until)
+            else:
+                return places

@@ -1,0 +1,139 @@
+"""What the reference simulator knows of jobs, and the options of a run. Numbers are kept as exact fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+Moment = tuple[Any, int]
+"""A time in the scheduler's plans: (t, 0) is t, (t, 1) is "just after t" (decision 6)."""
+
+
+def exact(value: Any) -> Any:
+    """A number as the fraction it stands for; a decimal like 0.7 is seven tenths."""
+    if value in (inf, -inf):
+        return value
+    return value if isinstance(value, (int, Fraction)) else Fraction(repr(float(value)))
+
+
+@dataclass(frozen=True)
+class Options:
+    """The parameters of a run. Times in seconds."""
+
+    scheduler: str = "fcfs"
+    event_order: str = "instant"
+    start_delay: Any = 0
+    growth_limit: int = 1
+    migration_free_frac: Any = Fraction(1, 10)
+    migration_mfp_frac: Any = Fraction(7, 10)
+    migration_cost: Any = 0
+    kill_at_estimate: bool = False
+    slowdown_bound: Any = 10
+    # prediction
+    placement: str = "mfp"  # mfp, balancing, tie-breaking
+    a: Any = 0
+    partition_risk: str = "product"  # product, max
+    coin: Callable[[int, int, int], bool] | None = None  # (node, job, restarts); None: reported if a is 1
+    # checkpoints
+    checkpoint: str = "none"  # none, periodic, exact, bucket
+    checkpoint_cost: Any = 300
+    checkpoint_interval: Any = 7200
+    bucket: Any = 3600
+    bucket_jobs: str = "all"  # all, long, biggest
+    bucket_repeat: Any = None
+    biggest: int = 1
+    long_running: Any = 300
+    restart_cost: Any = 0
+    # node choice
+    node_choice: str = "lowest"  # lowest, lff
+    move_threshold: int = 1
+    move_cost: Any = 300
+    # recovery: None requeues by arrival; otherwise each job's option A to E decides
+    recovery: bool = False
+    manual_delay: Callable[[int, int], Any] = lambda job, restarts: 0
+    hold: bool = True
+    # run control
+    max_restarts: float = inf
+    horizon: Any = inf
+
+
+@dataclass(eq=False)
+class Job:
+    """A job and its whole history."""
+
+    index: int
+    job_id: int
+    submit: Any
+    run: Any
+    estimate: Any
+    requested_size: int
+    size: int
+    option: str = "A"
+    key: Any = None
+    restarts: int = 0
+    saved: Any = 0
+    first_start: Any = None
+    start: Any = None
+    finish: Any = None
+    work_lost: Any = 0
+    node_seconds_lost: Any = 0
+    overhead: Any = 0
+    checkpoints: int = 0
+    migrations: int = 0
+    held_size: int | None = None
+    lost_by_attempt: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def remaining_estimate(self) -> Any:
+        return self.estimate - self.saved
+
+
+@dataclass(eq=False)
+class Attempt:
+    """A job on its nodes: it has done ``work`` by ``resume`` and goes on from there without a pause."""
+
+    job: Job
+    nodes: frozenset[int]
+    number: int
+    start: Any
+    resume: Any
+    work: Any
+    estimated_end: Any
+    paused_since: Any = None
+    saving: tuple[Any, str] | None = None  # (time of completion, "checkpoint" or "move")
+    order: int = 0
+    start_row: Event | None = None
+
+    @property
+    def end(self) -> Any:
+        return self.resume + (self.job.run - self.work)
+
+    def work_at(self, now: Any) -> Any:
+        return self.work + max(0, now - self.resume)
+
+    def is_paused(self, now: Any) -> bool:
+        return now < self.resume
+
+    def pause(self, now: Any, cost: Any) -> None:
+        """Stop working for ``cost``; a pause that is still going on is prolonged by it."""
+        self.work = self.work_at(now)
+        self.resume = max(now, self.resume) + cost
+        self.estimated_end += cost
+
+    def expected_end(self, now: Any) -> Moment:
+        """The end that the scheduler expects: an overrunning job ends just after now."""
+        return (self.estimated_end, 0) if self.estimated_end > now else (now, 1)
+
+
+@dataclass(eq=False)
+class Event:
+    """One row of the event trace."""
+
+    time: Any
+    kind: str
+    job_id: int
+    attempt: int
+    nodes: tuple[int, ...]

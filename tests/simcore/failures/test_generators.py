@@ -1,0 +1,322 @@
+"""The failure generators: exact laws, correlation and skew, streams that do not depend on how they are asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.failures.bursts import NODES, NUM_FAILURES, synthetic_records
+from faultsweep.simcore.failures.source import DAY_S, Span
+from faultsweep.simcore.failures.sources import source_for
+from faultsweep.simcore.failures.weibull import order_segments, zipf_cumulative
+from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+SPAN = Span(0.0, 62 * DAY_S, 62 * DAY_S)
+KINDS = [
+    {"failures": "weibull", "burst_window": 8, "zipf_alpha": 0.99},
+    {"failures": "weibull-copula", "copula_rho": 0.7},
+    {"failures": "mtbf", "mtbf_h": 6.0, "mttr_h": 2.0, "repair_distribution": "lognormal"},
+    {"failures": "mtbf", "node_mtbf_h": 500.0, "repair_distribution": "exponential"},
+    {"failures": "bursts", "failure_fit": "repeat", "failures_per_day": 3.0},
+]
+
+
+def source(nodes=64, span=SPAN, **parameters):
+    return source_for(resolve({"machine": f"flat:{nodes}", **parameters}), nodes, span)
+
+
+def gaps_of(trace):
+    return np.diff(trace.time_s, prepend=0.0)
+
+
+def lag_one(values):
+    return np.corrcoef(values[:-1], values[1:])[0, 1]
+
+
+def test_none():
+    assert source(failures="none") is None
+
+
+# The worked example of the segments: gaps 1, 5, 4, 2, 3, 8, 7, 6.
+@pytest.mark.parametrize(
+    ("window", "used", "times"),
+    [
+        (2, [1, 5, 4, 2, 3, 8, 7, 6], [1, 6, 10, 12, 15, 23, 30, 36]),
+        (4, [5, 1, 2, 4, 8, 3, 6, 7], [5, 6, 8, 12, 20, 23, 29, 36]),
+        (8, [5, 4, 2, 1, 3, 6, 7, 8], [5, 9, 11, 12, 15, 21, 28, 36]),
+    ],
+)
+def test_segments(window, used, times):
+    ordered = order_segments(np.array([1, 5, 4, 2, 3, 8, 7, 6]), window)
+    assert ordered.tolist() == used
+    assert np.cumsum(ordered).tolist() == times
+
+
+def test_window_changes_the_order_of_gaps_and_nothing_else():
+    traces = {w: source(failures="weibull", burst_window=w).until(3e7) for w in (2, 8, 32, 64)}
+    count = min(map(len, traces.values())) // 64 * 64
+    gaps = {w: np.rint(gaps_of(trace)[:count] * 1000).astype(np.int64) for w, trace in traces.items()}
+    for w in (8, 32, 64):
+        assert np.array_equal(np.sort(gaps[w]), np.sort(gaps[2]))
+        assert np.array_equal(gaps[w].reshape(-1, 64).sum(axis=1), gaps[2].reshape(-1, 64).sum(axis=1))
+        assert np.array_equal(traces[w].node[:count], traces[2].node[:count])
+    assert np.array_equal(order_segments(gaps[2], 32), gaps[32])
+    measured = [lag_one(gaps[w]) for w in (2, 8, 32, 64)]
+    assert abs(measured[0]) < 0.08
+    assert measured == sorted(measured)
+    assert measured[1] > 0.3
+    assert measured[3] > 0.7
+
+
+def test_odd_window():
+    with pytest.raises(InputError, match="burst_window: 3 is odd"):
+        source(failures="weibull", burst_window=3)
+
+
+def test_zipf_shares():
+    """P(node k) = (k + 1)^-alpha / sum: the worked example, and uniform shares for alpha = 0."""
+    shares = np.diff(zipf_cumulative(3, 0.99), prepend=0)
+    assert shares == pytest.approx([0.543332583067, 0.273555880023, 0.183111536911], abs=1e-12)
+    assert np.diff(zipf_cumulative(7, 0.0), prepend=0) == pytest.approx(np.full(7, 1 / 7))
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.5, 0.99])
+def test_nodes_follow_zipfs_law_exactly(alpha):
+    trace = source(320, failures="weibull", zipf_alpha=alpha, seed=5).until(1e9)
+    expected = np.diff(zipf_cumulative(320, alpha), prepend=0) * len(trace)
+    assert len(trace) > 50_000
+    assert stats.chisquare(np.bincount(trace.node, minlength=320), expected).pvalue > 1e-3
+
+
+def test_skew_grows_with_alpha():
+    worst = []
+    for alpha in (0.01, 0.5, 0.99):
+        node = source(320, failures="weibull", zipf_alpha=alpha).until(2e7).node
+        worst.append(np.sort(np.bincount(node, minlength=320))[::-1][:32].sum() / len(node))
+    assert worst[0] < 0.25 < worst[1] < 0.5 < worst[2]
+
+
+def weibull_cdf(shape, scale):
+    return lambda t: stats.weibull_min.cdf(t, shape, scale=scale)
+
+
+def first_gaps(source, count):
+    time_s = 1e6
+    while len(trace := source.until(time_s)) < count:
+        time_s *= 2
+    return gaps_of(trace)[:count]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"failures": "weibull", "burst_window": 64}, {"failures": "weibull-copula", "copula_rho": 0.0}],
+)
+@pytest.mark.parametrize("shape", [0.2, 0.55, 0.85, 1.0])
+def test_marginal_distribution(parameters, shape):
+    gaps = first_gaps(source(**parameters, weibull_shape=shape, seed=3), 4096)
+    assert stats.kstest(gaps, weibull_cdf(shape, 18_000)).pvalue > 1e-3
+
+
+def test_copula_leaves_the_marginal_and_correlates():
+    """Thinned to every 40th, the gaps are nearly independent, so the goodness-of-fit test is a fair one."""
+    trace = source(failures="weibull-copula", copula_rho=0.8, seed=1).until(8e8)
+    gaps = gaps_of(trace)
+    assert stats.kstest(gaps[::40], weibull_cdf(0.85, 18_000)).pvalue > 1e-3
+    normal = stats.norm.ppf(stats.weibull_min.cdf(gaps, 0.85, scale=18_000))
+    assert lag_one(normal[np.isfinite(normal)]) == pytest.approx(0.8, abs=0.02)
+    assert lag_one(gaps_of(source(failures="weibull-copula", copula_rho=-0.8).until(1e8))) < -0.3
+    halves = np.array_split(normal[np.isfinite(normal)], 2)
+    assert lag_one(halves[0]) == pytest.approx(lag_one(halves[1]), abs=0.03)  # stationary
+
+
+def test_system_mtbf():
+    trace = source(failures="mtbf", mtbf_h=5.0, mttr_h=2.0).until(3e8)
+    gaps = gaps_of(trace)
+    assert gaps.mean() == pytest.approx(5 * 3600, rel=0.04)
+    assert stats.kstest(gaps, weibull_cdf(0.7, 5 * 3600 / math.gamma(1 + 1 / 0.7))).pvalue > 1e-3
+    assert set(trace.down_s.tolist()) == {7200.0}
+    assert stats.chisquare(np.bincount(trace.node, minlength=64)).pvalue > 1e-3
+
+
+def test_node_mtbf_makes_each_node_a_renewal_process():
+    trace = source(8, failures="mtbf", node_mtbf_h=100.0, mtbf_shape=0.7).until(1e9)
+    scale = 100 * 3600 / math.gamma(1 + 1 / 0.7)
+    for node in range(8):
+        assert stats.kstest(gaps_of_node(trace, node), weibull_cdf(0.7, scale)).pvalue > 1e-3
+    assert len(trace) / 1e9 * DAY_S == pytest.approx(8 * 24 / 100, rel=0.04)
+
+
+def gaps_of_node(trace, node):
+    return np.diff(trace.time_s[trace.node == node], prepend=0.0)
+
+
+@pytest.mark.parametrize(("kind", "spread"), [("exponential", 1.0), ("lognormal", math.sqrt(math.exp(0.25) - 1))])
+def test_repair_times(kind, spread):
+    trace = source(failures="mtbf", mtbf_h=1.0, mttr_h=3.0, repair_distribution=kind, repair_sigma=0.5).until(1e8)
+    assert trace.down_s.mean() == pytest.approx(3 * 3600, rel=0.04)
+    assert trace.down_s.std() / trace.down_s.mean() == pytest.approx(spread, rel=0.05)
+    assert stats.spearmanr(trace.down_s, gaps_of(trace)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({}, "neither is given"), ({"mtbf_h": 1.0, "node_mtbf_h": 1.0}, "both are given")],
+)
+def test_mtbf_is_of_the_system_or_of_a_node(parameters, message):
+    with pytest.raises(InputError, match=message):
+        source(failures="mtbf", **parameters)
+
+
+def test_down_time():
+    assert set(source(failures="weibull").until(1e6).down_s.tolist()) == {120.0}
+    for kind in KINDS:
+        assert set(source(**kind, down_time_s=0.0).until(1e6).down_s.tolist()) == {0.0}
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(KINDS), st.lists(st.floats(0, 5e6), min_size=1, max_size=6), st.integers(0, 3))
+def test_streams_do_not_depend_on_the_steps(kind, steps, replicate):
+    """Whatever was asked for before, in whatever order, the failures up to a time are the same."""
+    straight = source(**kind, replicate=replicate).until(5e6)
+    assert (np.diff(straight.time_s) >= 0).all()
+    asked = source(**kind, replicate=replicate)
+    for time_s in steps:
+        trace = asked.until(time_s)
+        count = np.count_nonzero(straight.time_s <= time_s)
+        assert len(trace) == count
+        for name in ("time_s", "node", "down_s"):
+            assert np.array_equal(getattr(trace, name), getattr(straight, name)[:count])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seed_and_replicate_matter_and_times_are_whole_milliseconds(kind):
+    traces = [source(**kind, **more).until(5e6) for more in ({}, {"seed": 1}, {"replicate": 1}, {})]
+    assert np.array_equal(traces[0].time_s, traces[3].time_s)
+    for other in traces[1:3]:
+        assert not np.array_equal(traces[0].time_s[:50], other.time_s[:50])
+    assert np.array_equal(traces[0].time_s, np.rint(traces[0].time_s * 1000) / 1000)
+    assert np.array_equal(traces[0].down_s, np.rint(traces[0].down_s * 1000) / 1000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_start_of_the_span_shifts_all_times(kind):
+    shifted = source(span=Span(1000.0, 1000 + SPAN.end_s, SPAN.full_s), **kind).until(1000 + 3e6)
+    plain = source(**kind).until(3e6)
+    assert shifted.time_s == pytest.approx(plain.time_s + 1000, abs=1e-6)
+    assert np.array_equal(shifted.node, plain.node)
+
+
+def test_endless_sources_refuse_infinity_and_too_much():
+    with pytest.raises(ValueError, match="finite"):
+        source(failures="weibull").until(math.inf)
+    with pytest.raises(InputError, match="more than 5,000,000 failures"):
+        source(failures="mtbf", mtbf_h=1e-4).until(1e9)
+
+
+def test_policies_do_not_move_the_failures():
+    """Parameters of other parts of a run leave the stream alone."""
+    plain = source(failures="weibull").until(1e6)
+    other = source(failures="weibull", scheduler="fcfs", load_scale=1.5, num_failures=3, mttr_h=4.0).until(1e6)
+    assert np.array_equal(plain.time_s, other.time_s)
+    assert plain.content_hash == other.content_hash
+    assert source(failures="weibull", weibull_shape=0.5).content_hash != plain.content_hash
+
+
+def test_synthetic_year_has_bursts_and_skew():
+    for replicate in range(3):
+        records = synthetic_records(0, replicate)
+        assert len(records) == NUM_FAILURES
+        assert (np.diff(records.time_s) >= 0).all()
+        assert records.time_s[-1] <= 366 * DAY_S
+        gaps = np.diff(records.time_s)
+        assert gaps.std() / gaps.mean() > 2
+        assert np.mean(gaps < 60) > 0.4
+        per_node = np.sort(np.bincount(records.node, minlength=NODES))[::-1]
+        assert 0.55 < per_node[:14].sum() / NUM_FAILURES < 0.75
+        together = np.mean((gaps < 60) & (np.diff(records.node) != 0)) / np.mean(gaps < 60)
+        assert together > 0.4  # many of a burst are of different nodes
+
+
+def test_default_rate_of_the_synthetic_year_is_that_of_the_paper():
+    """4,000 failures on 128 nodes in the 736 days of SDSC (oliner2004, section 6.2)."""
+    span = Span(0.0, 736 * DAY_S, 736 * DAY_S)
+    assert len(source(128, span, failures="bursts").until(math.inf)) == pytest.approx(4000, abs=10)
+
+
+FINGERPRINT = """
+import hashlib, json, sys
+from faultsweep.simcore.failures.source import Span
+from faultsweep.simcore.failures.sources import source_for
+from faultsweep.simcore.parameters import resolve
+for kind in json.loads(sys.argv[1]):
+    trace = source_for(resolve({"machine": "flat:320", **kind}), 320, Span(0.0, 5e6, 5e6)).until(2e7)
+    columns = (trace.time_s, trace.node, trace.down_s)
+    print(len(trace), [hashlib.sha256(column.tobytes()).hexdigest() for column in columns])
+"""
+
+
+def test_the_same_failures_on_processors_with_other_instructions(tmp_path):
+    from numpy._core import _multiarray_umath
+
+    dispatched = [name for name in _multiarray_umath.__cpu_dispatch__ if _multiarray_umath.__cpu_features__.get(name)]
+    tunables = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-FMA,-FMA4"
+    plain, other = (
+        subprocess.run(
+            [sys.executable, "-c", FINGERPRINT, json.dumps(KINDS)],
+            cwd=tmp_path,
+            env=os.environ | env,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for env in ({}, {"NPY_DISABLE_CPU_FEATURES": " ".join(dispatched), "GLIBC_TUNABLES": tunables})
+    )
+    assert plain == other
+    assert len(plain.splitlines()) == len(KINDS)
+
+
+def failure_parameters():
+    return {name: p for name, p in PARAMETERS.items() if p.group == "failures"}
+
+
+def changed(parameter):
+    """A valid value that is not the default."""
+    if parameter.choices:
+        return parameter.choices[-1]
+    valid = (value for value in (4, 2, 0.25) if parameter.minimum <= value <= parameter.maximum)
+    return parameter.kind(next(value for value in valid if value != parameter.default))
+
+
+@pytest.mark.parametrize(
+    "off",
+    [{}, {"failures": "bursts", "num_failures": 0}, {"failures": "x.csv", "failures_per_day": 0.0}],
+)
+def test_without_failures_all_parameters_of_failures_are_inert(off):
+    values = {name: changed(p) for name, p in failure_parameters().items() if name != "failures"}
+    values.pop("num_failures" if "failures_per_day" in off else "failures_per_day")
+    assert canonical(values | off) == canonical({})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inert_parameters_do_nothing(kind):
+    """Whatever the canonical form neutralises leaves the failures as they are; whatever it keeps changes the hash."""
+    plain = source(**kind)
+    for name, parameter in failure_parameters().items():
+        if name in kind or name in ("failures", "num_failures"):
+            continue
+        other = {**kind, name: changed(parameter)}
+        if canonical(other) == canonical(kind):
+            trace = source(**other).until(1e6)
+            assert np.array_equal(trace.time_s, plain.until(1e6).time_s), name
+            assert np.array_equal(trace.down_s, plain.until(1e6).down_s), name
+        elif name not in ("mtbf_h", "node_mtbf_h"):
+            assert source(**other).content_hash != plain.content_hash, name

@@ -1,0 +1,85 @@
+"""Failure sources in whole runs: by name, by file, by object; endless ones are drawn as far as jobs run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.failures.plain import write_failures
+from faultsweep.simcore.failures.source import DAY_S, Span
+from faultsweep.simcore.failures.sources import source_for
+from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.workloads.workload import Workload
+
+MACHINE = "flat:8"
+
+
+def jobs(count=40, run_s=20_000.0):
+    submit = np.arange(count) * 1000.0
+    size = np.full(count, 4, np.int64)
+    number = np.arange(count)
+    return Workload(number, submit, np.full(count, run_s), np.full(count, np.nan), size, number, nodes=8)
+
+
+def failures_of(run):
+    """Time and node of the failures of an event trace."""
+    return [(time_s, nodes[0]) for time_s, kind, _, _, nodes in run.events.rows() if kind == "fail"]
+
+
+def test_an_endless_source_lasts_as_long_as_the_jobs(tmp_path):
+    """The run goes on far beyond the last submission, and is that of a trace which is long enough from the start."""
+    parameters = {"machine": MACHINE, "scheduler": "fcfs", "weibull_scale_s": 30_000.0}
+    run = simulate(jobs(), failures="weibull", **parameters)
+    assert run.status == "done"
+    assert run.config["failures"] == "weibull"
+    end = np.nanmax(run.jobs["finish_s"])
+    assert end > 5 * 39_000
+    source = source_for(resolve({"failures": "weibull", **parameters}), 8, Span(0.0, 39_000.0, 39_000.0))
+    trace = source.until(2 * end)
+    assert run.metrics["failures"] == np.count_nonzero(trace.time_s < end)
+    write_failures(trace, tmp_path / "f.csv", num_nodes=8)
+    for given in (trace, source, str(tmp_path / "f.csv")):
+        again = simulate(jobs(), failures=given, **parameters)
+        assert np.array_equal(again.jobs["finish_s"], run.jobs["finish_s"])
+
+
+def test_all_policies_see_the_same_failures():
+    down = {}
+    for scheduler in ("fcfs", "backfill", "conservative"):
+        run = simulate(jobs(), failures="mtbf", mtbf_h=3.0, machine=MACHINE, scheduler=scheduler, events=True)
+        down[scheduler] = failures_of(run)
+    shortest = min(map(len, down.values()))
+    assert shortest > 5
+    assert down["fcfs"][:shortest] == down["backfill"][:shortest] == down["conservative"][:shortest]
+
+
+def test_number_of_failures_counts_in_the_span():
+    run = simulate(jobs(), failures="bursts", num_failures=17, machine=MACHINE)
+    assert run.metrics["failures"] == 17
+    assert simulate(jobs(), failures="bursts", num_failures=0, machine=MACHINE).metrics["failures"] == 0
+
+
+def test_a_part_of_the_log_gets_its_part_of_the_failures():
+    run = simulate(jobs(400, run_s=100.0), failures="bursts", num_failures=399, machine=MACHINE, num_jobs=201)
+    assert run.metrics["failures"] == 200
+    later = simulate(
+        jobs(400, run_s=100.0), failures="bursts", num_failures=399, machine=MACHINE, offset=200, events=True
+    )
+    times = [time_s for time_s, _ in failures_of(later)]
+    assert len(times) == 199
+    assert min(times) >= 200_000
+
+
+def test_event_orders_are_for_runs_without_failures():
+    for order in ("submits-first", "ends-first"):
+        with pytest.raises(InputError, match="event_order"):
+            simulate(jobs(), failures="weibull", machine=MACHINE, event_order=order)
+        simulate(jobs(), failures="bursts", num_failures=0, machine=MACHINE, event_order=order)
+
+
+def test_span_of_scaled_arrivals():
+    log = jobs()
+    half = Workload(**{**log.__dict__, "submit_s": log.submit_s / 2})
+    assert Span.of(log, half, 2.0) == Span(0.0, 19_500.0, 19_500.0)
+    assert Span.of(log, log).full_s < DAY_S

@@ -1,0 +1,52 @@
+"""The cache of compiled kernels: no miss in a second process, and no stale code after an edit."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core import config
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = """
+import numpy as np
+from faultsweep.simcore.partitions import columns
+print(columns.largest_free_box(np.ones((2, 2, 4), bool))[0])
+stats = columns.largest_free_box_kernel.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="without the compiler nothing is cached")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of the sources, and of nothing compiled."""
+    for part in ("faultsweep", "simcore"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def ask(tree):
+    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
+    answer = subprocess.run(
+        [sys.executable, "-c", ASK], cwd=tree, env=environment, capture_output=True, text=True, check=True
+    )
+    size, counts = answer.stdout.strip().splitlines()
+    hits, misses = map(int, counts.split())
+    return int(size), hits, misses
+
+
+def test_second_process_compiles_nothing_and_an_edit_shows(tree):
+    assert ask(tree) == (16, 0, 1)
+    assert ask(tree) == (16, 1, 0)
+    bits = tree / "simcore" / "bits.py"
+    text = bits.read_text()
+    assert text.count("return np.int64(m & _BYTE)") == 1
+    # A callee in another file than the cached kernel: Numba alone would not notice.
+    bits.write_text(text.replace("return np.int64(m & _BYTE)", "return np.int64(m & _BYTE) * 0 + 1"))
+    size, hits, _ = ask(tree)
+    assert hits == 0
+    assert size != 16

@@ -1,0 +1,23 @@
+"""Random streams: each depends on seed, replicate and purpose alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.streams import round_ms, stream
+
+
+def test_streams_are_pinned():
+    """A changed stream changes every stored result: this must only fail together with a new model version."""
+    assert stream(0, 0, "jobs").random(3).tolist() == [0.9021892527437545, 0.6775604086475494, 0.4206597016761534]
+    assert stream(2**70, 5, "failures").random(1).tolist() == [0.869199389779752]
+
+
+def test_streams_differ_in_every_part_of_their_name():
+    names = [(0, 0, "a"), (1, 0, "a"), (0, 1, "a"), (0, 0, "b"), (2**32, 0, "a"), (0, 2**32, "a"), (1, 2**32, "a")]
+    draws = {stream(*name).random() for name in names}
+    assert len(draws) == len(names)
+
+
+def test_round_ms():
+    assert round_ms(1.23449) == 1.234
+    assert round_ms(np.array([0.0004, 7.0, 1e9 + 0.0006])).tolist() == [0.0, 7.0, 1e9 + 0.001]

@@ -1,0 +1,172 @@
+"""Transforms of workloads: spans, load and arrival scales, sizes, estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.workloads import transforms
+from faultsweep.simcore.workloads.swf import read_swf
+from faultsweep.simcore.workloads.workload import Workload
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def workload(sizes=(1, 2, 3, 4), gap=10.0, first=100.0, requested=np.nan, **fields):
+    n = len(sizes)
+    return Workload(
+        job_id=np.arange(1, n + 1),
+        submit_s=first + gap * np.arange(n),
+        run_s=5.0 + np.arange(n),
+        requested_s=np.full(n, requested),
+        size=np.array(sizes, np.int64),
+        user=np.full(n, -1),
+        name="small",
+        **fields,
+    )
+
+
+def test_a_span_keeps_times_and_moves_the_origin():
+    log = workload()
+    part = transforms.span(log, 1, 2)
+    assert part.job_id.tolist() == [2, 3]
+    assert part.submit_s.tolist() == [110, 120]
+    assert part.origin_s == 110
+    assert transforms.span(log, 0, 3).origin_s == 0
+    assert len(transforms.span(log, 1, 0)) == 3
+    assert transforms.span(part, 1, 1).origin_s == 120
+
+
+@pytest.mark.parametrize(("offset", "num_jobs"), [(0, 5), (3, 2), (4, 0), (99, 1)])
+def test_a_span_beyond_the_end_is_an_error(offset, num_jobs):
+    with pytest.raises(InputError, match=r"small: .* only 4 valid jobs"):
+        transforms.span(workload(), offset, num_jobs)
+
+
+def test_load_scale_multiplies_run_and_requested_times():
+    scaled = transforms.scale_load(workload(requested=60.0), 1.5)
+    assert scaled.run_s.tolist() == [7.5, 9, 10.5, 12]
+    assert scaled.requested_s.tolist() == [90] * 4
+    assert scaled.submit_s.tolist() == workload().submit_s.tolist()
+
+
+def test_arrival_scale_divides_gaps():
+    scaled = transforms.scale_arrivals(workload(), 4.0)
+    assert scaled.submit_s.tolist() == [100, 102.5, 105, 107.5]
+    assert transforms.scale_arrivals(workload(gap=0.1), 1.0).submit_s.tolist() == workload(gap=0.1).submit_s.tolist()
+
+
+@pytest.mark.parametrize(
+    ("size_map", "machine_nodes", "expected"),
+    [
+        ("exact", 8, [1, 1, 3, 8]),
+        ("scale", 4, [1, 1, 2, 4]),
+        ("scale", 16, [2, 2, 6, 16]),
+        ("clip", 4, [1, 1, 3, 4]),
+        ("drop", 4, [1, 1, 3]),
+        ("drop", 8, [1, 1, 3, 8]),
+    ],
+)
+def test_size_maps(size_map, machine_nodes, expected):
+    log = workload((1, 2, 5, 16), nodes=8, procs_per_node=2)
+    mapped = transforms.map_sizes(log, machine_nodes, 0, size_map)
+    assert mapped.size.tolist() == expected
+    assert mapped.procs_per_node == 1
+    assert mapped.dropped.get("larger than the machine", 0) == 4 - len(expected)
+
+
+def test_procs_per_node_of_the_user_keeps_the_share_of_the_machine():
+    log = workload((1, 2, 5, 16), nodes=8, procs_per_node=2)
+    assert transforms.map_sizes(log, 16, 1).size.tolist() == [1, 2, 5, 16]
+    assert transforms.map_sizes(log, 4, 1, "scale").size.tolist() == [1, 1, 2, 4]
+    assert transforms.map_sizes(log, 8, 4).size.tolist() == [1, 1, 2, 4]
+
+
+def test_a_job_larger_than_the_machine_is_an_error_that_names_it():
+    log = workload((1, 9, 5, 16), nodes=8)
+    with pytest.raises(InputError, match=r"small: job 2 needs 9 nodes and the machine has 8 .*scale, clip, drop"):
+        transforms.map_sizes(log, 8)
+    with pytest.raises(InputError, match=r"job 2 needs 5 nodes and the machine has 4 .*clip, drop"):
+        transforms.map_sizes(log, 4, 0, "scale")
+    with pytest.raises(InputError, match="number of nodes"):
+        transforms.map_sizes(workload(), 4, 0, "scale")
+    with pytest.raises(InputError, match="all jobs are larger"):
+        transforms.map_sizes(workload((9, 9)), 8, 0, "drop")
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.data())
+def test_scaled_sizes_are_the_smallest_share_that_is_enough(log_nodes, machine_nodes, data):
+    sizes = data.draw(st.lists(st.integers(1, log_nodes), min_size=1, max_size=8))
+    scaled = transforms.map_sizes(workload(sizes, nodes=log_nodes), machine_nodes, 0, "scale").size
+    for size, result in zip(sizes, scaled.tolist(), strict=True):
+        assert 1 <= result <= machine_nodes
+        assert result * log_nodes >= size * machine_nodes
+        assert result == 1 or (result - 1) * log_nodes < size * machine_nodes
+
+
+def test_estimates():
+    log = workload(requested=60.0)
+    log.requested_s[1] = np.nan
+    assert transforms.estimates(log, "actual").tolist() == log.run_s.tolist()
+    assert transforms.estimates(log, "requested").tolist() == [60, 6, 60, 60]
+    with pytest.raises(InputError, match="unknown estimates 'guess'"):
+        transforms.estimates(log, "guess")
+
+
+@given(st.floats(1, 10), st.floats(0.01, 3), st.integers(0, 2**40))
+def test_f_model_estimates_lie_between_the_run_time_and_f_times_it(factor, scale, seed):
+    log = transforms.scale_load(workload(range(1, 40)), scale)
+    estimate = transforms.estimates(log, "f-model", factor, seed)
+    assert (estimate >= log.run_s).all()
+    assert (estimate <= factor * log.run_s).all()
+    if factor == 1:
+        assert estimate.tolist() == log.run_s.tolist()
+
+
+def test_f_model_is_uniform_seeded_and_whole_milliseconds():
+    log = workload([1] * 4000)
+    first = transforms.estimates(log, "f-model", 3.0, seed=7, replicate=1)
+    share = (first / log.run_s - 1) / 2
+    assert abs(share.mean() - 0.5) < 0.02
+    assert abs(share.std() - 12**-0.5) < 0.02
+    np.testing.assert_array_equal(first, np.rint(first * 1000) / 1000)
+    np.testing.assert_array_equal(first, transforms.estimates(log, "f-model", 3.0, seed=7, replicate=1))
+    assert (first != transforms.estimates(log, "f-model", 3.0, seed=7, replicate=2)).any()
+    assert (first != transforms.estimates(log, "f-model", 3.0, seed=8, replicate=1)).any()
+
+
+def test_prepare_applies_a_configuration():
+    config = resolve(
+        {
+            "offset": 1,
+            "num_jobs": 2,
+            "size_map": "clip",
+            "load_scale": 2.0,
+            "arrival_scale": 2.0,
+            "estimates": "requested",
+        }
+    )
+    ready, estimate = transforms.prepare(workload(requested=50.0, nodes=4), config, machine_nodes=2)
+    assert ready.job_id.tolist() == [2, 3]
+    assert ready.submit_s.tolist() == [110, 115]
+    assert ready.size.tolist() == [2, 2]
+    assert ready.run_s.tolist() == [12, 14]
+    assert estimate.tolist() == [100, 100]
+    assert ready.origin_s == 110
+
+
+def test_prepare_changes_nothing_by_default():
+    log = workload(nodes=4)
+    ready, estimate = transforms.prepare(log, resolve({}), machine_nodes=128)
+    for name in ("job_id", "submit_s", "run_s", "size"):
+        assert getattr(ready, name).tolist() == getattr(log, name).tolist()
+    assert estimate.tolist() == log.run_s.tolist()
+
+
+@pytest.mark.shared
+def test_krevat2003_table_4_1_sdsc_span(job_logs):
+    part = transforms.span(read_swf(job_logs / "SDSC-SP2-1998-4.2-cln.swf.gz"), 0, 10_000)
+    assert round(part.size.mean(), 1) == 9.7
+    assert round(part.size.std(), 1) == 14.8
+    assert round((part.size * part.run_s).sum() / 128 / 1e6, 1) == 7.1

@@ -1,0 +1,55 @@
+"""Hypothesis strategies for small runs that are hard on a scheduler: ties in time, odd machines, overruns, bursts.
+
+All times are multiples of 1/4, so floating-point numbers and fractions agree to the bit.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tests.reference.machines import machine as machine_of
+
+TORI = ("torus:1x1x8", "torus:2x2x4", "torus:3x2x3", "torus:1x5x2", "torus:4x1x3", "torus:2x3x4", "torus:4x4x2")
+FLATS = ("flat:1", "flat:2", "flat:4", "flat:7", "flat:16")
+
+GAPS = (0, 0, 0, 0, 1, 1, 2, 5, 10, 30, 0.25)
+RUNS = (1, 2, 5, 5, 10, 10, 20, 20, 50, 100, 0.5)
+DOWN_TIMES = (0, 0, 0, 1, 5, 10, 40)
+
+tori = st.sampled_from(TORI)
+flats = st.sampled_from(FLATS)
+machines = st.one_of(tori, flats)
+
+
+@st.composite
+def workloads(draw, machine: str, max_jobs: int = 24, overruns: bool = True):
+    """Rows (id, submit, run, estimate or None, size) for a machine."""
+    nodes = machine_of(machine).nodes
+    sizes = st.one_of(st.integers(1, nodes), st.integers(1, max(1, nodes // 3)))
+    factors = (None, 1, 1, 2, 5, 0.5) if overruns else (None, 1, 1, 2, 5)
+    rows, time = [], draw(st.sampled_from((0, 0, 3)))
+    for job_id in range(1, draw(st.integers(1, max_jobs)) + 1):
+        time += draw(st.sampled_from(GAPS))
+        run, factor = draw(st.sampled_from(RUNS)), draw(st.sampled_from(factors))
+        estimate = None if factor is None else run * factor
+        rows.append((job_id, time, run, estimate, draw(sizes)))
+    return rows
+
+
+@st.composite
+def failure_traces(draw, machine: str, max_failures: int = 8, down_times=DOWN_TIMES):
+    """Rows (time, node, down time): in bursts, at the instants of other events, of nodes that are down."""
+    nodes = machine_of(machine).nodes
+    rows, time = [], draw(st.sampled_from((0, 1, 5, 10)))
+    for _ in range(draw(st.integers(0, max_failures))):
+        time += draw(st.sampled_from((0, 0, 1, 2, 5, 10, 40)))
+        rows.append((time, draw(st.integers(0, nodes - 1)), draw(st.sampled_from(down_times))))
+    return rows
+
+
+@st.composite
+def runs(draw, machines, failures: bool = False, overruns: bool = True, max_jobs: int = 24):
+    """A machine, a workload for it and, if asked for, failures."""
+    machine = draw(machines)
+    jobs = draw(workloads(machine, max_jobs, overruns))
+    return machine, jobs, draw(failure_traces(machine)) if failures else []

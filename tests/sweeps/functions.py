@@ -1,0 +1,68 @@
+"""Small functions to sweep over: they add, sleep, raise, hang, or end their process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def add(a: float = 0, b: float = 0, mode: str = "x", replicate: int = 0, seed: int = 0) -> dict[str, float]:
+    """Numbers that depend on everything, and are not round."""
+    random = np.random.default_rng([seed, replicate, len(mode)]).random()
+    return {"sum": a + b + random, "product": a * b / 3}
+
+
+def slow(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0.01) -> dict[str, float]:
+    """The same, but it takes its time."""
+    time.sleep(sleep_s)
+    return add(a, b, replicate=replicate)
+
+
+def noop(a: float, b: float, c: float) -> float:
+    """Nothing to do."""
+    return a
+
+
+def counted(a: float, b: float, calls: str) -> float:
+    """Note every call in a file."""
+    with Path(calls).open("a") as file:
+        file.write(f"{a} {b}\n")
+    return a * 10 + b
+
+
+def moody(a: int, what: str) -> float:
+    """Do something bad at a = 3."""
+    if a == 3:
+        if what == "raise":
+            raise ValueError("three is not liked")
+        if what == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "exit":
+            os._exit(7)
+        if what == "hang":
+            while True:
+                time.sleep(0.01)
+    return a * 2.0
+
+
+def vector(a: float) -> dict[str, Any]:
+    """A number and a vector."""
+    return {"total": 3 * a, "parts": [a, 2 * a, 4 * a]}
+
+
+def both(a: float, calls: str) -> dict[str, float]:
+    """Two outputs; every call is noted."""
+    with Path(calls).open("a") as file:
+        file.write(f"{a}\n")
+    return {"y": a, "z": 10 * a}
+
+
+def with_jobs(a: int, b: int = 0) -> dict[str, Any]:
+    """A number, and per-job results of a length that depends on the parameters."""
+    ids = np.arange(a + b + 1)
+    return {"y": float(a), "jobs": {"job_id": ids, "wait_s": ids / 7 + a}}

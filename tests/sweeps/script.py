@@ -1,0 +1,68 @@
+"""Programs that the tests start, disturb and kill: a run of a sweep, a scheduler, its workers.
+
+python script.py run STORE [SETTINGS as JSON]; python script.py scheduler FOLDER; python script.py workers FOLDER
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.append(str(ROOT))
+
+from faultsweep.simcore.errors import InputError  # noqa: E402
+from faultsweep.sweeps.runner import SweepStoppedError  # noqa: E402
+from faultsweep.sweeps.sweep import Sweep  # noqa: E402
+
+from tests.sweeps import functions  # noqa: E402
+
+
+def long_sweep(rows: int = 12, replicates: int = 2, sleep_s: float = 0.01) -> Sweep:
+    """A sweep of about a second of work, with copies."""
+    return Sweep(
+        name="long",
+        axes={"a": [float(i) for i in range(rows)], "b": [i / 7 for i in range(10)]},
+        fixed={"sleep_s": sleep_s},
+        replicates=replicates,
+        function=functions.slow,
+        outputs=["sum", "product"],
+        inert={"replicate": lambda config: config["a"] == 3, "sleep_s": lambda config: True},
+    )
+
+
+async def serve(kind: str, folder: Path) -> None:
+    """Be a scheduler, or two workers of it, until killed."""
+    import distributed
+    from faultsweep.cluster.connect import read_credentials, write_credentials
+
+    if kind == "scheduler":
+        security = write_credentials(folder / "tls.json")
+        options = {"host": "127.0.0.1", "protocol": "tls://", "dashboard": False, "dashboard_address": ":0", "port": 0}
+        async with distributed.Scheduler(security=security, **options) as scheduler:
+            draft = folder / "draft.json"
+            draft.write_text(json.dumps({"address": scheduler.address}))
+            draft.rename(folder / "scheduler.json")
+            await scheduler.finished()
+    else:
+        security = read_credentials(folder / "tls.json")
+        address = json.loads((folder / "scheduler.json").read_text())["address"]
+        options = {"nthreads": 1, "security": security, "death_timeout": 3}
+        async with distributed.Nanny(address, **options) as first, distributed.Nanny(address, **options) as second:
+            await asyncio.gather(first.finished(), second.finished())
+
+
+if __name__ == "__main__":
+    try:
+        if sys.argv[1] == "run":
+            settings = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
+            options = {key: settings.pop(key) for key in ("workers", "cluster", "time_limit_s") if key in settings}
+            long_sweep(**settings).run(sys.argv[2], **{"workers": 2, **options})
+        else:
+            asyncio.run(serve(sys.argv[1], Path(sys.argv[2])))
+    except (InputError, SweepStoppedError) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(getattr(error, "exit_code", 2))

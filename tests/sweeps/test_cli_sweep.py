@@ -1,0 +1,301 @@
+"""``faultsweep plan | run | status | rerun``: what they print, and every mistake as one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import csv
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+import xarray as xr
+from faultsweep.sweeps import cli
+from faultsweep.sweeps.store import DONE, commit
+
+SPEC = """
+name = "small"
+[fixed]
+log = "{log}"
+machine = "flat:4"
+[axes]
+scheduler = ["fcfs", "backfill"]
+load_scale = [1, 1.5]
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "tiny.swf"
+    rows = [
+        f"{i} {10 * i} -1 {30 + 7 * i} {1 + i % 4} -1 -1 {1 + i % 4} {60 + 7 * i} -1 1 1 1 1 1 -1 -1 -1"
+        for i in range(12)
+    ]
+    path.write_text("; MaxNodes: 4\n; MaxProcs: 4\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def spec(tmp_path, log):
+    path = tmp_path / "small.toml"
+    path.write_text(SPEC.format(log=log))
+    return path
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, client):
+    """Run the command line in this process, on the tests' cluster; returns exit code, output and error output."""
+    from faultsweep.cluster import connect as connect_module
+
+    monkeypatch.setattr(connect_module, "_local", lambda workers: connect_module.connect(client))
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["faultsweep", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_plan_run_status_rerun(tmp_path, spec, call):
+    store = tmp_path / "s.zarr"
+    code, out, _ = call("plan", spec, "--store", store, "--no-measure")
+    assert code == 0
+    assert "small: 4 cells (2 scheduler x 2 load_scale x 1 replicate), 0 excluded" in out
+    assert "4 simulations to run" in out
+    assert not store.exists()
+    code, out, _ = call("run", spec, "--store", store)
+    assert code == 0
+    assert "4 done" in out
+    assert call("run", spec, "--store", store)[0] == 0
+    code, out, _ = call("status", store, "--json")
+    found = json.loads(out)
+    assert found["status"]["done"] == 4
+    assert found["complete"]
+    assert found["running"] is None
+    assert found["pins"][f"log {tmp_path / 'tiny.swf'}"].startswith("sha256:")
+    code, out, _ = call("status", spec, "--store", store)
+    assert "4 done" in out
+    code, out, _ = call(
+        "rerun",
+        store,
+        "--select",
+        "scheduler=backfill,load_scale=1.5",
+        "--events-out",
+        tmp_path / "e.csv",
+        "--jobs-out",
+        tmp_path / "j.csv",
+        "--json",
+    )
+    again = json.loads(out)
+    assert code == 0
+    assert again["different"] == []
+    assert again["metrics"]["num_jobs"] == 12
+    assert len(list(csv.DictReader((tmp_path / "j.csv").open()))) == 12
+    kinds = [row["kind"] for row in csv.DictReader((tmp_path / "e.csv").open())]
+    assert kinds.count("finish") == 12
+    code, out, _ = call("plan", spec, "--store", store, "--json")
+    assert json.loads(out)["missing"] == 0
+
+
+def test_plan_times_cells(spec, tmp_path, call):
+    code, out, _ = call("plan", spec, "--store", tmp_path / "s.zarr", "--json", "--workers", "2")
+    plan = json.loads(out)
+    assert code == 0
+    assert len(plan["run_s"]) == 4
+    assert plan["seconds"] > 0
+
+
+def test_plan_shows_what_is_resolved(spec, tmp_path, call):
+    _, out, _ = call("plan", spec, "--store", tmp_path / "s.zarr", "--no-measure", "--resolved")
+    assert 'scheduler = ["fcfs", "backfill"]' in out
+    assert "slowdown_bound_s = 10.0" in out
+
+
+def test_a_log_that_changed_is_refused_until_recompute(tmp_path, spec, log, call):
+    store = tmp_path / "s.zarr"
+    assert call("run", spec, "--store", store)[0] == 0
+    log.write_text(log.read_text().replace("\n1 10 -1 37", "\n1 10 -1 99"))
+    for command in (("run", spec, "--store", store), ("rerun", store, "--select", "scheduler=fcfs,load_scale=1")):
+        code, _, err = call(*command)
+        assert code == 2
+        assert "has changed: the store has sha256:" in err
+        assert ", now it is sha256:" in err
+    assert call("run", spec, "--store", store, "--recompute")[0] == 0
+    assert call("rerun", store, "--select", "scheduler=fcfs,load_scale=1")[0] == 0
+
+
+def edit(path, old, new):
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+MISTAKES = {
+    "unknown scheduler": (
+        ("fcfs", "fcsf"),
+        "axes.scheduler: scheduler: unknown scheduler 'fcsf'; did you mean 'fcfs'?",
+    ),
+    "misspelt key": (("[fixed]", "[fixd]"), "unknown key 'fixd'; did you mean 'fixed'?"),
+    "misspelt parameter": (("machine =", "machin ="), "fixed: unknown parameter 'machin'; did you mean 'machine'?"),
+    "axis without values": (("[1, 1.5]", "[]"), "axes.load_scale: an axis without values"),
+    "two axes set one parameter": (
+        ("load_scale = ", 'x = [{label = "a", scheduler = "fcfs"}]\nload_scale = '),
+        "axes.x: parameter 'scheduler' is already set by axes.scheduler",
+    ),
+    "value out of range": (("[1, 1.5]", "[0, 1.5]"), "axes.load_scale: load_scale: 0 is outside the valid range"),
+    "value of another type": (("[1, 1.5]", '["a"]'), "axes.load_scale: load_scale: expected a number, got 'a'"),
+    "unknown machine": (("flat:4", "flut:4"), "machine: 'flut:4' is not a machine"),
+    "no log": (('log = "', 'log = "/missing'), "log: "),
+    "no TOML": (("[axes]", "[axes"), "not valid TOML"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_spec_is_one_sentence(tmp_path, spec, call, mistake):
+    change, sentence = MISTAKES[mistake]
+    edit(spec, *change)
+    for command in ("plan", "run"):
+        code, out, err = call(command, spec, "--store", tmp_path / "s.zarr")
+        assert code == 2
+        assert out == ""
+        assert len(err.splitlines()) == 1
+        assert err.startswith(f"{spec}: ")
+        assert sentence in err
+    assert not (tmp_path / "s.zarr").exists()
+
+
+def test_a_damaged_log_is_one_sentence(spec, log, tmp_path, call):
+    edit(log, "\n3 30", "\nx 30")
+    code, _, err = call("run", spec, "--store", tmp_path / "s.zarr")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert f"{log}" in err
+    assert "line 6" in err or ":6" in err
+
+
+def test_a_job_larger_than_the_machine_fails_in_its_cell(spec, tmp_path, call):
+    edit(spec, "flat:4", "flat:3")
+    code, out, _ = call("run", spec, "--store", tmp_path / "s.zarr")
+    assert code == 0
+    assert "4 failed" in out
+    assert "job 3 needs 4 nodes and the machine has 3" in str(xr.open_zarr(tmp_path / "s.zarr").error.values[0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "nosuch"), "unknown experiment or spec file 'nosuch'"),
+        (("run", "nosuch.toml"), "nosuch.toml: no such spec file"),
+        (("status", "nosuch.zarr"), "nosuch.zarr: no such store"),
+        (("rerun", "nosuch.zarr", "--select", "a=1"), "nosuch.zarr: no such store"),
+        (("run", "SPEC", "--cluster", "tcp://127.0.0.1:1"), "cluster: cannot reach the scheduler at tcp://127.0.0.1:1"),
+        (("run", "SPEC", "--cluster", "nowhere"), "cluster: 'nowhere' is neither local, an address"),
+        (("run", "SPEC", "--store", "/proc/x.zarr"), "/proc/x.zarr.run: "),
+        (("run", "SPEC", "--logs", "missing"), "missing"),
+    ],
+)
+def test_mistakes_on_the_command_line(spec, call, monkeypatch, tmp_path, arguments, sentence):
+    import functools
+
+    from faultsweep.cluster import connect as connect_module
+
+    monkeypatch.chdir(tmp_path)
+    if "--logs" in arguments:
+        edit(spec, str(tmp_path / "tiny.swf"), "nasa")
+    monkeypatch.setattr(connect_module, "connect", functools.partial(connect_module.connect, timeout_s=1))
+    code, out, err = call(*(spec if argument == "SPEC" else argument for argument in arguments))
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert sentence in err
+
+
+@pytest.mark.parametrize("arguments", [("run",), ("run", "x", "--workers", "0"), ("run", "x", "--nosuch"), ("fly",)])
+def test_mistakes_that_typer_finds(call, arguments):
+    code, _, err = call(*arguments)
+    assert code == 2
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("select", "sentence"),
+    [
+        ("scheduler=backfil,load_scale=1", "unknown value of scheduler 'backfil'; did you mean 'backfill'?"),
+        ("schedular=backfill", "unknown axis or varied parameter 'schedular'; did you mean 'scheduler'?"),
+        ("scheduler=fcfs", "--select: 2 values are left of load_scale (1.0, 1.5); name one"),
+        ("scheduler", "--select: expected name=value,name=value, got 'scheduler'"),
+    ],
+)
+def test_mistakes_in_a_selection(tmp_path, spec, call, select, sentence):
+    assert call("run", spec, "--store", tmp_path / "s.zarr")[0] == 0
+    code, _, err = call("rerun", tmp_path / "s.zarr", "--select", select)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert sentence in err
+
+
+def test_a_store_of_another_version(tmp_path, spec, call):
+    store = tmp_path / "s.zarr"
+    assert call("run", spec, "--store", store)[0] == 0
+    commit(store, {"faultsweep_format": 2})
+    for command in (("run", spec, "--store", store), ("status", store), ("plan", spec, "--store", store)):
+        code, _, err = call(*command)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "a store of format 2; this version of faultsweep reads format 1" in err
+
+
+def test_a_result_that_differs_is_told(tmp_path, spec, call):
+    import zarr
+
+    store = tmp_path / "s.zarr"
+    assert call("run", spec, "--store", store)[0] == 0
+    group = zarr.open_group(store, mode="r+")
+    group["mean_wait_s"][0, 0, 0] += 1e-12
+    group["mean_wait_s"][0, 0, 0] = 7.0
+    code, out, err = call("rerun", store, "--select", "scheduler=fcfs,load_scale=1")
+    assert code == 2
+    assert "the store has 7.0" in out
+    assert "mean_wait_s differ from the store" in err
+
+
+def test_help_answers_at_once_and_names_every_command():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-c", "from faultsweep.sweeps.cli import main; main()", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for command in ("simulate", "plan", "run", "status", "rerun", "figure", "list", "logs"):
+        assert f" {command} " in done.stdout
+    # processor time, because the machine may be busy; a calm one needs about as much wall time
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+
+
+SCRIPT = """
+from faultsweep.sweeps.sweep import Sweep
+def f(a):
+    return a
+{indent}Sweep(axes={{"a": [1, 2]}}, function=f, outputs="y").run({store!r}, workers=1, progress=False)
+"""
+
+
+def test_a_script_without_a_guard_gets_one_sentence(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT.format(indent="", store=str(tmp_path / "s.zarr")))
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    last = done.stderr.splitlines()[-1]
+    assert 'line 5: put the sweep under `if __name__ == "__main__":`' in last
+    assert done.stderr.count("__main__") <= 3
+    guarded = SCRIPT.format(indent='if __name__ == "__main__":\n    ', store=str(tmp_path / "s.zarr"))
+    (tmp_path / "script.py").write_text(guarded)
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (xr.open_zarr(tmp_path / "s.zarr").status == DONE).all()

@@ -1,0 +1,273 @@
+"""What kills, hangs, full disks, second runs and readers do to a sweep: nothing. All of them are real."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import xarray as xr
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps import runner as runner_module
+from faultsweep.sweeps.journal import read_journal
+from faultsweep.sweeps.runner import SweepStoppedError
+from faultsweep.sweeps.store import COPY, DONE
+
+from tests.sweeps.functions import add
+from tests.sweeps.script import long_sweep
+
+SCRIPT = Path(__file__).parent / "script.py"
+MOMENTS = [pytest.param(i, id=str(i), marks=[pytest.mark.slow] if i >= 2 else []) for i in range(30)]
+"""Two moments by default, thirty with the slow tests."""
+
+
+def start(*arguments, **options):
+    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
+
+
+def started(store: Path, process: subprocess.Popen) -> Path:
+    """Wait until workers are at work; returns the run's folder."""
+    folder = store.with_name(store.name + ".run")
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not list(folder.glob("marks/*.mark")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    return folder
+
+
+def finish(process: subprocess.Popen, code: int = 0) -> str:
+    text = process.communicate(timeout=120)[1]
+    assert process.returncode == code, text
+    return text
+
+
+def worker_processes(process: subprocess.Popen) -> list[psutil.Process]:
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may end, or be a zombie, while it is looked at
+            if "spawn_main" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
+
+
+def assert_complete(store: Path, rows: int = 12, replicates: int = 2) -> None:
+    """Compare a store with the function itself: coordinates, metrics and status, to the bit."""
+    results = xr.open_zarr(store, chunks=None)
+    assert results.a.values.tolist() == [float(i) for i in range(rows)]
+    assert results.b.values.tolist() == [i / 7 for i in range(10)]
+    expected = np.array(
+        [
+            [
+                [list(add(float(a), b / 7, replicate=0 if a == 3 else r).values()) for r in range(replicates)]
+                for b in range(10)
+            ]
+            for a in range(rows)
+        ]
+    )
+    assert np.array_equal(results["sum"].values.view(np.int64), expected[..., 0].view(np.int64))
+    assert np.array_equal(
+        results["product"].values.view(np.int64), np.ascontiguousarray(expected[..., 1]).view(np.int64)
+    )
+    status = np.full(results.status.shape, DONE)
+    status[3, :, 1:] = COPY
+    assert np.array_equal(results.status.values, status)
+    assert not list(store.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_kill_9_of_workers(tmp_path, moment):
+    chance = random.Random(moment)
+    process = start("run", tmp_path / "s.zarr")
+    started(tmp_path / "s.zarr", process)
+    for _ in range(2):
+        time.sleep(chance.uniform(0, 0.7))
+        if workers := worker_processes(process):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                chance.choice(workers).send_signal(signal.SIGKILL)
+    finish(process)
+    assert_complete(tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_kill_9_of_the_client(tmp_path, moment):
+    chance = random.Random(100 + moment)
+    process = start("run", tmp_path / "s.zarr")
+    folder = started(tmp_path / "s.zarr", process)
+    time.sleep(chance.uniform(0, 1.4))
+    workers = worker_processes(process)
+    process.kill()
+    process.wait()
+    journalled = sum(len(r.status) for path in folder.glob("journals/*") for r in read_journal(path))
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive, "workers outlive their client"
+    finish(start("run", tmp_path / "s.zarr"))
+    assert_complete(tmp_path / "s.zarr")
+    log = (folder / "log.txt").read_text()
+    missing = [int(line.split(": ")[1].split(" of ")[0]) for line in log.splitlines() if "are missing" in line]
+    assert len(missing) <= 1 or missing[1] <= missing[0] - journalled
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_kill_9_of_the_scheduler(tmp_path, moment):
+    chance = random.Random(200 + moment)
+    processes = []
+
+    def cluster():
+        (tmp_path / "scheduler.json").unlink(missing_ok=True)
+        processes.append(start("scheduler", tmp_path))
+        while not (tmp_path / "scheduler.json").exists():
+            time.sleep(0.02)
+        processes.append(start("workers", tmp_path))
+
+    try:
+        cluster()
+        settings = json.dumps({"cluster": str(tmp_path / "scheduler.json")})
+        process = start("run", tmp_path / "s.zarr", settings)
+        started(tmp_path / "s.zarr", process)
+        time.sleep(chance.uniform(0, 1.0))
+        processes[0].kill()
+        code = process.wait(timeout=60)
+        text = process.stderr.read()
+        if code:  # else it had finished
+            assert code == 1
+            assert "the scheduler is gone" in text
+            assert "Traceback" not in text
+            cluster()
+            settings = json.dumps({"cluster": str(tmp_path / "scheduler.json")})
+            finish(start("run", tmp_path / "s.zarr", settings))
+        assert_complete(tmp_path / "s.zarr")
+    finally:
+        for process in processes:
+            process.kill()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c(tmp_path, times):
+    # an own process group: the terminal sends Ctrl-C to workers, too
+    process = start("run", tmp_path / "s.zarr", start_new_session=True)
+    started(tmp_path / "s.zarr", process)
+    time.sleep(0.3)
+    begin = time.monotonic()
+    for _ in range(times):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.02)
+    text = finish(process, 130)
+    assert time.monotonic() - begin < 8
+    assert "Traceback" not in text
+    assert "run again to go on" in text.splitlines()[-1]
+    done = int(re.search(r"(\d+) done", text.splitlines()[-1])[1])
+    saved = xr.open_zarr(tmp_path / "s.zarr", chunks=None)
+    assert (saved.status == DONE).sum() == done > 0
+    finish(start("run", tmp_path / "s.zarr"))
+    assert_complete(tmp_path / "s.zarr")
+
+
+def test_a_second_run_on_the_same_store_is_refused(tmp_path):
+    process = start("run", tmp_path / "s.zarr")
+    started(tmp_path / "s.zarr", process)
+    text = finish(start("run", tmp_path / "s.zarr"), 2)
+    assert f"process {process.pid} on " in text
+    assert len(text.splitlines()) == 1
+    finish(process)
+    assert_complete(tmp_path / "s.zarr")
+
+
+def test_a_reader_never_sees_an_inconsistent_cell(tmp_path):
+    """It opens and reads all the time, status first, while a sweep runs and its axes grow."""
+    store = tmp_path / "s.zarr"
+    looks = growths = 0
+    shapes = set()
+    for rows, replicates in ((4, 1), (8, 2), (12, 2)):
+        settings = json.dumps({"rows": rows, "replicates": replicates})
+        process = start("run", store, settings)
+        while process.poll() is None:
+            if not (store / "zarr.json").exists():
+                continue
+            results = xr.open_zarr(store, chunks=None)
+            status, total = results.status.values, results["sum"].values
+            shapes.add(status.shape)
+            assert status.shape == (results.sizes["a"], 10, results.sizes["replicate"])
+            a, b, r = np.indices(status.shape)
+            values = [
+                add(float(results.a[i]), float(results.b[j]), replicate=int(k) if i != 3 else 0)["sum"]
+                for i, j, k in zip(a[status > 0], b[status > 0], r[status > 0], strict=True)
+            ]
+            assert np.array_equal(total[status > 0], values)
+            looks += 1
+        finish(process)
+        growths += 1
+    assert looks > 20
+    assert shapes == {(4, 10, 1), (8, 10, 2), (12, 10, 2)}
+    assert_complete(store)
+
+
+@pytest.mark.parametrize(("workers", "task_s", "first"), [(1, 0.5, 16), (2, 0.001, 1), (4, 0.05, 7), (2, 100.0, 1000)])
+def test_results_do_not_depend_on_workers_batches_or_order(tmp_path, monkeypatch, workers, task_s, first):
+    monkeypatch.setattr(runner_module, "TASK_S", task_s)
+    monkeypatch.setattr(runner_module, "_FIRST_BATCH", first)
+    ordered = runner_module._Cursor.__init__
+
+    def shuffled(self, cells):
+        ordered(self, np.random.default_rng(workers).permutation(cells))
+
+    monkeypatch.setattr(runner_module._Cursor, "__init__", shuffled)
+    long_sweep(sleep_s=0.0).run(tmp_path / "s.zarr", workers=workers, progress=False)
+    assert_complete(tmp_path / "s.zarr")
+
+
+def test_a_store_that_was_moved_goes_on(tmp_path, client):
+    long_sweep(rows=4, sleep_s=0.0).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "s.zarr").rename(tmp_path / "elsewhere" / "t.zarr")
+    long_sweep(sleep_s=0.0).run(tmp_path / "elsewhere" / "t.zarr", cluster=client, progress=False)
+    assert_complete(tmp_path / "elsewhere" / "t.zarr")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False, capture_output=True)
+    if done.returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_loses_nothing(small_disk, client):
+    store = small_disk / "s.zarr"
+    fill = small_disk / "fill"
+    long_sweep(rows=4, sleep_s=0.0).run(store, cluster=client, progress=False)
+    before = xr.open_zarr(store, chunks=None).load()
+    left = os.statvfs(small_disk)
+    fill.write_bytes(b"x" * (left.f_bavail * left.f_frsize - 60_000))
+    with pytest.raises(SweepStoppedError, match="the disk is full; make room and run again"):
+        long_sweep(rows=12, replicates=200, sleep_s=0.0).run(store, cluster=client, progress=False)
+    during = xr.open_zarr(store, chunks=None)
+    assert np.array_equal(during["sum"].values[:4, :, :2], before["sum"].values)
+    fill.unlink()
+    long_sweep(rows=12, replicates=200, sleep_s=0.0).run(store, cluster=client, progress=False)
+    assert_complete(store, replicates=200)
+
+
+def test_a_disk_that_is_full_at_the_start(small_disk, client):
+    left = os.statvfs(small_disk)
+    (small_disk / "fill").write_bytes(b"x" * (left.f_bavail * left.f_frsize))
+    with pytest.raises((SweepStoppedError, InputError), match="the disk is full"):
+        long_sweep(sleep_s=0.0).run(small_disk / "s.zarr", cluster=client, progress=False)
+    assert not (small_disk / "s.zarr").exists()
+    (small_disk / "fill").unlink()
+    long_sweep(sleep_s=0.0).run(small_disk / "s.zarr", cluster=client, progress=False)
+    assert_complete(small_disk / "s.zarr")

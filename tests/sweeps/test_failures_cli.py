@@ -1,0 +1,141 @@
+"""``faultsweep failures describe | generate | table1``, and failures in sweeps."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.failures.files import read_failures
+from faultsweep.simcore.failures.source import DAY_S, Span
+from faultsweep.simcore.failures.sources import source_for
+from faultsweep.simcore.parameters import PARAMETERS, resolve
+from faultsweep.sweeps.cli.failures import app
+from faultsweep.sweeps.failure_picture import draw
+from faultsweep.sweeps.simulator import SimulatorTarget
+from typer.testing import CliRunner
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def output(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "trace.csv.gz"
+    output("generate", "weibull", "--machine", "flat:64", "--days", 62, "--burst-window", 16, "--seed", 3, "-o", path)
+    return path
+
+
+def test_generate_writes_what_a_run_sees(trace):
+    written = read_failures(trace)
+    config = resolve({"failures": "weibull", "machine": "flat:64", "burst_window": 16, "seed": 3})
+    seen = source_for(config, 64, Span(0.0, 1e9, 1e9)).until(62 * DAY_S)
+    for name in ("time_s", "node", "down_s"):
+        assert np.array_equal(getattr(written, name), getattr(seen, name))
+    assert written.num_nodes == 64
+
+
+def test_generate_has_an_option_for_every_parameter_that_a_generator_heeds(tmp_path):
+    text = output("generate", "--help")
+    for name, parameter in PARAMETERS.items():
+        if parameter.group == "failures" and not name.startswith(
+            ("failures", "num_", "failure_system", "failure_filter")
+        ):
+            assert "--" + name.replace("_", "-") in text
+    path = tmp_path / "f.csv"
+    repair = ("--mttr-h", 2, "--repair-distribution", "exponential")
+    said = output("generate", "mtbf", "--node-mtbf-h", 1000, *repair, "--days", 100, "-o", path)
+    assert f"{len(read_failures(path)):,} failures of 128 nodes in 100 days" in said
+    output("generate", "bursts", "--failures-per-day", 2, "--days", 100, "-o", path)
+    assert len(read_failures(path)) == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("weibul", "-o", "f.csv"), "did you mean 'weibull'"),
+        (("mtbf", "-o", "f.csv"), "neither is given"),
+        (("weibull", "-o", "no/such/folder/f.csv"), "does not exist"),
+        (("weibull", "--machine", "ring:4", "-o", "f.csv"), "ring:4"),
+    ],
+)
+def test_generate_refuses(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        output("generate", *arguments)
+
+
+def test_describe(trace, tmp_path):
+    text = output("describe", trace, "--picture", tmp_path / "trace.png")
+    for piece in (
+        "failures",
+        "MTBF",
+        "autocorrelation",
+        "dispersion",
+        "skew",
+        "Weibull",
+        "lognormal",
+        "exponential",
+        "KS",
+    ):
+        assert piece in text
+    assert (tmp_path / "trace.png").stat().st_size > 20_000
+    figures = json.loads(output("describe", trace, "--json"))
+    assert figures["rate"]["failures"] == len(read_failures(trace))
+    assert figures["fits"]["Weibull"]["shape"] == pytest.approx(0.85, abs=0.1)
+
+
+def test_describe_short_logs(tmp_path):
+    for rows in ("1,0,0", "1,0,0\n1,0,0", "1,0,5\n2,1,0\n2,1,0"):
+        path = tmp_path / "short.csv"
+        path.write_text(f"time_s,node,down_s\n{rows}\n")
+        output("describe", path, "--picture", tmp_path / "short.svg")
+        json.loads(output("describe", path, "--json"))
+
+
+def test_pictures_have_known_formats(trace, tmp_path):
+    with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
+        draw(read_failures(trace), tmp_path / "trace.gif")
+
+
+def test_table1():
+    rows = json.loads(output("table1", "--replicates", 20, "--json"))
+    assert rows["0.85"]["paper"] == 266
+    assert "samples at most that" in output("table1", "--replicates", 20)
+
+
+def test_sweeps_check_and_pin_failure_files(trace, tmp_path):
+    target = SimulatorTarget()
+    values = {"log": ["nasa-model"], "failures": ["none", "weibull", str(trace)]}
+    assert target.precheck(values) == []
+    pins = target.pins(values)
+    assert set(pins) == {"log nasa-model", f"failures {trace}"}
+    assert pins[f"failures {trace}"] == read_failures(trace).content_hash
+    (tmp_path / "bad.csv").write_text("nothing\n")
+    problems = target.precheck({**values, "failures": ["weibul", "absent.csv", str(tmp_path / "bad.csv")]})
+    assert len(problems) == 3
+    assert "did you mean 'weibull'" in problems[0]
+    assert "no such file" in problems[1]
+    assert "not a failure log" in problems[2]
+
+
+@pytest.mark.shared
+def test_describe_real_logs(shared, tmp_path):
+    logs = shared / "failure-logs"
+    for name, options in {
+        "lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz": ("--system", 20),
+        "bluegene-l/bgl-ras-fatal-2005.txt.xz": ("--filter-s", 600),
+    }.items():
+        figures = json.loads(output("describe", logs / name, *options, "--json", "--picture", tmp_path / "log.png"))
+        assert not math.isnan(figures["gaps"]["coefficient_of_variation"])

@@ -1,0 +1,128 @@
+"""``faultsweep logs list | describe | fetch``."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+
+import pytest
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.workloads.swf import read_swf
+from faultsweep.sweeps import logs
+from faultsweep.sweeps.cli.logs import app
+from faultsweep.sweeps.log_picture import draw
+from typer.testing import CliRunner
+
+LOG = """\
+; Computer: a machine of the test
+; Acknowledge: A. Tester
+;   and her colleagues
+; Note: nothing
+; StartTime: Fri Apr 24 18:00:00 PDT 1998
+; MaxNodes: 4
+; MaxProcs: 8
+1 0 -1 3600 8 -1 -1 8 7200 -1 1 1 -1 -1 -1 -1 -1 -1
+2 1800 -1 60 1 -1 -1 1 -1 -1 1 1 -1 -1 -1 -1 -1 -1
+3 3600 -1 -1 1 -1 -1 1 -1 -1 5 1 -1 -1 -1 -1 -1 -1
+4 7200 -1 120 3 -1 -1 3 60 -1 1 1 -1 -1 -1 -1 -1 -1
+"""
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.delenv(logs.LOGS_VARIABLE, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    path = tmp_path / "small.swf"
+    path.write_text(LOG)
+    return path
+
+
+def output(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if code == 0 and result.exception:
+        raise result.exception
+    assert result.exit_code == code
+    return result.output
+
+
+def test_list_names_logs_models_and_places(log, tmp_path):
+    (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").write_bytes(gzip.compress(LOG.encode()))
+    text = output("list", "--logs", tmp_path)
+    for name in (*logs.NAMED_LOGS, *logs.MODELS):
+        assert name in text
+    kth = next(line for line in text.splitlines() if "kth-sp2" in line)
+    assert kth.rstrip().endswith(str(tmp_path))
+
+
+def test_describe_prints_what_the_log_holds(log):
+    text = output("describe", log)
+    for part in (
+        "4 in the log, 3 valid (not: 1 cancelled before it started)",
+        "4 nodes of 2 processors",
+        "mean 4.00, standard deviation 2.94, largest 8",
+        f"{(8 * 3600 + 60 + 360) / (8 * 7200):.3f}",
+        "66.7 % of jobs",
+        "overrun by 50.0 % of jobs",
+        "Acknowledge: A. Tester",
+        "and her colleagues",
+        "sha256:",
+    ):
+        assert part in text
+    assert "Note" not in text
+
+
+def test_describe_a_span_and_a_model(log):
+    assert "2.0 min" in output("describe", log, "--offset", 1)
+    text = output("describe", "nasa-model", "--num-jobs", 300, "--offset", 10, "--seed", 4)
+    assert "300" in text
+    assert "Bill Nitzberg" in text
+
+
+def test_describe_can_skip_malformed_lines(log):
+    log.write_text(LOG + "not a job\n")
+    with pytest.raises(InputError, match=r"small\.swf:12: "):
+        output("describe", log)
+    assert "1 malformed line" in output("describe", log, "--skip-malformed")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_picture(log, tmp_path, suffix):
+    path = tmp_path / f"log{suffix}"
+    assert str(path) in output("describe", log, "--picture", path)
+    assert path.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("jobs", [1, 2], ids=["one job", "two jobs, no machine"])
+def test_logs_with_little_in_them(log, tmp_path, jobs):
+    """No span, no machine, no requested time: nothing to divide by."""
+    lines = LOG.splitlines()
+    log.write_text("\n".join((lines[5:7] if jobs == 1 else []) + lines[8 : 8 + jobs]))
+    draw(read_swf(log), tmp_path / "log.png")
+    assert "offered load" not in output("describe", log).replace("cancelled", "")
+
+
+def test_pictures_that_cannot_be_written_are_named(log, tmp_path):
+    with pytest.raises(InputError, match=r"written as \.png, \.pdf, \.svg"):
+        draw(read_swf(log), tmp_path / "log.doc")
+    with pytest.raises(InputError, match="cannot be written"):
+        draw(read_swf(log), tmp_path / "absent" / "log.png")
+
+
+def test_fetch_names_the_file_and_whom_to_thank(log, tmp_path):
+    (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").write_bytes(gzip.compress(LOG.encode()))
+    text = output("fetch", "kth", "--logs", tmp_path)
+    assert "KTH-SP2-1996-2.1-cln.swf.gz  sha256:" in text
+    assert "Lars Malinowsky" in text
+    with pytest.raises(InputError, match="unknown log 'lublin'"):
+        output("fetch", "lublin")
+
+
+def test_help_imports_nothing_heavy(tmp_path):
+    code = (
+        "import sys; from faultsweep.sweeps.cli.logs import app\n"
+        "print(sorted({'numpy', 'matplotlib', 'scipy', 'pooch', 'requests'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

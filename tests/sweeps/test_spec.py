@@ -1,0 +1,342 @@
+"""Specs: every form of an axis, every mistake (all of them at once), and TOML that reads back."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps import axes
+from faultsweep.sweeps.axes import read_axis, read_range
+from faultsweep.sweeps.spec import find_spec, load_toml, read_spec, write_toml
+from faultsweep.sweeps.target import FunctionTarget
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def policy(scheduler="fcfs", load=1.0, growth=0, retry=False, limit_s=math.inf, seed=0, replicate=0):
+    """A function with a parameter of every kind."""
+    return load
+
+
+def spec(**raw):
+    return read_spec({"axes": {"load": [1, 2]}, **raw}, FunctionTarget(policy, ["y", "z"]), where="my.toml")
+
+
+def axis(raw, name="load"):
+    return read_axis(name, raw)
+
+
+# --- forms ---
+
+
+def test_list():
+    assert axis([1, 2.5]).columns == {"load": [1, 2.5]}
+    assert spec(axes={"load": [1, 2.5]}).axes[0].labels == [1.0, 2.5]
+    assert spec(axes={"retry": [True, False]}).axes[0].labels == ["true", "false"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        ({"start": 0.1, "stop": 0.5, "step": 0.1}, [0.1, 0.2, 0.3, 0.4, 0.5]),
+        ({"start": 1, "stop": 9, "step": 4}, [1, 5, 9]),
+        ({"start": 1, "stop": 0, "step": -0.25}, [1.0, 0.75, 0.5, 0.25, 0.0]),
+        ({"start": 1, "stop": 2, "step": 0.3}, [1.0, 1.3, 1.6, 1.9]),
+        ({"start": 0, "stop": 1, "num": 5}, [0.0, 0.25, 0.5, 0.75, 1.0]),
+        ({"start": 3, "stop": 3, "num": 1}, [3.0]),
+        ({"start": 0.001, "stop": 1000, "geometric": 7}, [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]),
+    ],
+)
+def test_ranges(raw, values):
+    assert read_range(raw) == values
+    assert axis(raw).labels == values
+
+
+@given(st.integers(-1000, 1000), st.integers(1, 999), st.integers(1, 60))
+def test_a_range_by_step_has_the_numbers_that_one_would_type(start, step, count):
+    raw = {"start": start / 1000, "stop": (start + step * (count - 1)) / 1000, "step": step / 1000}
+    assert read_range(raw) == [(start + step * i) / 1000 for i in range(count)]
+
+
+def test_zip_and_bundles_are_the_same_table():
+    zipped = axis({"zip": {"scheduler": ["fcfs", "easy"], "growth": {"start": 0, "stop": 1, "step": 1}}}, "policy")
+    bundles = axis([{"scheduler": "fcfs", "growth": 0}, {"scheduler": "easy", "growth": 1}], "policy")
+    assert zipped == bundles
+    assert zipped.labels == ["fcfs, 0", "easy, 1"]
+    named = axis({"zip": {"scheduler": ["fcfs", "easy"], "growth": [0, 1]}, "labels": ["F", "E"]}, "policy")
+    assert named.labels == ["F", "E"]
+
+
+def test_bundles_take_what_they_leave_out_from_fixed_and_defaults():
+    rows = [{"label": "none"}, {"label": "big", "growth": 4, "load": 2}]
+    read = spec(axes={"policy": rows})
+    assert read.axes[0].columns == {"growth": [0, 4], "load": [1.0, 2]}
+    assert "growth" not in read.fixed
+
+
+@pytest.mark.parametrize("design", ["latin-hypercube", "sobol", "halton", "random"])
+def test_sample(design):
+    raw = {
+        "sample": {
+            "load": [0.5, 2.0],
+            "limit_s": {"low": 1, "high": 1000, "log": True},
+            "growth": {"low": 1, "high": 6, "whole": True},
+        },
+        "num": 64,
+        "design": design,
+        "seed": 3,
+    }
+    one, two = axis(raw, "sample"), axis(raw, "sample")
+    assert one == two
+    assert axis({**raw, "seed": 4}, "sample") != one
+    assert one.labels == list(range(64))
+    assert all(0.5 <= value <= 2 for value in one.columns["load"])
+    assert all(1 <= value <= 1000 for value in one.columns["limit_s"])
+    assert set(one.columns["growth"]) == {1, 2, 3, 4, 5, 6}
+    if design != "random":  # evenly spread, and evenly in the logarithm
+        assert abs(np.mean(one.columns["load"]) - 1.25) < 0.03
+        assert abs(np.mean(np.log10(one.columns["limit_s"])) - 1.5) < 0.06
+
+
+def test_everything_that_is_not_named_has_its_default():
+    read = spec(seed=7, replicates=3)
+    assert read.fixed == {"scheduler": "fcfs", "growth": 0, "retry": False, "limit_s": math.inf, "seed": 7}
+    assert [axis.name for axis in read.axes] == ["load", "replicate"]
+    assert read.axes[-1].columns == {"replicate": [0, 1, 2]}
+
+
+def test_formulas_come_in_an_order_that_works():
+    read = spec(formulas={"growth": "seed + 1", "seed": "2 * load", "limit_s": "max(growth, seed)"})
+    assert list(read.formulas) == ["seed", "growth", "limit_s"]
+    assert set(read.fixed) == {"scheduler", "retry"}
+
+
+def test_metrics_can_be_a_part():
+    assert [out.name for out in spec(metrics=["z"]).outputs] == ["z"]
+
+
+# --- mistakes ---
+
+BAD = {
+    "unknown key": ({"axis": {}}, "unknown key 'axis'; did you mean 'axes'?"),
+    "name": ({"name": "a/b"}, "name: expected letters"),
+    "name type": ({"name": 3}, "name: expected text, got 3"),
+    "fixed is no table": ({"fixed": 3}, "fixed: expected a table, got 3"),
+    "misspelt parameter": ({"fixed": {"growht": 1}}, "fixed: unknown parameter 'growht'; did you mean 'growth'?"),
+    "misspelt axis": ({"axes": {"laod": [1]}}, "axes.laod: unknown parameter 'laod'; did you mean 'load'? (valid: "),
+    "empty axis": ({"axes": {"load": []}}, "axes.load: an axis without values"),
+    "axis is a number": ({"axes": {"load": 1}}, "axes.load: expected a list of values, or a table with start and stop"),
+    "nested list": ({"axes": {"load": [[1]]}}, "axes.load: expected numbers, text, true or false in the list"),
+    "duplicate": ({"axes": {"load": [1, 2, 1]}}, "axes.load: the label 1 stands twice"),
+    "duplicate as float": ({"axes": {"load": [1, 1.0]}}, "axes.load: the label 1.0 stands twice"),
+    "nan": ({"axes": {"load": [math.nan]}}, "axes.load: nan is not a value of an axis"),
+    "inf": ({"axes": {"load": [math.inf]}}, "axes.load: load: inf is not a finite number"),
+    "mixed": ({"axes": {"load": [1, "a"]}}, "axes.load: labels are all text or all numbers, not both"),
+    "range without way": ({"axes": {"load": {"start": 1, "stop": 2}}}, "exactly one of step, num, geometric"),
+    "range with two ways": (
+        {"axes": {"load": {"start": 1, "stop": 2, "num": 3, "step": 1}}},
+        "exactly one of step, num, geometric",
+    ),
+    "range key": ({"axes": {"load": {"start": 1, "end": 2, "num": 3}}}, "axes.load: unknown key 'end'"),
+    "range step 0": (
+        {"axes": {"load": {"start": 1, "stop": 2, "step": 0}}},
+        "axes.load: step: 0 does not lead from 1 to 2",
+    ),
+    "range backwards": ({"axes": {"load": {"start": 2, "stop": 1, "step": 1}}}, "does not lead from 2 to 1"),
+    "range num 0": ({"axes": {"load": {"start": 1, "stop": 2, "num": 0}}}, "axes.load: num: expected 2 to"),
+    "range num huge": ({"axes": {"load": {"start": 1, "stop": 2, "num": 10**9}}}, "axes.load: num: expected 2 to"),
+    "range nan": (
+        {"axes": {"load": {"start": math.nan, "stop": 2, "num": 2}}},
+        "axes.load: start: expected a finite number",
+    ),
+    "geometric from 0": ({"axes": {"load": {"start": 0, "stop": 2, "geometric": 2}}}, "start and stop must be above 0"),
+    "zip lengths": (
+        {"axes": {"p": {"zip": {"load": [1], "growth": [1, 2]}}}},
+        "axes.p: zip: parameters need equally many values (load has 1, growth has 2)",
+    ),
+    "zip labels": (
+        {"axes": {"p": {"zip": {"load": [1]}, "labels": ["a", "b"]}}},
+        "axes.p: labels: expected a list of 1",
+    ),
+    "bundle mix": ({"axes": {"p": [{"load": 1}, 2]}}, "axes.p: a list mixes bundles (tables) and plain values: 2"),
+    "bundle labels": (
+        {"axes": {"p": [{"label": "a", "load": 1}, {"label": "a", "load": 2}]}},
+        "axes.p: the label 'a' stands twice",
+    ),
+    "bundle nothing": ({"axes": {"p": [{"label": "a"}]}}, "axes.p: bundles name a label only"),
+    "bundle parameter": ({"axes": {"p": [{"label": "a", "lod": 1}]}}, "axes.p: unknown parameter 'lod'"),
+    "sample design": ({"axes": {"s": {"sample": {"load": [0, 1]}, "num": 4, "design": "lhs"}}}, "unknown design 'lhs'"),
+    "sample bounds": (
+        {"axes": {"s": {"sample": {"load": [2, 1]}, "num": 4}}},
+        "axes.s: sample.load: low 2 is above high 1",
+    ),
+    "sample log": (
+        {"axes": {"s": {"sample": {"load": {"low": 0, "high": 1, "log": True}}, "num": 4}}},
+        "sample.load: log: low must be above 0",
+    ),
+    "sobol": ({"axes": {"s": {"sample": {"load": [0, 1]}, "num": 5, "design": "sobol"}}}, "powers of two only, got 5"),
+    "two axes": (
+        {"axes": {"load": [1], "p": [{"label": "a", "load": 2}]}},
+        "axes.p: parameter 'load' is already set by axes.load",
+    ),
+    "axis and fixed": ({"fixed": {"load": 1}}, "axes.load: parameter 'load' is already set by fixed"),
+    "seed twice": ({"seed": 1, "fixed": {"seed": 2}}, "fixed: parameter 'seed' is already set by fixed"),
+    "formula and axis": ({"formulas": {"load": "1"}}, "formulas.load: parameter 'load' is already set by axes.load"),
+    "formula name": ({"formulas": {"growth": "laod * 2"}}, "formulas.growth: unknown parameter 'laod'; did you mean"),
+    "formula circle": ({"formulas": {"growth": "seed", "seed": "growth"}}, "formulas: formulas go in a circle"),
+    "formula target": ({"formulas": {"x": "1"}}, "formulas.x: unknown parameter 'x'"),
+    "replicate axis": (
+        {"axes": {"replicate": [1]}},
+        "axes.replicate: the name 'replicate' is taken in every store; set replicates",
+    ),
+    "reserved axis": ({"axes": {"status": [{"load": 1}]}}, "axes.status: the name 'status' is taken in every store"),
+    "metric axis": ({"axes": {"y": [{"load": 1}]}}, "axes.y: the name 'y' is taken in every store"),
+    "axis named like another's parameter": (
+        {"axes": {"load": [{"label": "a", "growth": 1}], "p": [{"label": "b", "load": 2}]}},
+        "axes.load: the name is that of a parameter that axes.p sets",
+    ),
+    "labels of an own parameter": (
+        {"axes": {"load": {"zip": {"load": [1, 2]}, "labels": ["a", "b"]}}},
+        "axes.load: labels differ from the values of the parameter 'load'",
+    ),
+    "replicates": ({"replicates": 0}, "replicates: expected 1 to 1,000,000, got 0"),
+    "replicates text": ({"replicates": "3"}, "replicates: expected a whole number, got '3'"),
+    "replicates true": ({"replicates": True}, "replicates: expected a whole number, got True"),
+    "metric": ({"metrics": ["x"]}, "metrics: unknown metric 'x'"),
+    "metrics empty": ({"metrics": []}, "metrics: expected a list of metrics, got []"),
+    "keep_jobs": ({"keep_jobs": 1}, "keep_jobs: expected true or false, got 1"),
+    "exclude axis": (
+        {"exclude": [{"laod": 1}]},
+        "exclude 1: unknown axis or varied parameter 'laod'; did you mean 'load'?",
+    ),
+    "exclude value": ({"exclude": [{"load": 3}]}, "exclude 1: unknown value of load 3 (valid: 1, 2)"),
+    "exclude empty": ({"exclude": [{}]}, "exclude 1: expected a table"),
+    "exclude no list": ({"exclude": {"load": 1}}, "exclude: expected [[exclude]] tables"),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD)
+def test_each_mistake_is_one_sentence_with_file_and_key(mistake):
+    raw, sentence = BAD[mistake]
+    with pytest.raises(InputError) as caught:
+        spec(**raw)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith("my.toml: ") for line in lines)
+    assert any(sentence in line for line in lines), lines
+
+
+def test_all_mistakes_are_reported_at_once():
+    with pytest.raises(InputError) as caught:
+        spec(axis=1, fixed={"growht": 1}, axes={"load": [], "x": [1]}, replicates=0, metrics=["q"], exclude=[{"v": 1}])
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 7
+    for key in ("unknown key", "fixed", "axes.load", "axes.x", "replicates", "metrics", "exclude 1"):
+        assert any(key in line for line in lines)
+
+
+def test_a_function_needs_its_arguments():
+    def needs(a, b):
+        return a
+
+    with pytest.raises(InputError, match="no value for b: set it in fixed, axes or formulas"):
+        read_spec({"axes": {"a": [1]}}, FunctionTarget(needs, "y"))
+    with pytest.raises(InputError, match="takes no parameter 'replicate', so replicates would be equal"):
+        read_spec({"axes": {"a": [1]}, "fixed": {"b": 1}, "replicates": 2}, FunctionTarget(needs, "y"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name = ", "not valid TOML: Invalid value"),
+        ("a = 1\na = 2", "not valid TOML: Cannot overwrite a value"),
+        (b"\xff\xfe", "cannot read the spec"),
+    ],
+)
+def test_a_file_that_is_not_toml(tmp_path, text, sentence):
+    path = tmp_path / "x.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError) as caught:
+        load_toml(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert sentence in str(caught.value)
+
+
+def test_a_spec_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"missing\.toml: no such spec file"):
+        find_spec(tmp_path / "missing.toml")
+    with pytest.raises(InputError, match="unknown experiment or spec file 'demon'"):
+        find_spec("demon")
+
+
+@given(st.text(max_size=30))
+def test_no_text_breaks_the_reader(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "fuzz.toml"
+    path.write_text(text, encoding="utf-8", errors="replace")
+    with contextlib.suppress(InputError):
+        read_spec(load_toml(path), FunctionTarget(policy, "y"))
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["start", "stop", "num", "step", "zip", "sample", "label", "load", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["name", "seed", "fixed", "axes", "formulas", "exclude", "metrics", "replicates"]), json_like
+    )
+)
+def test_no_structure_breaks_the_reader(raw):
+    """Whatever a file holds, it is read or refused with a sentence."""
+    raw.pop("seed", None) if raw.get("seed") is None else None
+    # A short limit: what is tried here is the structure, not how long a million values take.
+    with patch.object(axes, "LONGEST_AXIS", 1000), contextlib.suppress(InputError):
+        read_spec(raw, FunctionTarget(policy, "y"))
+
+
+values = st.one_of(
+    st.booleans(),
+    st.integers(-(2**60), 2**60),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+)
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6),
+        st.one_of(values, st.lists(values, max_size=3), st.dictionaries(st.sampled_from(["a", "b c", "d.e"]), values)),
+        max_size=5,
+    )
+)
+def test_toml_reads_back(raw):
+    import tomllib
+
+    raw.pop("exclude", None)
+    assert tomllib.loads(write_toml(raw)) == raw
+
+
+def test_a_resolved_spec_reads_back_as_the_same_sweep(tmp_path):
+    raw = {
+        "name": "x",
+        "replicates": 2,
+        "axes": {"load": {"start": 1, "stop": 2, "num": 3}, "p": [{"label": "a", "growth": 1}, {"label": "b"}]},
+        "exclude": [{"load": [1.0, 2.0], "p": "a"}],
+        "formulas": {"limit_s": "10 * load"},
+    }
+    first = spec(**raw)
+    (tmp_path / "x.toml").write_text(first.to_toml())
+    second = spec(**load_toml(tmp_path / "x.toml"))
+    assert (first.axes, first.fixed, first.exclude) == (second.axes, second.fixed, second.exclude)
+    assert first.formulas["limit_s"].text == second.formulas["limit_s"].text

@@ -1,0 +1,451 @@
+"""Stores: what is refused (naming both values), what grows, per-job results, journals, locks and clocks."""
+
+# ruff: noqa: E501 - a table of cases reads best with one case a line
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import xarray as xr
+import zarr
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.journal import JournalWriter, read_journal
+from faultsweep.sweeps.lock import Lock, owner_of
+from faultsweep.sweeps.runner import Runner
+from faultsweep.sweeps.store import COPY, DONE, PENDING, commit
+from faultsweep.sweeps.sweep import Sweep
+
+from tests.sweeps import functions
+
+
+def sweep(**changes):
+    settings = {"name": "n", "axes": {"a": [1, 2], "b": [0.5, 1.5]}, "function": functions.add, "outputs": ["sum"]}
+    return Sweep(**{**settings, **changes})
+
+
+@pytest.fixture
+def store(tmp_path, client):
+    sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
+    return tmp_path / "s.zarr"
+
+
+def changed(a=0, b=0, mode="x", replicate=0, seed=0):
+    return {"sum": a + b, "product": 0}
+
+
+changed.__qualname__ = "add"
+
+REFUSED = {
+    "other axes": (
+        {"axes": {"a": [1], "c": [{"label": "x", "b": 1}]}},
+        "the store has the axes a, b, replicate, the spec a, c, replicate",
+    ),
+    "other fixed": ({"fixed": {"mode": "y"}}, "fixed.mode: the store has 'x', the spec 'y'"),
+    "other seed": ({"seed": 5}, "fixed.seed: the store has 0, the spec 5"),
+    "other parameters of an axis": (
+        {"axes": {"a": [1], "b": {"zip": {"b": [0.5, 1.5], "mode": ["x", "y"]}}}},
+        "axes.b: labels differ",
+    ),
+    "other kind of label": (
+        {"axes": {"a": [1, 2.5], "b": [0.5]}},
+        "axis a has labels such as 1 in the store, 2.5 is of another kind",
+    ),
+    "other function": ({"function": functions.slow}, "the store has results of add, the spec runs slow"),
+    "changed function": (
+        {"function": changed, "fixed": {}, "seed": None},
+        "function add has changed: the store has sha256:",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_belong_together_is_refused(store, client, case):
+    changes, sentence = REFUSED[case]
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    with pytest.raises(InputError) as caught:
+        sweep(**changes).run(store, cluster=client, progress=False)
+    assert sentence in str(caught.value)
+    assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
+
+
+def test_a_changed_row_is_refused_naming_both_values(tmp_path, client):
+    sweep(axes={"p": [{"label": "u", "a": 1, "b": 2}]}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    with pytest.raises(InputError, match="axis p, row 'u': b is 2 in the store, 3 in the spec"):
+        sweep(axes={"p": [{"label": "u", "a": 1, "b": 3}]}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+
+
+def test_recompute_replaces_all_results(store, client):
+    again = sweep(function=changed).run(store, cluster=client, progress=False, recompute=True)
+    assert again["sum"].values[:, :, 0].tolist() == [[1.5, 2.5], [2.5, 3.5]]
+    assert (again.status == DONE).all()
+    sweep(function=changed).run(store, cluster=client, progress=False)
+
+
+def test_a_store_of_another_model_version_is_refused(store, client):
+    commit(store, {"model_version": "0"})
+    with pytest.raises(InputError, match="the store has model version 0, this is ; --recompute replaces all results"):
+        sweep().run(store, cluster=client, progress=False)
+
+
+def test_a_store_of_another_format_is_refused(store, client):
+    commit(store, {"faultsweep_format": 99})
+    with pytest.raises(InputError, match=r"s\.zarr: a store of format 99; this version of faultsweep reads format 1"):
+        sweep().run(store, cluster=client, progress=False)
+
+
+@pytest.mark.parametrize("content", ["nothing", "file", "array", "damaged"])
+def test_what_is_not_a_store_is_left_alone(tmp_path, client, content):
+    path = tmp_path / "s.zarr"
+    if content == "file":
+        path.write_text("mine")
+    else:
+        path.mkdir()
+        (path / "mine").write_text("mine")
+    if content == "array":
+        zarr.open_group(path, mode="a")
+    if content == "damaged":
+        (path / "zarr.json").write_text("{")
+    with pytest.raises(InputError, match=r"s\.zarr: "):
+        sweep().run(path, cluster=client, progress=False)
+    assert (path if content == "file" else path / "mine").read_text() == "mine"
+
+
+def test_a_read_only_folder_is_one_sentence(tmp_path, client):
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", folder], check=False, capture_output=True)
+    if done.returncode:
+        folder.chmod(0o555)
+        if os.access(folder, os.W_OK):
+            pytest.skip("a read-only folder cannot be made here")
+    try:
+        with pytest.raises(InputError, match="cannot write here"):
+            sweep().run(folder / "s.zarr", cluster=client, progress=False)
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=False, capture_output=True)
+
+
+def test_metrics_can_be_added(tmp_path, client):
+    calls = tmp_path / "calls"
+    settings = {
+        "function": functions.both,
+        "outputs": ["y", "z"],
+        "fixed": {"calls": str(calls)},
+        "axes": {"a": [1, 2]},
+    }
+    sweep(**settings, metrics=["y"]).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    results = sweep(**settings).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert results.z.values[:, 0].tolist() == [10, 20]
+    assert results.y.values[:, 0].tolist() == [1, 2]
+    sweep(**settings, metrics=["z"]).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert len(calls.read_text().split()) == 4
+
+
+def stop_after(monkeypatch, number):
+    """Let the client die, without saving anything, when so many tasks have been taken."""
+    taken = []
+    deliver = Runner._deliver
+
+    def dying(self, cells, result):
+        taken.append(cells)
+        if len(taken) > number:
+            raise MemoryError("the client dies here")
+        deliver(self, cells, result)
+
+    monkeypatch.setattr(Runner, "_deliver", dying)
+
+
+def test_adding_a_metric_goes_on_after_a_kill(tmp_path, client, monkeypatch):
+    calls = tmp_path / "calls"
+    settings = {
+        "function": functions.both,
+        "outputs": ["y", "z"],
+        "fixed": {"calls": str(calls)},
+        "axes": {"a": range(40)},
+    }
+    sweep(**settings, metrics=["y"]).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(MemoryError):
+            sweep(**settings).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert (xr.open_zarr(tmp_path / "s.zarr").status == DONE).all()
+    results = sweep(**settings).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert results.z.values[:, 0].tolist() == [10 * a for a in range(40)]
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_per_job_results_are_kept_on_demand(tmp_path, client, monkeypatch, kill):
+    path = tmp_path / "s.zarr"
+    settings = {
+        "function": functions.with_jobs,
+        "outputs": "y",
+        "keep_jobs": True,
+        "inert": {"b": lambda config: config["a"] == 2},
+    }
+    if kill:
+        with monkeypatch.context() as patch:
+            stop_after(patch, 1)
+            with pytest.raises(MemoryError):
+                sweep(**settings, axes={"a": range(30), "b": [0, 1]}).run(path, cluster=client, progress=False)
+    else:
+        sweep(**settings, axes={"a": range(3), "b": [0, 1]}).run(path, cluster=client, progress=False)
+    results = sweep(**settings, axes={"a": range(30), "b": [0, 1]}).run(path, cluster=client, progress=False)
+    jobs = xr.open_zarr(path, group="jobs", chunks=None)
+    for a in range(30):
+        for b in (0, 1):
+            cell = results.sel(a=a, b=b, replicate=0)
+            assert int(cell.status) == (COPY if (a, b) == (2, 1) else DONE)
+            rows = slice(int(cell.jobs_offset), int(cell.jobs_offset) + int(cell.jobs_length))
+            expected = functions.with_jobs(a, 0 if a == 2 else b)["jobs"]
+            assert jobs.job_id.values[rows].tolist() == expected["job_id"].tolist()
+            assert jobs.wait_s.values[rows].tolist() == expected["wait_s"].tolist()
+
+
+def test_per_job_results_can_be_asked_for_later(tmp_path, client):
+    path = tmp_path / "s.zarr"
+    settings = {"function": functions.with_jobs, "outputs": "y", "axes": {"a": range(4)}}
+    sweep(**settings).run(path, cluster=client, progress=False)
+    results = sweep(**settings, keep_jobs=True).run(path, cluster=client, progress=False)
+    assert results.jobs_length.values[:, 0].tolist() == [1, 2, 3, 4]
+    assert sweep(**settings, keep_jobs=True).plan(path, measure=False).missing == 0
+    more = sweep(**{**settings, "axes": {"a": range(6)}}).run(path, cluster=client, progress=False)
+    assert more.jobs_length.values[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_function_without_per_job_results_says_so(tmp_path, client):
+    results = sweep(keep_jobs=True).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert 'result lacks "jobs"' in str(results.error.values[0, 0, 0])
+
+
+def test_metrics_that_per_job_results_give_are_added_without_a_run(tmp_path, client):
+    path = tmp_path / "s.zarr"
+    settings = {
+        "name": "derived",
+        "fixed": {"log": "nasa-model", "num_jobs": 60},
+        "axes": {"scheduler": ["fcfs", "backfill"], "growth_limit": [0, 1]},
+        "keep_jobs": True,
+    }
+    Sweep(**settings, metrics=["utilisation"]).run(path, cluster=client, progress=False)
+    wanted = ["mean_wait_s", "p90_bounded_slowdown", "work_loss_ratio"]
+    assert Sweep(**settings, metrics=wanted).plan(path, measure=False).missing == 0
+    added = Sweep(**settings, metrics=wanted).run(path, cluster=client, progress=False)
+    direct = Sweep(**settings).run(tmp_path / "t.zarr", cluster=client, progress=False)
+    for name in (*wanted, "utilisation", "status"):
+        assert added[name].values.tobytes() == direct[name].values.tobytes()
+    assert "makespan_s" not in added
+
+
+def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_path, client, monkeypatch):
+    from faultsweep.sweeps import task
+
+    settings = {"axes": {"a": range(40), "b": [0.5, 1.5]}}
+    pack = task.Context.pack
+
+    def elsewhere(self):
+        object.__setattr__(self, "folder", self.folder.with_name("missing") / "x")
+        return pack(self)
+
+    monkeypatch.setattr(task.Context, "pack", elsewhere)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(MemoryError):
+            sweep(**settings).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    journals = list((tmp_path / "s.zarr.run" / "journals").iterdir())
+    assert [path.name.endswith("-client.journal") for path in journals] == [True]
+    assert (xr.open_zarr(tmp_path / "s.zarr").status == PENDING).all()
+    results = sweep(**settings).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert (results.status == DONE).all()
+    log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
+    assert "workers do not see" in log
+    kill = Sweep(axes={"a": range(20)}, fixed={"what": "kill"}, function=functions.moody, outputs=["y"])
+    results = kill.run(tmp_path / "k.zarr", cluster=client, progress=False)
+    assert (results.status.values[:, 0] == DONE).sum() == 19
+    assert "died 3 times" in str(results.error.values[3, 0])
+
+
+def test_a_growth_that_was_killed_is_undone_or_repeated(store, client):
+    group = zarr.open_group(store, mode="r+", use_consolidated=False)
+    for name in ("sum", "status"):
+        group[name].resize((5, 2, 1))
+    (store / "sum" / "c.0123.partial").write_text("torn")
+    seen = xr.open_zarr(store)
+    assert seen["sum"].shape == (2, 2, 1)
+    results = sweep(axes={"a": [1, 2, 3], "b": [0.5, 1.5]}).run(store, cluster=client, progress=False)
+    assert results["sum"].shape == (3, 2, 1)
+    assert (results.status == DONE).all()
+    assert not list(store.rglob("*.partial"))
+
+
+def test_long_labels_survive_growth(tmp_path, client):
+    rows = [{"label": "u", "a": 1}, {"label": "a rather long name, with ünïcode", "a": 2}]
+    sweep(axes={"p": rows[:1]}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    results = sweep(axes={"p": rows}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert results.p.values.tolist() == [row["label"] for row in rows]
+    assert results.a.values.tolist() == [1, 2]
+
+
+# --- journals ---
+
+
+def journal(path, number, error=""):
+    writer = JournalWriter(path, ["x", "y"])
+    for i in range(number):
+        writer.write((i, 2**63 + i), 1, i / 7, [i, -i], error if i % 2 else "", jobs=(10 * i, i))
+    writer.sync()
+    writer.close()
+
+
+def test_a_journal_gives_back_what_was_written(tmp_path):
+    journal(tmp_path / "j", 1001, "ä long error")
+    (records,) = read_journal(tmp_path / "j")
+    assert records.outputs == ("x", "y")
+    assert records.keys.T.tolist() == [[i, 2**63 + i] for i in range(1001)]
+    assert records.values.tolist() == [[i, -i] for i in range(1001)]
+    assert records.wall_s.tolist() == [i / 7 for i in range(1001)]
+    assert records.errors == dict.fromkeys(range(1, 1001, 2), "ä long error")
+    assert records.jobs.T.tolist() == [[10 * i, i] for i in range(1001)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip"])
+def test_a_damaged_journal_gives_what_stands_before_the_damage(tmp_path, damage):
+    journal(tmp_path / "j", 50)
+    whole = (tmp_path / "j").read_bytes()
+    for position in range(0, len(whole), 17):
+        broken = bytearray(whole[:position] if damage == "cut" else whole)
+        if damage == "flip":
+            broken[position] ^= 0x20
+        (tmp_path / "broken").write_bytes(broken)
+        found = list(read_journal(tmp_path / "broken"))
+        values = found[0].values.tolist() if found else []
+        assert values == [[i, -i] for i in range(len(values))]
+        assert len(values) <= 50 - (damage == "flip" and position >= len(whole) - 64)
+
+
+def test_a_million_records_are_read_in_seconds(tmp_path):
+    journal(tmp_path / "j", 200_000)
+    start = time.perf_counter()
+    assert sum(len(records.status) for records in read_journal(tmp_path / "j")) == 200_000
+    assert time.perf_counter() - start < 2
+
+
+# --- locks ---
+
+
+def test_a_lock_keeps_a_second_owner_out_and_is_gone_afterwards(tmp_path):
+    with Lock(tmp_path / "lock"):
+        assert owner_of(tmp_path / "lock")["pid"] == os.getpid()
+        with pytest.raises(InputError, match=f"lock: process {os.getpid()} on .* is running this sweep"):
+            Lock(tmp_path / "lock").acquire()
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_lock_of_a_dead_process_is_taken_over(tmp_path):
+    code = f"from faultsweep.sweeps.lock import Lock; import os, pathlib; Lock(pathlib.Path({str(tmp_path / 'lock')!r})).acquire(); os._exit(1)"
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=tmp_path)
+    assert (tmp_path / "lock").exists()
+    assert owner_of(tmp_path / "lock") is None
+    start = time.monotonic()
+    with Lock(tmp_path / "lock"):
+        assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize("field", ["pid", "started", "boot"])
+def test_a_process_number_that_is_used_again_does_not_count(tmp_path, field):
+    lock = Lock(tmp_path / "lock").acquire()
+    lock._stop.set()
+    owner = json.loads((tmp_path / "lock").read_text())
+    (tmp_path / "lock").write_text(json.dumps({**owner, field: 4_194_305 if field == "pid" else "other"}))
+    with Lock(tmp_path / "lock"):
+        pass
+
+
+def other_host(path, beats=0):
+    owner = {"host": "elsewhere", "pid": 1, "started": "1", "boot": "x", "token": "t", "beats": beats}
+    fresh = path.with_name("fresh")
+    fresh.write_text(json.dumps(owner))
+    os.replace(fresh, path)
+
+
+def test_a_silent_lock_of_another_host_is_taken_over_after_a_while(tmp_path):
+    other_host(tmp_path / "lock")
+    start = time.monotonic()
+    with Lock(tmp_path / "lock", wait_s=0.5):
+        assert time.monotonic() - start >= 0.5
+
+
+def test_a_beating_lock_of_another_host_is_respected_whatever_the_clocks_say(tmp_path, monkeypatch):
+    """Its file's times lie a year back or ahead, and this host's clock jumps: only the counter matters."""
+    path = tmp_path / "lock"
+    other_host(path)
+    stop = threading.Event()
+
+    def beat():
+        beats = 0
+        while not stop.wait(0.1):
+            beats += 1
+            other_host(path, beats)
+            os.utime(path, (time.time() - 3e7, time.time() + (3e7 if beats % 2 else -3e7)))
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    jumps = iter(range(10**6))
+    monkeypatch.setattr(time, "time", lambda: 1e9 * (next(jumps) % 3))
+    try:
+        with pytest.raises(InputError, match="process 1 on elsewhere"):
+            Lock(path, wait_s=5).acquire()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_lost_lock_stops_its_owner(tmp_path):
+    with Lock(tmp_path / "lock", beat_s=0.05) as lock:
+        lock.check()
+        other_host(tmp_path / "lock")
+        with pytest.raises(InputError, match="another process has taken the store over"):
+            lock.check()
+    assert json.loads((tmp_path / "lock").read_text())["host"] == "elsewhere"
+
+
+def test_of_many_who_find_a_dead_lock_one_gets_it(tmp_path):
+    for _ in range(20):
+        other_host(tmp_path / "lock")
+        won, lost = [], []
+
+        def take(won=won, lost=lost):
+            try:
+                won.append(Lock(tmp_path / "lock", wait_s=0.05).acquire())
+            except InputError:
+                lost.append(1)
+
+        threads = [threading.Thread(target=take) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (len(won), len(lost)) == (1, 7)
+        won[0].release()
+
+
+def test_a_clock_that_jumps_does_not_matter(tmp_path, monkeypatch):
+    """A day ahead, then two days back, in the process that holds the client and the scheduler."""
+    clock, start = time.time, time.monotonic()
+    day = 86_400
+
+    def jumping():
+        passed = time.monotonic() - start
+        return clock() + (0 if passed < 2.5 else day if passed < 3.5 else -day)
+
+    monkeypatch.setattr(time, "time", jumping)
+    settings = {"function": functions.slow, "fixed": {"sleep_s": 0.05}, "axes": {"a": range(60)}}
+    results = sweep(**settings).run(tmp_path / "s.zarr", workers=2, progress=False)
+    assert time.monotonic() - start > 3.5
+    assert (results.status == DONE).all()
+    assert (results.wall_s < 2).all()
+    assert (results.wall_s > 0.04).all()

@@ -1,0 +1,164 @@
+"""Sweeps of functions, end to end: spec, grid, local cluster, store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from faultsweep.sweeps.rerun import rerun
+from faultsweep.sweeps.status import read_status
+from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED
+from faultsweep.sweeps.sweep import Sweep
+from faultsweep.sweeps.target import FunctionTarget, Output
+
+from tests.sweeps import functions
+
+
+def small(**changes):
+    settings = {
+        "name": "small",
+        "axes": {"a": [1, 2, 3], "b": {"start": 0.1, "stop": 0.3, "step": 0.1}},
+        "replicates": 2,
+        "function": functions.add,
+        "outputs": {"sum": "s", "product": ""},
+    }
+    return Sweep(**{**settings, **changes})
+
+
+@pytest.fixture
+def run(client):
+    """Run a sweep on the tests' own cluster."""
+    return lambda sweep, store, **options: sweep.run(store, cluster=client, progress=False, **options)
+
+
+def test_a_run_starts_and_stops_its_own_cluster(tmp_path):
+    results = small().run(tmp_path / "s.zarr", workers=2, progress=False)
+    assert (results.status == DONE).all()
+    assert sorted(path.name for path in (tmp_path / "s.zarr.run").iterdir()) == ["journals", "log.txt", "marks"]
+
+
+def test_every_cell_has_the_value_of_the_function(tmp_path, run):
+    results = run(small(), tmp_path / "s.zarr")
+    assert dict(results.sizes) == {"a": 3, "b": 3, "replicate": 2}
+    assert (results.status == DONE).all()
+    assert results["sum"].attrs["units"] == "s"
+    for a in (1, 2, 3):
+        for b in (0.1, 0.2, 0.3):
+            for replicate in (0, 1):
+                expected = functions.add(a, b, replicate=replicate)
+                cell = results.sel(a=a, b=b, replicate=replicate)
+                assert float(cell["sum"]) == expected["sum"]
+                assert float(cell["product"]) == expected["product"]
+    assert (results.wall_s > 0).all()
+
+
+def test_store_is_read_by_xarray_alone(tmp_path, run):
+    run(small(), tmp_path / "s.zarr")
+    results = xr.open_zarr(tmp_path / "s.zarr")
+    assert results.b.values.tolist() == [0.1, 0.2, 0.3]
+    assert results.status.dtype == np.int8
+    assert results.status.attrs["flag_meanings"].split()[DONE] == "done"
+    assert set(results.data_vars) == {"sum", "product", "status", "wall_s", "error"}
+
+
+def test_axes_grow_and_nothing_runs_twice(tmp_path, run):
+    calls = tmp_path / "calls"
+    settings = {"name": "n", "function": functions.counted, "outputs": "y", "fixed": {"calls": str(calls)}}
+    run(Sweep(axes={"a": [1, 2], "b": [1.0, 2.0]}, **settings), tmp_path / "s.zarr")
+    assert len(calls.read_text().splitlines()) == 4
+    run(Sweep(axes={"a": [1, 2], "b": [1.0, 2.0]}, **settings), tmp_path / "s.zarr")
+    assert len(calls.read_text().splitlines()) == 4
+    results = run(Sweep(axes={"a": [0, 2, 1], "b": [2.0, 1.0, 1.5]}, **settings), tmp_path / "s.zarr")
+    lines = calls.read_text().splitlines()
+    assert len(lines) == len(set(lines)) == 9
+    assert results.a.values.tolist() == [0, 1, 2]
+    assert results.b.values.tolist() == [1.0, 1.5, 2.0]
+    assert np.array_equal(results.y.values[:, :, 0], np.add.outer([0, 10, 20], [1.0, 1.5, 2.0]))
+
+
+def test_a_narrower_spec_leaves_the_rest_alone(tmp_path, run):
+    run(small(axes={"a": [1, 2], "b": [0.1, 0.2]}), tmp_path / "s.zarr")
+    results = run(small(axes={"a": [3], "b": [0.1]}, replicates=1), tmp_path / "s.zarr")
+    assert results.status.sel(a=3, b=0.1).values.tolist() == [DONE, NOT_REQUESTED]
+    assert (results.status.sel(a=3, b=0.2) == NOT_REQUESTED).all()
+    assert (results.status.sel(a=[1, 2]) == DONE).all()
+    full = run(small(), tmp_path / "s.zarr")
+    assert (full.status == DONE).all()
+
+
+def test_equal_simulations_run_once_and_are_marked(tmp_path, run):
+    calls = tmp_path / "calls"
+    sweep = Sweep(
+        axes={"a": [1, 2], "b": [1.0, 2.0, 3.0]},
+        fixed={"calls": str(calls)},
+        function=functions.counted,
+        outputs=["y"],
+        inert={"b": lambda config: config["a"] == 1},
+    )
+    results = run(sweep, tmp_path / "s.zarr")
+    assert len(calls.read_text().splitlines()) == 4
+    assert results.status.values[:, :, 0].tolist() == [[DONE, COPY, COPY], [DONE, DONE, DONE]]
+    assert (results.y.sel(a=1) == results.y.sel(a=1, b=1.0)).all()
+
+
+def test_excluded_cells_are_not_run(tmp_path, run):
+    results = run(small(exclude=[{"a": [1, 2], "b": 0.2}]), tmp_path / "s.zarr")
+    assert (results.status.sel(a=[1, 2], b=0.2) == EXCLUDED).all()
+    assert (results.status == DONE).sum() == 14
+    assert np.isnan(results["sum"].sel(a=1, b=0.2)).all()
+
+
+def test_formulas_are_coordinates(tmp_path, run):
+    sweep = small(axes={"a": [1, 2], "seed": [0, 1]}, formulas={"b": "sqrt(a) * max(seed, 2)"}, replicates=1)
+    results = run(sweep, tmp_path / "s.zarr")
+    assert results.b.dims == ("a", "seed")
+    assert float(results["product"].sel(a=2, seed=1)[0]) == 2 * (2**0.5 * 2) / 3
+
+
+def test_vectors_have_a_dimension_of_their_own(tmp_path, run):
+    outputs = [Output("total"), Output("parts", "m", "Parts", dim="part", labels=("x", "y", "z"))]
+    results = run(Sweep(axes={"a": [1, 2]}, function=functions.vector, outputs=outputs), tmp_path / "s.zarr")
+    assert results.parts.dims == ("a", "replicate", "part")
+    assert results.parts.sel(a=2, part="z").item() == 8
+
+
+def test_a_failing_configuration_keeps_its_error_and_the_others_go_on(tmp_path, run):
+    sweep = Sweep(axes={"a": range(6)}, fixed={"what": "raise"}, function=functions.moody, outputs=["y"])
+    results = run(sweep, tmp_path / "s.zarr")
+    assert results.status.values[:, 0].tolist() == [DONE, DONE, DONE, FAILED, DONE, DONE]
+    assert "ValueError: three is not liked (functions.py:" in str(results.error.values[3, 0])
+    assert read_status(tmp_path / "s.zarr")["failed"][0]["a"] == 3
+
+
+@pytest.mark.parametrize("what", ["kill", "exit", "hang"])
+def test_a_configuration_that_ends_its_process_is_quarantined(tmp_path, run, what):
+    sweep = Sweep(axes={"a": range(6)}, fixed={"what": what}, function=functions.moody, outputs=["y"])
+    results = run(sweep, tmp_path / "s.zarr", time_limit_s=1.0 if what == "hang" else 0.0)
+    assert results.status.values[:, 0].tolist() == [DONE, DONE, DONE, FAILED, DONE, DONE]
+    text = str(results.error.values[3, 0])
+    assert ("time limit of 1 s" if what == "hang" else "process died 3 times") in text
+    again = run(sweep, tmp_path / "s.zarr")
+    assert again.status.values[3, 0] == FAILED
+
+
+def test_rerun_gives_the_same_bits(tmp_path, run):
+    run(small(formulas={"seed": "10 * a"}), tmp_path / "s.zarr")
+    target = FunctionTarget(functions.add, {"sum": "s", "product": ""})
+    again = rerun(tmp_path / "s.zarr", {"a": "2", "b": "0.30", "replicate": "1"}, target=target)
+    assert again.labels == {"a": 2, "b": 0.3, "replicate": 1}
+    assert again.configuration["seed"] == 20
+    assert again.different == []
+    assert again.metrics == functions.add(2, 0.3, seed=20, replicate=1)
+
+
+def test_plan_counts_and_changes_nothing(tmp_path, run):
+    sweep = small(inert={"replicate": lambda config: config["a"] == 1})
+    plan = sweep.plan(tmp_path / "s.zarr")
+    assert (plan.cells, plan.simulations, plan.missing) == (18, 15, 15)
+    assert plan.run_s
+    assert plan.seconds >= 0
+    assert not (tmp_path / "s.zarr").exists()
+    run(small(axes={"a": [1, 2], "b": [0.1, 0.2]}), tmp_path / "s.zarr")
+    plan = sweep.plan(tmp_path / "s.zarr", measure=False)
+    assert plan.grows
+    assert plan.missing == 15 - 6

@@ -1,0 +1,74 @@
+"""Every command, spec and program in the documents is run, in the order of the page, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from faultsweep.sweeps.spec import experiments, load_toml
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+
+
+def blocks(page: Path) -> list[re.Match]:
+    return list(BLOCK.finditer(page.read_text(encoding="utf-8")))
+
+
+def run(command: list[str], folder: Path) -> None:
+    # Where the environment names a source tree for the package, commands of the page use it, too.
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+def test_everything_on_a_page_runs(page, tmp_path):
+    for number, block in enumerate(blocks(page)):
+        language, text = block["language"], block["text"]
+        if language == "toml" and block["file"]:
+            (tmp_path / block["file"]).write_text(text)
+        elif language == "sh":
+            for line in text.splitlines():
+                words = shlex.split(line, comments=True)
+                if words:
+                    assert words[0] == "faultsweep", f"{page.name}: only commands of faultsweep are run, not {line!r}"
+                    run([sys.executable, "-P", "-m", *words], tmp_path)
+        elif language == "python":
+            program = tmp_path / f"program{number}.py"
+            program.write_text(text)
+            run([sys.executable, str(program)], tmp_path)
+        else:
+            pytest.fail(f"{page.name}: nobody runs a block of {language}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_and_targets_that_are_named_exist(page):
+    text = page.read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    assert set(re.findall(r"(?:`|^    )make ([a-z-]+)", text, flags=re.M)) <= targets
+    named = set(re.findall(r"faultsweep (?:figure|plan|run) ([\w-]+)(?=[\s`])", text)) - {"SPEC", "NAME"}
+    shipped = set(experiments()) | {name.split("-")[0] for name in experiments()}
+    assert {name for name in named if not name.endswith("toml")} - {"first", "torus", "small"} <= shipped
+
+
+@pytest.mark.parametrize("name", experiments())
+def test_every_shipped_spec_has_a_title(name):
+    assert load_toml(experiments()[name])["title"]
+
+
+def test_the_picture_of_the_readme_is_small():
+    assert (ROOT / "docs" / "demo.png").stat().st_size < 300_000
+    assert os.path.getsize(ROOT / "docs" / "demo.png") > 10_000

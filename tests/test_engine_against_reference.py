@@ -1,0 +1,205 @@
+"""The compiled engine against the reference: random small runs, compared event by event and metric by metric."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.adapter import ENGINE_EXISTS, engine_lacks, engine_run, outcome_of, reference_run, workload_of
+from tests.invariants import check_trace
+from tests.strategies import flats, machines, runs, tori
+
+pytestmark = pytest.mark.skipif(not ENGINE_EXISTS, reason="the engine is not there yet")
+
+EXAMPLES = settings(
+    max_examples=int(os.environ.get("FAULTSWEEP_EXAMPLES", 60)), deadline=None, derandomize=True, print_blob=False
+)
+"""FAULTSWEEP_EXAMPLES asks for more, or other, examples than the default suite has time for."""
+SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
+PER_JOB = ("start", "first_start", "finish", "size", "wait", "response", "slowdown", "bounded_slowdown", "restarts")
+PER_JOB += ("work_lost", "checkpoint_overhead", "checkpoints", "migrations")
+
+
+def in_order(events) -> list[tuple]:
+    """Rows as floats; inside an instant their order means nothing."""
+    return sorted(
+        (float(time), kind, -1 if kind in ("fail", "repair") else job, nodes_of(kind, nodes))
+        for time, kind, job, nodes in events
+    )
+
+
+def nodes_of(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    return nodes if kind in ("schedule", "start", "migrate", "fail", "repair") else ()
+
+
+def assert_same(case, **options) -> None:
+    """Run both and compare everything."""
+    machine, jobs, failures = case
+    if engine_lacks(machine, options):
+        pytest.skip("the engine has no such parameter yet")
+    expected = reference_run(jobs, machine, failures, **options)
+    found = engine_run(jobs, machine, failures, **options)
+    assert in_order(found.events) == in_order(expected.events)
+    assert found.status == expected.status
+    for job_id, row in expected.jobs.items():
+        for name in PER_JOB:
+            assert close(found.jobs[job_id][name], row[name]), (job_id, name, found.jobs[job_id][name], row[name])
+    for name, value in expected.metrics.items():
+        assert close(found.metrics[name], value), (name, found.metrics[name], value)
+    check_trace(found.events, jobs, machine)
+
+
+def close(found, expected) -> bool:
+    if expected is None or found is None:
+        return found is expected
+    if expected != expected:
+        return found != found
+    return found == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("estimates", ["actual", "requested"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_scheduling(scheduler, estimates):
+    @EXAMPLES
+    @given(runs(machines), st.sampled_from((0, 1, 3)), st.sampled_from((0, 0, 1)))
+    def check(case, growth, delay):
+        assert_same(case, scheduler=scheduler, estimates=estimates, growth_limit=growth, start_delay=delay)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_failures(scheduler):
+    @EXAMPLES
+    @given(runs(machines, failures=True), st.sampled_from(("actual", "requested")), st.sampled_from((0, 0, 1)))
+    def check(case, estimates, delay):
+        assert_same(case, scheduler=scheduler, estimates=estimates, start_delay=delay)
+
+    check()
+
+
+@pytest.mark.parametrize("event_order", ["submits-first", "ends-first"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_event_orders(scheduler, event_order):
+    @EXAMPLES
+    @given(runs(machines))
+    def check(case):
+        assert_same(case, scheduler=scheduler, estimates="requested", event_order=event_order)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", ["migration", "backfill+migration"])
+def test_migration_parameters(scheduler):
+    @EXAMPLES
+    @given(
+        runs(tori, failures=True),
+        st.sampled_from((0, 0.1, 0.3)),
+        st.sampled_from((0.5, 0.7, 1.0)),
+        st.sampled_from((0, 3, 20)),
+    )
+    def check(case, free, largest, cost):
+        options = {"migration_free_frac": free, "migration_mfp_frac": largest, "migration_cost": cost}
+        assert_same(case, scheduler=scheduler, **options)
+
+    check()
+
+
+@EXAMPLES
+@given(runs(machines, failures=True), st.sampled_from(SCHEDULERS))
+def test_jobs_killed_at_their_estimate(case, scheduler):
+    assert_same(case, scheduler=scheduler, estimates="requested", kill_at_estimate=True)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("placement", ["balancing", "tie-breaking"])
+def test_prediction(placement, scheduler):
+    chances = (0, 0.25, 0.5, 1) if placement == "balancing" else (0, 1)
+
+    @EXAMPLES
+    @given(runs(tori, failures=True), st.sampled_from(chances), st.sampled_from(("product", "max")))
+    def check(case, a, risk):
+        options = {"placement": placement, "a": a} | ({"partition_risk": risk} if placement == "balancing" else {})
+        assert_same(case, scheduler=scheduler, **options)
+
+    check()
+
+
+CHECKPOINTS = st.one_of(
+    st.fixed_dictionaries({"checkpoint": st.just("periodic"), "checkpoint_interval": st.sampled_from((4, 10, 25))}),
+    st.just({"checkpoint": "exact"}),
+    st.fixed_dictionaries(
+        {
+            "checkpoint": st.just("bucket"),
+            "bucket": st.sampled_from((8, 20, 50)),
+            "bucket_jobs": st.sampled_from(("all", "long", "biggest")),
+        },
+        optional={"bucket_repeat": st.sampled_from((3, 6))},
+    ),
+)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+def test_checkpoints(scheduler):
+    @EXAMPLES
+    @given(runs(flats, failures=True), CHECKPOINTS, st.sampled_from((1, 2, 5)), st.sampled_from((0, 3)))
+    def check(case, checkpoints, cost, restart_cost):
+        assert_same(case, scheduler=scheduler, **checkpoints, checkpoint_cost=cost, restart_cost=restart_cost)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+def test_node_choice(scheduler):
+    @EXAMPLES
+    @given(
+        runs(flats, failures=True),
+        st.sampled_from((0, 1, 2)),
+        st.sampled_from((0, 4)),
+        st.one_of(st.just({}), CHECKPOINTS),
+    )
+    def check(case, threshold, cost, checkpoints):
+        options = {"node_choice": "lff", "move_threshold": threshold, "move_cost": cost}
+        assert_same(case, scheduler=scheduler, **options, **checkpoints)
+
+    check()
+
+
+@EXAMPLES
+@given(runs(machines), st.sampled_from((0.5, 1.5, 2.0)), st.sampled_from((0.5, 2.0)))
+def test_scales_of_load_and_arrivals(case, load, arrivals):
+    """Run times and estimates are multiplied by the one, gaps between submissions divided by the other."""
+    machine, jobs, _ = case
+    first = jobs[0][1]
+    scaled = [
+        (row[0], first + (row[1] - first) / arrivals, row[2] * load, None if row[3] is None else row[3] * load, row[4])
+        for row in jobs
+    ]
+    expected = reference_run(scaled, machine, scheduler="backfill", estimates="requested")
+    found = simulated(
+        jobs, machine, scheduler="backfill", estimates="requested", load_scale=load, arrival_scale=arrivals
+    )
+    assert in_order(found.events) == in_order(expected.events)
+
+
+@EXAMPLES
+@given(runs(machines), st.sampled_from((1.0, 2.0, 5.0)), st.integers(0, 3))
+def test_estimates_of_the_f_model(case, factor, seed):
+    """Estimates lie in [actual, f x actual], and the schedule is the one with these estimates as requested times."""
+    machine, jobs, _ = case
+    drawn = simulated(jobs, machine, scheduler="backfill", estimates="f-model", estimate_factor=factor, seed=seed)
+    estimates = [row["estimate"] for row in drawn.jobs.values()]
+    assert all(row[2] <= estimate <= factor * row[2] for row, estimate in zip(jobs, estimates, strict=True))
+    given_estimates = [(*row[:3], estimate, row[4]) for row, estimate in zip(jobs, estimates, strict=True)]
+    found = simulated(given_estimates, machine, scheduler="backfill", estimates="requested")
+    assert found.events == drawn.events
+
+
+def simulated(jobs, machine, **parameters):
+    """Run the engine with its own parameter names."""
+    from faultsweep.simcore.simulate import simulate
+
+    return outcome_of(simulate(workload_of(jobs), events=True, machine=machine, **parameters))

@@ -1,0 +1,112 @@
+"""Changes of the input with a known effect on the outcome, for the reference and for the engine."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.adapter import ENGINE_EXISTS, IMPLEMENTATIONS
+from tests.reference.machines import machine as machine_of
+from tests.strategies import machines, runs, tori
+
+SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
+EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
+laws = pytest.mark.parametrize("run", [f for n, f in IMPLEMENTATIONS.items() if n == "reference" or ENGINE_EXISTS])
+
+
+def scaled(rows, columns, factor=1, shift=0):
+    """Rows with some columns multiplied and the time (the first of the columns) moved."""
+    found = []
+    for row in rows:
+        row = list(row)
+        for column in columns:
+            row[column] = None if row[column] is None else row[column] * factor
+        row[columns[0]] += shift
+        found.append(tuple(row))
+    return found
+
+
+def moved(events, factor=1, shift=0):
+    return [(time * factor + shift, *rest) for time, *rest in events]
+
+
+@laws
+@EXAMPLES
+@given(
+    case=runs(machines, failures=True), scheduler=st.sampled_from(SCHEDULERS), shift=st.sampled_from((1, 1024, 0.25))
+)
+def test_shift_of_time(run, case, scheduler, shift):
+    machine, jobs, failures = case
+    before = run(jobs, machine, failures, scheduler=scheduler)
+    after = run(scaled(jobs, [1], 1, shift), machine, scaled(failures, [0], 1, shift), scheduler=scheduler)
+    assert after.events == moved(before.events, 1, shift)
+
+
+@laws
+@EXAMPLES
+@given(case=runs(machines, failures=True), scheduler=st.sampled_from(SCHEDULERS), factor=st.sampled_from((0.25, 2, 64)))
+def test_scale_of_time(run, case, scheduler, factor):
+    machine, jobs, failures = case
+    before = run(jobs, machine, failures, scheduler=scheduler, start_delay=1, slowdown_bound=10)
+    options = {"start_delay": 1 * factor, "slowdown_bound": 10 * factor}
+    after = run(
+        scaled(jobs, [1, 2, 3], factor), machine, scaled(failures, [0, 2], factor), scheduler=scheduler, **options
+    )
+    assert after.events == moved(before.events, factor)
+    for job_id, row in before.jobs.items():
+        assert after.jobs[job_id]["bounded_slowdown"] == row["bounded_slowdown"]
+
+
+@laws
+@EXAMPLES
+@given(case=runs(machines, max_jobs=8), other=st.data(), scheduler=st.sampled_from(SCHEDULERS))
+def test_a_long_gap_splits_a_workload(run, case, other, scheduler):
+    machine, first, _ = case
+    second = other.draw(runs(st.just(machine), max_jobs=8))[1]
+    begin = 4096
+    later = [(row[0] + 100, *row[1:]) for row in scaled(second, [1], 1, begin)]
+    together = run([*first, *later], machine, scheduler=scheduler, estimates="requested")
+    alone = [run(jobs, machine, scheduler=scheduler, estimates="requested").events for jobs in (first, later)]
+    assert together.events == alone[0] + alone[1]
+
+
+@laws
+@EXAMPLES
+@given(case=runs(machines), scheduler=st.sampled_from(SCHEDULERS))
+def test_no_failures_is_failure_free(run, case, scheduler):
+    machine, jobs, _ = case
+    far = [(10**6, 0, 5)]
+    assert run(jobs, machine, far, scheduler=scheduler).events == run(jobs, machine, [], scheduler=scheduler).events
+
+
+@laws
+@EXAMPLES
+@given(case=runs(machines), factor=st.sampled_from((1, 2, 10)))
+def test_first_come_first_served_ignores_estimates(run, case, factor):
+    machine, jobs, _ = case
+    others = [(*row[:3], row[2] * factor, row[4]) for row in jobs]
+    assert run(jobs, machine, estimates="actual").events == run(others, machine, estimates="requested").events
+
+
+@EXAMPLES
+@given(tori, st.data())
+def test_permuted_axes_have_the_same_partitions(name, data):
+    """Renaming the axes maps the free boxes of every size, and so the largest, onto each other."""
+    torus = machine_of(name)
+    free = data.draw(st.sets(st.integers(0, torus.nodes - 1)))
+    occupied = set(range(torus.nodes)) - free
+    for order in permutations(range(3)):
+        other = machine_of("torus:" + "x".join(str(torus.sides[axis]) for axis in order))
+        place = {}
+        for x in range(torus.sides[0]):
+            for y in range(torus.sides[1]):
+                for z in range(torus.sides[2]):
+                    place[torus.index(x, y, z)] = other.index(*((x, y, z)[axis] for axis in order))
+        mapped = {place[node] for node in occupied}
+        assert other.mfp(mapped) == torus.mfp(occupied)
+        for size in torus.possible_sizes:
+            boxes = {frozenset(place[n] for n in found) for found in torus.free_boxes(size, occupied)}
+            assert boxes == set(other.free_boxes(size, mapped))

@@ -1,0 +1,117 @@
+"""The project's files agree with each other: dependencies, versions, packages, Makefile."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import faultsweep
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+TARGETS = {"demo", "test", "check", "bench", "mutants", "reproduce", "clean"}
+
+
+def requirements() -> list[Requirement]:
+    texts = [*PROJECT["dependencies"], *(text for extra in PROJECT["optional-dependencies"].values() for text in extra)]
+    return [Requirement(text) for text in texts]
+
+
+def constraints() -> dict[str, Version]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(name): Version(version) for name, version in pairs}
+
+
+def test_every_dependency_has_a_tested_version_within_its_bounds():
+    tested = constraints()
+    for requirement in requirements():
+        assert tested[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_constraints_are_names_and_versions_only():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*", line), line
+
+
+def test_environment_file_has_the_bounds_of_the_project():
+    lines = re.findall(r"^  - (\S+)$", (ROOT / "environment.yml").read_text(), flags=re.M)
+    listed = sorted(str(Requirement(line)) for line in lines if ">=" in line)
+    assert listed == sorted([f"python{PROJECT['requires-python']}", *map(str, requirements())])
+
+
+def test_version_is_the_same_everywhere():
+    version = PROJECT["version"]
+    assert faultsweep.__version__ == version
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_folder_of_code_is_packaged():
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {setuptools["package-dir"][package] for package in setuptools["packages"]}
+    code = {
+        str(path.parent.relative_to(ROOT))
+        for top in ("faultsweep", "simcore", "sweeps", "cluster", "analysis")
+        for path in (ROOT / top).rglob("*.py")
+    }
+    assert folders == code
+
+
+def test_makefile_offers_its_targets():
+    if shutil.which("make") is None:
+        pytest.skip("there is no make on this machine")
+    help_text = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"^  make (\S+)", help_text, flags=re.M)) >= TARGETS
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("exit 1", "Python 3.11 or newer is needed, and ./python is older"),
+        ('case "$2" in *venv*) exit 1;; esac', "./python cannot make virtual environments: install its venv module"),
+        (None, "No Python was found"),
+    ],
+)
+def test_a_python_that_does_not_do_is_one_sentence(tmp_path, script, sentence):
+    if shutil.which("make") is None:
+        pytest.skip("there is no make on this machine")
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    if script:
+        (tmp_path / "python").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "python").chmod(0o755)
+    command = ["make", ".venv/bin/python", "PYTHON=./python"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+def test_built_wheel_holds_the_whole_package(tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), "."]
+    source = tmp_path / "source"
+    for top in ("faultsweep", "simcore", "sweeps", "cluster", "analysis"):
+        shutil.copytree(ROOT / top, source / top)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode and "setuptools" in done.stderr:
+        pytest.skip("the build backend cannot be had without a package index")
+    assert done.returncode == 0, done.stderr
+    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    tops = ("simcore", "sweeps", "cluster", "analysis")
+    files = [p for top in tops for p in (ROOT / top).rglob("*") if p.suffix in (".py", ".toml")]
+    assert names >= {f"faultsweep/{path.relative_to(ROOT)}" for path in files}
+    assert "faultsweep/__init__.py" in names
+    assert "faultsweep/py.typed" in names
