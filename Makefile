@@ -17,7 +17,7 @@ LANE := tests/simcore $(wildcard tests/test_examples_*.py)
 LANE_NOT := not shared and not slow and not slurm and not chromium
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-main test-nojit test-bounds lint check bench mutants reproduce clean
+.PHONY: help install demo test test-main test-nojit test-bounds test-slow lint check bench mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -56,7 +56,7 @@ test: test-main test-nojit test-bounds ## run all tests: as users run them, with
 
 test-main: $(DEV)
 	@$(WARM)
-	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal
+	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'not slow'
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
@@ -66,6 +66,10 @@ test-bounds: $(DEV)
 	@echo "Compiled with bounds checks."
 	@NUMBA_BOUNDSCHECK=1 $(WARM)
 	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' $(LANE)
+
+test-slow: $(DEV) ## run the tests that take long: among them, every process of a sweep killed at thirty moments
+	@$(WARM)
+	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m slow
 
 # A type checker does not see through the import hook of an editable install: a tree of links shows it the package.
 lint: $(DEV)

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,8 +60,9 @@ def connect(
 @contextmanager
 def _local(workers: int | None) -> Iterator[Any]:
     import distributed
+    from faultsweep.cluster.steady import use_monotonic_clock
 
-    _use_monotonic_clock()
+    use_monotonic_clock()
     number = workers or os.cpu_count() or 1
     settings: dict[str, Any] = {
         "distributed.scheduler.allowed-failures": 0,  # the runner decides what a lost worker means
@@ -82,12 +82,12 @@ def _local(workers: int | None) -> Iterator[Any]:
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             worker_dashboard_address=None,
+            preload="faultsweep.cluster.steady",
             silence_logs=logging.CRITICAL,
         )
     try:
         client = distributed.Client(cluster, set_as_default=False)
         try:
-            client.register_plugin(_worker_plugin(), name="faultsweep")
             yield client
         finally:
             client.close(timeout=5)
@@ -106,30 +106,6 @@ def _no_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _use_monotonic_clock() -> None:
-    """Let ``distributed`` pace its messages by a clock that does not jump.
-
-    It compares time.time() with a deadline; a clock that is set back by a day stops all messages for a day (2026.8).
-    """
-    from distributed import batched
-
-    if hasattr(batched, "time"):
-        batched.time = time.monotonic
-
-
-def _worker_plugin() -> Any:
-    """Return a plugin that makes worker processes, later ones too, ignore Ctrl-C and clocks that jump."""
-    import distributed
-
-    class Steady(distributed.WorkerPlugin):
-        def setup(self, worker: Any) -> None:
-            _use_monotonic_clock()
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    return Steady()
 
 
 @contextmanager

@@ -45,6 +45,7 @@ _LARGEST_BATCH = 16_384
 _FIRST_BATCH = 16
 _IDLE_DEATHS = 20
 _SILENT_S = 5.0
+_LOOK_S = 1.0
 _PATIENCE_S = 2.0
 
 
@@ -185,7 +186,7 @@ class Runner:
 
         If it takes a while, the user is told ``note``.
         """
-        start = time.monotonic()
+        start = looked = time.monotonic()
         calls = {
             worker: self.client.submit(what, self.packed, *arguments, workers=[worker], pure=False)
             for worker in workers
@@ -193,19 +194,27 @@ class Runner:
         while not all(call.done() for call in calls.values()) and not self.interrupts:
             time.sleep(0.01)
             self._check_scheduler()
+            if time.monotonic() - looked > _LOOK_S:  # a call of a worker that is gone would wait for it for ever
+                looked = time.monotonic()
+                calls = {worker: calls[worker] for worker in self._threads() if worker in calls}
             if note and time.monotonic() - start > _PATIENCE_S:
                 self.progress.say(note)
                 note = ""
         given = {}
         for worker, call in calls.items():
-            if call.status in ("cancelled", "lost"):
-                raise SweepStoppedError("the scheduler is gone")
-            error = call.exception() if call.status == "error" else None
-            if error is not None and type(error).__name__ != "KilledWorker":
-                raise SweepStoppedError(f"the workers cannot load what they should run: {task.describe_error(error)}")
-            if call.status == "finished":
-                given[worker] = call.result()
+            if self._is_given(call):
+                with contextlib.suppress(TimeoutError):  # it died with what it gave
+                    given[worker] = call.result(_PATIENCE_S)
         return given
+
+    def _is_given(self, call: Any) -> bool:
+        """Tell whether a call has a result; raise if none of the workers could have one."""
+        if call.status == "cancelled":
+            raise SweepStoppedError("the scheduler is gone")
+        error = call.exception() if call.status == "error" else None
+        if error is not None and type(error).__name__ != "KilledWorker":
+            raise SweepStoppedError(f"the workers cannot load what they should run: {task.describe_error(error)}")
+        return call.status == "finished"
 
     def _count_workers(self, wait: bool = False) -> None:
         """Look now and then how many workers there are."""
@@ -303,8 +312,12 @@ class Runner:
         from distributed import KilledWorker
 
         status = flying.future.status
-        if status in ("cancelled", "lost"):
+        if status == "cancelled":
             raise SweepStoppedError("the scheduler is gone")
+        if status == "lost":  # the worker died after the task had ended, and before its result was fetched
+            flying.future.release()
+            self._waiting.appendleft(flying.cells)
+            return
         try:
             result = flying.future.result()
         except KilledWorker as error:

@@ -65,7 +65,7 @@ class SimulatorTarget(Target):
         }
         problems = []
         for name, check in checks.items():
-            for value in values[name]:
+            for value in values.get(name, ()):
                 try:
                     check(value)
                 except InputError as error:

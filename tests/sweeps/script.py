@@ -1,6 +1,7 @@
 """Programs that the tests start, disturb and kill: a run of a sweep, a scheduler, its workers.
 
-python script.py run STORE [SETTINGS as JSON]; python script.py scheduler FOLDER; python script.py workers FOLDER
+python script.py run STORE [SETTINGS as JSON]; python script.py scheduler FOLDER; python script.py workers FOLDER;
+python script.py clock STORE
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -50,9 +53,29 @@ async def serve(kind: str, folder: Path) -> None:
     else:
         security = read_credentials(folder / "tls.json")
         address = json.loads((folder / "scheduler.json").read_text())["address"]
-        options = {"nthreads": 1, "security": security, "death_timeout": 3}
+        options = {"nthreads": 1, "security": security, "death_timeout": 30}
         async with distributed.Nanny(address, **options) as first, distributed.Nanny(address, **options) as second:
             await asyncio.gather(first.finished(), second.finished())
+
+
+def run_while_the_clock_jumps(store: Path) -> None:
+    """Run while this process, which holds the client and the scheduler, sees a day ahead, and then a day back."""
+    clock, shift, seen = time.time, 0, []
+    time.time = lambda: clock() + shift
+
+    def jump() -> None:
+        nonlocal shift
+        marks = store.with_name(store.name + ".run") / "marks"
+        while not list(marks.glob("*.mark")):
+            time.sleep(0.01)
+        for shift in (86_400, -86_400):
+            time.sleep(0.5)
+            seen.append(shift)
+
+    thread = threading.Thread(target=jump, daemon=True)
+    thread.start()
+    long_sweep(sleep_s=0.02).run(store, workers=2)
+    assert seen == [86_400, -86_400], "the run was over before the clock had jumped"
 
 
 if __name__ == "__main__":
@@ -61,6 +84,8 @@ if __name__ == "__main__":
             settings = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
             options = {key: settings.pop(key) for key in ("workers", "cluster", "time_limit_s") if key in settings}
             long_sweep(**settings).run(sys.argv[2], **{"workers": 2, **options})
+        elif sys.argv[1] == "clock":
+            run_while_the_clock_jumps(Path(sys.argv[2]))
         else:
             asyncio.run(serve(sys.argv[1], Path(sys.argv[2])))
     except (InputError, SweepStoppedError) as error:

@@ -431,21 +431,3 @@ def test_of_many_who_find_a_dead_lock_one_gets_it(tmp_path):
             thread.join()
         assert (len(won), len(lost)) == (1, 7)
         won[0].release()
-
-
-def test_a_clock_that_jumps_does_not_matter(tmp_path, monkeypatch):
-    """A day ahead, then two days back, in the process that holds the client and the scheduler."""
-    clock, start = time.time, time.monotonic()
-    day = 86_400
-
-    def jumping():
-        passed = time.monotonic() - start
-        return clock() + (0 if passed < 2.5 else day if passed < 3.5 else -day)
-
-    monkeypatch.setattr(time, "time", jumping)
-    settings = {"function": functions.slow, "fixed": {"sleep_s": 0.05}, "axes": {"a": range(60)}}
-    results = sweep(**settings).run(tmp_path / "s.zarr", workers=2, progress=False)
-    assert time.monotonic() - start > 3.5
-    assert (results.status == DONE).all()
-    assert (results.wall_s < 2).all()
-    assert (results.wall_s > 0.04).all()
