@@ -42,8 +42,11 @@ class Span:
 
     @staticmethod
     def of(log: Workload, used: Workload, arrival_scale: float = 1.0) -> Span:
-        """Return the span of the jobs ``used`` of a log, whose gaps between submissions ``arrival_scale`` divided."""
-        full = float(log.submit_s[-1] - min(log.origin_s, log.submit_s[0])) / arrival_scale
+        """Return the span of the jobs ``used`` of a log, whose gaps between submissions ``arrival_scale`` divided.
+
+        The jobs of a model that was calibrated to a log are a part of one that is as long.
+        """
+        full = (log.log_span_s or float(log.submit_s[-1] - min(log.origin_s, log.submit_s[0]))) / arrival_scale
         return Span(float(min(used.origin_s, used.submit_s[0])), float(used.submit_s[-1]), full)
 
 

@@ -2,7 +2,8 @@
 
 The spans are those of krevat2003, Table 4.1. That of NASA is one of the raw log, which the archive's cleaned log only
 gives without some 24,000 one-node jobs by which the system tested itself; their numbers are the gaps in the cleaned
-log's, and their run times are taken from the beginning of the raw log.
+log's, and their run times are taken from the beginning of the raw log. LLNL Atlas stands in for the LLNL T3D log of
+oliner2004; its sizes are scaled to 128 nodes.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.workloads.calibrated import HOUR_S, to_busy_time
 from faultsweep.simcore.workloads.swf import read_swf
-from faultsweep.simcore.workloads.transforms import span, take
+from faultsweep.simcore.workloads.transforms import map_sizes, span, take
 from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
 
 NASA, SDSC = "NASA-iPSC-1993-3.1-cln.swf.gz", "SDSC-SP2-1998-4.2-cln.swf.gz"
 NASA_RAW = "NASA-iPSC-1993-3.wrench-excerpt.swf"
+ATLAS = "LLNL-Atlas-2006-2.1-cln.swf.gz"
+NODES = 128
 NASA_FIRST_JOB, NUM_JOBS = 20_000, 10_000
 SYSTEM_USER = 3
 
@@ -37,6 +40,7 @@ HEADER = """\
 # sdsc-model and requested-times: Parallel Workloads Archive, SDSC SP2 log; acknowledge: Victor Hazlewood. The JOBLOG
 # data is Copyright 2000 The Regents of the University of California, All Rights Reserved; free for educational,
 # research and non-profit purposes with this notice kept and the data referenced.
+# atlas-model: Parallel Workloads Archive, LLNL Atlas log; acknowledge: Moe Jette.
 # Quantiles are given at `levels`; between them their logarithm is linear. Gaps are in units of their mean, in a time
 # that runs by hour_weights x day_weights (Monday first).
 """
@@ -44,10 +48,13 @@ HEADER = """\
 
 def main(folder: str) -> str:
     """Return the text of models.toml."""
-    sdsc = span(read_swf(Path(folder) / SDSC), 0, NUM_JOBS)
+    sdsc_log, atlas_log = read_swf(Path(folder) / SDSC), read_swf(Path(folder) / ATLAS)
+    sdsc = span(sdsc_log, 0, NUM_JOBS)
+    atlas = span(map_sizes(atlas_log, NODES, size_map="scale"), 0, NUM_JOBS)
     tables = {
         "nasa-model": _nasa(Path(folder)),
-        "sdsc-model": _model(sdsc, sdsc.submit_s, _size_classes(sdsc)),
+        "sdsc-model": _model(sdsc_log, sdsc, sdsc.submit_s, _size_classes(sdsc)),
+        "atlas-model": _model(atlas_log, atlas, atlas.submit_s, _size_classes(atlas)),
         "requested-times": _requested(sdsc),
     }
     text = f"{HEADER}levels = {list(LEVELS)}\n"
@@ -82,7 +89,7 @@ def _nasa(folder: Path) -> dict[str, Any]:
     raw = read_swf(folder / NASA_RAW)
     system = raw.run_s[(raw.user == SYSTEM_USER) & (raw.size == 1)]
     classes = [_class([1], [len(numbers) - len(users)], system), *_size_classes(users)]
-    return _model(users, submit, classes)
+    return _model(log, users, submit, classes)
 
 
 def _job_numbers(path: Path) -> NDArray[np.int64]:
@@ -110,7 +117,10 @@ def _quantiles(sample: NDArray[np.float64], mean: float, digits: int) -> list[fl
     return [round(v, digits) for v in (values * (mean / (means * np.diff(LEVELS)).sum())).tolist()]
 
 
-def _model(log: Workload, submit_s: NDArray[np.float64], classes: list[dict[str, Any]]) -> dict[str, Any]:
+def _model(
+    log: Workload, part: Workload, submit_s: NDArray[np.float64], classes: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the table of a part of a log, with the submissions and the size classes given."""
     clock = submit_s + _seconds_into_week(log.header)
     hours = np.bincount((clock / HOUR_S).astype(int) % 24, minlength=24)
     days = np.bincount((clock / HOUR_S / 24).astype(int) % 7, minlength=7)
@@ -120,7 +130,8 @@ def _model(log: Workload, submit_s: NDArray[np.float64], classes: list[dict[str,
     mean = float(gaps.mean())
     return {
         "header": _acknowledgement(log),
-        "nodes": log.nodes,
+        "nodes": part.nodes,
+        "log_span_s": float(log.submit_s[-1]),
         "mean_gap_s": round(mean, 2),
         "hour_weights": hour_weights,
         "day_weights": day_weights,

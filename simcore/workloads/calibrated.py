@@ -43,6 +43,7 @@ def generate(name: str, num_jobs: int, seed: int = 0, replicate: int = 0) -> Wor
         user=np.full(num_jobs, -1),
         name=name,
         nodes=model["nodes"],
+        log_span_s=model["log_span_s"],
         header=tuple(f"; {line}" for line in model["header"]),
         content_hash="sha256:" + hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest(),
     )

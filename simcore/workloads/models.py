@@ -33,6 +33,10 @@ MODELS: dict[str, Model] = {
         lambda num_jobs, seed, replicate: calibrated.generate("sdsc-model", num_jobs, seed, replicate),
         "calibrated to the SDSC SP2 log of krevat2003 (the first 10,000 jobs)",
     ),
+    "atlas-model": Model(
+        lambda num_jobs, seed, replicate: calibrated.generate("atlas-model", num_jobs, seed, replicate),
+        "calibrated to the LLNL Atlas log (the first 10,000 jobs), its sizes scaled to 128 nodes",
+    ),
 }
 
 

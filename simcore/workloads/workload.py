@@ -28,6 +28,7 @@ class Workload:
     procs_per_node : processors in a node of that machine (sizes count processors).
     origin_s : time zero of the run for generated failures and checkpoint buckets: 0 for a log used from its first
         job on, the first submission of a span that starts later.
+    log_span_s : of a model, time of the last submission of the whole log that it was calibrated to, s; 0 otherwise.
     header : comment lines of the log, kept for acknowledgement and for writing it again.
     dropped : how many jobs of the log cannot be simulated, by reason.
     content_hash : "sha256:..." of the uncompressed log or of the model's parameters (not its seed).
@@ -43,6 +44,7 @@ class Workload:
     nodes: int = 0
     procs_per_node: int = 1
     origin_s: float = 0.0
+    log_span_s: float = 0.0
     header: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""

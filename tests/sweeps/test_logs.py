@@ -106,7 +106,7 @@ def test_without_the_log_or_a_network_the_error_says_what_to_do(cache, archive, 
         "SDSC-SP2-1998-4.2-cln.swf.gz",
         "--logs DIR",
         "FAULTSWEEP_LOGS",
-        "lublin, nasa-model, sdsc-model",
+        "lublin, nasa-model, sdsc-model, atlas-model",
         "127.0.0.1",
     ):
         assert part in text

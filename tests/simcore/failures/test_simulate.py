@@ -10,6 +10,7 @@ from faultsweep.simcore.failures.source import DAY_S, Span
 from faultsweep.simcore.failures.sources import source_for
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.workloads.models import generate
 from faultsweep.simcore.workloads.workload import Workload
 
 MACHINE = "flat:8"
@@ -83,3 +84,15 @@ def test_span_of_scaled_arrivals():
     half = Workload(**{**log.__dict__, "submit_s": log.submit_s / 2})
     assert Span.of(log, half, 2.0) == Span(0.0, 19_500.0, 19_500.0)
     assert Span.of(log, log).full_s < DAY_S
+
+
+def test_a_calibrated_model_is_a_part_of_its_log():
+    """117 of the 736 days of SDSC SP2 have 4,000 x 117 / 736 failures, with the model as with the log."""
+    for count in (1000, 10_000):
+        model = generate("sdsc-model", count)
+        span = Span.of(model, model)
+        assert span.full_s == pytest.approx(736 * DAY_S, rel=1e-3)
+        source = source_for(resolve({"failures": "bursts", "num_failures": 4000}), 128, span)
+        assert len(source.until(np.inf)) == pytest.approx(4000 * span.length_s / (736 * DAY_S), abs=1)
+    plain = generate("lublin", 1000)
+    assert Span.of(plain, plain).full_s == plain.submit_s[-1]

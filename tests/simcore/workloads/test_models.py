@@ -72,7 +72,9 @@ def test_models_depend_on_seed_and_replicate_alone_and_longer_ones_begin_alike(n
 
 def test_models_have_10000_jobs_by_default_and_unknown_ones_are_named():
     assert len(generate("nasa-model")) == 10_000
-    with pytest.raises(InputError, match=r"did you mean 'nasa-model'\? \(valid: lublin, nasa-model, sdsc-model\)"):
+    with pytest.raises(
+        InputError, match=r"did you mean 'nasa-model'\? \(valid: atlas-model, lublin, nasa-model, sdsc-model\)"
+    ):
         generate("nasa-modell")
     with pytest.raises(InputError, match="num_jobs: -1"):
         generate("lublin", -1)
