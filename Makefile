@@ -15,6 +15,8 @@ JOBS := 2
 # Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
 LANE_NOT := not shared and not slow and not slurm and not chromium
+# Papers whose figures `make reproduce` draws.
+PAPERS := krevat2003 oliner2004
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-main test-nojit test-bounds test-slow lint check bench mutants reproduce clean
@@ -88,7 +90,8 @@ mutants: $(DEV) ## plant errors in the kernels and count how many the tests catc
 	@$(BIN)/python -m tests.mutants
 
 reproduce: $(CORE) ## run and draw the figures of the papers into figures/ (LOGS=DIR names a folder of job logs)
-	@$(BIN)/faultsweep figure krevat2003 --store figures --output figures $(if $(LOGS),--logs $(LOGS))
+	@for paper in $(PAPERS); do \
+	  $(BIN)/faultsweep figure $$paper --store figures --output figures $(if $(LOGS),--logs $(LOGS)) || exit; done
 
 clean: ## remove all that make has made
 	@rm -rf $(VENV) build demo figures *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

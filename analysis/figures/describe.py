@@ -19,6 +19,13 @@ SCHEDULERS = {
 }
 """The names of schedulers as the papers print them."""
 
+CAPACITIES = {
+    "utilisation": ("utilised", BLUE),
+    "lost_capacity": ("lost", VERMILION),
+    "unused_capacity": ("unused", "#BBBBBB"),
+}
+"""Metric -> label and colour of a bar; together they are the whole capacity (krevat2003, equations 4.1 to 4.3)."""
+
 STYLES = {
     "fcfs": Style(BLACK, "o"),
     "backfill": Style(BLUE, "s"),
@@ -69,6 +76,7 @@ def describe_held(data: xr.Dataset, names: Iterable[str]) -> str:
     """Return a sentence with the values of parameters that are the same everywhere."""
     words = {
         "machine": lambda value: machine_name(str(value)),
+        "scheduler": lambda value: SCHEDULERS.get(str(value), str(value)),
         "start_delay_s": lambda value: f"start delay {value:g} s",
         "estimates": lambda value: f"{value} estimates",
         "load_scale": lambda value: f"load scale c = {value:g}",
@@ -101,6 +109,11 @@ def describe_values(values: list[Any]) -> str:
     if len(values) > 3 and all(isinstance(value, int | float) for value in values):
         return f"{values[0]:g} to {values[-1]:g} in {len(values)} steps"
     return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+
+
+def names(data: xr.Dataset, axis: str) -> list[str]:
+    """Return the labels of an axis as text."""
+    return [str(label) for label in data[axis].values]
 
 
 def unique(data: xr.Dataset, name: str) -> list[Any]:

@@ -17,6 +17,7 @@ _PANEL_INCHES = (5.4, 3.9)
 _TABLE_INCHES = (8.5, 0.38)
 _LINE_INCHES = 0.28
 _DPI = 150
+_MOST_LABELLED = 6  # bars of a panel that are wide enough for a number
 
 
 def draw(figure: Figure, folder: Path) -> list[Path]:
@@ -93,6 +94,8 @@ def _png_panel(axis: Any, panel: Panel) -> None:
         axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter(ticker.NullFormatter())
+    elif panel.signed:
+        axis.axhline(0, color="#555555", linewidth=0.9, zorder=1)
     elif panel.curves or panel.bars:
         axis.set_ylim(bottom=0)
 
@@ -117,8 +120,9 @@ def _png_bars(axis: Any, panel: Panel) -> None:
         at = places if panel.stacked else places + (number - (len(panel.bars) - 1) / 2) * width
         drawn = axis.bar(at, bars.y, width, bottom=base, color=bars.style.colour, label=bars.label, edgecolor="white")
         if panel.stacked:
+            few = len(places) <= _MOST_LABELLED
             light = bars.style.colour in ("#F0E442", "#56B4E9", "#E69F00", "#BBBBBB")
-            labels = [f"{100 * value:.0f}\u00a0%" if value >= 0.05 else "" for value in bars.y]
+            labels = [f"{100 * value:.0f}\u00a0%" if few and value >= 0.05 else "" for value in bars.y]
             axis.bar_label(drawn, labels, label_type="center", color="black" if light else "white", fontsize=10)
             base = base + np.nan_to_num(bars.y)
         elif bars.low is not None and bars.high is not None and np.isfinite(bars.low).any():
@@ -189,6 +193,7 @@ def _html_panel(panel: Panel) -> Any:
     }
     if panel.curves:
         parts = [part for curve in panel.curves for part in _html_curve(curve, panel)]
+        parts += [hv.HLine(0).opts(color="#555555", line_width=1)] if panel.signed else []
         overlay = hv.Overlay(parts).opts(legend_position="top_left", show_grid=True, **options)
         return overlay.opts(click_policy="hide", padding=(0.04, 0.08))
     tops = [np.nan_to_num(bars.y) for bars in panel.bars]

@@ -47,7 +47,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: curves over x, or bars over categories."""
+    """One pair of axes: curves over x, or bars over categories; ``signed`` values have a line at 0."""
 
     title: str
     x_label: str
@@ -58,6 +58,7 @@ class Panel:
     stacked: bool = False
     log_x: bool = False
     log_y: bool = False
+    signed: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.describe import (
+    CAPACITIES,
     SCHEDULERS,
     STYLES,
     describe_held,
     describe_logs,
     describe_replicates,
     describe_varied,
+    names,
     workload_title,
 )
 from faultsweep.analysis.figures.figure import (
@@ -21,7 +23,6 @@ from faultsweep.analysis.figures.figure import (
     GREEN,
     ORANGE,
     SKY,
-    VERMILION,
     Bars,
     Curve,
     Figure,
@@ -34,12 +35,6 @@ from faultsweep.analysis.statistics import mean_interval, saturation
 
 UTILISATION = "Utilisation of the machine"
 _HELD = ("machine", "start_delay_s", "estimates", "growth_limit")
-_CAPACITIES = {
-    "utilisation": ("utilised", BLUE),
-    "lost_capacity": ("lost", VERMILION),
-    "unused_capacity": ("unused", "#BBBBBB"),
-}
-"""Metric -> label and colour of a bar; together they are the whole capacity (krevat2003, equations 4.1 to 4.3)."""
 
 
 def figure_4_1(data: xr.Dataset) -> Figure:
@@ -158,11 +153,6 @@ FIGURES = {
     "krevat2003-fig-5-7": figure_5_7,
 }
 """Experiment -> the function that makes its figure from its results."""
-
-
-def names(data: xr.Dataset, axis: str) -> list[str]:
-    """Return the labels of an axis as text."""
-    return [str(label) for label in data[axis].values]
 
 
 def _jobs(data: xr.Dataset, workload: str) -> tuple[np.ndarray, np.ndarray]:
@@ -286,7 +276,7 @@ def _capacities(data: xr.Dataset, name: str, title: str) -> Figure:
         part = data.sel(workload=workload)
         bars = [
             Bars(label, mean_interval(part[metric], part["status"])["mean"].values, Style(colour))
-            for metric, (label, colour) in _CAPACITIES.items()
+            for metric, (label, colour) in CAPACITIES.items()
         ]
         categories = [label_of(row) for row in names(data, "scheduler")]
         panels.append(

@@ -14,8 +14,8 @@ from faultsweep.sweeps.cli.sweep import ClusterOption, CredentialsOption, LogsOp
 
 app = typer.Typer()
 
-STAND_INS = {"nasa": "nasa-model", "sdsc-sp2": "sdsc-model"}
-"""The workload model that stands in for a log that is not on this machine."""
+STAND_INS = {"nasa": ("nasa-model",), "sdsc-sp2": ("sdsc-model",), "llnl-t3d": ("llnl-atlas", "atlas-model")}
+"""What stands in for a log that is not on this machine: the first log that is, or else the workload model."""
 STAND_IN_REPLICATES = 5
 
 
@@ -38,8 +38,9 @@ def figure(
 ) -> None:
     """Run what is missing of an experiment and draw its figure: a PNG, and an HTML page that works offline.
 
-    The name of a paper, such as krevat2003, makes all its figures. A log that is not on this machine is replaced by the
-    model that was calibrated to it, and the figure says so ('faultsweep logs fetch NAME' gets the log).
+    The name of a paper, such as krevat2003, makes all its figures. A log that is not on this machine is replaced by
+    the model that was calibrated to it, and the figure says so ('faultsweep logs fetch NAME' gets the log). For LLNL
+    T3D stands LLNL Atlas where that is here.
     """
     from faultsweep.analysis.figures import FIGURES, draw
     from faultsweep.analysis.open import open_results
@@ -50,9 +51,9 @@ def figure(
             sweep, replaced = _sweep(name, logs)
             if sweep.spec.name not in FIGURES and name not in FIGURES:
                 raise unknown_name("figure", sweep.spec.name, FIGURES)
-            place = _place(store, output, sweep.spec.name, bool(replaced), len(names) > 1)
-            for log, model in replaced.items():
-                typer.echo(f"{name}: the log {log} is not on this machine; {model} stands in for it")
+            place = _place(store, output, sweep.spec.name, replaced, len(names) > 1)
+            for log, other in replaced.items():
+                typer.echo(f"{name}: the log {log} is not on this machine; {other} stands in for it")
             if sweep.plan(place, measure=False).missing:
                 cluster = _connected(stack, cluster, workers, credentials)
                 sweep.run(place, cluster=cluster, progress=not quiet)
@@ -69,9 +70,9 @@ def _thanks(results: Any) -> list[str]:
     from faultsweep.analysis.figures.describe import unique
     from faultsweep.sweeps.logs import NAMED_LOGS, named_log
 
-    models = {model: log for log, model in STAND_INS.items()}
+    models = {"nasa-model": "nasa", "sdsc-model": "sdsc-sp2", "atlas-model": "llnl-atlas"}
     logs = [models.get(str(log), str(log)) for log in unique(results, "log")]
-    thanks = [named_log(log).thanks for log in logs if log in NAMED_LOGS]
+    thanks = dict.fromkeys(named_log(log).thanks for log in logs if log in NAMED_LOGS)
     return [f"Logs of the Parallel Workloads Archive, with thanks to {'; '.join(thanks)}."] if thanks else []
 
 
@@ -82,11 +83,11 @@ def _experiments_of(name: str) -> list[str]:
     return [figure for figure in FIGURES if figure.startswith(f"{name}-")] or [name]
 
 
-def _place(store: Path | None, output: Path, name: str, stands_in: bool, many: bool) -> Path:
-    """Return the store's path; results of a model never go into the store of a log, unless the user names it."""
+def _place(store: Path | None, output: Path, name: str, replaced: Mapping[str, str], many: bool) -> Path:
+    """Return the store's path; results of a stand-in never go into the store of a log, unless the user names it."""
     if store is not None and not many:
         return store
-    return (store or output) / f"{name}{'-model' if stands_in else ''}.zarr"
+    return (store or output) / f"{'-'.join([name, *dict.fromkeys(replaced.values())])}.zarr"
 
 
 def _connected(stack: ExitStack, cluster: Any, workers: int | None, credentials: Path | None) -> Any:
@@ -97,7 +98,8 @@ def _connected(stack: ExitStack, cluster: Any, workers: int | None, credentials:
 
 
 def _sweep(name: str, logs: Path | None) -> tuple[Any, dict[str, str]]:
-    """Return the sweep of a spec, and which logs of it a model stands in for."""
+    """Return the sweep of a spec, and which logs of it another log or a model stands in for."""
+    from faultsweep.sweeps.logs import is_model
     from faultsweep.sweeps.spec import find_spec, load_toml
     from faultsweep.sweeps.sweep import Sweep
 
@@ -106,7 +108,8 @@ def _sweep(name: str, logs: Path | None) -> tuple[Any, dict[str, str]]:
     raw = _stand_in({"name": path.stem, **load_toml(path)}, logs, replaced)
     if not replaced:
         return Sweep.from_toml(name, logs=logs), {}
-    raw["replicates"] = max(raw.get("replicates", 1), STAND_IN_REPLICATES)
+    if any(is_model(other) for other in replaced.values()):
+        raw["replicates"] = max(raw.get("replicates", 1), STAND_IN_REPLICATES)
     try:
         return Sweep(**raw, logs=logs), replaced
     except TypeError:  # an unknown key: let the reader of specs say so
@@ -114,24 +117,26 @@ def _sweep(name: str, logs: Path | None) -> tuple[Any, dict[str, str]]:
 
 
 def _stand_in(part: Any, logs: Path | None, replaced: dict[str, str], key: str = "") -> Any:
-    """Return a part of a raw spec with each log that is absent replaced by its model, noted in ``replaced``."""
+    """Return a part of a raw spec with each log that is absent replaced by its stand-in, noted in ``replaced``."""
     if isinstance(part, Mapping):
         return {name: _stand_in(value, logs, replaced, name) for name, value in part.items()}
     if isinstance(part, list):
         return [_stand_in(value, logs, replaced, key) for value in part]
-    if key == "log" and isinstance(part, str) and (model := _model_for(part, logs)):
-        replaced[part] = model
-        return model
+    if key == "log" and isinstance(part, str) and (other := _other_than(part, logs)):
+        replaced[part] = other
+        return other
     return part
 
 
-def _model_for(log: str, logs: Path | None) -> str | None:
-    """Return the model for a named log that is not on this machine; None for all others."""
-    from faultsweep.sweeps.logs import NAMED_LOGS, find, named_log
+def _other_than(log: str, logs: Path | None) -> str | None:
+    """Return what stands in for a named log that is not on this machine; None for all others."""
+    from faultsweep.sweeps.logs import NAMED_LOGS, find, is_model, named_log
 
     try:
         named = named_log(log)
     except InputError:
         return None
-    names = [name for name, entry in NAMED_LOGS.items() if entry is named]
-    return None if find(named, logs) else STAND_INS.get(names[0])
+    if find(named, logs):
+        return None
+    name = next(name for name, entry in NAMED_LOGS.items() if entry is named)
+    return next((other for other in STAND_INS.get(name, ()) if is_model(other) or find(NAMED_LOGS[other], logs)), None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from faultsweep.analysis.figures.draw import draw_png
 from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.cli.figure import _experiments_of, _stand_in
+from faultsweep.sweeps.cli.figure import _experiments_of, _place, _stand_in
+from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.spec import experiments, load_toml
 from faultsweep.sweeps.sweep import Sweep
 
@@ -30,8 +33,10 @@ def small(name, monkeypatch, tmp_path):
     raw["fixed"]["num_jobs"] = 60
     raw["replicates"] = 2
     raw.pop("exclude", None)
-    if "load_scale" in raw["axes"]:
-        raw["axes"]["load_scale"] = [0.7, 1.4]
+    few = {"load_scale": [0.7, 1.4], "accuracy": [0.0, 0.9], "num_failures": [0, 40_000]}
+    raw["axes"].update({axis: values for axis, values in few.items() if axis in raw["axes"]})
+    for row in raw["axes"].get("workload", []):
+        row.update({name: 40_000 for name in row if name == "num_failures"})
     return raw
 
 
@@ -96,8 +101,34 @@ def test_a_log_that_is_absent_is_stood_in_for(monkeypatch, tmp_path):
     assert changed["axes"]["policy"] == [{"label": "log"}]
 
 
+def test_the_log_of_t3d_is_stood_in_for_by_atlas(shared, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    raw, replaced = {"fixed": {"log": "llnl"}}, {}
+    assert _stand_in(raw, shared / "job-logs", replaced)["fixed"]["log"] == "llnl-atlas"
+    assert _stand_in(raw, tmp_path, replaced)["fixed"]["log"] == "atlas-model"
+    assert _place(None, tmp_path, "a", {"llnl": "llnl-atlas", "nasa": "nasa-model"}, many=False).name == (
+        "a-llnl-atlas-nasa-model.zarr"
+    )
+
+
+def test_the_plan_of_a_figure_shows_the_saving(monkeypatch, tmp_path, capsys):
+    """Without failures a does nothing, and with a model of the jobs replicates still differ."""
+    raw = small("oliner2004-fig-3", monkeypatch, tmp_path)
+    plan = Sweep(**raw).plan(tmp_path / "a.zarr", measure=False)
+    assert (plan.cells, plan.simulations) == (8, 6)
+    print_plan(plan)
+    assert "6 different simulations; 2 cells are copies (parameters do nothing there)" in capsys.readouterr().out
+
+
+def test_make_reproduce_draws_every_paper():
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    papers = re.search("^PAPERS := (.*)$", makefile, re.MULTILINE)[1].split()
+    assert set(papers) == {name.partition("-")[0] for name in FIGURES} - {"demo"}
+
+
 def test_a_paper_is_all_its_experiments():
-    assert _experiments_of("krevat2003") == [name for name in FIGURES if name.startswith("krevat2003-")]
+    for paper in ("krevat2003", "oliner2004"):
+        assert _experiments_of(paper) == [name for name in FIGURES if name.startswith(f"{paper}-")]
     assert _experiments_of("demo") == ["demo"]
 
 

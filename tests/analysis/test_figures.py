@@ -13,6 +13,7 @@ from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.draw import draw, draw_html, draw_png
 from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Panel, Style, Table
 from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, figure_5_6
+from faultsweep.analysis.figures.oliner2004 import figure_6
 from faultsweep.analysis.open import open_results
 
 from .stores import make_results, write_results
@@ -85,6 +86,31 @@ def test_size_classes_by_hand():
     labels, shares = _by_size_class(np.array([1, 2, 3, 4, 5, 8, 9, 100.0]), np.array([1, 1, 1, 1, 1, 1, 1, 3.0]))
     assert labels == ["1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
     assert shares.tolist() == pytest.approx([0.1, 0.1, 0.2, 0.2, 0.1, 0, 0, 0.3])
+
+
+def test_prediction_is_compared_with_none_replicate_by_replicate(tmp_path):
+    """Replicates that differ a thousandfold, and a change of exactly -25 % in each but for the last bit of noise."""
+    rng = np.random.default_rng(2)
+    level = 10.0 ** rng.uniform(0, 3, (1, 2, 1, 10))
+    factor = np.array([1.0, 0.75, 0.5])[None, None, :, None] * rng.uniform(0.99, 1.01, (1, 2, 3, 10))
+    factor[:, :, 0] = 1
+    metrics = {"mean_bounded_slowdown": level * factor}
+    metrics |= {name: np.full(factor.shape, 1 / 3) for name in ("utilisation", "lost_capacity", "unused_capacity")}
+    metrics |= {"failures": np.full(factor.shape, 300.0), "failures_per_day": np.full(factor.shape, 4.5)}
+    axes = {"workload": ["LLNL"], "load_scale": [1.0, 1.2], "accuracy": [0.0, 0.5, 1.0]}
+    fixed = {"placement": "balancing", "failures": "bursts", "num_failures": 1000, "num_jobs": 500, **HELD}
+    data = make_results(axes, metrics, replicates=10, fixed=fixed).assign_coords(log=("workload", ["llnl-atlas"]))
+    figure = figure_6(open_results(write_results(tmp_path / "a.zarr", data)))
+    above, below = figure.panels
+    assert above.title == "LLNL (Atlas, not T3D)"
+    assert [curve.label for curve in below.curves] == ["c = 1", "c = 1.2"]
+    for curve in below.curves:
+        assert curve.y == pytest.approx([0, -25, -50], abs=1)
+        assert np.isnan(curve.low[0])
+        assert (curve.high[1:] - curve.low[1:] < 2).all()
+    caption = " ".join(figure.caption)
+    for part in ("in place of the T3D log", "LLNL 1,000 (4.5 a day of the runs)", "Means of 10 replicates"):
+        assert part in caption
 
 
 class _Addresses(HTMLParser):
