@@ -8,7 +8,6 @@ DEV := $(VENV)/dev.stamp
 TYPES := build/types/faultsweep
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
-# Compiles the kernels once, before several processes would each do it.
 WARM := $(BIN)/faultsweep simulate --log sdsc-model --num-jobs 10 > /dev/null
 # Workers of the test run: on two cores two are fastest; more would only share the same cores.
 JOBS := 2
@@ -19,7 +18,7 @@ LANE_NOT := not shared and not slow and not slurm and not chromium
 PAPERS := krevat2003 oliner2004
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-main test-nojit test-bounds test-slow lint check bench mutants reproduce clean
+.PHONY: help install demo test test-main test-nojit test-bounds test-slow warm lint check bench mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -56,21 +55,22 @@ demo: $(CORE) ## run a sweep and draw its figure into demo/ (a few minutes, no n
 
 test: test-main test-nojit test-bounds ## run all tests: as users run them, without the compiler, and with bounds checks
 
-test-main: $(DEV)
-	@$(WARM)
+# Compiles the kernels once, before several processes would each do it; both versions at the same time.
+warm: $(DEV)
+	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null & $(WARM) && wait
+
+test-main: warm
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'not slow'
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
 	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
 
-test-bounds: $(DEV)
+test-bounds: warm
 	@echo "Compiled with bounds checks."
-	@NUMBA_BOUNDSCHECK=1 $(WARM)
 	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' $(LANE)
 
-test-slow: $(DEV) ## run the tests that take long: among them, every process of a sweep killed at thirty moments
-	@$(WARM)
+test-slow: warm ## run the tests that take long: among them, every process of a sweep killed at thirty moments
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m slow
 
 # A type checker does not see through the import hook of an editable install: a tree of links shows it the package.
