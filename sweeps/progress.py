@@ -3,26 +3,85 @@
 from __future__ import annotations
 
 import logging
+import statistics
 import sys
 import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 LOG = logging.getLogger("faultsweep.sweep")
 _LINE_EVERY_S = 30.0
+_BLOCK_S = 1.0
+_BLOCK_RUNS = 8
+_BLOCKS = 15
+
+
+class Pace:
+    """How long a simulation takes lately: the median over the latest blocks of finished ones.
+
+    Only time at work counts, so neither compiling nor waiting for workers makes an estimate longer; and one stall (of a
+    disk, say) is one block of fifteen. A block has at least 8 simulations and takes at least a second.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare; nothing counts before ``work``."""
+        self._clock = clock
+        self._since: float | None = None
+        self._worked_s = 0.0
+        self._done = 0
+        self._block_start_s = 0.0
+        self._block_done = 0
+        self._blocks: deque[float] = deque(maxlen=_BLOCKS)
+
+    def work(self) -> None:
+        """Let time count from now on."""
+        if self._since is None:
+            self._since = self._clock()
+
+    def rest(self) -> None:
+        """Let time not count from now on."""
+        self._worked_s = self.worked_s()
+        self._since = None
+
+    @property
+    def resting(self) -> bool:
+        """Tell whether time does not count now."""
+        return self._since is None
+
+    def worked_s(self) -> float:
+        """Return the time at work so far."""
+        return self._worked_s + (self._clock() - self._since if self._since is not None else 0.0)
+
+    def add(self, done: int) -> None:
+        """Count finished simulations."""
+        self._done += done
+        self._block_done += done
+        now = self.worked_s()
+        took = now - self._block_start_s
+        if took >= _BLOCK_S and self._block_done >= _BLOCK_RUNS:
+            self._blocks.append(took / self._block_done)
+            self._block_start_s, self._block_done = now, 0
+
+    def seconds_each(self) -> float | None:
+        """Return the wall time per simulation lately, None before the first; until there are three blocks, the mean."""
+        if len(self._blocks) >= 3:
+            return statistics.median(self._blocks)
+        return self.worked_s() / self._done if self._done else None
 
 
 class Progress:
-    """Counts simulations; use as a context manager."""
+    """Counts simulations and estimates the time that is left; use as a context manager."""
 
     def __init__(self, total: int, show: bool = True, already: int = 0) -> None:
         """Prepare to count to ``total``, of which ``already`` were done before."""
         self.total = total
         self.done = already
         self.failed = 0
+        self.pace = Pace()
         self._show = show
-        self._already = already
-        self._start = self._last = time.monotonic()
+        self._last_line = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
 
@@ -30,22 +89,20 @@ class Progress:
         """Show the bar."""
         if self._show and sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
-            left = TimeRemainingColumn(compact=True)
             self._bar = Bar(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
-                TextColumn("left"),
-                left,
+                TextColumn("{task.fields[left]}"),
                 TextColumn("{task.fields[note]}"),
                 console=Console(stderr=True),
             )
             self._bar.start()
-            self._task = self._bar.add_task("simulations", total=self.total, completed=self.done, note="")
+            self._task = self._bar.add_task("simulations", total=self.total, completed=self.done, left="", note="")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -57,16 +114,26 @@ class Progress:
         """Count finished simulations."""
         self.done += done
         self.failed += failed
-        if self._bar is not None:
-            note = f"[red]{self.failed:,} failed" if self.failed else ""
-            self._bar.update(self._task, completed=self.done, note=note)
-        elif time.monotonic() - self._last > _LINE_EVERY_S:
-            self._last = time.monotonic()
-            self.say(f"{self.done:,} of {self.total:,} simulations, {self._left()}")
+        self.pace.add(done)
+        self.show()
 
-    def _left(self) -> str:
-        rate = (self.done - self._already) / max(1e-9, time.monotonic() - self._start)
-        return f"about {format_seconds((self.total - self.done) / rate)} left" if rate else "just started"
+    def show(self) -> None:
+        """Bring the bar up to date, or print a line if the last one is half a minute old."""
+        failed = f"{self.failed:,} failed" if self.failed else ""
+        if self._bar is not None:
+            note = f"[red]{failed}" if failed else ""
+            self._bar.update(self._task, completed=self.done, left=self.left(), note=note)
+        elif time.monotonic() - self._last_line > _LINE_EVERY_S:
+            self._last_line = time.monotonic()
+            parts = (f"{self.done:,} of {self.total:,} simulations", failed, self.left())
+            self.say(", ".join(filter(None, parts)))
+
+    def left(self) -> str:
+        """Return in words how long the rest will take."""
+        if self.pace.resting:
+            return "waiting"
+        each = self.pace.seconds_each()
+        return "just started" if each is None else f"about {format_seconds((self.total - self.done) * each)} left"
 
     def say(self, text: str) -> None:
         """Tell the user, and the log file."""

@@ -31,7 +31,7 @@ from faultsweep.sweeps.collector import Collector, Results
 from faultsweep.sweeps.grid import Cells, Grid, Keys
 from faultsweep.sweeps.jobs import unpack_jobs
 from faultsweep.sweeps.journal import JournalWriter, read_journal
-from faultsweep.sweeps.progress import LOG, Progress
+from faultsweep.sweeps.progress import LOG, Progress, format_seconds
 from faultsweep.sweeps.store import FAILED
 from numpy.typing import NDArray
 
@@ -43,6 +43,10 @@ MOST_DEATHS = 3
 """Deaths of its worker at which a configuration is quarantined."""
 _LARGEST_BATCH = 16_384
 _FIRST_BATCH = 16
+LOCAL_ABSENCE_S = 60.0
+"""A run on worker processes of its own stops when there has been none of them for so long."""
+ABSENCE_S = 600.0
+"""A run on another cluster stops when, after the first, there has been no worker for so long."""
 _IDLE_DEATHS = 20
 _SILENT_S = 5.0
 _LOOK_S = 1.0
@@ -83,8 +87,12 @@ class Runner:
         keys: Keys,
         collector: Collector,
         progress: Progress,
+        local: bool = False,
     ) -> None:
-        """Prepare; ``folder`` is the run's, ``keys`` are the canonical keys of all cells, shape (2, cells)."""
+        """Prepare; ``folder`` is the run's, ``keys`` are the canonical keys of all cells, shape (2, cells).
+
+        ``local`` tells that the workers are processes started for this run, so that nothing queues for them.
+        """
         self.client = client
         self.context = context
         self.folder = folder
@@ -93,6 +101,7 @@ class Runner:
         self.keys = keys
         self.collector = collector
         self.progress = progress
+        self.local = local
         self.interrupts = 0
         self._finished: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._flying: dict[int, _Flying] = {}
@@ -105,8 +114,9 @@ class Runner:
         self._per_run_s = 0.0
         self._batch = _FIRST_BATCH
         self._workers = 1
-        self._looked = -1.0
+        self._looked = -_LOOK_S
         self._lost_since: float | None = None
+        self._seen = time.monotonic()
         self._journal: JournalWriter | None = None
         self._blind = False
 
@@ -118,7 +128,7 @@ class Runner:
         InterruptedSweepError
             The user stopped the run.
         SweepStoppedError
-            The scheduler was lost, or no worker can run anything.
+            The scheduler or all workers were lost, or no worker can run anything.
         OSError
             The disk is full.
         """
@@ -127,13 +137,17 @@ class Runner:
         todo = _Cursor(cells)
         try:
             with self._signals():
+                self._wait_for_workers()
                 self._warm(int(cells[0]))
+                self.progress.pace.work()
                 while self._flying or (self._left(todo) and not self.interrupts):
+                    self._count_workers()
                     if self.interrupts:
                         self._ask_to_stop()
                     else:
                         self._hand_out(todo)
                     self._receive()
+                    self.progress.show()
                     self.collector.save_sometimes()
         except (CommClosedError, CancelledError, TimeoutError):
             raise SweepStoppedError("the scheduler is gone") from None
@@ -167,7 +181,6 @@ class Runner:
 
     def _warm(self, cell: int) -> None:
         """Let one worker per kind of processor prepare (compile) before the others start."""
-        self._count_workers(wait=True)
         first: dict[str, str] = {}
         for worker, (kind, sees_folder) in self._on_each(self._threads(), task.look).items():
             first.setdefault(kind, worker)
@@ -195,8 +208,8 @@ class Runner:
             time.sleep(0.01)
             self._check_scheduler()
             if time.monotonic() - looked > _LOOK_S:  # a call of a worker that is gone would wait for it for ever
-                looked = time.monotonic()
-                calls = {worker: calls[worker] for worker in self._threads() if worker in calls}
+                looked, here = time.monotonic(), self._threads()
+                calls = {worker: call for worker, call in calls.items() if worker in here}
             if note and time.monotonic() - start > _PATIENCE_S:
                 self.progress.say(note)
                 note = ""
@@ -216,26 +229,47 @@ class Runner:
             raise SweepStoppedError(f"the workers cannot load what they should run: {task.describe_error(error)}")
         return call.status == "finished"
 
-    def _count_workers(self, wait: bool = False) -> None:
-        """Look now and then how many workers there are."""
-        if not wait and time.monotonic() - self._looked < 2:
+    def _wait_for_workers(self) -> None:
+        """Wait for the first worker; a batch system may take days to start it, this machine may not."""
+        self._seen = time.monotonic()
+        if not self._threads():
+            self.progress.say("waiting for workers (Ctrl-C stops)")
+        while not self._threads() and not self.interrupts:
+            time.sleep(0.2)
+            self._check_scheduler()
+            if self.local:
+                self._check_absence()
+
+    def _count_workers(self) -> None:
+        """Look now and then how many workers there are; time without any is no time at work."""
+        if time.monotonic() - self._looked < _LOOK_S:
             return
+        threads = self._threads()
         self._looked = time.monotonic()
-        if wait and not self._threads():
-            self.progress.say("waiting for workers")
-            while not self._threads() and not self.interrupts:
-                time.sleep(0.2)
-        self._workers = max(1, sum(self._threads().values()))
+        self._workers = max(1, sum(threads.values()))
+        if threads:
+            self._seen = self._looked
+            self.progress.pace.work()
+            return
+        if not self.progress.pace.resting:
+            self.progress.say("no worker is left; waiting for one (Ctrl-C stops)")
+            self.progress.pace.rest()
+        self._check_absence()
+
+    def _check_absence(self) -> None:
+        """Give up when there has been no worker for a while."""
+        limit = LOCAL_ABSENCE_S if self.local else ABSENCE_S
+        if time.monotonic() - self._seen > limit:
+            raise SweepStoppedError(f"there has been no worker for {format_seconds(limit)}")
 
     def _threads(self) -> dict[str, int]:
-        """Return the workers with their threads."""
-        return dict(self.client.nthreads())
+        """Return the workers with their threads; a scheduler that does not answer raises TimeoutError."""
+        return dict(self.client.nthreads(callback_timeout=ABSENCE_S))
 
     def _task_s(self) -> float:
         return max(TASK_S, self._workers / TASKS_A_SECOND)
 
     def _hand_out(self, todo: _Cursor) -> None:
-        self._count_workers()
         while len(self._flying) < 2 * self._workers + 1:
             if self._waiting:
                 self._submit(self._waiting.popleft())

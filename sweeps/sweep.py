@@ -117,7 +117,7 @@ class Sweep:
         time_limit_s: float = 0.0,
         progress: bool = True,
     ) -> Any:
-        """Simulate what the store lacks, and return all results as an ``xarray.Dataset``.
+        """Simulate what the store lacks, and return all results as ``faultsweep.open_results`` does.
 
         Parameters
         ----------
@@ -135,6 +135,8 @@ class Sweep:
         SweepStoppedError
             The run ended early; what was finished is in the store. InterruptedSweepError if the user asked for it.
         """
+        from faultsweep.analysis.open import open_results
+
         check_script()
         path = self.store_path(store)
         folder = _make_run_folder(path)
@@ -148,7 +150,7 @@ class Sweep:
                 run.close()
             except OSError as error:
                 run.say_stopped(_describe_os_error(error, path))
-        return open_store(path)
+        return open_results(path)
 
 
 def _make_target(function: Any, outputs: Any, inert: Any, logs: str | Path | None) -> Target:
@@ -297,7 +299,8 @@ class _Run:
         total = len(np.unique(self.prepared.source[self.prepared.source >= 0]))
         LOG.info("run %s: %d of %d simulations are missing", context.run_id, len(todo), total)
         with connect(cluster, workers, credentials) as client, Progress(total, self.show, total - len(todo)) as bar:
-            runner = Runner(client, context, self.folder, self.prepared.grid, self.prepared.keys, self.collector, bar)
+            grid, keys, local = self.prepared.grid, self.prepared.keys, isinstance(cluster, str) and cluster == "local"
+            runner = Runner(client, context, self.folder, grid, keys, self.collector, bar, local)
             try:
                 runner.run(todo)
             except SweepStoppedError as error:
@@ -327,15 +330,3 @@ class _Run:
 def _append_jobs(writer: JobsWriter, journal: Path, offset: int, length: int) -> tuple[int, int]:
     """Take the per-job results that a journal's record points at."""
     return writer.append(unpack_jobs(journal.with_suffix(".jobs"), offset, length)) if length else (-1, 0)
-
-
-def open_store(path: str | Path) -> Any:
-    """Return a store as an ``xarray.Dataset``, its numeric axes in ascending order."""
-    import xarray
-
-    dataset = xarray.open_zarr(path, chunks=None, consolidated=True)
-    for dim in dataset.attrs and json.loads(dataset.attrs["axes"]):
-        name = dim["name"]
-        if dataset[name].dtype.kind in "if" and not (np.diff(dataset[name].values) > 0).all():
-            dataset = dataset.sortby(name)
-    return dataset

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -155,6 +156,26 @@ def test_kill_9_of_the_scheduler(tmp_path, moment):
     finally:
         for process in processes:
             process.kill()
+
+
+def test_a_run_without_workers_stops_after_a_while(tmp_path, monkeypatch, client):
+    import distributed
+
+    monkeypatch.setattr(runner_module, "ABSENCE_S", 0.5)
+    monkeypatch.setattr(runner_module, "_LOOK_S", 0.1)
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as lonely:
+        leave = threading.Timer(1.0, lambda: cluster.scale(0))
+        leave.start()
+        with pytest.raises(
+            SweepStoppedError, match=r"no worker for 500 ms; .* has \d+ .*; run again to go on"
+        ) as caught:
+            long_sweep().run(tmp_path / "s.zarr", cluster=lonely, progress=False)
+        leave.join()
+    assert len(str(caught.value).splitlines()) == 1
+    assert (xr.open_zarr(tmp_path / "s.zarr", chunks=None).status == DONE).any()
+    long_sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert_complete(tmp_path / "s.zarr")
 
 
 @pytest.mark.parametrize("times", [1, 2])
