@@ -72,7 +72,7 @@ def report_failures(workload: Workload, repeat: int) -> None:
         ("tie-breaking", 0.5, failures),
     ):
         run = simulate(workload, failures=trace, placement=placement, accuracy=accuracy, repeat=repeat)
-        events = 2 * len(workload) + 2 * run.metrics["restarts"] + run.metrics["failures"]
+        events = 2 * len(workload) + 2 * run.metrics["restarts"] + run.metrics["failures_seen"]
         cost = run.elapsed_s / events * 1e6
         base = base or cost
         name = f"torus backfill {placement} {int(run.metrics['failures'])} failures"

@@ -62,11 +62,11 @@ METRICS: dict[str, Metric] = {
     "lost_to_delay": Metric("", "Capacity held between being scheduled and starting."),
     "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts."),
     "makespan_s": Metric("s", "Last finish - first submit."),
-    "num_jobs": Metric("", "Jobs submitted."),
+    "jobs_submitted": Metric("", "Jobs submitted."),
     "unfinished_jobs": Metric("", "Jobs that had not finished when the run ended."),
     "offered_load": Metric("", "Submitted size x run time over machine nodes x span of the submissions."),
-    "failures": Metric("", "Failures up to the end of the run."),
-    "failures_per_day": Metric("1/d", "Failures per day of the run."),
+    "failures_seen": Metric("", "Failures up to the end of the run."),
+    "failures_seen_per_day": Metric("1/d", "Failures per day of the run."),
     "failures_that_hit": Metric("", "Failures that killed a job."),
     "jobs_hit": Metric("", "Jobs killed by a failure at least once."),
     "restarts": Metric("", "Restarts of all jobs."),
@@ -153,16 +153,16 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
         "lost_to_overhead": float(np.sum(s.job_f[st.OVERHEAD_NODES])) / capacity,
         "makespan_s": last - first,
         "offered_load": float(np.sum(work)) / (nodes * span) if span > 0 else np.nan,
-        "failures_per_day": s.i[st.FAILURES] / (last - first) * 86400.0,
+        "failures_seen_per_day": s.i[st.FAILURES] / (last - first) * 86400.0,
     }
 
 
 def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
     attempts = int(s.i[st.ATTEMPTS])
     return {
-        "num_jobs": len(finished),
+        "jobs_submitted": len(finished),
         "unfinished_jobs": int(np.sum(~finished)),
-        "failures": s.i[st.FAILURES],
+        "failures_seen": s.i[st.FAILURES],
         "failures_that_hit": s.i[st.HITS],
         "jobs_hit": int(np.sum(jobs["restarts"] > 0)),
         "restarts": int(np.sum(jobs["restarts"])),

@@ -134,6 +134,11 @@ def is_model(name: str) -> bool:
     return name.lower() in MODELS
 
 
+def is_name(name: str) -> bool:
+    """Return whether a job log is given by the name of a model or of a log, and not by a path."""
+    return is_model(name) or name.lower() in _BY_NAME
+
+
 def load_workload(
     name_or_path: str | Path,
     logs_dir: str | Path | None = None,

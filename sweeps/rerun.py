@@ -77,7 +77,8 @@ def _target(store: Store, target: Target | None, logs: str | Path | None) -> Tar
     if target is None and wanted == "simulator":
         from faultsweep.sweeps.simulator import SimulatorTarget
 
-        return SimulatorTarget(logs)
+        folders = [folder for entry in reversed(store.text("provenance")) for folder in entry.get("folders", ())]
+        return SimulatorTarget(logs, [*dict.fromkeys(folders), store.path.resolve().parent, Path.cwd()])
     if target is None:
         raise InputError(
             f"{store.path}: results of the function {wanted}; rerun it from Python, with the function as target"

@@ -18,12 +18,17 @@ class SimulatorTarget(Target):
 
     name = "simulator"
 
-    def __init__(self, logs: str | Path | None = None) -> None:
-        """Find logs in the folder ``logs`` first, if one is given."""
+    def __init__(self, logs: str | Path | None = None, folders: Sequence[str | Path] = ()) -> None:
+        """Find logs in the folder ``logs`` first, if one is given.
+
+        A relative path of a log of jobs or failures starts from the first of ``folders`` (that of a spec, say) that has
+        the file, so that neither a store nor its keys depend on where the user, or a worker, is.
+        """
         from faultsweep.simcore.metrics import METRICS
         from faultsweep.simcore.simulate import MODEL_VERSION
 
         self.logs = None if logs is None else Path(logs).resolve()
+        self.folders = [Path(folder).resolve() for folder in folders] or [Path.cwd()]
         self.parameters: Mapping[str, Any] = PARAMETERS
         self.outputs = tuple(Output(name, metric.unit, metric.doc) for name, metric in METRICS.items())
         self.version = str(MODEL_VERSION)
@@ -46,8 +51,32 @@ class SimulatorTarget(Target):
         key = tuple(config[name] for name in named)
         if key not in self._loaded:
             self._loaded = {old: jobs for old, jobs in self._loaded.items() if len(old) == 1}
-            self._loaded[key] = load_configured(config, self.logs)
+            self._loaded[key] = load_configured({**config, "log": self._log(config["log"])}, self.logs)
         return self._loaded[key]
+
+    def _log(self, name: str) -> str:
+        """Return the path of a job log, or its name as it is."""
+        from faultsweep.sweeps.logs import is_name
+
+        return name if is_name(name) else self._file(name)
+
+    def _failures(self, name: str) -> str:
+        """Return the path of a failure log, or the name of a generator as it is."""
+        from faultsweep.simcore.failures.sources import is_file
+
+        return self._file(name) if is_file(name) else name
+
+    def _file(self, path: str) -> str:
+        """Return where a file is; the place where it should be if it is nowhere."""
+        places = [folder / Path(path).expanduser() for folder in (*self.folders, *([self.logs] if self.logs else []))]
+        found = next((place for place in places if place.is_file()), None)
+        looks_like_one = bool(Path(path).suffix) or len(Path(path).parts) > 1
+        return str(found or (places[0] if looks_like_one else path))
+
+    def _failures_hash(self, name: str) -> str:
+        from faultsweep.simcore.failures.sources import file_hash
+
+        return file_hash(self._failures(name))
 
     def _first(self, log: str) -> Any:
         """Return the workload of a log, or of a model with nothing but defaults."""
@@ -55,13 +84,12 @@ class SimulatorTarget(Target):
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every log of jobs or failures that cannot be read, and every machine there is not."""
-        from faultsweep.simcore.failures.sources import file_hash
         from faultsweep.simcore.machines import parse_machine
 
         checks: dict[str, Callable[[str], Any]] = {
             "machine": parse_machine,
             "log": self._first,
-            "failures": file_hash,
+            "failures": self._failures_hash,
         }
         problems = []
         for name, check in checks.items():
@@ -75,10 +103,8 @@ class SimulatorTarget(Target):
 
     def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
         """Return the content hash of every log of jobs (of a model: by the jobs that it gives) or failures."""
-        from faultsweep.simcore.failures.sources import file_hash
-
         pins = {f"log {log}": self._first(log).content_hash for log in values["log"]}
-        files = {name: file_hash(name) for name in values["failures"]}
+        files = {name: self._failures_hash(name) for name in values["failures"]}
         return pins | {f"failures {name}": content for name, content in files.items() if content}
 
     def derivable(self) -> frozenset[str]:
@@ -108,6 +134,7 @@ class SimulatorTarget(Target):
         from faultsweep.simcore.simulate import simulate
 
         parameters = {name: value for name, value in config.items() if name != "log"}
+        parameters["failures"] = self._failures(config["failures"])
         return simulate(self._workload(config), events=events, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:

@@ -286,6 +286,11 @@ class _Reader:
     def check_names(self, axes: Iterable[Axis], formulas: Mapping[str, Formula]) -> None:
         """See that no two coordinates of the store have one name."""
         dims = {out.dim for out in self.target.outputs}
+        taken = RESERVED | {out.name for out in self.target.outputs}
+        varied = [(f"axes.{axis.name}", name) for axis in axes for name in axis.columns if name != axis.name]
+        for key, name in (*varied, *((f"formulas.{name}", name) for name in formulas)):
+            if name in taken:
+                self.problem(key, f"the parameter {name!r} has the name of a result; rename one of them")
         for axis in axes:
             by = self.setters.get(axis.name)
             if by is not None and axis.name not in axis.columns:

@@ -56,6 +56,7 @@ class Sweep:
         outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
         logs: str | Path | None = None,
+        folder: str | Path | None = None,
     ) -> None:
         """Check everything at once.
 
@@ -64,7 +65,8 @@ class Sweep:
         axes, name, title, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs : as in a TOML spec.
         function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
         inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
-        logs : folder in which job logs are looked for first.
+        logs : folder in which named job logs are looked for first.
+        folder : where relative paths of job and failure logs start; the working directory if not given.
 
         Raises
         ------
@@ -76,7 +78,7 @@ class Sweep:
         raw |= {"keep_jobs": True} if keep_jobs else {}
         parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude)}
         raw |= {key: part for key, part in parts.items() if part}
-        self.spec = read_spec(raw, _make_target(function, outputs, inert, logs))
+        self.spec = read_spec(raw, _make_target(function, outputs, inert, logs, folder or Path.cwd()))
 
     @classmethod
     def from_toml(
@@ -88,11 +90,11 @@ class Sweep:
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
         logs: str | Path | None = None,
     ) -> Sweep:
-        """Read a sweep from a TOML file, or a shipped one by its name."""
+        """Read a sweep from a TOML file, or a shipped one by its name; relative paths in it start from its folder."""
         path = find_spec(spec_or_name)
         raw = {"name": path.stem, **load_toml(path)}
         sweep = cls.__new__(cls)
-        sweep.spec = read_spec(raw, _make_target(function, outputs, inert, logs), where=str(path))
+        sweep.spec = read_spec(raw, _make_target(function, outputs, inert, logs, path.parent), where=str(path))
         return sweep
 
     def store_path(self, store: str | Path | None = None) -> Path:
@@ -153,13 +155,13 @@ class Sweep:
         return open_results(path)
 
 
-def _make_target(function: Any, outputs: Any, inert: Any, logs: str | Path | None) -> Target:
+def _make_target(function: Any, outputs: Any, inert: Any, logs: str | Path | None, folder: str | Path) -> Target:
     if function is None:
         if outputs is not None or inert is not None:
             raise InputError("outputs and inert belong to a function; give function as well")
         from faultsweep.sweeps.simulator import SimulatorTarget
 
-        return SimulatorTarget(logs)
+        return SimulatorTarget(logs, [folder])
     if outputs is None:
         raise InputError("outputs: name what the function returns")
     return FunctionTarget(function, outputs, inert)
@@ -217,7 +219,7 @@ class _Run:
         self._clear_folder()
 
     def _store(self, prepared: Prepared, recompute: bool) -> Store:
-        self.history = [describe_run()]
+        self.history = [{**describe_run(), "folders": [str(folder) for folder in self.spec.target.folders]}]
         if prepared.store is None:
             return create(
                 self.path,

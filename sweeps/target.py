@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -60,8 +61,10 @@ class Target(ABC):
         ``inert(config)``, such as ``simcore.parameters.Parameter``.
     outputs : all that a run gives, in order.
     version : raised whenever a result changes; a store refuses another one.
+    folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
+    folders: Sequence[Path] = ()
     name: str
     parameters: Mapping[str, Any]
     outputs: tuple[Output, ...]

@@ -47,7 +47,7 @@ METRIC_NAMES = {
     "grown": "lost_to_growth",
     "overhead": "lost_to_overhead",
     "makespan": "makespan_s",
-    "failures": "failures",
+    "failures": "failures_seen",
     "failures_hitting": "failures_that_hit",
     "jobs_hit": "jobs_hit",
     "restarts": "restarts",

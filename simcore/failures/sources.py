@@ -60,6 +60,11 @@ def load_records(config: Config) -> FailureRecords:
     return _read(name, *_version(name), config["failure_system"], config["failure_filter_s"])
 
 
+def is_file(name: str) -> bool:
+    """Tell whether ``failures`` names a file, and no generator."""
+    return name not in ("none", "bursts", *GENERATORS)
+
+
 def file_hash(name: str) -> str:
     """Return the content hash of the file that ``failures`` names, "" where it names none; check that it is there.
 
@@ -68,7 +73,7 @@ def file_hash(name: str) -> str:
     InputError
         If it is neither a generator nor a file that can be read, of a known format.
     """
-    if name in ("none", "bursts", *GENERATORS):
+    if not is_file(name):
         return ""
     return _file_hash(name, *_version(name))
 

@@ -111,7 +111,7 @@ def _sweep(name: str, logs: Path | None) -> tuple[Any, dict[str, str]]:
     if any(is_model(other) for other in replaced.values()):
         raw["replicates"] = max(raw.get("replicates", 1), STAND_IN_REPLICATES)
     try:
-        return Sweep(**raw, logs=logs), replaced
+        return Sweep(**raw, logs=logs, folder=path.parent), replaced
     except TypeError:  # an unknown key: let the reader of specs say so
         return Sweep.from_toml(name, logs=logs), {}
 

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 from faultsweep.sweeps import cli
 from faultsweep.sweeps.store import DONE, commit
+from faultsweep.sweeps.sweep import Sweep
 
 SPEC = """
 name = "small"
@@ -62,6 +63,41 @@ def call(monkeypatch, capsys, client):
     return run
 
 
+def test_paths_in_a_spec_start_from_its_folder(tmp_path, log, call, monkeypatch):
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    (project / "data").mkdir(parents=True)
+    elsewhere.mkdir()
+    log.rename(project / "data" / "tiny.swf")
+    (project / "data" / "failures.csv").write_text("time_s,node,down_s\n40,1,20\n90,3,10\n")
+    text = SPEC.format(log="data/tiny.swf").replace("[axes]", '[axes]\nfailures = ["none", "data/failures.csv"]')
+    (project / "small.toml").write_text(text)
+    monkeypatch.chdir(elsewhere)
+    code, out, err = call("run", project / "small.toml", "--store", project / "s.zarr")
+    assert (code, "8 done" in out) == (0, True), err
+    results = xr.open_zarr(project / "s.zarr")
+    assert results.failures.values.tolist() == ["none", "data/failures.csv"]
+    assert set(json.loads(results.attrs["pins"])) == {"log data/tiny.swf", "failures data/failures.csv"}
+
+    moved = tmp_path / "moved"
+    project.rename(moved)
+    cell = "scheduler=backfill,load_scale=1.5,failures=data/failures.csv"
+    assert "equal to the store" in call("rerun", moved / "s.zarr", "--select", cell)[1]
+    assert "0 simulations to run" in call("plan", moved / "small.toml", "--store", moved / "s.zarr", "--no-measure")[1]
+
+    (moved / "data" / "tiny.swf").unlink()
+    code, _, err = call("plan", moved / "small.toml", "--store", moved / "s.zarr", "--no-measure")
+    assert code == 2
+    assert f"{moved / 'data' / 'tiny.swf'}" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_paths_of_a_python_sweep_start_from_its_folder(tmp_path, log, monkeypatch):
+    settings = {"axes": {"scheduler": ["fcfs"]}, "fixed": {"log": "tiny.swf", "machine": "flat:4"}}
+    assert Sweep(**settings, folder=tmp_path).plan(tmp_path / "s.zarr", measure=False).missing == 1
+    monkeypatch.chdir(tmp_path)
+    assert Sweep(**settings).plan("s.zarr", measure=False).missing == 1
+
+
 def test_plan_run_status_rerun(tmp_path, spec, call):
     store = tmp_path / "s.zarr"
     code, out, _ = call("plan", spec, "--store", store, "--no-measure")
@@ -95,7 +131,7 @@ def test_plan_run_status_rerun(tmp_path, spec, call):
     again = json.loads(out)
     assert code == 0
     assert again["different"] == []
-    assert again["metrics"]["num_jobs"] == 12
+    assert again["metrics"]["jobs_submitted"] == 12
     assert len(list(csv.DictReader((tmp_path / "j.csv").open()))) == 12
     kinds = [row["kind"] for row in csv.DictReader((tmp_path / "e.csv").open())]
     assert kinds.count("finish") == 12

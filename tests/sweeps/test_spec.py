@@ -11,8 +11,9 @@ import pytest
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import axes
 from faultsweep.sweeps.axes import read_axis, read_range
+from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import find_spec, load_toml, read_spec, write_toml
-from faultsweep.sweeps.target import FunctionTarget
+from faultsweep.sweeps.target import RESERVED, FunctionTarget
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -340,3 +341,17 @@ def test_a_resolved_spec_reads_back_as_the_same_sweep(tmp_path):
     second = spec(**load_toml(tmp_path / "x.toml"))
     assert (first.axes, first.fixed, first.exclude) == (second.axes, second.fixed, second.exclude)
     assert first.formulas["limit_s"].text == second.formulas["limit_s"].text
+
+
+def test_every_parameter_can_be_an_axis():
+    """No metric, and nothing else that a store has, is called like a parameter."""
+    target = SimulatorTarget()
+    assert not set(target.parameters) & ({out.name for out in target.outputs} | RESERVED)
+
+
+def test_a_varied_argument_with_the_name_of_a_result_is_refused():
+    target = FunctionTarget(lambda a, b=0: {"b": a}, ["b"])
+    with pytest.raises(InputError, match=r"^axes\.x: the parameter 'b' has the name of a result"):
+        read_spec({"axes": {"x": {"zip": {"a": [1, 2], "b": [3, 4]}}}}, target)
+    with pytest.raises(InputError, match=r"^formulas\.b: the parameter 'b' has the name of a result"):
+        read_spec({"axes": {"a": [1, 2]}, "formulas": {"b": "2 * a"}}, target)

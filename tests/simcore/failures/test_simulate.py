@@ -38,7 +38,7 @@ def test_an_endless_source_lasts_as_long_as_the_jobs(tmp_path):
     assert end > 5 * 39_000
     source = source_for(resolve({"failures": "weibull", **parameters}), 8, Span(0.0, 39_000.0, 39_000.0))
     trace = source.until(2 * end)
-    assert run.metrics["failures"] == np.count_nonzero(trace.time_s < end)
+    assert run.metrics["failures_seen"] == np.count_nonzero(trace.time_s < end)
     write_failures(trace, tmp_path / "f.csv", num_nodes=8)
     for given in (trace, source, str(tmp_path / "f.csv")):
         again = simulate(jobs(), failures=given, **parameters)
@@ -57,13 +57,13 @@ def test_all_policies_see_the_same_failures():
 
 def test_number_of_failures_counts_in_the_span():
     run = simulate(jobs(), failures="bursts", num_failures=17, machine=MACHINE)
-    assert run.metrics["failures"] == 17
-    assert simulate(jobs(), failures="bursts", num_failures=0, machine=MACHINE).metrics["failures"] == 0
+    assert run.metrics["failures_seen"] == 17
+    assert simulate(jobs(), failures="bursts", num_failures=0, machine=MACHINE).metrics["failures_seen"] == 0
 
 
 def test_a_part_of_the_log_gets_its_part_of_the_failures():
     run = simulate(jobs(400, run_s=100.0), failures="bursts", num_failures=399, machine=MACHINE, num_jobs=201)
-    assert run.metrics["failures"] == 200
+    assert run.metrics["failures_seen"] == 200
     later = simulate(
         jobs(400, run_s=100.0), failures="bursts", num_failures=399, machine=MACHINE, offset=200, events=True
     )
