@@ -279,7 +279,7 @@ def _describe_failures(data: xr.Dataset) -> str:
     for workload in names(data, "workload"):
         part = data.sel(workload=workload)
         given = unique(part, "num_failures")
-        per_day = part["failures_per_day"].where(part["failures"] > 0)
+        per_day = part["failures_seen_per_day"].where(part["failures_seen"] > 0)
         rates = [f"{value:.3g}" for value in (float(per_day.min()), float(per_day.max())) if np.isfinite(value)]
         rate = f" ({' to '.join(dict.fromkeys(rates))} a day of the runs)" if rates else ""
         number = f"{given[0]:,}" if len(given) == 1 else f"{given[0]:,} to {given[-1]:,}"

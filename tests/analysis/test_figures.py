@@ -96,7 +96,7 @@ def test_prediction_is_compared_with_none_replicate_by_replicate(tmp_path):
     factor[:, :, 0] = 1
     metrics = {"mean_bounded_slowdown": level * factor}
     metrics |= {name: np.full(factor.shape, 1 / 3) for name in ("utilisation", "lost_capacity", "unused_capacity")}
-    metrics |= {"failures": np.full(factor.shape, 300.0), "failures_per_day": np.full(factor.shape, 4.5)}
+    metrics |= {"failures_seen": np.full(factor.shape, 300.0), "failures_seen_per_day": np.full(factor.shape, 4.5)}
     axes = {"workload": ["LLNL"], "load_scale": [1.0, 1.2], "accuracy": [0.0, 0.5, 1.0]}
     fixed = {"placement": "balancing", "failures": "bursts", "num_failures": 1000, "num_jobs": 500, **HELD}
     data = make_results(axes, metrics, replicates=10, fixed=fixed).assign_coords(log=("workload", ["llnl-atlas"]))
