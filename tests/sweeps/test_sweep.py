@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.status import read_status
-from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED
+from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import FunctionTarget, Output
 
@@ -162,3 +162,5 @@ def test_plan_counts_and_changes_nothing(tmp_path, run):
     plan = sweep.plan(tmp_path / "s.zarr", measure=False)
     assert plan.grows
     assert plan.missing == 15 - 6
+    run(sweep, tmp_path / "s.zarr")
+    assert plan.bytes / 1.5 < Store(tmp_path / "s.zarr").size_bytes() < plan.bytes * 1.5
