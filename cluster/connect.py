@@ -70,6 +70,12 @@ def _local(workers: int | None) -> Iterator[Any]:
         "distributed.comm.timeouts.connect": "60s",
         "distributed.scheduler.http.routes": [],  # the HTTP server starts anyway, without TLS: it answers nothing
         "distributed.worker.http.routes": [],
+        # what looks at a worker every few milliseconds takes the GIL from the simulation: 8 % of 50 ms runs, measured
+        "distributed.worker.profile.enabled": False,
+        "distributed.worker.memory.monitor-interval": "500ms",
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "5s",
+        "distributed.admin.system-monitor.gil.enabled": False,
     }
     with dask.config.set(settings), _no_interrupts():
         cluster = distributed.LocalCluster(
