@@ -215,8 +215,8 @@ def _paired(data: xr.Dataset, metric: str, along: str, baseline: object, relativ
 
 
 def _curve(label: str, found: xr.Dataset, x: str, style: Style) -> Curve:
-    values = (found[name].values for name in ("mean", "low", "high"))
-    return Curve(label, found[x].values.astype(float), *values, style)
+    mean, low, high = (found[name].values for name in ("mean", "low", "high"))
+    return Curve(label, found[x].values.astype(float), mean, low, high, style)
 
 
 def _mean_panel(title: str, x_label: str, curves: list[Curve]) -> Panel:
