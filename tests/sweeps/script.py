@@ -1,7 +1,7 @@
 """Programs that the tests start, disturb and kill: a run of a sweep, a scheduler, its workers.
 
 python script.py run STORE [SETTINGS as JSON]; python script.py scheduler FOLDER; python script.py workers FOLDER;
-python script.py clock STORE
+python script.py clock STORE; python script.py grow STORE
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from faultsweep.sweeps.runner import SweepStoppedError  # noqa: E402
 from faultsweep.sweeps.sweep import Sweep  # noqa: E402
 
 from tests.sweeps import functions  # noqa: E402
+
+GROWTH = ((4, 1), (8, 2), (12, 2))
+"""Rows and replicates of a sweep that grows."""
 
 
 def long_sweep(rows: int = 12, replicates: int = 2, sleep_s: float = 0.01) -> Sweep:
@@ -78,12 +81,23 @@ def run_while_the_clock_jumps(store: Path) -> None:
     assert seen == [86_400, -86_400], "the run was over before the clock had jumped"
 
 
+def run_and_grow(store: Path) -> None:
+    """Run a sweep, and the same with more rows and replicates, twice."""
+    from faultsweep.cluster.connect import connect
+
+    with connect("local", 2) as client:
+        for rows, replicates in GROWTH:
+            long_sweep(rows, replicates).run(store, cluster=client)
+
+
 if __name__ == "__main__":
     try:
         if sys.argv[1] == "run":
             settings = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
             options = {key: settings.pop(key) for key in ("workers", "cluster", "time_limit_s") if key in settings}
             long_sweep(**settings).run(sys.argv[2], **{"workers": 2, **options})
+        elif sys.argv[1] == "grow":
+            run_and_grow(Path(sys.argv[2]))
         elif sys.argv[1] == "clock":
             run_while_the_clock_jumps(Path(sys.argv[2]))
         else:
