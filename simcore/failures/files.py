@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
-import lzma
-import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from faultsweep.simcore.compression import read_content
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures import archive, bluegene, lanl, mira, plain
 from faultsweep.simcore.failures.lines import Lines
 from faultsweep.simcore.failures.records import FailureRecords, Table
 
-_OPENERS: dict[bytes, tuple[str, Callable[..., BinaryIO]]] = {
-    b"\x1f\x8b": ("gz", gzip.open),  # type: ignore[dict-item]
-    b"\xfd7zXZ": ("xz", lzma.open),  # type: ignore[dict-item]
-}
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _HEAD_LINES = 50  # a file is known by one of its first lines that say something
 
 
@@ -95,7 +87,7 @@ def read_failures(path: str | Path, *, system: int = 0, filter_s: float = 300.0)
 
 def known_content(path: str | Path) -> tuple[Lines, str]:
     """Return the uncompressed content of a failure log and its hash; InputError if its format is not known."""
-    data = _read_bytes(Path(path))
+    data = read_content(Path(path))
     lines = Lines(Path(path), data.removeprefix(b"\xef\xbb\xbf"))
     detect_format(lines)
     return lines, _sha256(data)
@@ -118,32 +110,6 @@ def detect_format(lines: Lines) -> str:
     raise InputError(
         f"{lines.path}: an empty failure log (a trace of our own starts with the line 'time_s,node,down_s')"
     )
-
-
-def _read_bytes(path: Path) -> bytes:
-    """Return the uncompressed content of a file."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    for magic, (kind, opener) in _OPENERS.items():
-        if raw.startswith(magic):
-            return _decompress(path, raw, kind, opener)
-    return raw
-
-
-def _decompress(path: Path, raw: bytes, kind: str, opener: Callable[..., BinaryIO]) -> bytes:
-    chunks: list[bytes] = []
-    try:
-        with opener(io.BytesIO(raw), "rb") as stream:
-            while chunk := stream.read(1 << 16):
-                chunks.append(chunk)
-    except _DAMAGE as error:
-        line = sum(chunk.count(b"\n") for chunk in chunks) + 1
-        raise InputError(
-            f"{path}:{line}: the {kind} data is damaged or cut short here ({error}); fetch the file again"
-        ) from None
-    return b"".join(chunks)
 
 
 def _name(path: Path) -> str:

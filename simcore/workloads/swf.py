@@ -5,19 +5,17 @@ A log is comment lines that start with ``;`` and one line of 18 numbers per job;
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
-import lzma
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import NoReturn
 
 import numpy as np
+from faultsweep.simcore.compression import OPENERS, read_content
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
@@ -29,9 +27,6 @@ STATUS_CANCELLED = 5
 STATUS_PARTIAL = (2, 3, 4)  # a piece of a job that was checkpointed or swapped out; the job has a line of its own
 
 _LARGEST = 2.0**53  # above it float64 no longer holds every whole number, so a number would not be what the log says
-_MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz"}
-_OPENERS: dict[str, Callable[..., BinaryIO]] = {"gz": gzip.open, "xz": lzma.open}  # type: ignore[dict-item]
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 # Bytes of plain job lines: the bulk parser sees nothing else (it would take "nan", and other kinds of white space).
@@ -87,34 +82,19 @@ def read_swf(path: str | Path, *, on_error: str = "raise") -> Workload:
     if on_error not in ("raise", "skip"):
         raise unknown_name("on_error", on_error, ("raise", "skip"))
     log = _Log(Path(path), skip=on_error == "skip")
-    data = _read_bytes(log)
+    data = _read(log)
     _parse(log, data)
     _check_values(log)
     return _workload(log, "sha256:" + hashlib.sha256(data).hexdigest())
 
 
-def _read_bytes(log: _Log) -> bytes:
-    """Return the uncompressed content of the log."""
-    try:
-        raw = log.path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{log.path}: cannot be read ({error.strerror or error})") from None
-    kind = next((kind for magic, kind in _MAGIC.items() if raw.startswith(magic)), "")
-    return _decompress(log, kind) if kind else raw
+def _read(log: _Log) -> bytes:
+    """Return the uncompressed content of the log; where bad lines are skipped, what can be read of a damaged file."""
 
-
-def _decompress(log: _Log, kind: str) -> bytes:
-    chunks: list[bytes] = []
-    try:
-        with _OPENERS[kind](log.path, "rb") as stream:
-            while chunk := stream.read(1 << 16):
-                chunks.append(chunk)
-    except _DAMAGE as error:
-        if not log.skip:
-            line = sum(chunk.count(b"\n") for chunk in chunks) + 1
-            log.fail(line, f"the {kind} data is damaged or cut short here ({error}); fetch the file again")
+    def count() -> None:
         log.dropped["damaged file"] += 1
-    return b"".join(chunks)
+
+    return read_content(log.path, count if log.skip else None)
 
 
 def _parse(log: _Log, data: bytes) -> None:
@@ -208,7 +188,7 @@ def _check_values(log: _Log) -> None:
 def _line_number(log: _Log, row: int) -> int:
     """Return the line in the file of a row of the table."""
     if log.line_numbers is None:  # the file was parsed in bulk: read it once more, slowly
-        _parse_lines(log, _read_bytes(log))
+        _parse_lines(log, _read(log))
     assert log.line_numbers is not None  # noqa: S101
     return int(log.line_numbers[row])
 
@@ -329,7 +309,7 @@ def write_swf(workload: Workload, path: str | Path) -> None:
         f"{job} {_number(submit)} -1 {_number(run)} {size} -1 -1 {size} {_number(limit)} -1 1 {user} -1 -1 -1 -1 -1 -1"
         for job, submit, run, size, limit, user in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    opener = _OPENERS.get(path.suffix.lower().lstrip("."), open)
+    opener = OPENERS.get(path.suffix.lower().lstrip("."), open)
     try:
         with opener(path, "wb") as stream:
             stream.write(("\n".join(lines) + "\n").encode())
