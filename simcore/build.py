@@ -17,9 +17,6 @@ from faultsweep.simcore.predictors import coin_key
 from faultsweep.simcore.state import State
 from numpy.typing import NDArray
 
-MAX_COLUMN = 64
-"""Longest z side of a torus whose columns are one mask each."""
-_MAX_SIDE = 1023
 _LARGE = 4096  # footprints from which a machine counts as large
 
 
@@ -121,12 +118,7 @@ def _finder_tables(machine: Machine, capacity: int) -> dict[str, Any]:
             "boxes": np.zeros((3, 1, 7), np.int64),
             "shapes": np.zeros((1, 3), np.int64),
         }
-    X, Y, Z = machine.sides
-    if Z > MAX_COLUMN or max(X, Y) > _MAX_SIDE:
-        raise InputError(
-            f"machine: {machine.name!r} has a side that is too long "
-            f"(valid: x and y up to {_MAX_SIDE}, z up to {MAX_COLUMN}; put the longest side first)"
-        )
+    X, Y, _ = machine.sides
     table = (X * (X - 1) + 1, Y * (Y - 1) + 1)
     boxes = capacity * (1024 if table[0] * table[1] < _LARGE else 65536)
     return {

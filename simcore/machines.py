@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 FLAT = 0
 TORUS = 1
+LONGEST_SIDES = (1023, 1023, 64)
+"""Longest sides of a torus in x, y and z: a column of nodes along z is one machine word."""
 _MAX_NODES = 4_000_000
 
 
@@ -32,7 +34,8 @@ class Machine:
 
 
 MACHINE_FORMS = {
-    "torus:XxYxZ": "X*Y*Z nodes; a job takes a contiguous box that may wrap around in every axis (krevat2003)",
+    "torus:XxYxZ": "X*Y*Z nodes (X and Y up to 1,023, Z up to 64); a job takes a contiguous box that may wrap around "
+    "in every axis (krevat2003)",
     "flat:N": "N nodes; a job takes any free nodes (zhang2004)",
 }
 
@@ -44,13 +47,16 @@ def parse_machine(name: str) -> Machine:
     Raises
     ------
     InputError
-        If the name has another form, or a side is not positive.
+        If the name has another form, or a side is not positive or too long.
     """
     torus = re.fullmatch(r"torus:(\d+)x(\d+)x(\d+)", name)
     flat = re.fullmatch(r"flat:(\d+)", name)
     if torus:
         x, y, z = (int(side) for side in torus.groups())
         machine = Machine(name, TORUS, (x, y, z))
+        if any(side > longest for side, longest in zip(machine.sides, LONGEST_SIDES, strict=True)):
+            longest = ", ".join(f"{axis} up to {most}" for axis, most in zip("xyz", LONGEST_SIDES, strict=True))
+            raise InputError(f"machine: {name!r} has a side that is too long (valid: {longest})")
     elif flat:
         machine = Machine(name, FLAT, (1, 1, int(flat.group(1))))
     else:

@@ -27,6 +27,11 @@ REPAIRS = ("constant", "exponential", "lognormal")
 ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bursts" makes a log
 
 
+LARGEST_INT = 2**53
+"""Largest whole number of a parameter: above it, float64 no longer holds every whole number."""
+LARGEST_FLOAT = 1e300
+
+
 def _never(config: Config) -> bool:
     return False
 
@@ -77,16 +82,31 @@ class Parameter:
         wanted = "a whole number" if self.kind is int else "a number"
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
             raise InputError(f"{self.name}: expected {wanted}, got {value!r}")
+        low, high = self._bounds()
+        if not low <= value <= high:
+            raise InputError(f"{self.name}: {_shortened(value)} is outside {self._range()}")
         if self.kind is int and value != int(value):
             raise InputError(f"{self.name}: expected a whole number, got {value!r}")
-        if not self.minimum <= value <= self.maximum:
-            raise InputError(f"{self.name}: {value!r} is outside {self._range()}")
         return self.kind(value)
 
+    def _bounds(self) -> tuple[float, float]:
+        """Return the bounds; a number is finite (unless it is the default that is not), a whole one exact as float."""
+        largest = LARGEST_INT if self.kind is int else math.inf if self.default == math.inf else LARGEST_FLOAT
+        return max(self.minimum, -largest), min(self.maximum, largest)
+
     def _range(self) -> str:
-        if math.isinf(self.maximum):
-            return f"the valid range, {self.minimum:g} or more"
-        return f"the valid range {self.minimum:g} to {self.maximum:g}"
+        low, high = self._bounds()
+        if high in (LARGEST_INT, LARGEST_FLOAT, math.inf):
+            return f"the valid range, {low:g} or more" + (" (up to 2^53)" if high == LARGEST_INT else " (and finite)")
+        return f"the valid range {low:g} to {high:g}"
+
+
+def _shortened(value: float | int) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 30 else f"{text[:20]}... ({len(text)} digits)"
 
 
 def _is(name: str, *values: Any) -> Callable[[Config], bool]:

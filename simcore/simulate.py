@@ -88,6 +88,8 @@ def simulate(
     InputError
         If a parameter is unknown or invalid, or a job does not fit the machine.
     """
+    if not isinstance(workload, Workload):
+        raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
     named = failures if isinstance(failures, str) else "none" if failures is None else "given"
     config = resolve({"failures": named, **parameters})
     machine = parse_machine(config["machine"])

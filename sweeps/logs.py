@@ -170,7 +170,7 @@ def load_workload(
         return generate(name.lower(), num_jobs, seed, replicate)
     if name.lower() in _BY_NAME:
         log = NAMED_LOGS[_BY_NAME[name.lower()]]
-        return _checked(log, find(log, logs_dir) or fetch(log))
+        return _checked(log, find(log, logs_dir) or fetch(log), on_error)
     path = Path(name)
     if path.suffix in (".swf", ".gz", ".xz") or path.exists() or path.name != name:
         return read_swf(path, on_error=on_error)
@@ -247,10 +247,10 @@ def fetch(log: NamedLog) -> Path:
     )
 
 
-def _checked(log: NamedLog, path: Path) -> Workload:
+def _checked(log: NamedLog, path: Path, on_error: str) -> Workload:
     """Read a log and compare its content with the pinned hash; pin it if there is none."""
     try:
-        workload = read_swf(path)
+        workload = read_swf(path, on_error=on_error)
     except InputError:
         _forget(path)
         raise

@@ -10,6 +10,8 @@ from faultsweep.simcore.workloads import calibrated, lublin
 from faultsweep.simcore.workloads.workload import Workload
 
 DEFAULT_JOBS = 10_000
+MOST_JOBS = 10_000_000
+"""Most jobs that a model makes: they are all in memory."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,10 @@ def generate(name: str, num_jobs: int = 0, seed: int = 0, replicate: int = 0) ->
     Raises
     ------
     InputError
-        If there is no such model (it lists them), or ``num_jobs`` is negative.
+        If there is no such model (it lists them), or ``num_jobs`` is negative or above 10,000,000.
     """
     if name not in MODELS:
         raise unknown_name("workload model", name, MODELS)
-    if num_jobs < 0:
-        raise InputError(f"num_jobs: {num_jobs} is outside the valid range, 0 or more")
+    if not 0 <= num_jobs <= MOST_JOBS:
+        raise InputError(f"{name}: cannot make {num_jobs:,} jobs (valid: offset and num_jobs together {MOST_JOBS:,} at most)")
     return MODELS[name].generate(num_jobs or DEFAULT_JOBS, seed, replicate)

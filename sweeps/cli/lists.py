@@ -48,10 +48,9 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
 
 
 def _machines() -> list[tuple[str, str]]:
-    return [
-        ("torus:XxYxZ", "Torus of X·Y·Z nodes; a job gets a box of nodes, which may wrap around. E.g. torus:4x4x8"),
-        ("flat:N", "N nodes; a job gets any free ones. E.g. flat:128"),
-    ]
+    from faultsweep.simcore.machines import MACHINE_FORMS
+
+    return list(MACHINE_FORMS.items())
 
 
 SCHEDULERS = {

@@ -20,9 +20,9 @@ app = typer.Typer()
 _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "log": (str, typer.Option(..., help="Named log, path of a log (SWF, also .gz or .xz), or workload model.")),
     "logs": (str, typer.Option("", help="Folder where named logs are looked for first.", metavar="DIR")),
-    "skip_bad_lines": (
+    "skip_malformed": (
         bool,
-        typer.Option(False, "--skip-bad-lines", help="Pass over malformed lines of the log, and count them."),
+        typer.Option(False, "--skip-malformed", help="Leave malformed lines of the log out and count them."),
     ),
     "json_output": (bool, typer.Option(False, "--json", help="Print the metrics as JSON.")),
     "repeat": (int, typer.Option(1, min=1, help="Simulate this many times; elapsed_s is the median.")),
@@ -82,13 +82,12 @@ def simulate(**options: Any) -> None:
     outputs = [options[name] for name in ("jobs_out", "events_out", "failures_out") if options[name]]
     check_writable(outputs)
     workload = load_configured(
-        config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_bad_lines"] else "raise"
+        config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
     )
     say_if_compiling()
-    del given["log"]
     run = run_simulation(workload, events=bool(options["events_out"]), repeat=options["repeat"], **given)
     _write(run, options)
-    _report(run, options["json_output"])
+    _report(run, workload.content_hash, options["json_output"])
 
 
 def _write(run: Run, options: Mapping[str, Any]) -> None:
@@ -103,11 +102,12 @@ def _write(run: Run, options: Mapping[str, Any]) -> None:
         write_failures(run.failures, options["failures_out"])
 
 
-def _report(run: Run, as_json: bool) -> None:
+def _report(run: Run, content_hash: str, as_json: bool) -> None:
     from faultsweep.sweeps.cli.output import print_json, print_metrics
 
     speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
     if as_json:
-        print_json({**run.metrics, **speed, "status": run.status, "dropped": dict(run.dropped), "config": run.config})
+        about = {"status": run.status, "dropped": dict(run.dropped), "content_hash": content_hash, "config": run.config}
+        print_json({**run.metrics, **speed, **about})
     else:
         print_metrics(run, speed)
