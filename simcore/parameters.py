@@ -82,6 +82,8 @@ class Parameter:
         wanted = "a whole number" if self.kind is int else "a number"
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
             raise InputError(f"{self.name}: expected {wanted}, got {value!r}")
+        if value == self.default:
+            return self.kind(value)
         low, high = self._bounds()
         if not low <= value <= high:
             raise InputError(f"{self.name}: {_shortened(value)} is outside {self._range()}")
@@ -90,13 +92,13 @@ class Parameter:
         return self.kind(value)
 
     def _bounds(self) -> tuple[float, float]:
-        """Return the bounds; a number is finite (unless it is the default that is not), a whole one exact as float."""
-        largest = LARGEST_INT if self.kind is int else math.inf if self.default == math.inf else LARGEST_FLOAT
+        """Return the bounds; a number is finite (but for a default that is not), a whole one exact as float."""
+        largest = LARGEST_INT if self.kind is int else LARGEST_FLOAT
         return max(self.minimum, -largest), min(self.maximum, largest)
 
     def _range(self) -> str:
         low, high = self._bounds()
-        if high in (LARGEST_INT, LARGEST_FLOAT, math.inf):
+        if high in (LARGEST_INT, LARGEST_FLOAT):
             return f"the valid range, {low:g} or more" + (" (up to 2^53)" if high == LARGEST_INT else " (and finite)")
         return f"the valid range {low:g} to {high:g}"
 

@@ -55,5 +55,7 @@ def generate(name: str, num_jobs: int = 0, seed: int = 0, replicate: int = 0) ->
     if name not in MODELS:
         raise unknown_name("workload model", name, MODELS)
     if not 0 <= num_jobs <= MOST_JOBS:
-        raise InputError(f"{name}: cannot make {num_jobs:,} jobs (valid: offset and num_jobs together {MOST_JOBS:,} at most)")
+        raise InputError(
+            f"{name}: cannot make {num_jobs:,} jobs (valid: offset and num_jobs together {MOST_JOBS:,} at most)"
+        )
     return MODELS[name].generate(num_jobs or DEFAULT_JOBS, seed, replicate)

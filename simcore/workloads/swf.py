@@ -173,16 +173,20 @@ def _quoted(text: bytes) -> str:
 
 def _check_values(log: _Log) -> None:
     """Refuse (or skip) lines whose numbers make no sense."""
-    table = log.table
-    bad = np.zeros(len(table), bool)
-    for problem, rows in _VALUE_PROBLEMS:
-        here = rows(table)
+    bad = np.zeros(len(log.table), bool)
+    for columns, is_bad, valid in _VALUE_RULES:
+        here = is_bad(log.table[:, columns])
         if here.any() and not log.skip:
-            row = int(np.flatnonzero(here)[0])
-            log.fail(_line_number(log, row), problem)
-        bad |= here
+            row, place = (int(index) for index in np.argwhere(here)[0])
+            column = columns[place]
+            name = _FIELDS.get(column, "")
+            log.fail(
+                _line_number(log, row),
+                f"field {column + 1}{f', {name},' if name else ''} is {log.table[row, column]:.17g} (valid: {valid})",
+            )
+        bad |= here.any(axis=1)
     log.dropped[MALFORMED] += int(bad.sum())
-    log.table = table[~bad]
+    log.table = log.table[~bad]
 
 
 def _line_number(log: _Log, row: int) -> int:
@@ -193,25 +197,23 @@ def _line_number(log: _Log, row: int) -> int:
     return int(log.line_numbers[row])
 
 
-def _below(column: int) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]:
-    return lambda table: (table[:, column] < 0) & (table[:, column] != -1)
-
-
-def _fractional(*columns: int) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]:
-    return lambda table: (table[:, columns] != np.floor(table[:, columns])).any(axis=1)
-
-
-_VALUE_PROBLEMS = (
-    ("a number is too large (above 2^53)", lambda table: ~(np.abs(table) <= _LARGEST).all(axis=1)),
-    ("the run time is negative (valid: 0 or more, or -1 for unknown)", _below(RUN)),
-    ("the submit time is negative (valid: 0 or more, or -1 for unknown)", _below(SUBMIT)),
-    ("the number of processors is negative (valid: 1 or more, or -1 for unknown)", _below(PROCS)),
-    ("the number of processors requested is negative (valid: 1 or more, or -1 for unknown)", _below(REQUESTED_PROCS)),
-    (
-        "job number, processors, user and status must be whole numbers",
-        _fractional(JOB, PROCS, REQUESTED_PROCS, STATUS, USER),
-    ),
+_FIELDS = {
+    JOB: "the job number",
+    SUBMIT: "the submit time",
+    RUN: "the run time",
+    PROCS: "the number of processors",
+    REQUESTED_PROCS: "the number of processors requested",
+    REQUESTED_TIME: "the requested time",
+    STATUS: "the status",
+    USER: "the user",
+}
+_VALUE_RULES: tuple[tuple[list[int], Callable[[NDArray[np.float64]], NDArray[np.bool_]], str], ...] = (
+    (list(range(NUM_FIELDS)), lambda values: ~(np.abs(values) <= _LARGEST), "2^53 at most"),
+    ([SUBMIT, RUN], lambda values: (values < 0) & (values != -1), "0 or more, or -1 for unknown"),
+    ([PROCS, REQUESTED_PROCS], lambda values: (values < 0) & (values != -1), "1 or more, or -1 for unknown"),
+    ([JOB, PROCS, REQUESTED_PROCS, STATUS, USER], lambda values: values != np.floor(values), "a whole number"),
 )
+"""Columns, which of their values are bad, and what is valid."""
 
 
 def _workload(log: _Log, content_hash: str) -> Workload:

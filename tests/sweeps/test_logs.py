@@ -90,6 +90,19 @@ def test_a_damaged_download_is_refused_and_fetched_again(cache, archive):
     assert len(load_workload("kth-sp2")) == 50
 
 
+def test_malformed_lines_of_a_named_log_can_be_skipped(cache, archive):
+    publish(archive, "kth-sp2", gzip.compress(gzip.decompress(CONTENT) + b"51 letters\n"))
+    with pytest.raises(InputError, match=r":53: field 2 is 'letters'"):
+        load_workload("kth-sp2")
+    publish(archive, "kth-sp2", gzip.compress(gzip.decompress(CONTENT) + b"51 letters\n"))
+    assert load_workload("kth-sp2", on_error="skip").dropped == {"malformed line": 1}
+
+
+def test_a_model_makes_no_more_jobs_than_memory_holds():
+    with pytest.raises(InputError, match="sdsc-model: cannot make 99,999,999,100 jobs .valid: .* 10,000,000 at most"):
+        load_configured(resolve({"log": "sdsc-model", "offset": 99_999_999_000, "num_jobs": 100}))
+
+
 def test_a_server_that_unpacks_is_understood(cache, archive):
     publish(archive, "kth-sp2", gzip.decompress(CONTENT))
     assert len(load_workload("kth-sp2")) == 50

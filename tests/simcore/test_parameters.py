@@ -1,0 +1,60 @@
+"""The table of parameters: every value is taken, or refused by one sentence that names the parameter and what is valid."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.machines import LONGEST_SIDES, parse_machine
+from faultsweep.simcore.parameters import LARGEST_INT, PARAMETERS, resolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+NUMBERS = [parameter for parameter in PARAMETERS.values() if parameter.kind in (int, float)]
+ODD = [math.inf, -math.inf, math.nan, 10**400, -(10**400), 10**5000, 2**63, 2**53 + 1, 1e308, True, None, "3", [1], 1.5]
+
+
+@pytest.mark.parametrize("parameter", NUMBERS, ids=lambda parameter: parameter.name)
+@given(value=st.sampled_from(ODD) | st.floats() | st.integers())
+def test_a_number_is_taken_or_refused_by_a_sentence(parameter, value):
+    try:
+        taken = parameter.check(value)
+    except InputError as error:
+        assert str(error).startswith(f"{parameter.name}: ")
+        assert len(str(error)) < 200
+        assert "\n" not in str(error)
+    else:
+        assert type(taken) is parameter.kind
+        assert taken == parameter.kind(value)
+        assert parameter.minimum <= taken <= parameter.maximum
+        assert math.isfinite(taken) or parameter.default == math.inf
+        assert parameter.kind is float or abs(taken) <= LARGEST_INT
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("load_scale", math.inf, "load_scale: inf is outside the valid range, 1e-09 or more (and finite)"),
+        ("growth_limit", math.inf, "growth_limit: inf is outside the valid range, 0 or more (up to 2^53)"),
+        ("offset", 10**25, "offset: 10000000000000000000000000 is outside the valid range, 0 or more (up to 2^53)"),
+        ("accuracy", 1.5, "accuracy: 1.5 is outside the valid range 0 to 1"),
+        ("seed", 1.5, "seed: expected a whole number, got 1.5"),
+    ],
+)
+def test_what_is_valid_is_said(name, value, sentence):
+    with pytest.raises(InputError) as error:
+        resolve({name: value})
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_torus_may_be_as_long_as_its_masks_reach(axis):
+    sides = [1, 1, 1]
+    sides[axis] = LONGEST_SIDES[axis]
+    assert parse_machine("torus:{}x{}x{}".format(*sides)).nodes == LONGEST_SIDES[axis]
+    sides[axis] += 1
+    with pytest.raises(
+        InputError, match=r"has a side that is too long \(valid: x up to 1023, y up to 1023, z up to 64"
+    ):
+        parse_machine("torus:{}x{}x{}".format(*sides))
