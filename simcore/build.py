@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore import state as st
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import FLAT, TORUS, Machine
 from faultsweep.simcore.parameters import EVENT_ORDERS, PARTITION_FAILURES, PLACEMENTS, SCHEDULERS

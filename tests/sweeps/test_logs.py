@@ -99,7 +99,7 @@ def test_malformed_lines_of_a_named_log_can_be_skipped(cache, archive):
 
 
 def test_a_model_makes_no_more_jobs_than_memory_holds():
-    with pytest.raises(InputError, match="sdsc-model: cannot make 99,999,999,100 jobs .valid: .* 10,000,000 at most"):
+    with pytest.raises(InputError, match=r"sdsc-model: cannot make 99,999,999,100 jobs .valid: .* 10,000,000 at most"):
         load_configured(resolve({"log": "sdsc-model", "offset": 99_999_999_000, "num_jobs": 100}))
 
 
