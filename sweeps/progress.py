@@ -133,7 +133,10 @@ class Progress:
         if self.pace.resting:
             return "waiting"
         each = self.pace.seconds_each()
-        return "just started" if each is None else f"about {format_seconds((self.total - self.done) * each)} left"
+        if each is None:
+            return "just started"
+        seconds = max(1.0, (self.total - self.done) * each)
+        return f"about {format_seconds(float(f'{seconds:.2g}'))} left"
 
     def say(self, text: str) -> None:
         """Tell the user, and the log file."""

@@ -72,6 +72,17 @@ def test_nothing_is_promised_before_the_first_result(clock):
     assert Progress(10, show=False).left() == "waiting"
 
 
+def test_no_more_is_promised_than_is_known(clock):
+    progress = Progress(100_000, show=False)
+    progress.pace = Pace(clock)
+    progress.pace.work()
+    clock.now += 1.2345
+    progress.add(100)
+    assert progress.left() == "about 20 min left"
+    progress.add(99_899)
+    assert progress.left() == "about 1 s left"
+
+
 def lines(monkeypatch, terminal):
     """Return what ten simulations of a second and a wait say."""
 
