@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -110,11 +111,25 @@ def _inner_kernel(function: Callable[..., Any], **options: Any) -> Any:
     return compiled
 
 
-entry_kernel = _compile(cache=True, no_cfunc_wrapper=True, **_OPTIONS)
+def is_cache_writable() -> bool:
+    """Tell whether compiled kernels can be kept in their directory."""
+    folder = Path(numba_config.CACHE_DIR)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+# Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.
+entry_kernel = _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPTIONS)
 """Compile a function that Python calls: cached on disk together with all that it calls."""
 
 
 def is_compiled() -> bool:
     """Tell whether the kernels of this version have been compiled on this machine before."""
     folder = Path(numba_config.CACHE_DIR)
+    if not is_cache_writable():
+        return bool(numba_config.DISABLE_JIT)
     return bool(numba_config.DISABLE_JIT) or any(folder.rglob("engine.advance*.nbc"))

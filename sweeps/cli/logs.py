@@ -117,6 +117,7 @@ def _print(whole: Workload, workload: Workload) -> None:
 def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     import numpy as np
     from faultsweep.simcore.workloads.summary import capacity, offered_load, span_s, work
+    from faultsweep.sweeps.logs import is_model
 
     size, run = workload.size, workload.run_s
     total = len(whole) + sum(whole.dropped.values())
@@ -137,7 +138,7 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
         ("run time", f"mean {_time(run.mean())}, " + _quantiles(run)),
         ("requested time", _requested(workload) if known.any() else "none in the log"),
         ("gap", f"mean {_time(gaps.mean())}, " + _quantiles(gaps) if len(gaps) else ""),
-        ("content", workload.content_hash),
+        ("parameters" if is_model(whole.name) else "content", workload.content_hash),
     ]
     return [(name, value) for name, value in facts if value]
 

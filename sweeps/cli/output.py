@@ -34,11 +34,19 @@ def check_writable(paths: Iterable[str]) -> None:
 
 def say_if_compiling() -> None:
     """Say on standard error that the simulator is compiled now, when it has not been on this machine."""
-    from faultsweep.simcore.jit import is_compiled
+    from faultsweep.simcore.jit import cache_dir, is_cache_writable, is_compiled
 
-    if not is_compiled():
-        sys.stderr.write("Compiling the simulator for this machine; this happens once and takes up to a minute.\n")
-        sys.stderr.flush()
+    if is_compiled():
+        return
+    if is_cache_writable():
+        note = "this happens once and takes up to a minute."
+    else:
+        note = (
+            f"it takes up to a minute, each time, because {cache_dir().parent} cannot be written: "
+            "name a folder that can in FAULTSWEEP_CACHE_DIR."
+        )
+    sys.stderr.write(f"Compiling the simulator for this machine; {note}\n")
+    sys.stderr.flush()
 
 
 def write_jobs(jobs: Mapping[str, NDArray[Any]], path: str) -> None:

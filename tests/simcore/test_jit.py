@@ -50,3 +50,15 @@ def test_second_process_compiles_nothing_and_an_edit_shows(tree):
     size, hits, _ = ask(tree)
     assert hits == 0
     assert size != 16
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_cached_elsewhere(tree):
+    (tree / "cache").write_text("a file where the folder should be")
+    assert ask(tree) == ask(tree) == (16, 0, 1)
+    assert not list(tree.rglob("*.nbi"))
+    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
+    program = "from faultsweep.sweeps.cli.output import say_if_compiling; say_if_compiling()"
+    shutil.copytree(ROOT / "sweeps", tree / "sweeps")
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)
+    assert f"each time, because {tree / 'cache' / 'kernels'} cannot be written" in said.stderr
