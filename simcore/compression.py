@@ -8,11 +8,11 @@ import lzma
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 from faultsweep.simcore.errors import InputError
 
-OPENERS: dict[str, Callable[..., BinaryIO]] = {"gz": gzip.open, "xz": lzma.open}  # type: ignore[dict-item]
+OPENERS: dict[str, Callable[..., Any]] = {"gz": gzip.open, "xz": lzma.open}
 """What opens a file of a kind, for reading and for writing."""
 
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz"}
@@ -35,7 +35,7 @@ def read_content(path: Path, on_damage: Callable[[], None] | None = None) -> byt
     chunks: list[bytes] = []
     try:
         with OPENERS[kind](io.BytesIO(raw), "rb") as stream:
-            while chunk := stream.read(1 << 16):
+            while chunk := stream.read1(1 << 16):  # not read, which gives nothing of a piece that is damaged further on
                 chunks.append(chunk)
     except _DAMAGE as error:
         if on_damage is None:
