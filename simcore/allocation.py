@@ -59,9 +59,9 @@ def remaining_estimate(s, job):
 
 
 @inlined
-def expected_duration(s, job):
-    """Return how long the scheduler expects a waiting job to hold its nodes: start delay and remaining estimate, s."""
-    return s.f[START_DELAY] + remaining_estimate(s, job)
+def expected_end(s, job, time):
+    """Return when the scheduler expects a waiting job to end that is scheduled at a time, rounded as when it starts."""
+    return (time + s.f[START_DELAY]) + remaining_estimate(s, job)
 
 
 @inlined

@@ -12,6 +12,7 @@ from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import FLAT, TORUS, Machine
 from faultsweep.simcore.parameters import EVENT_ORDERS, PARTITION_FAILURES, PLACEMENTS, SCHEDULERS
 from faultsweep.simcore.partitions.boxes import shape_table
+from faultsweep.simcore.partitions.searches import finder_address, make_block
 from faultsweep.simcore.predictors import coin_key
 from faultsweep.simcore.state import State
 from numpy.typing import NDArray
@@ -61,6 +62,8 @@ def build_state(
         **_finder_tables(machine, capacity),
     )
     state.agenda[st.DOWN_UNTIL] = -np.inf
+    if _searches(machine, config):
+        state = _with_searches(state, make_block(config["finder"], machine.sides))
     if machine.kind == TORUS:
         state.lists[st.SHAPE_FIRST, : nodes + 2] = shape_table(machine.sides)[1]
     else:
@@ -68,6 +71,20 @@ def build_state(
         state.lists[st.SLOTS, :slots] = np.arange(1, slots + 1)
         state.i[st.FREE_SLOTS] = slots
     return state
+
+
+def _searches(machine: Machine, config: Mapping[str, Any]) -> bool:
+    return machine.kind == TORUS and config["finder"] != "columns"
+
+
+def _with_searches(state: State, block: NDArray[np.int64]) -> State:
+    """Return the state with the block of a finder of the papers."""
+    rows = max(state.boxes.shape[1], -(-len(block) // 7))
+    boxes = np.zeros((st.SEARCH + 1, rows, 7), np.int64)
+    boxes[st.SEARCH].reshape(-1)[: len(block)] = block
+    state.i[st.FINDER_CALL] = finder_address()
+    state.i[st.FINDER_DATA] = boxes[st.SEARCH].ctypes.data
+    return state._replace(boxes=boxes)
 
 
 def _breakpoints(machine: Machine, jobs: int) -> int:

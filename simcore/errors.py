@@ -10,6 +10,12 @@ class InputError(Exception):
     """Something the user gave cannot be used. The command line prints it without a traceback and exits with code 2."""
 
 
+class InvariantError(AssertionError):
+    """The simulator is wrong: an invariant of its state does not hold. One sentence: when, what, and which jobs."""
+
+    exit_code = 70
+
+
 def unknown_name(what: str, name: object, valid: Iterable[str], where: str = "") -> InputError:
     """Build the error for a name that is not one of ``valid``: it suggests the nearest and lists them all."""
     choices = sorted(valid)

@@ -122,6 +122,40 @@ def is_cache_writable() -> bool:
         return False
 
 
+def is_interpreted() -> bool:
+    """Tell whether the kernels run as plain Python."""
+    return bool(numba_config.DISABLE_JIT)
+
+
+def counted(function: Callable[..., Any]) -> Any:
+    """Compile a function that a ``callback`` calls; it may make views of arrays, which count references."""
+    return _compile(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
+
+
+def callback(function: Callable[..., int]) -> Any:
+    """Compile a function of (pointer to int64, int64, int64, int64) -> int64 for ``make_caller``, once per machine."""
+    whole = types.int64
+    return numba.cfunc(whole(types.CPointer(whole), whole, whole, whole), cache=is_cache_writable(), error_model="numpy")(function)
+
+
+def make_caller() -> Any:
+    """Return what calls, within kernels, a ``callback`` by its address: (address, data address, a, b, c) -> int64."""
+    from llvmlite import ir
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def call(_context: Any, address: Any, data: Any, a: Any, b: Any, c: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            whole = ir.IntType(64)
+            kind = ir.FunctionType(whole, [whole.as_pointer(), whole, whole, whole])
+            function = builder.inttoptr(arguments[0], kind.as_pointer())
+            return builder.call(function, [builder.inttoptr(arguments[1], whole.as_pointer()), *arguments[2:]])
+
+        return types.int64(*[types.int64] * 5), generate
+
+    return call
+
+
 # Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.
 entry_kernel = _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPTIONS)
 """Compile a function that Python calls: cached on disk together with all that it calls."""

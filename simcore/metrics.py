@@ -7,7 +7,7 @@ that finished.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +79,11 @@ METRICS: dict[str, Metric] = {
     "migrations_per_attempt": Metric("", "Successful / attempted migrations."),
     "mean_time_between_migrations_s": Metric("s", "Mean time between migration attempts."),
     "jobs_migrated": Metric("", "Moves of running jobs to another partition."),
+    "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling."),
+    "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling."),
 }
+MEASURED = frozenset({"mean_scheduling_s", "max_scheduling_s"})
+"""The metrics that are measured on the computer at hand: they differ from run to run."""
 
 
 def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
@@ -110,12 +114,17 @@ def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
     }
 
 
-def run_metrics(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """Return every metric of METRICS; NaN where it does not apply (no job finished)."""
+def run_metrics(s: State, jobs: Mapping[str, NDArray[Any]], passes_s: Sequence[float] = ()) -> dict[str, float]:
+    """Return every metric of METRICS; NaN where it does not apply (no job finished, nothing measured).
+
+    passes_s: the processor times of the scheduling passes if they were measured.
+    """
     finished = ~np.isnan(jobs["finish_s"])
     metrics = job_statistics(jobs)
     metrics |= _capacities(s, jobs, finished)
     metrics |= _counts(s, jobs, finished)
+    metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
+    metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
     return {name: float(metrics[name]) for name in METRICS}
 
 

@@ -21,6 +21,7 @@ ESTIMATES = ("actual", "requested", "f-model")
 SIZE_MAPS = ("exact", "scale", "clip", "drop")
 PLACEMENTS = ("mfp", "balancing", "tie-breaking")
 PARTITION_FAILURES = ("product", "max")
+FINDERS = ("columns", "exhaustive", "pop", "divisor")
 FAILURE_FITS = ("auto", "exact", "scale", "repeat")
 NODE_MAPS = ("auto", "identity", "rank", "permutation")
 REPAIRS = ("constant", "exponential", "lognormal")
@@ -316,6 +317,15 @@ PARAMETERS: dict[str, Parameter] = _table(
         choices=PARTITION_FAILURES,
         inert=lambda config: _no_prediction(config) or config["placement"] != "balancing",
     ),
+    Parameter(
+        "finder",
+        str,
+        "columns",
+        "How free boxes are found; all finders give the same schedule, in different times.",
+        "scheduling",
+        choices=FINDERS,
+        inert=lambda config: _is_flat(config) or not config["time_scheduling"],
+    ),
     # failures
     Parameter(
         "failures",
@@ -500,6 +510,13 @@ PARAMETERS: dict[str, Parameter] = _table(
     Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),
     Parameter("max_restarts", int, 10_000, "Restarts of one job at which the run is truncated.", "run", minimum=0),
     Parameter("horizon_s", float, math.inf, "Time at which the run is truncated.", "run", minimum=0, unit="s"),
+    Parameter(
+        "time_scheduling",
+        bool,
+        False,
+        "Whether the time of scheduling is measured: mean_scheduling_s and max_scheduling_s.",
+        "run",
+    ),
 )
 
 

@@ -13,11 +13,14 @@ from faultsweep.simcore.jit import inlined, kernel
 from faultsweep.simcore.partitions.columns import (
     OVERFLOW,
     build_footprints,
+    has_box_at,
+    insert_box,
     largest_beside,
     maximal_boxes,
     mfp_after,
     take_box,
 )
+from faultsweep.simcore.partitions.searches import ANY, BESIDE, FIND, FOUND, LIST, TAKE, ask, set_occupancy
 from faultsweep.simcore.state import (
     ACCURACY,
     BALANCING,
@@ -26,6 +29,7 @@ from faultsweep.simcore.state import (
     ELSEWHEN,
     FAIL_NODE,
     FAIL_TIME,
+    FINDER_DATA,
     FITS,
     FOOTPRINTS_VERSION,
     FREE_NODES,
@@ -38,6 +42,7 @@ from faultsweep.simcore.state import (
     NUM_BOXES,
     PARTITION_FAILURE,
     PLACEMENT,
+    PLANE,
     PREDICTED,
     REQUESTED,
     RESTARTS,
@@ -112,8 +117,7 @@ def refresh_boxes(s):
     if s.i[BOXES_VERSION] == s.i[VERSION]:
         return True
     refresh_footprints(s)
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
-    count = maximal_boxes(s.footprints[MACHINE], X, Y, Z, 1, s.boxes[MACHINE])
+    count = list_boxes(s, MACHINE, MACHINE, 1)
     if count == OVERFLOW:
         return False
     s.i[NUM_BOXES] = count
@@ -125,7 +129,7 @@ def refresh_boxes(s):
 def refresh_footprints(s):
     """Bring the table of footprints up to date."""
     if s.i[FOOTPRINTS_VERSION] != s.i[VERSION]:
-        build_footprints(s.masks[FREE_NODES], s.i[SIDE_X], s.i[SIDE_Y], s.footprints[MACHINE])
+        set_table(s, MACHINE, s.masks[FREE_NODES])
         s.i[FOOTPRINTS_VERSION] = s.i[VERSION]
 
 
@@ -143,13 +147,15 @@ def fits(s, size):
     memo = s.lists[FITS, size]
     if memo >> 1 == s.i[VERSION]:
         return memo & 1 == 1
-    found = _some_box_holds(s, size)
+    found = _has_free_box(s, size)
     s.lists[FITS, size] = 2 * s.i[VERSION] + (1 if found else 0)
     return found
 
 
 @kernel
-def _some_box_holds(s, size):
+def _has_free_box(s, size):
+    if s.i[FINDER_DATA] != 0:
+        return ask(s, ANY, MACHINE, size) > 0
     boxes = s.boxes[MACHINE]
     for at in range(s.i[NUM_BOXES]):
         if boxes[at, 0] < size:
@@ -173,13 +179,64 @@ def take(s, box):
     s.i[VERSION] += 1
     if not current:
         return True
-    a, b, c, x, y, z = unpack_box(box)
-    count = take_box(s.boxes[MACHINE], s.i[NUM_BOXES], s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, 1)
+    count = take_listed(s, MACHINE, s.i[NUM_BOXES], box, 1)
     if count == OVERFLOW:
         return False
     s.i[NUM_BOXES] = count
     s.i[BOXES_VERSION] = s.i[VERSION]
     return True
+
+
+# --- what the finder of the run knows: tables in which boxes are sought, and lists of the maximal free boxes ----------
+# Our own finder keeps footprints and all maximal boxes; those of the papers are asked, and list the largest box alone.
+
+
+@kernel
+def set_table(s, table, columns):
+    """Make a table of the finder that of masks of free nodes, uint64 (X * Y,)."""
+    if s.i[FINDER_DATA] == 0:
+        build_footprints(columns, s.i[SIDE_X], s.i[SIDE_Y], s.footprints[table])
+    else:
+        set_occupancy(s, table, columns)
+
+
+@kernel
+def list_boxes(s, table, listed, least):
+    """List the maximal free boxes, of at least ``least`` nodes, of a table; return their number or OVERFLOW."""
+    if s.i[FINDER_DATA] == 0:
+        return maximal_boxes(s.footprints[table], s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z], least, s.boxes[listed])
+    return _list_one(s, listed, ask(s, LIST, listed, table), least)
+
+
+@kernel
+def take_listed(s, listed, count, box, least):
+    """Take a packed box out of a list of ``count`` boxes; return the new number, or OVERFLOW."""
+    if s.i[FINDER_DATA] == 0:
+        a, b, c, x, y, z = unpack_box(box)
+        X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+        return take_box(s.boxes[listed], count, s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, least)
+    return _list_one(s, listed, ask(s, TAKE, listed, box), least)
+
+
+@kernel
+def _list_one(s, listed, box, least):
+    """List a packed box alone unless it has fewer than ``least`` nodes or is 0; return the number of boxes."""
+    if box == 0:
+        return 0
+    a, b, c, x, y, z = unpack_box(box)
+    if a * b * c < least:
+        return 0
+    return insert_box(s.boxes[listed], 0, a * b * c, a, b, c, x, y, z)
+
+
+@kernel
+def have_box_at(s, columns, size, x, a, y, b):
+    """Tell whether masks of free nodes hold a box of at least ``size`` nodes; if none did before the nodes in the a x b
+    columns at (x, y) were freed."""
+    if s.i[FINDER_DATA] == 0:
+        return has_box_at(columns, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z], size, x, a, y, b, s.masks[PLANE])
+    set_occupancy(s, ELSEWHEN, columns)
+    return _list_one(s, SCRATCH, ask(s, LIST, SCRATCH, ELSEWHEN), size) > 0
 
 
 @kernel
@@ -196,10 +253,47 @@ def keeps_room(boxes, count, size, a, b, c, x, y, z, X, Y, Z):
 def best_box(s, rule, job, size, window, table, listed, count, shadow_count, head_size):
     """Return the packed free box of a size that a placement rule likes best, or NO_BOX.
 
-    rule: code of the placement rule. window: the predictor's look-ahead, s. table: which footprints hold the
-    candidates. listed, count: which maximal boxes, and how many, the MFP is counted on. If head_size > 0, only boxes
-    beside which one of the ``shadow_count`` boxes of the reservation leaves head_size nodes are admissible.
+    rule: code of the placement rule. window: the predictor's look-ahead, s. table: which table holds the candidates.
+    listed, count: which list of maximal boxes, of how many, the MFP is counted on. If head_size > 0, only boxes beside
+    which one of the ``shadow_count`` boxes of the reservation leaves head_size nodes are admissible.
     """
+    if s.i[FINDER_DATA] == 0:
+        return _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow_count, head_size)
+    return _best_of_search(s, rule, job, size, window, table, listed, head_size)
+
+
+@kernel
+def _best_of_search(s, rule, job, size, window, table, listed, head_size):
+    """Return the best box as ``best_box`` does, with another finder: every candidate's MFP is searched for."""
+    predicted = predict(s, job, window) if rule != MFP else 0
+    if predicted == 0:
+        rule = MFP
+    before = s.boxes[listed, 0, 0]
+    best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
+    score, fails = np.inf, True
+    for at in range(ask(s, FIND, table, size)):
+        box = ask(s, FOUND, at, 0)
+        a, b, c, x, y, z = unpack_box(box)
+        after = ask(s, BESIDE, listed, box)
+        if rule == BALANCING:
+            score = (before - after) + s.job_i[REQUESTED, job] * failure_risk(s, a, b, c, x, y, z)
+            if score >= best_score:
+                continue
+        elif after < best_after or (after == best_after and (rule == MFP or not best_fails)):
+            continue
+        elif rule == TIE_BREAKING:
+            fails = failure_risk(s, a, b, c, x, y, z) > 0.0
+            if after == best_after and fails:
+                continue
+        if head_size > 0 and ask(s, BESIDE, ELSEWHEN, box) < head_size:
+            continue
+        best, best_after, best_score, best_fails = box, after, score, fails
+    return best
+
+
+@kernel
+def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow_count, head_size):
+    """Return the best box as ``best_box`` does: bounds on the MFP end the search early."""
     footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
     predicted = predict(s, job, window) if rule != MFP else 0

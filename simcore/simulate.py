@@ -7,21 +7,23 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.build import build_state
+from faultsweep.simcore.checks import Checker, check_capacities
 from faultsweep.simcore.engine import advance
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.event_trace import EventTrace, TraceBuffer
 from faultsweep.simcore.failures.source import FailureSource, Span, TraceSource
 from faultsweep.simcore.failures.sources import source_for
 from faultsweep.simcore.failures.trace import NO_FAILURES, FailureTrace
-from faultsweep.simcore.machines import Machine, parse_machine, round_up
+from faultsweep.simcore.machines import FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.metrics import per_job_results, run_metrics
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.state import State
+from faultsweep.simcore.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.workloads.transforms import prepare
 from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
@@ -66,6 +68,7 @@ def simulate(
     failures: FailureTrace | FailureSource | str | None = None,
     events: bool = False,
     repeat: int = 1,
+    debug: bool = False,
     progress: Callable[[float], None] | None = None,
     **parameters: Any,
 ) -> Run:
@@ -80,6 +83,7 @@ def simulate(
         not given.
     events : record the event trace.
     repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` is the median.
+    debug : check the whole state after every instant against its invariants (``faultsweep.simcore.checks``); slow.
     progress : called about ten times a second with the share of jobs that have finished.
     parameters : any of ``faultsweep.simcore.parameters.PARAMETERS``; the others have their defaults.
 
@@ -87,6 +91,8 @@ def simulate(
     ------
     InputError
         If a parameter is unknown or invalid, or a job does not fit the machine.
+    InvariantError
+        Under ``debug``, if an invariant does not hold: an error of the simulator.
     """
     if not isinstance(workload, Workload):
         raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
@@ -106,14 +112,18 @@ def simulate(
         source = source_for(config, machine.nodes, Span.of(workload, prepared, config["arrival_scale"]))
     _check_event_order(config, source)
     jobs = _job_arrays(prepared, estimate_s, config, machine)
-    _load_kernels()
+    _load_kernels("columns" if machine.kind == FLAT else config["finder"])
     durations = []
     for _ in range(max(1, repeat)):
-        state, code, buffer, elapsed = _run(jobs, machine, config, source, events, progress)
-        durations.append(elapsed)
+        ran = _run(jobs, machine, config, source, _Watch(events, debug, progress))
+        durations.append(ran.elapsed_s)
+    state, code, buffer = ran.state, ran.code, ran.buffer
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
+    metrics = run_metrics(state, results, ran.passes_s)
+    if debug:
+        check_capacities(metrics)
     return Run(
-        metrics=run_metrics(state, results),
+        metrics=metrics,
         jobs=results,
         status="done" if code == st.ALL_DONE else "truncated",
         elapsed_s=float(np.median(durations)),
@@ -125,11 +135,12 @@ def simulate(
 
 
 @lru_cache
-def _load_kernels() -> None:
+def _load_kernels(finder: str) -> None:
     """Compile the engine, or load it from the cache, by running it on one job: no run's time includes that."""
     job = {"submit_s": [0.0], "work_s": [1.0], "estimate_s": [1.0], "requested": [1], "size": [1]}
     arrays = {name: np.array(value) for name, value in job.items()}
-    advance(build_state(arrays, parse_machine("flat:1"), resolve({}), None, tracing=False), 10)
+    machine = parse_machine("torus:1x1x1")
+    advance(build_state(arrays, machine, resolve({"finder": finder}), None, tracing=False), 10)
 
 
 def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
@@ -169,14 +180,31 @@ def _job_arrays(
     }
 
 
+class _Watch(NamedTuple):
+    """What the caller wants to know of a run while it goes on."""
+
+    events: bool
+    debug: bool
+    progress: Callable[[float], None] | None
+
+
+class _Ran(NamedTuple):
+    """A run that is over: its state, why it stopped, its events, its duration, and those of its passes, s."""
+
+    state: State
+    code: int
+    buffer: TraceBuffer | None
+    elapsed_s: float
+    passes_s: list[float]
+
+
 def _run(
     jobs: Mapping[str, NDArray[Any]],
     machine: Machine,
     config: Mapping[str, Any],
     source: FailureSource | None,
-    events: bool,
-    progress: Callable[[float], None] | None,
-) -> tuple[State, int, TraceBuffer | None, float]:
+    watch: _Watch,
+) -> _Ran:
     """Run to the end; if a list is too small or failures are drawn too short, run again from the start with more."""
     capacity = 1
     look_ahead_s = float(jobs["estimate_s"].max())  # a predictor sees as far as the estimate of a job
@@ -186,11 +214,15 @@ def _run(
         if source is not None:
             until_s = float(jobs["submit_s"][0]) + draw_s if source.endless else math.inf
             failures = check_failures(source.until(until_s), machine)
-        state = build_state(jobs, machine, config, failures, tracing=events, capacity=capacity)
+        state = build_state(jobs, machine, config, failures, tracing=watch.events, capacity=capacity)
         state.f[st.DRAWN_UNTIL] = until_s - look_ahead_s
-        buffer = TraceBuffer(state) if events else None
+        buffer = TraceBuffer(state) if watch.events else None
+        stopwatch = Stopwatch(state) if config["time_scheduling"] else None
+        go_on: Advance = stopwatch.advance if stopwatch else advance
+        if watch.debug:
+            go_on = checked(go_on, Checker(state).check)
         began = time.perf_counter()
-        code = _advance_to_end(state, buffer, progress)
+        code = _advance_to_end(state, go_on, buffer, watch.progress)
         elapsed = time.perf_counter() - began
         if code == st.NEED_FAILURES:
             draw_s *= 2.0
@@ -203,15 +235,17 @@ def _run(
     if code == st.STUCK:
         waiting = int(np.isnan(state.job_f[st.FINISH]).sum())
         raise InputError(f"{machine.name}: {waiting} jobs wait for nodes that never come up again")
-    return state, code, buffer, elapsed
+    return _Ran(state, code, buffer, elapsed, stopwatch.passes_s if stopwatch else [])
 
 
-def _advance_to_end(state: State, buffer: TraceBuffer | None, progress: Callable[[float], None] | None) -> int:
+def _advance_to_end(
+    state: State, go_on: Advance, buffer: TraceBuffer | None, progress: Callable[[float], None] | None
+) -> int:
     """Call the kernel until the run ends, about every tenth of a second; return its last code."""
     budget = _FIRST_BUDGET
     while True:
         began = time.perf_counter()
-        code = int(advance(state, budget))
+        code = int(go_on(state, budget))
         took = time.perf_counter() - began
         if buffer is not None:
             buffer.drain()

@@ -79,7 +79,9 @@ TRACING = 41
 PLACEMENT = 42
 PARTITION_FAILURE = 43
 COIN_KEY = 44  # key of the predictor's coins
-NUM_I = 45
+FINDER_CALL = 45  # where a finder of the papers is compiled; 0 if it is ours or interpreted
+FINDER_DATA = 46  # where its block is: 0 if the finder is ours
+NUM_I = 47
 
 # --- s.job_f: float64 per job -------------------------------------------------------------------------------------
 SUBMIT = 0
@@ -188,6 +190,7 @@ TRACE_HEAD = 5  # numbers of an event in s.trace before its nodes
 MACHINE = 0  # of the free nodes
 ELSEWHEN = 1  # of the free nodes at another time or in a re-placement
 SCRATCH = 2  # boxes only
+SEARCH = 3  # boxes only: the block of a finder of the papers (partitions.searches)
 
 # --- s.profile: float64 rows of the availability profile (conservative) ---------------------------------------------
 PROFILE_TIME = 0
@@ -217,5 +220,5 @@ class State(NamedTuple):
     profile: NDArray[np.float64]  # (2, breakpoints)
     profile_masks: NDArray[np.uint64]  # (breakpoints, words): free nodes from each breakpoint on (torus)
     footprints: NDArray[np.uint64]  # (2, intervals of x, intervals of y)
-    boxes: NDArray[np.int64]  # (3, capacity, 7): maximal free boxes
+    boxes: NDArray[np.int64]  # (3 or 4, capacity, 7): maximal free boxes
     shapes: NDArray[np.int64]  # (count, 3): box shapes, by size

@@ -23,7 +23,7 @@ class Rerun:
     labels, configuration : of the cell.
     status : of the cell in the store.
     metrics, stored : name -> number (or list, for a vector), now and in the store.
-    different : names of metrics that are not equal to the bit.
+    different : names of metrics that are not equal to the bit, but for those that are measured.
     run : the whole run of the simulator (None for another target).
     """
 
@@ -68,7 +68,8 @@ def rerun(
         start += out.width
     metrics = {name: metrics[name] for name in store.metrics}
     compared = status in (DONE, TRUNCATED, COPY)
-    different = [name for name in store.metrics if compared and not _same_bits(metrics[name], stored[name])]
+    exact = [out.name for out in target.outputs if out.name in store.metrics and not out.measured]
+    different = [name for name in exact if compared and not _same_bits(metrics[name], stored[name])]
     return Rerun(labels, configuration, STATUS_NAMES[status], metrics, stored, different, run)
 
 

@@ -24,13 +24,15 @@ class SimulatorTarget(Target):
         A relative path of a log of jobs or failures starts from the first of ``folders`` (that of a spec, say) that has
         the file, so that neither a store nor its keys depend on where the user, or a worker, is.
         """
-        from faultsweep.simcore.metrics import METRICS
+        from faultsweep.simcore.metrics import MEASURED, METRICS
         from faultsweep.simcore.simulate import MODEL_VERSION
 
         self.logs = None if logs is None else Path(logs).resolve()
         self.folders = [Path(folder).resolve() for folder in folders] or [Path.cwd()]
         self.parameters: Mapping[str, Any] = PARAMETERS
-        self.outputs = tuple(Output(name, metric.unit, metric.doc) for name, metric in METRICS.items())
+        self.outputs = tuple(
+            Output(name, metric.unit, metric.doc, measured=name in MEASURED) for name, metric in METRICS.items()
+        )
         self.version = str(MODEL_VERSION)
         self._loaded: dict[tuple[Any, ...], Any] = {}
 

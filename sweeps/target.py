@@ -28,13 +28,17 @@ RESERVED = frozenset({"status", "error", "wall_s"})
 
 @dataclass(frozen=True)
 class Output:
-    """One result of a run: a number, or a vector along a dimension of its own (``dim`` and its ``labels``)."""
+    """One result of a run: a number, or a vector along a dimension of its own (``dim`` and its ``labels``).
+
+    A ``measured`` one, such as a duration, differs from run to run.
+    """
 
     name: str
     unit: str = ""
     doc: str = ""
     dim: str = ""
     labels: tuple[Any, ...] = ()
+    measured: bool = False
 
     @property
     def width(self) -> int:

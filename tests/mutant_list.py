@@ -49,7 +49,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "s.i[RELEASED] = 0  # also",
         "no compression after a completion whose nodes were free before",
     ),
-    Mutant(ENGINE, "lost = done - work[SAVED, job]", "lost = done", "saved work counts as lost"),
     Mutant(
         ENGINE,
         "max(0.0, now - work[RESUMED, job])\n    unspent",
@@ -107,9 +106,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ALLOCATION,
-        "    return s.f[START_DELAY] + remaining_estimate(s, job)\n",
-        "    return remaining_estimate(s, job)\n",
-        "backfilling forgets the start delay",
+        "    return (time + s.f[START_DELAY]) + remaining_estimate(s, job)\n",
+        "    return time + remaining_estimate(s, job)\n",
+        "reservations and promises forget the start delay",
     ),
     Mutant(
         ALLOCATION,
@@ -127,13 +126,13 @@ MUTANTS: tuple[Mutant, ...] = (
     # backfilling
     Mutant(
         BACKFILL,
-        "return reservation > now and now + duration <= reservation",
-        "return reservation > now and now + duration < reservation",
+        "return reservation > now and expected_end(s, job, now) <= reservation",
+        "return reservation > now and expected_end(s, job, now) < reservation",
         "a job that ends at the reservation is refused",
     ),
     Mutant(
         BACKFILL,
-        "return reservation > now and now + duration <= reservation",
+        "return reservation > now and expected_end(s, job, now) <= reservation",
         "return True",
         "the reservation is not respected",
     ),
@@ -197,12 +196,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "if s.profile[PROFILE_FREE, row] < size:",
         "if s.profile[PROFILE_FREE, row] + 1 < size:",
         "promises one node more than there is",
-    ),
-    Mutant(
-        CONSERVATIVE,
-        "return (start + s.f[START_DELAY]) + remaining_estimate(s, job)",
-        "return start + remaining_estimate(s, job)",
-        "promises forget the start delay",
     ),
     Mutant(
         CONSERVATIVE,

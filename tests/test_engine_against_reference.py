@@ -74,7 +74,7 @@ def test_scheduling(scheduler, estimates):
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_failures(scheduler):
     @EXAMPLES
-    @given(runs(machines, failures=True), st.sampled_from(("actual", "requested")), st.sampled_from((0, 0, 1)))
+    @given(runs(machines, failures=True), st.sampled_from(("actual", "requested")), st.sampled_from((0, 0, 1, 5)))
     def check(case, estimates, delay):
         assert_same(case, scheduler=scheduler, estimates=estimates, start_delay=delay)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.adapter import ENGINE_EXISTS, IMPLEMENTATIONS
+from tests.adapter import ENGINE_EXISTS, IMPLEMENTATIONS, reference_run
+from tests.reference.machines import Torus
 from tests.reference.machines import machine as machine_of
 from tests.strategies import machines, runs, tori
 
 SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
+FEWER = settings(EXAMPLES, max_examples=25)
 laws = pytest.mark.parametrize("run", [f for n, f in IMPLEMENTATIONS.items() if n == "reference" or ENGINE_EXISTS])
 
 
@@ -89,6 +91,61 @@ def test_first_come_first_served_ignores_estimates(run, case, factor):
     machine, jobs, _ = case
     others = [(*row[:3], row[2] * factor, row[4]) for row in jobs]
     assert run(jobs, machine, estimates="actual").events == run(others, machine, estimates="requested").events
+
+
+@laws
+@FEWER
+@given(
+    case=runs(st.sampled_from(("torus:1x2x4", "torus:1x5x3", "torus:1x4x6")), failures=True), place=st.integers(1, 2)
+)
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_an_axis_of_one_node_may_stand_anywhere(run, scheduler, case, place):
+    """Axes are relabelled; the order of shapes and bases and the numbers of the nodes stay what they are."""
+    machine, jobs, failures = case
+    sides = machine.removeprefix("torus:1x").split("x")
+    other = "torus:" + "x".join([*sides[:place], "1", *sides[place:]])
+    found = run(jobs, other, failures, scheduler=scheduler)
+    assert found.events == run(jobs, machine, failures, scheduler=scheduler).events
+
+
+class Relabelled(Torus):
+    """A torus whose axes have other names and whose boxes are searched in the order of the original."""
+
+    def __init__(self, original: Torus, order: tuple[int, int, int]):
+        self.original = original
+        self.place = {}
+        sides = tuple(original.sides[axis] for axis in order)
+        for node in product(*(range(side) for side in original.sides)):
+            x, y, z = (node[axis] for axis in order)
+            self.place[original.index(*node)] = (x * sides[1] + y) * sides[2] + z
+        super().__init__(*sides)
+
+    def boxes(self, size):
+        return tuple(frozenset(self.place[node] for node in box) for box in self.original.boxes(size))
+
+
+@FEWER
+@given(
+    case=runs(tori, failures=True, max_jobs=12),
+    scheduler=st.sampled_from(SCHEDULERS),
+    order=st.sampled_from(list(permutations(range(3)))),
+)
+def test_relabelled_axes_and_search_order(case, scheduler, order):
+    """Nothing in a schedule depends on the names of the axes but the order of the search."""
+    machine, jobs, failures = case
+    before = reference_run(jobs, machine, failures, scheduler=scheduler)
+    other = Relabelled(machine_of(machine), order)
+    moved_failures = [(time, other.place[node], down) for time, node, down in failures]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.reference.simulator.machine_of", lambda name: other)
+        after = reference_run(jobs, machine, moved_failures, scheduler=scheduler)
+    moved_events = [(*row[:3], tuple(other.place[node] for node in row[3])) for row in before.events]
+    assert in_order(after.events) == in_order(moved_events)
+
+
+def in_order(events):
+    """Rows with sorted nodes; nodes that fail or come back at one instant are listed by number, which is a name."""
+    return sorted((time, kind, job, tuple(sorted(nodes))) for time, kind, job, nodes in events)
 
 
 @EXAMPLES

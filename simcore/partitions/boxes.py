@@ -33,7 +33,7 @@ class FinderWork(NamedTuple):
     boxes: Box  # (N, 6), boxes that are found and not wanted
     runs: NDArray[np.int64]  # (3, X, Y, Z), the partition tables of POP: free nodes in a row along each axis
     projection: NDArray[np.int64]  # (X,), planes projected onto each other by POP
-    slots: NDArray[np.int64]  # (X + 1, Z + 1), row in ``shapes`` of the wanted shape with these a and c, or -1
+    slots: NDArray[np.int64]  # ((X + 1) * (Z + 1),), row in ``shapes`` of the wanted shape of a * (Z + 1) + c, or -1
     counts: NDArray[np.int64]  # (N + 1,), boxes found of each wanted shape
     found: NDArray[np.int64]  # (most boxes of one size,), boxes in the order in which POP meets them
     masks: NDArray[np.uint64]  # (3, X, Y), free nodes along z of columns, of intervals of x and of footprints
@@ -180,7 +180,7 @@ def finder_work(dims: Sequence[int]) -> FinderWork:
         boxes=np.zeros((nodes, 6), dtype=np.int64),
         runs=np.zeros((3, X, Y, Z), dtype=np.int64),
         projection=np.zeros(X, dtype=np.int64),
-        slots=np.zeros((X + 1, Z + 1), dtype=np.int64),
+        slots=np.zeros((X + 1) * (Z + 1), dtype=np.int64),
         counts=np.zeros(nodes + 1, dtype=np.int64),
         found=np.zeros(max_boxes(dims), dtype=np.int64),
         masks=np.zeros((3, X, Y), dtype=np.uint64),

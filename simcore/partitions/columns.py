@@ -355,11 +355,21 @@ def _merge_parts(boxes, kept, total, parts, X, Y, Z):
     return count
 
 
+@inlined
+def _meets(start, length, other_start, other_length, side):
+    """Tell whether two intervals on a ring have a place in common."""
+    offset = other_start - start
+    if offset < 0:
+        offset += side
+    return offset < length or side - offset < other_length
+
+
 @kernel
-def has_box(columns, X, Y, Z, size, plane):
-    """Tell whether any free box has at least ``size`` nodes. plane: uint64 (Y,) scratch."""
-    if size <= 0:
-        return True
+def has_box_at(columns, X, Y, Z, size, u, a0, v, b0, plane):
+    """Tell whether a free box of at least ``size`` nodes, size >= 1, meets the footprint of a0 x b0 columns at (u, v).
+
+    columns: uint64 (X*Y or more,). plane: uint64 (Y,) scratch.
+    """
     for x in range(X):
         for y in range(Y):
             plane[y] = columns[x * Y + y]
@@ -372,14 +382,15 @@ def has_box(columns, X, Y, Z, size, plane):
                     plane[y] &= columns[last * Y + y]
             if a == X and x > 0:
                 break
-            if a * Y * Z >= size and _plane_has_box(plane, a, Y, Z, size):
+            if a * Y * Z >= size and _meets(x, a, u, a0, X) and _plane_has_box(plane, a, Y, Z, size, v, b0):
                 return True
     return False
 
 
 @kernel
-def _plane_has_box(plane, a, Y, Z, size):
-    """Tell whether the columns of one interval of x hold a free box of at least ``size`` nodes."""
+def _plane_has_box(plane, a, Y, Z, size, v, b0):
+    """Tell whether the columns of one interval of x hold such a box that meets the b0 columns from v on."""
+    least = (size + a * Z - 1) // (a * Z)  # shorter intervals of y are too small
     for y in range(Y):
         mask = plane[y]
         for b in range(1, Y + 1):
@@ -388,7 +399,10 @@ def _plane_has_box(plane, a, Y, Z, size):
                 mask &= plane[last - Y if last >= Y else last]
             if mask == ZERO:
                 break
-            if a * b * popcount(mask) >= size and a * b * longest_run(mask, Z) >= size:
+            if b < least or not _meets(y, b, v, b0, Y):
+                continue
+            depth = (size + a * b - 1) // (a * b)
+            if popcount(mask) >= depth and run_starts(mask, depth, Z) != ZERO:
                 return True
     return False
 

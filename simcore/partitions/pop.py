@@ -57,11 +57,10 @@ def free_boxes_kernel(free, size, work, out):
     """
     X, Y, Z = free.shape
     fill_partition_tables(free, work.runs)
-    for a in range(X + 1):
-        for c in range(Z + 1):
-            work.slots[a, c] = -1
+    for slot in range((X + 1) * (Z + 1)):
+        work.slots[slot] = -1
     for row in range(work.shape_first[size], work.shape_first[size + 1]):
-        work.slots[work.shapes[row, 0], work.shapes[row, 2]] = row
+        work.slots[work.shapes[row, 0] * (Z + 1) + work.shapes[row, 2]] = row
     num_found = 0
     for x in range(X):
         for y in range(Y):
@@ -108,7 +107,7 @@ def _project(work, x, y, z, planes, a):
 
     x, y: the base. z: the plane. planes: how many were projected before. a: distance of the node from the base along x.
     """
-    X = work.projection.shape[0]
+    X = work.runs.shape[1]
     run = work.runs[1, x + a if x + a < X else x + a - X, y, z]
     if planes > 0:
         run = min(run, work.projection[a])
@@ -147,7 +146,7 @@ def _find_at_base(work, x, y, z, num_found):
         longest = Y
         for a in range(1, widest + 1):
             longest = min(longest, _project(work, x, y, plane, c - 1, a - 1))
-            row = work.slots[a, c]
+            row = work.slots[a * (Z + 1) + c]
             if row >= 0 and work.shapes[row, 1] <= longest and _is_base(a, work.shapes[row, 1], c, x, y, z, X, Y, Z):
                 work.found[num_found] = row * (X * Y * Z) + (x * Y + y) * Z + z
                 num_found += 1

@@ -9,18 +9,22 @@ only: with the same free nodes and the same reservation, what was refused before
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.allocation import expected_duration, remaining_estimate, start_on_box, start_on_lowest
+from faultsweep.simcore.allocation import expected_end, remaining_estimate, start_on_box, start_on_lowest
 from faultsweep.simcore.bits import ONE
 from faultsweep.simcore.events import dequeue_at
 from faultsweep.simcore.jit import inlined, kernel
 from faultsweep.simcore.machines import FLAT
-from faultsweep.simcore.partitions.columns import OVERFLOW, build_footprints, has_box, maximal_boxes, take_box
+from faultsweep.simcore.partitions.columns import OVERFLOW
 from faultsweep.simcore.placement import (
     NO_BOX,
     best_box,
     fits,
+    have_box_at,
     largest_free,
+    list_boxes,
     refresh_footprints,
+    set_table,
+    take_listed,
     unpack_box,
     vacate,
 )
@@ -38,7 +42,6 @@ from faultsweep.simcore.state import (
     NUM_RELEASES,
     NUM_SHADOW,
     PLACEMENT,
-    PLANE,
     QUEUE,
     QUEUE_HEAD,
     QUEUE_TAIL,
@@ -47,7 +50,6 @@ from faultsweep.simcore.state import (
     RESERVATION,
     SCANNED,
     SCANNED_VERSION,
-    SCRATCH,
     SHADOW,
     SIDE_X,
     SIDE_Y,
@@ -90,9 +92,10 @@ def _remember(s):
 
 
 @inlined
-def ends_by(now, duration, reservation):
+def ends_by(s, job, reservation):
     """Tell whether a job started now ends by a reservation; none ends by one that is due just after now."""
-    return reservation > now and now + duration <= reservation
+    now = s.f[NOW]
+    return reservation > now and expected_end(s, job, now) <= reservation
 
 
 @inlined
@@ -117,7 +120,7 @@ def _backfill_flat(s, first):
         job = s.lists[QUEUE, position]
         size = s.job_i[SIZE, job]
         if size <= s.i[FREE]:
-            in_time = ends_by(now, expected_duration(s, job), reservation)
+            in_time = ends_by(s, job, reservation)
             if in_time or size <= extra:
                 if not in_time:
                     extra -= size
@@ -171,7 +174,7 @@ def _smallest_fit(s, size):
 @kernel
 def _try_to_start(s, job, size, head_size):
     """Start a job on an admissible box of ``size`` or up to I nodes more than it wants; return 1, 0 or OVERFLOW."""
-    in_time = ends_by(s.f[NOW], expected_duration(s, job), s.f[RESERVATION])
+    in_time = ends_by(s, job, s.f[RESERVATION])
     room_for = 0 if in_time else head_size
     if room_for > 0 and s.i[NUM_SHADOW] == 0:
         return 0
@@ -197,9 +200,7 @@ def _try_to_start(s, job, size, head_size):
         if not start_on_box(s, job, grown, box):
             return OVERFLOW
         if not in_time:
-            a, b, c, x, y, z = unpack_box(box)
-            X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
-            count = take_box(s.boxes[ELSEWHEN], s.i[NUM_SHADOW], s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, head_size)
+            count = take_listed(s, ELSEWHEN, s.i[NUM_SHADOW], box, head_size)
             if count == OVERFLOW:
                 return OVERFLOW
             s.i[NUM_SHADOW] = count
@@ -211,29 +212,46 @@ def _try_to_start(s, job, size, head_size):
 def _reserve(s, head_size):
     """Find the reservation of the head job and the maximal free boxes, large enough for it, at that time.
 
-    Returns False if the list does not fit.
+    It cannot start now, so a box that is large enough meets nodes released since the last look. Returns False if the
+    list does not fit.
     """
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
     shadow = s.masks[SHADOW]
-    for column in range(X * Y):
+    for column in range(s.i[SIDE_X] * s.i[SIDE_Y]):
         shadow[column] = s.masks[FREE_NODES, column]
     s.f[RESERVATION] = _NEVER
-    free, at, count = s.i[FREE], 0, s.i[NUM_RELEASES]
+    free, at, looked, count = s.i[FREE], 0, 0, s.i[NUM_RELEASES]
     while at < count:
         time = s.agenda[RELEASE_TIME, at]
         while at < count and s.agenda[RELEASE_TIME, at] == time:
             free += _release_in(s, shadow, int(s.agenda[RELEASE_ITEM, at]))
             at += 1
         overdue = at < count and time <= s.f[NOW] and s.agenda[RELEASE_TIME, at] <= s.f[NOW]
-        if not overdue and free >= head_size and has_box(shadow, X, Y, Z, head_size, s.masks[PLANE]):
-            s.f[RESERVATION] = max(time, s.f[NOW])
-            break
-    build_footprints(shadow, X, Y, s.footprints[ELSEWHEN])
-    boxes = maximal_boxes(s.footprints[ELSEWHEN], X, Y, Z, head_size, s.boxes[ELSEWHEN])
+        if not overdue and free >= head_size:
+            x, a, y, b = _released_since(s, looked, at)
+            if have_box_at(s, shadow, head_size, x, a, y, b):
+                s.f[RESERVATION] = max(time, s.f[NOW])
+                break
+            looked = at
+    set_table(s, ELSEWHEN, shadow)
+    boxes = list_boxes(s, ELSEWHEN, ELSEWHEN, head_size)
     if boxes == OVERFLOW:
         return False
     s.i[NUM_SHADOW] = boxes
     return True
+
+
+@kernel
+def _released_since(s, first, end):
+    """Return columns (x, a, y, b) that hold all nodes of the expected releases first .. end - 1."""
+    item = int(s.agenda[RELEASE_ITEM, first])
+    if end - first > 1:
+        return 0, s.i[SIDE_X], 0, s.i[SIDE_Y]
+    if item >= 0:
+        a, b, _, x, y, _ = unpack_box(s.job_i[BOX, item])
+        return x, a, y, b
+    Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
+    node = -1 - item
+    return node // (Y * Z), 1, node // Z % Y, 1
 
 
 @kernel

@@ -10,13 +10,13 @@ later (compression). After a failure, a pause or an overrun they cannot all be k
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.allocation import remaining_estimate, start_on_box, start_on_lowest
+from faultsweep.simcore.allocation import expected_end, remaining_estimate, start_on_box, start_on_lowest
 from faultsweep.simcore.bits import popcount
 from faultsweep.simcore.events import dequeue_at
 from faultsweep.simcore.jit import kernel
 from faultsweep.simcore.machines import FLAT
-from faultsweep.simcore.partitions.columns import OVERFLOW, build_footprints, maximal_boxes
-from faultsweep.simcore.placement import NO_BOX, best_box, unpack_box
+from faultsweep.simcore.partitions.columns import OVERFLOW
+from faultsweep.simcore.placement import NO_BOX, best_box, list_boxes, set_table, unpack_box
 from faultsweep.simcore.profile import forget_past, occupy_profile, rebuild_profile, vacate_profile
 from faultsweep.simcore.state import (
     ALLOCATED,
@@ -46,9 +46,7 @@ from faultsweep.simcore.state import (
     SHADOW,
     SIDE_X,
     SIDE_Y,
-    SIDE_Z,
     SIZE,
-    START_DELAY,
 )
 
 
@@ -116,18 +114,11 @@ def _promised_size(s, job):
 
 
 @kernel
-def _end_if_started(s, job, start):
-    """Return when the scheduler expects a job to end that is scheduled at ``start``, rounded as when it really
-    starts."""
-    return (start + s.f[START_DELAY]) + remaining_estimate(s, job)
-
-
-@kernel
 def _withdraw(s, job):
     """Take a promise back; return False if the profile does not fit."""
     start = s.job_f[PROMISED, job]
     s.job_f[PROMISED, job] = np.nan
-    return vacate_profile(s, start, _end_if_started(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
+    return vacate_profile(s, start, expected_end(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
 
 
 @kernel
@@ -137,7 +128,7 @@ def _promise(s, job):
     start, end = s.f[NOW], s.f[NOW]
     while row < s.i[NUM_PROFILE]:
         start = s.profile[PROFILE_TIME, row]
-        end = _end_if_started(s, job, start)
+        end = expected_end(s, job, start)
         blocked = _blocked_at(s, row, end, s.job_i[SIZE, job])
         if blocked >= 0:
             row = blocked + 1
@@ -175,10 +166,9 @@ def _window_box(s, job, row, end):
     The MFP that a box leaves is counted on what occupies the machine when the job starts. A predictor is asked only
     for a start now.
     """
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
     window = s.masks[SHADOW]
     left = 0
-    for column in range(X * Y):
+    for column in range(s.i[SIDE_X] * s.i[SIDE_Y]):
         mask = s.profile_masks[row, column]
         later = row + 1
         while later < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, later] < end:
@@ -189,11 +179,11 @@ def _window_box(s, job, row, end):
     size = s.job_i[SIZE, job]
     if left < size:
         return NO_BOX
-    build_footprints(s.profile_masks[row], X, Y, s.footprints[ELSEWHEN])
-    count = maximal_boxes(s.footprints[ELSEWHEN], X, Y, Z, 1, s.boxes[SCRATCH])
+    set_table(s, ELSEWHEN, s.profile_masks[row])
+    count = list_boxes(s, ELSEWHEN, SCRATCH, 1)
     if count == OVERFLOW:
         return OVERFLOW - 1
-    build_footprints(window, X, Y, s.footprints[ELSEWHEN])
+    set_table(s, ELSEWHEN, window)
     rule = s.i[PLACEMENT] if s.profile[PROFILE_TIME, row] == s.f[NOW] else MFP
     for grown in range(size, min(size + s.i[GROWTH_LIMIT], s.i[NODES]) + 1):
         box = best_box(s, rule, job, grown, remaining_estimate(s, job), ELSEWHEN, SCRATCH, count, 0, 0)

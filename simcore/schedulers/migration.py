@@ -6,8 +6,17 @@ from __future__ import annotations
 from faultsweep.simcore.allocation import trace_allocation
 from faultsweep.simcore.events import add_release, cancel_timer, drop_release, push_timer
 from faultsweep.simcore.jit import kernel
-from faultsweep.simcore.partitions.columns import OVERFLOW, build_footprints, maximal_boxes, take_box
-from faultsweep.simcore.placement import NO_BOX, best_box, largest_free, occupy, unpack_box, vacate
+from faultsweep.simcore.partitions.columns import OVERFLOW
+from faultsweep.simcore.placement import (
+    NO_BOX,
+    best_box,
+    largest_free,
+    list_boxes,
+    occupy,
+    set_table,
+    take_listed,
+    vacate,
+)
 from faultsweep.simcore.state import (
     ALLOCATED,
     ATTEMPT_GAPS,
@@ -39,7 +48,6 @@ from faultsweep.simcore.state import (
     QUEUE_TAIL,
     RELEASE_ITEM,
     RESUMED,
-    SCRATCH,
     SIDE_X,
     SIDE_Y,
     SIDE_Z,
@@ -152,8 +160,8 @@ def _empty_machine(s, running):
     for at in range(running):
         if s.lists[TRIAL_BOX, at] != _KEPT:
             vacate(columns, s.job_i[BOX, s.lists[ORDER, at]], X, Y, Z)
-    build_footprints(columns, X, Y, s.footprints[ELSEWHEN])
-    return maximal_boxes(s.footprints[ELSEWHEN], X, Y, Z, 1, s.boxes[ELSEWHEN])
+    set_table(s, ELSEWHEN, columns)
+    return list_boxes(s, ELSEWHEN, ELSEWHEN, 1)
 
 
 @kernel
@@ -171,9 +179,8 @@ def _take_on_trial(s, box, count):
     X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
     columns = s.masks[TRIAL]
     occupy(columns, box, X, Y, Z)
-    build_footprints(columns, X, Y, s.footprints[ELSEWHEN])
-    a, b, c, x, y, z = unpack_box(box)
-    return take_box(s.boxes[ELSEWHEN], count, s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, 1)
+    set_table(s, ELSEWHEN, columns)
+    return take_listed(s, ELSEWHEN, count, box, 1)
 
 
 @kernel

@@ -15,6 +15,7 @@ class Kind(StrEnum):
 
     machines = "machines"
     schedulers = "schedulers"
+    finders = "finders"
     logs = "logs"
     metrics = "metrics"
     experiments = "experiments"
@@ -23,7 +24,7 @@ class Kind(StrEnum):
 
 @app.command("list")
 def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List machines, schedulers, logs, metrics, experiments or parameters, with one line on each."""
+    """List machines, schedulers, finders, logs, metrics, experiments or parameters, with one line on each."""
     if kind is Kind.logs:
         from faultsweep.sweeps.cli.logs import list_logs
 
@@ -35,6 +36,7 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
     rows = {
         Kind.machines: _machines,
         Kind.schedulers: _schedulers,
+        Kind.finders: _finders,
         Kind.metrics: _metrics,
         Kind.experiments: _experiments,
         Kind.parameters: _parameters,
@@ -64,6 +66,18 @@ SCHEDULERS = {
 
 def _schedulers() -> list[tuple[str, str]]:
     return list(SCHEDULERS.items())
+
+
+FINDERS = {
+    "columns": "Ours: bit masks of columns, and a list of the maximal free boxes. The default, and the fastest.",
+    "exhaustive": "Every shape at every base, node by node (krevat2003, ch. 3).",
+    "pop": "Projection of partitions: tables of free runs, planes projected onto each other (krevat2003, ch. 3).",
+    "divisor": "Shapes whose sides divide the size, runs of free cross sections (oliner2004, appendix).",
+}
+
+
+def _finders() -> list[tuple[str, str]]:
+    return list(FINDERS.items())
 
 
 def _metrics() -> list[tuple[str, str]]:

@@ -25,6 +25,10 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
         typer.Option(False, "--skip-malformed", help="Leave malformed lines of the log out and count them."),
     ),
     "json_output": (bool, typer.Option(False, "--json", help="Print the metrics as JSON.")),
+    "debug": (
+        bool,
+        typer.Option(False, "--debug", help="Check the whole state after every instant; slow."),
+    ),
     "repeat": (int, typer.Option(1, min=1, help="Simulate this many times; elapsed_s is the median.")),
     "jobs_out": (str, typer.Option("", help="Write the results of every job.", metavar="FILE.csv")),
     "events_out": (str, typer.Option("", help="Write every event.", metavar="FILE.csv")),
@@ -85,7 +89,9 @@ def simulate(**options: Any) -> None:
         config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
     )
     say_if_compiling()
-    run = run_simulation(workload, events=bool(options["events_out"]), repeat=options["repeat"], **given)
+    run = run_simulation(
+        workload, events=bool(options["events_out"]), repeat=options["repeat"], debug=options["debug"], **given
+    )
     _write(run, options)
     _report(run, workload.content_hash, options["json_output"])
 

@@ -33,6 +33,8 @@ def small(name, monkeypatch, tmp_path):
     raw["fixed"]["num_jobs"] = 60
     raw["replicates"] = 2
     raw.pop("exclude", None)
+    if "finder" in raw["axes"]:
+        raw["axes"]["finder"] = ["columns"]  # the engine is compiled once more for the others
     few = {"load_scale": [0.7, 1.4], "accuracy": [0.0, 0.9], "num_failures": [0, 40_000]}
     raw["axes"].update({axis: values for axis, values in few.items() if axis in raw["axes"]})
     for row in raw["axes"].get("workload", []):
@@ -149,10 +151,10 @@ def test_a_wrong_name_is_one_sentence(tmp_path, arguments, sentence):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["machines", "schedulers", "logs", "metrics", "experiments", "parameters"])
+@pytest.mark.parametrize("kind", ["machines", "schedulers", "finders", "logs", "metrics", "experiments", "parameters"])
 def test_lists_name_everything(kind, capsys):
     from faultsweep.simcore.metrics import METRICS
-    from faultsweep.simcore.parameters import PARAMETERS, SCHEDULERS
+    from faultsweep.simcore.parameters import FINDERS, PARAMETERS, SCHEDULERS
     from faultsweep.sweeps.cli import lists
     from faultsweep.sweeps.logs import NAMED_LOGS
 
@@ -161,6 +163,7 @@ def test_lists_name_everything(kind, capsys):
     expected = {
         "machines": ["torus:XxYxZ", "flat:N"],
         "schedulers": SCHEDULERS,
+        "finders": FINDERS,
         "logs": NAMED_LOGS,
         "metrics": METRICS,
         "experiments": experiments(),

@@ -1,0 +1,290 @@
+"""Debug mode: what must hold in the engine's state after every instant, recomputed from the jobs alone.
+
+The checks read the state that the engine works on, not its event trace, and share no code with it but the names of the
+rows. A check returns a sentence if something is wrong. ``simulate(debug=True)`` calls them all after every instant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from faultsweep.simcore import state as st
+from faultsweep.simcore.errors import InvariantError
+from faultsweep.simcore.machines import FLAT
+from faultsweep.simcore.partitions import pop
+from faultsweep.simcore.partitions.boxes import box_nodes
+from faultsweep.simcore.placement import unpack_box
+from faultsweep.simcore.state import State
+from numpy.typing import NDArray
+
+Nodes = NDArray[np.int64]
+
+
+class Checker:
+    """Checks a state after every instant; it remembers what the next instant must not make worse.
+
+    Attributes
+    ----------
+    checks : all checks by name; each takes this checker and returns a sentence, or an empty text.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Watch a state that has not begun."""
+        self.state = state
+        self.held: dict[int, Nodes] = {}
+        self.down: Nodes = np.zeros(0, np.int64)
+        self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
+        self._before: tuple[float, NDArray[np.float64]] | None = None
+        self._disturbances = (0, 0)
+        self._promises: dict[int, float] = {}
+
+    def check(self, state: State) -> None:
+        """Raise InvariantError with the first sentence that a check has; ``state`` is the one given before."""
+        self.held = {int(job): self._nodes_of(int(job)) for job in np.flatnonzero(_holds_nodes(state))}
+        self.down = np.flatnonzero(state.agenda[st.DOWN_UNTIL, : int(state.i[st.NODES])] > -np.inf)
+        for name, check in CHECKS.items():
+            problem = check(self)
+            if problem:
+                raise InvariantError(f"debug: after {state.f[st.NOW]:.6f} s: {name}: {problem}")
+
+    def _nodes_of(self, job: int) -> Nodes:
+        """Return the nodes that a running job holds."""
+        state = self.state
+        if state.i[st.KIND] == FLAT:
+            return _set_bits(state.masks[state.job_i[st.SLOT, job]])
+        box = np.array(unpack_box(state.job_i[st.BOX, job]), np.int64)
+        sides = np.array(_sides(state))
+        spans = box[:3] == sides
+        if (box[:3] < 1).any() or (box[:3] > sides).any() or (box[3:] >= sides).any() or box[3:][spans].any():
+            return np.zeros(0, np.int64)  # no box of this machine: its size cannot be right either
+        return box_nodes(_sides(state), box)
+
+    def free(self) -> NDArray[np.bool_]:
+        """Return which nodes are free, from who holds them: shape (nodes,)."""
+        free = np.ones(int(self.state.i[st.NODES]), np.bool_)
+        for nodes in self.held.values():
+            free[nodes] = False
+        free[self.down] = False
+        return free
+
+    def integrals(self) -> NDArray[np.float64]:
+        """Return the integrals of nodes held, down and free since the first submission, node-seconds."""
+        state, now = self.state, float(self.state.f[st.NOW])
+        if self._before is not None:
+            since, counts = self._before
+            self._integrals += (now - since) * counts
+        if state.i[st.NEXT_ARRIVAL] > 0:
+            held = sum(len(nodes) for nodes in self.held.values())
+            counts = np.array([held, len(self.down), int(state.i[st.NODES]) - held - len(self.down)], float)
+            self._before = now, counts
+        return self._integrals
+
+    def promises(self) -> Iterator[tuple[int, float, float]]:
+        """Yield jobs with the starts promised to them before and now, as long as nothing has broken promises.
+
+        Migrations and failures break them, and so does a running job that will run longer than it is expected to.
+        """
+        state = self.state
+        disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]))
+        overruns = any(state.job_f[st.END, job] > state.job_f[st.EXPECTED_END, job] for job in self.held)
+        before, self._promises = self._promises, {}
+        if overruns or disturbances != self._disturbances:
+            before = {}
+        self._disturbances = disturbances
+        if overruns:
+            return
+        self._promises = dict(self._promised())
+        for job, promise in self._promises.items():
+            if job in before:
+                yield job, before[job], promise
+
+    def _promised(self) -> Iterator[tuple[int, float]]:
+        """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
+        queue = _queue(self.state)
+        if self.state.i[st.SCHEDULER] == st.CONSERVATIVE:
+            yield from ((int(job), float(self.state.job_f[st.PROMISED, job])) for job in queue)
+        elif len(queue):
+            yield int(queue[0]), self.earliest(int(queue[0]))
+
+    def earliest(self, job: int) -> float:
+        """Return when a waiting job could start at the earliest if what is expected happens and no other job starts."""
+        state, free = self.state, self.free()
+        releases = [(float(state.job_f[st.EXPECTED_END, held]), nodes) for held, nodes in self.held.items()]
+        releases += [(float(state.agenda[st.DOWN_UNTIL, node]), np.array([node])) for node in self.down]
+        size = int(state.job_i[st.SIZE, job])
+        for time in sorted({time for time, _ in releases}):
+            for end, nodes in releases:
+                if end == time:
+                    free[nodes] = True
+            if self.largest(free) >= size:
+                return max(time, float(state.f[st.NOW]))
+        return math.inf
+
+    def largest(self, free: NDArray[np.bool_]) -> int:
+        """Return the size of the largest job that free nodes can hold."""
+        count = int(free.sum())
+        if self.state.i[st.KIND] == FLAT or count == 0:
+            return count
+        return pop.largest_free_box(free.reshape(_sides(self.state)))[0]
+
+
+def _sides(state: State) -> tuple[int, int, int]:
+    return int(state.i[st.SIDE_X]), int(state.i[st.SIDE_Y]), int(state.i[st.SIDE_Z])
+
+
+def _queue(state: State) -> Nodes:
+    """Return the waiting jobs in their order."""
+    return state.lists[st.QUEUE, state.i[st.QUEUE_HEAD] : state.i[st.QUEUE_TAIL]]
+
+
+def _holds_nodes(state: State) -> NDArray[np.bool_]:
+    """Tell of every job whether it holds nodes; those that end at this very instant may have given them back."""
+    return (state.job_i[st.STATUS] == st.RUNNING) & (state.job_i[st.EARLY_RELEASED] == 0)
+
+
+def _set_bits(words: NDArray[np.uint64]) -> Nodes:
+    """Return the positions of the set bits of a mask of 64-bit words."""
+    return np.flatnonzero(np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little"))
+
+
+def _masked_free(state: State) -> Nodes:
+    """Return the nodes that the engine's mask says are free, ascending."""
+    words = state.masks[st.FREE_NODES]
+    if state.i[st.KIND] == FLAT:
+        return _set_bits(words)
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").reshape(len(words), 64)
+    return np.flatnonzero(bits[:, : int(state.i[st.SIDE_Z])])
+
+
+def _check_boxes(checker: Checker) -> str:
+    """Every running job holds a contiguous box, or a set of nodes, of the size allotted to it and large enough."""
+    state = checker.state
+    for job, nodes in checker.held.items():
+        allocated, size = int(state.job_i[st.ALLOCATED, job]), int(state.job_i[st.SIZE, job])
+        if len(nodes) != allocated:
+            return f"job {job} is allotted {allocated} nodes and holds {len(nodes)}, or no box of the torus"
+        if allocated < size or (state.i[st.KIND] == FLAT and allocated != size):
+            return f"job {job} needs {size} nodes and holds {allocated}"
+    return ""
+
+
+def _check_sharing(checker: Checker) -> str:
+    """No node is held twice, held while it is down, or held and free."""
+    holder = np.full(int(checker.state.i[st.NODES]), -1)
+    for job, nodes in checker.held.items():
+        taken = nodes[holder[nodes] >= 0]
+        if len(taken):
+            return f"node {taken[0]} is held by jobs {holder[taken[0]]} and {job}"
+        holder[nodes] = job
+    broken = checker.down[holder[checker.down] >= 0]
+    if len(broken):
+        return f"node {broken[0]} is down and held by job {holder[broken[0]]}"
+    marked, free = _masked_free(checker.state), np.flatnonzero(checker.free())
+    wrong = np.setxor1d(marked, free)
+    if len(wrong):
+        is_marked = wrong[0] in marked
+        return f"node {wrong[0]} is marked {'free' if is_marked else 'taken'} and is {'taken' if is_marked else 'free'}"
+    return ""
+
+
+def _check_counts(checker: Checker) -> str:
+    """The counters are those of what they count."""
+    state = checker.state
+    status = state.job_i[st.STATUS]
+    counts = {
+        "free nodes": (st.FREE, int(checker.free().sum())),
+        "down nodes": (st.NUM_DOWN, len(checker.down)),
+        "nodes asked for by waiting jobs": (st.QUEUED, int(state.job_i[st.REQUESTED][status == st.WAITING].sum())),
+        "finished jobs": (st.FINISHED, int((status == st.DONE).sum())),
+        "expected releases": (st.NUM_RELEASES, len(checker.held) + len(checker.down)),
+    }
+    for what, (row, count) in counts.items():
+        if state.i[row] != count:
+            return f"{state.i[row]} {what} are counted and there are {count}"
+    return ""
+
+
+def _check_queue(checker: Checker) -> str:
+    """The queue is all waiting jobs in the order of their arrival."""
+    queue, waiting = _queue(checker.state), np.flatnonzero(checker.state.job_i[st.STATUS] == st.WAITING)
+    if not np.array_equal(queue, waiting):
+        return f"the queue is {queue.tolist()} and the waiting jobs, by arrival, are {waiting.tolist()}"
+    return ""
+
+
+def _check_agenda(checker: Checker) -> str:
+    """Every running job has one timer at its end, and the expected releases are in order of time."""
+    state = checker.state
+    timers = state.agenda[:, : int(state.i[st.NUM_TIMERS])]
+    kinds = timers[st.TIMER_KEY] // st.TIMER_STRIDE
+    ends = np.sort(state.job_f[st.END, state.job_i[st.STATUS] == st.RUNNING])
+    if not np.array_equal(np.sort(timers[st.TIMER_TIME][kinds == st.COMPLETION_TIMER]), ends):
+        return "the timers of completion are not at the ends of the running jobs"
+    count = int(state.i[st.NUM_RELEASES])
+    times, items = state.agenda[st.RELEASE_TIME, :count], state.agenda[st.RELEASE_ITEM, :count].astype(np.int64)
+    if (np.diff(times) < 0).any():
+        return "the expected releases are not in order of time"
+    jobs, nodes = items[items >= 0], -1 - items[items < 0]
+    expected = np.empty(count)
+    expected[items >= 0] = state.job_f[st.EXPECTED_END, jobs]
+    expected[items < 0] = state.agenda[st.DOWN_UNTIL, nodes]
+    if set(jobs.tolist()) != set(checker.held) or set(nodes.tolist()) != set(checker.down.tolist()):
+        return "the expected releases are not those of the running jobs and the down nodes"
+    if not np.array_equal(times, expected):
+        return "an expected release is not at the expected end of its job, or at the repair of its node"
+    return ""
+
+
+def _check_finder(checker: Checker) -> str:
+    """The list of maximal free boxes, where it is up to date, begins with the largest one."""
+    state = checker.state
+    if state.i[st.KIND] == FLAT or state.i[st.BOXES_VERSION] != state.i[st.VERSION]:
+        return ""
+    listed = int(state.boxes[st.MACHINE, 0, 0]) if state.i[st.NUM_BOXES] > 0 else 0
+    largest = checker.largest(checker.free())
+    return "" if listed == largest else f"the largest free box has {largest} nodes and the first listed one {listed}"
+
+
+def _check_reservations(checker: Checker) -> str:
+    """No reservation slips: that of the head job, or, under conservative backfilling, that of any waiting job."""
+    for job, before, now in checker.promises():
+        if not now <= before:
+            return f"the start reserved for job {job} slips from {before:.6f} to {now:.6f} s"
+    return ""
+
+
+def _check_integrals(checker: Checker) -> str:
+    """The engine's integrals of nodes held, down and free are those of the nodes, and sum to the whole capacity."""
+    state, own = checker.state, checker.integrals()
+    found = np.array([state.f[st.HELD], state.f[st.DOWN], state.f[st.UNUSED] + state.f[st.IDLE_LOST]])
+    if not np.allclose(found, own, rtol=1e-9, atol=1e-6):
+        return f"held, down and free node-seconds are counted as {found.tolist()} and are {own.tolist()}"
+    return ""
+
+
+CHECKS: Mapping[str, Callable[[Checker], str]] = {
+    "boxes": _check_boxes,
+    "sharing": _check_sharing,
+    "counts": _check_counts,
+    "queue": _check_queue,
+    "agenda": _check_agenda,
+    "finder": _check_finder,
+    "reservations": _check_reservations,
+    "capacity": _check_integrals,
+}
+"""The checks in the order in which they are made: later ones rely on what earlier ones check."""
+
+
+def check_capacities(metrics: Mapping[str, float]) -> None:
+    """Raise InvariantError unless capacity utilised (by the jobs' results) and the integrals of the rest sum to 1.
+
+    The parts of the lost capacity are integrals of their own; they are all of it once every job has finished.
+    """
+    if metrics["unfinished_jobs"]:
+        return
+    parts = sum(value for name, value in metrics.items() if name.startswith("lost_to_"))
+    total = metrics["utilisation"] + metrics["unused_capacity"] + parts
+    if not abs(total - 1.0) <= 1e-9:
+        raise InvariantError(f"debug: capacity: utilised, unused and the parts of the lost sum to {total!r}, not to 1")

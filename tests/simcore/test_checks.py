@@ -1,0 +1,204 @@
+"""Debug mode: sound runs pass every check, and each check notices a state that is broken on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from faultsweep.simcore import state as st
+from faultsweep.simcore.build import build_state
+from faultsweep.simcore.checks import CHECKS, Checker, check_capacities
+from faultsweep.simcore.engine import advance
+from faultsweep.simcore.errors import InvariantError
+from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.jit import numba_config
+from faultsweep.simcore.machines import parse_machine, round_up
+from faultsweep.simcore.parameters import SCHEDULERS, resolve
+from faultsweep.simcore.placement import pack_box
+from faultsweep.simcore.schedulers import backfill
+from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.steps import checked
+from hypothesis import given, settings
+from hypothesis import strategies as hst
+
+from tests.adapter import failures_of, workload_of
+from tests.strategies import machines, runs
+
+# Two jobs run, four wait: the head of the queue is the third.
+ROWS = [(0, 100, 12), (0, 50, 8), (1, 60, 12), (2, 90, 14), (3, 500, 16), (4, 10, 20)]
+TORUS, FLAT = "torus:2x3x4", "flat:24"
+
+
+def paused(machine: str, scheduler: str, instants: int = 5, down_node: int = -1) -> tuple[st.State, Checker]:
+    """Return a state between two instants, which has passed all checks so far, and its checker."""
+    submit, work, size = (np.array(column) for column in zip(*ROWS, strict=True))
+    jobs = {"submit_s": submit.astype(float), "work_s": work.astype(float), "estimate_s": work.astype(float)}
+    sizes = size.astype(np.int64)
+    place = parse_machine(machine)
+    failures = FailureTrace(np.array([3.5]), np.array([down_node]), np.array([1e3])) if down_node >= 0 else None
+    jobs |= {"requested": sizes, "size": round_up(place, sizes)}
+    state = build_state(jobs, place, resolve({"scheduler": scheduler}), failures, tracing=False)
+    checker = Checker(state)
+    assert checked(advance, checker.check)(state, instants) == st.CONTINUE
+    return state, checker
+
+
+def set_box(job: int, *box: int) -> Callable[[st.State], None]:
+    def corrupt(state: st.State) -> None:
+        state.job_i[st.BOX, job] = pack_box(*box)
+
+    return corrupt
+
+
+def set_to(name: str, place: tuple[int, ...] | int, change: float) -> Callable[[st.State], None]:
+    def corrupt(state: st.State) -> None:
+        getattr(state, name)[place] += change
+
+    return corrupt
+
+
+def lengthen_all(state: st.State) -> None:
+    """Let all running jobs end later than they were expected to, and say so everywhere."""
+    for rows in (state.job_f[st.END], state.job_f[st.EXPECTED_END]):
+        rows[:2] += 100.0
+    state.agenda[st.TIMER_TIME, : state.i[st.NUM_TIMERS]] += 100.0
+    state.agenda[st.RELEASE_TIME, : state.i[st.NUM_RELEASES]] += 100.0
+
+
+def exchange(name: str, row: int, first: int, second: int) -> Callable[[st.State], None]:
+    def corrupt(state: st.State) -> None:
+        rows = getattr(state, name)[row]
+        rows[[first, second]] = rows[[second, first]]
+
+    return corrupt
+
+
+def share_nodes(state: st.State) -> None:
+    """Give the second job the first four nodes of the first."""
+    state.job_i[st.BOX, 1] = pack_box(2, 1, 4, 0, 0, 0)
+
+
+def free_a_held_node(state: st.State) -> None:
+    state.masks[st.FREE_NODES, 0] |= np.uint64(1)
+
+
+def share_on_a_flat_machine(state: st.State) -> None:
+    slots = state.job_i[st.SLOT, :2]
+    state.masks[slots[1]] = 0
+    state.masks[slots[1], 0] = 0xFF
+
+
+class Corruption(NamedTuple):
+    """What is broken, on which machine and under which scheduler, and which check says what."""
+
+    check: str
+    machine: str
+    scheduler: str
+    corrupt: Callable[[st.State], None]
+    sentence: str
+
+
+CORRUPTIONS = (
+    Corruption("boxes", TORUS, "fcfs", set_box(0, 1, 3, 3, 0, 0, 0), "job 0 is allotted 12 nodes and holds 9"),
+    Corruption("boxes", TORUS, "fcfs", set_box(0, 1, 3, 4, 0, 1, 0), "or no box of the torus"),
+    Corruption("boxes", TORUS, "fcfs", set_to("job_i", (st.SIZE, 0), 6), "job 0 needs 18 nodes and holds 12"),
+    Corruption("boxes", FLAT, "fcfs", set_to("job_i", (st.SIZE, 0), -1), "job 0 needs 11 nodes and holds 12"),
+    Corruption("sharing", TORUS, "fcfs", share_nodes, "is held by jobs 0 and 1"),
+    Corruption("sharing", FLAT, "fcfs", share_on_a_flat_machine, "node 0 is held by jobs 0 and 1"),
+    Corruption("sharing", TORUS, "fcfs", free_a_held_node, "node 0 is marked free and is taken"),
+    Corruption("sharing", FLAT, "fcfs", free_a_held_node, "node 0 is marked free and is taken"),
+    Corruption("counts", TORUS, "fcfs", set_to("i", st.FREE, 1), "5 free nodes are counted and there are 4"),
+    Corruption("counts", FLAT, "fcfs", set_to("i", st.QUEUED, -2), "asked for by waiting jobs are counted"),
+    Corruption("counts", FLAT, "fcfs", set_to("i", st.FINISHED, 1), "1 finished jobs are counted and there are 0"),
+    Corruption("queue", FLAT, "fcfs", exchange("lists", st.QUEUE, 2, 3), "and the waiting jobs, by arrival, are"),
+    Corruption("agenda", TORUS, "fcfs", set_to("agenda", (st.TIMER_TIME, 0), -1), "timers of completion"),
+    Corruption("agenda", TORUS, "fcfs", exchange("agenda", st.RELEASE_TIME, 0, 1), "are not in order of time"),
+    Corruption("agenda", TORUS, "fcfs", exchange("agenda", st.RELEASE_ITEM, 0, 1), "is not at the expected end"),
+    Corruption("agenda", TORUS, "fcfs", set_to("agenda", (st.RELEASE_ITEM, 0), 1), "are not those of the running"),
+    Corruption("finder", TORUS, "backfill", set_to("boxes", (st.MACHINE, 0, 0), 1), "and the first listed one"),
+    Corruption("reservations", TORUS, "backfill", lengthen_all, "the start reserved for job 2 slips from"),
+    Corruption("reservations", FLAT, "backfill", lengthen_all, "the start reserved for job 2 slips from"),
+    Corruption("reservations", FLAT, "conservative", set_to("job_f", (st.PROMISED, 4), 9), "reserved for job 4 slips"),
+    Corruption("capacity", FLAT, "fcfs", set_to("f", st.HELD, 1), "held, down and free node-seconds are counted as"),
+    Corruption("capacity", FLAT, "fcfs", set_to("f", st.IDLE_LOST, 1), "held, down and free node-seconds"),
+)
+
+
+@pytest.mark.parametrize("case", CORRUPTIONS, ids=lambda case: f"{case.check}-{case.sentence}")
+def test_a_broken_state_is_one_sentence(case):
+    state, checker = paused(case.machine, case.scheduler)
+    checker.check(state)
+    case.corrupt(state)
+    with pytest.raises(InvariantError) as raised:
+        checker.check(state)
+    sentence = str(raised.value)
+    assert sentence.startswith(f"debug: after 4.000000 s: {case.check}: ")
+    assert case.sentence in sentence
+    assert "\n" not in sentence
+
+
+def test_every_check_is_seen_to_fail():
+    assert {case.check for case in CORRUPTIONS} == set(CHECKS)
+
+
+def test_a_job_on_a_down_node_is_noticed():
+    state, checker = paused(FLAT, "fcfs", down_node=23)
+    assert checker.down.tolist() == [23]
+    slot = state.job_i[st.SLOT, 1]
+    state.masks[slot, 0] = np.uint64((1 << 23) | 0x7F000)
+    with pytest.raises(InvariantError, match="node 23 is down and held by job 1"):
+        checker.check(state)
+
+
+def test_a_backfilled_job_that_delays_the_head_is_noticed(monkeypatch):
+    """The last job takes the four free nodes for long: at 50 s the head job's 12 nodes are not there any more."""
+    if not numba_config.DISABLE_JIT:
+        pytest.skip("it changes a kernel: without the compiler only")
+    monkeypatch.setattr(backfill, "ends_by", lambda s, job, reservation: True)
+    rows = [*ROWS[:3], (4, 1000, 4)]
+    workload = workload_of([(number + 1, submit, run, None, size) for number, (submit, run, size) in enumerate(rows)])
+    with pytest.raises(InvariantError, match=r"the start reserved for job 2 slips from 50.000000 to 100.000000 s"):
+        simulate(workload, machine=FLAT, debug=True)
+
+
+def test_the_parts_of_the_capacity_must_sum_to_one():
+    metrics = simulate(
+        workload_of([(n + 1, submit, run, None, size) for n, (submit, run, size) in enumerate(ROWS)]), debug=True
+    ).metrics
+    check_capacities(metrics)
+    with pytest.raises(InvariantError, match="sum to"):
+        check_capacities({**metrics, "lost_to_fragmentation": metrics["lost_to_fragmentation"] + 1e-6})
+    check_capacities({**metrics, "unfinished_jobs": 1.0, "unused_capacity": 2.0})
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_sound_runs_pass(scheduler):
+    @settings(max_examples=25, deadline=None, derandomize=True)
+    @given(
+        runs(machines, failures=True, max_jobs=16),
+        hst.sampled_from(("actual", "requested")),
+        hst.sampled_from((0, 0, 1)),
+        hst.sampled_from((0, 3)),
+    )
+    def check(case, estimates, delay, cost):
+        machine, rows, failures = case
+        given_ = {"start_delay_s": float(delay), "migration_cost_s": float(cost), "estimates": estimates}
+        workload, trace = workload_of(rows), failures_of(failures)
+        simulate(workload, failures=trace, machine=machine, scheduler=scheduler, debug=True, **given_)
+
+    check()
+
+
+@pytest.mark.parametrize("event_order", ["submits-first", "ends-first"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_sound_runs_pass_event_by_event(scheduler, event_order):
+    @settings(max_examples=15, deadline=None, derandomize=True)
+    @given(runs(machines, max_jobs=16))
+    def check(case):
+        machine, rows, _ = case
+        options = {"estimates": "requested", "event_order": event_order}
+        simulate(workload_of(rows), machine=machine, scheduler=scheduler, debug=True, **options)
+
+    check()
