@@ -51,7 +51,7 @@ def copy_tree(where: Path) -> Path:
     return tree
 
 
-def run_tests(tree: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
+def run_tests(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, str]:
     """Run tests against a tree with interpreted kernels; return whether they pass, and the first failure."""
     environment = os.environ | {
         "PYTHONPATH": str(tree.parent / "installed"),
@@ -59,7 +59,7 @@ def run_tests(tree: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
         "NUMBA_DISABLE_JIT": "1",
         "FAULTSWEEP_SHARED": str(tree.parent / "absent"),
         "FAULTSWEEP_REQUIRE": "",
-        "FAULTSWEEP_EXAMPLES": "40",
+        "FAULTSWEEP_EXAMPLES": str(examples),
         "FAULTSWEEP_SHRINK": "0",
     }
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests]
@@ -85,10 +85,13 @@ def judge(mutant: Mutant | None) -> Verdict:
             if text.count(mutant.old) != 1:
                 raise ValueError(f"{mutant.file}: {mutant.old!r} occurs {text.count(mutant.old)} times, not once")
             path.write_text(text.replace(mutant.old, mutant.new))
-        passes, first = run_tests(tree, tests)
+        passes, first = run_tests(tree, tests, FEW)
+        if passes:
+            passes, first = run_tests(tree, tests, MANY)
     return Verdict(mutant, not passes, time.monotonic() - begin, first)
 
 
+FEW, MANY = 8, 60  # examples of a property: few catch most mutants, at once
 FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures.py", "tests/test_examples_metrics.py",
               "tests/test_engine_against_reference.py")  # fmt: skip
 
