@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import tracemalloc
 
 import numpy as np
 from faultsweep.simcore.failures.trace import FailureTrace
@@ -54,7 +55,26 @@ def report(workload: Workload, repeat: int) -> None:
         if machine.startswith("flat") and scheduler in plain:
             ours, theirs = run.metrics["mean_wait_s"], plain[scheduler][1]
             assert abs(ours - theirs) <= 1e-9 * theirs, (scheduler, ours, theirs)
+    report_memory(workload)
     report_failures(workload, repeat)
+
+
+def peak_memory(workload: Workload, machine: str) -> int:
+    """Return the most memory that a run allocates beside the workload, bytes."""
+    tracemalloc.start()
+    simulate(workload, machine=machine, scheduler="backfill")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def report_memory(workload: Workload) -> None:
+    """Print the memory of a run, and how much of it a job more costs."""
+    half = len(workload) // 2
+    for machine in ("flat:128", "torus:4x4x8"):
+        whole, part = peak_memory(workload, machine), peak_memory(span(workload, 0, half), machine)
+        each = (whole - part) / (len(workload) - half)
+        print(f"{machine:12} memory of a run {whole / 1e6:8.2f} MB  {each:8.0f} bytes per job")
 
 
 def report_failures(workload: Workload, repeat: int) -> None:
@@ -95,9 +115,12 @@ def main() -> None:
         run = simulate(curie, machine="flat:5544", scheduler="backfill", estimates="requested", size_map="scale")
         print(f"{curie.name}: {len(curie):,} jobs on flat:5544, EASY: {run.elapsed_s:.2f} s")
     if options.large:
-        run = simulate(workload, machine="torus:32x32x64", scheduler="backfill", size_map="scale")
-        each_ms = run.elapsed_s / len(workload) * 1e3
-        print(f"torus:32x32x64 backfill: {len(workload):,} jobs in {run.elapsed_s:.1f} s, {each_ms:.2f} ms per job")
+        run = simulate(workload, machine="torus:32x32x64", scheduler="backfill", size_map="scale", time_scheduling=True)
+        each_ms, longest_ms = run.metrics["mean_scheduling_s"] * 1e3, run.metrics["max_scheduling_s"] * 1e3
+        print(
+            f"torus:32x32x64 backfill: {len(workload):,} jobs in {run.elapsed_s:.1f} s, "
+            f"{each_ms:.2f} ms per job, the longest pass {longest_ms:.1f} ms"
+        )
 
 
 if __name__ == "__main__":
