@@ -34,7 +34,7 @@ def small(name, monkeypatch, tmp_path):
     raw["replicates"] = 2
     raw.pop("exclude", None)
     if "finder" in raw["axes"]:
-        raw["axes"]["finder"] = ["columns"]  # the engine is compiled once more for the others
+        raw["axes"]["finder"] = ["columns"]  # the others have to be compiled
     few = {"load_scale": [0.7, 1.4], "accuracy": [0.0, 0.9], "num_failures": [0, 40_000]}
     raw["axes"].update({axis: values for axis, values in few.items() if axis in raw["axes"]})
     for row in raw["axes"].get("workload", []):

@@ -62,7 +62,7 @@ def test_every_finder_gives_the_same_schedule(scheduler):
     check()
 
 
-@pytest.mark.slow  # it compiles the engine for the finders of the papers
+@pytest.mark.slow  # the finders of the papers have to be compiled
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("finder", FINDERS[1:])
 def test_every_compiled_finder_gives_the_same_schedule(finder, scheduler):
