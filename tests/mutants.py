@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = shutil.ignore_patterns(
     ".git", "__pycache__", ".pytest_cache", ".hypothesis", ".venv", "*.zarr*", "node_modules"
 )
-TIMEOUT_S = 150  # a mutant may loop for ever; the unchanged tree takes half a minute
+TIMEOUT_S = 1800
+TIMES_LONGER = 4  # than the unchanged tree takes: a mutant that needs more loops for ever
 
 
 class Verdict(NamedTuple):
@@ -51,7 +52,7 @@ def copy_tree(where: Path) -> Path:
     return tree
 
 
-def run_tests(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, str]:
+def run_tests(tree: Path, tests: tuple[str, ...], examples: int, timeout_s: float) -> tuple[bool, str]:
     """Run tests against a tree with interpreted kernels; return whether they pass, and the first failure."""
     environment = os.environ | {
         "PYTHONPATH": str(tree.parent / "installed"),
@@ -64,7 +65,7 @@ def run_tests(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, 
     }
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests]
     try:
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return False, "ran into the time limit"
     if done.returncode not in (0, 1, 2):
@@ -73,7 +74,7 @@ def run_tests(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, 
     return done.returncode == 0, failed[0] if failed else ""
 
 
-def judge(mutant: Mutant | None) -> Verdict:
+def judge(mutant: Mutant | None, timeout_s: float = TIMEOUT_S) -> Verdict:
     """Apply one mutant (None: no change) to a fresh copy and run its tests."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
@@ -85,9 +86,9 @@ def judge(mutant: Mutant | None) -> Verdict:
             if text.count(mutant.old) != 1:
                 raise ValueError(f"{mutant.file}: {mutant.old!r} occurs {text.count(mutant.old)} times, not once")
             path.write_text(text.replace(mutant.old, mutant.new))
-        passes, first = run_tests(tree, tests, FEW)
+        passes, first = run_tests(tree, tests, FEW, timeout_s)
         if passes:
-            passes, first = run_tests(tree, tests, MANY)
+            passes, first = run_tests(tree, tests, MANY, timeout_s)
     return Verdict(mutant, not passes, time.monotonic() - begin, first)
 
 
@@ -110,7 +111,8 @@ def main() -> int:
     print(f"unchanged tree passes in {baseline.seconds:.0f} s; {len(chosen)} mutants")
     with ThreadPoolExecutor(arguments.jobs) as pool:
         verdicts = []
-        for verdict in pool.map(judge, chosen):
+        limits = [max(60.0, TIMES_LONGER * baseline.seconds)] * len(chosen)
+        for verdict in pool.map(judge, chosen, limits):
             verdicts.append(verdict)
             word = "caught  " if verdict.caught else "SURVIVED"
             print(
