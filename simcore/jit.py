@@ -135,7 +135,8 @@ def counted(function: Callable[..., Any]) -> Any:
 def callback(function: Callable[..., int]) -> Any:
     """Compile a function of (pointer to int64, int64, int64, int64) -> int64 for ``make_caller``, once per machine."""
     whole = types.int64
-    return numba.cfunc(whole(types.CPointer(whole), whole, whole, whole), cache=is_cache_writable(), error_model="numpy")(function)
+    signature = whole(types.CPointer(whole), whole, whole, whole)
+    return numba.cfunc(signature, cache=is_cache_writable(), error_model="numpy")(function)
 
 
 def make_caller() -> Any:
