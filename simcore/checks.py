@@ -15,11 +15,11 @@ from faultsweep.simcore.errors import InvariantError
 from faultsweep.simcore.machines import FLAT
 from faultsweep.simcore.partitions import pop
 from faultsweep.simcore.partitions.boxes import box_nodes
-from faultsweep.simcore.placement import unpack_box
 from faultsweep.simcore.state import State
 from numpy.typing import NDArray
 
 Nodes = NDArray[np.int64]
+_FIELDS = np.arange(50, -1, -10)
 
 
 class Checker:
@@ -54,7 +54,7 @@ class Checker:
         state = self.state
         if state.i[st.KIND] == FLAT:
             return _set_bits(state.masks[state.job_i[st.SLOT, job]])
-        box = np.array(unpack_box(state.job_i[st.BOX, job]), np.int64)
+        box = int(state.job_i[st.BOX, job]) >> _FIELDS & 1023  # a, b, c, x, y, z, ten bits each
         sides = np.array(_sides(state))
         spans = box[:3] == sides
         if (box[:3] < 1).any() or (box[:3] > sides).any() or (box[3:] >= sides).any() or box[3:][spans].any():

@@ -16,7 +16,6 @@ from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.jit import numba_config
 from faultsweep.simcore.machines import parse_machine, round_up
 from faultsweep.simcore.parameters import SCHEDULERS, resolve
-from faultsweep.simcore.placement import pack_box
 from faultsweep.simcore.schedulers import backfill
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.steps import checked
@@ -29,6 +28,11 @@ from tests.strategies import machines, runs
 # Two jobs run, four wait: the head of the queue is the third.
 ROWS = [(0, 100, 12), (0, 50, 8), (1, 60, 12), (2, 90, 14), (3, 500, 16), (4, 10, 20)]
 TORUS, FLAT = "torus:2x3x4", "flat:24"
+
+
+def pack_box(*box: int) -> int:
+    """A box a, b, c, x, y, z as the state has it."""
+    return sum(value << shift for value, shift in zip(box, range(50, -1, -10), strict=True))
 
 
 def paused(machine: str, scheduler: str, instants: int = 5, down_node: int = -1) -> tuple[st.State, Checker]:
