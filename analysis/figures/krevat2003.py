@@ -85,7 +85,7 @@ def finders(data: xr.Dataset) -> Figure:
         ("SDSC", "exhaustive"): ("0.125", "50"),
         ("SDSC", "pop"): ("0.063", "8.5"),
     }
-    means = data[["mean_scheduling_s", "max_scheduling_s"]].mean("replicate").squeeze()
+    means = data[["mean_scheduling_s", "max_scheduling_s"]].mean("replicate")
     rows = []
     for workload in names(data, "workload"):
         for finder in names(data, "finder"):
