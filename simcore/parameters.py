@@ -138,9 +138,9 @@ def _no_migration(config: Config) -> bool:
 
 def _nothing_random(config: Config) -> bool:
     """Tell whether no random number is drawn: the jobs are those of a log, and so are estimates and failures."""
-    from faultsweep.simcore.workloads.models import MODELS
+    from faultsweep.simcore.workloads.models import is_model
 
-    if config["log"].lower() in MODELS or config["estimates"] == "f-model":
+    if is_model(config["log"]) or config["estimates"] == "f-model":
         return False
     return _no_failures(config) or (_no_random_failures(config) and _no_coins(config))
 
@@ -199,7 +199,22 @@ PARAMETERS: dict[str, Parameter] = _table(
         "num_jobs", int, 0, "Valid jobs of the log to use; 0 uses all of them.", "workload", minimum=0, unit="jobs"
     ),
     Parameter(
-        "load_scale", float, 1.0, "The load scale c: multiplies run times and estimates.", "workload", minimum=1e-9
+        "load_scale",
+        float,
+        1.0,
+        "The load scale c: multiplies run times and estimates.",
+        "workload",
+        minimum=1e-9,
+        inert=lambda config: config["target_utilisation"] > 0,
+    ),
+    Parameter(
+        "target_utilisation",
+        float,
+        0.0,
+        "Load that the jobs used offer the machine, by scaling run times and estimates; 0: not given.",
+        "workload",
+        minimum=0,
+        maximum=1000,
     ),
     Parameter("arrival_scale", float, 1.0, "Divides the gaps between submissions.", "workload", minimum=1e-9),
     Parameter(

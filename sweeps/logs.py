@@ -12,7 +12,7 @@ from typing import Any
 
 import platformdirs
 from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate
+from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
 from faultsweep.simcore.workloads.swf import read_swf
 from faultsweep.simcore.workloads.workload import Workload
 
@@ -129,14 +129,9 @@ NAMED_LOGS: dict[str, NamedLog] = {
 _BY_NAME = {alias: name for name, log in NAMED_LOGS.items() for alias in (name, log.file.lower(), *log.aliases)}
 
 
-def is_model(name: str) -> bool:
-    """Return whether a name is one of a workload model: its jobs depend on seed, replicate and number of jobs."""
-    return name.lower() in MODELS
-
-
 def is_name(name: str) -> bool:
     """Return whether a job log is given by the name of a model or of a log, and not by a path."""
-    return is_model(name) or name.lower() in _BY_NAME
+    return name.lower() in MODELS or name.lower() in _BY_NAME
 
 
 def load_workload(
@@ -148,11 +143,12 @@ def load_workload(
     replicate: int = 0,
     on_error: str = "raise",
 ) -> Workload:
-    """Return the jobs of a named log, of a workload model or of a file.
+    """Return the jobs of a named log, of a workload model or of a file with either.
 
     Parameters
     ----------
-    name_or_path : a name of NAMED_LOGS or of MODELS, or the path of a log in the Standard Workload Format.
+    name_or_path : a name of NAMED_LOGS or of MODELS, the path of a log in the Standard Workload Format, or that of a
+        model that ``faultsweep logs fit`` has written (.toml).
     logs_dir : folder (with its subfolders) in which a named log is looked for first; then come the folder in
         FAULTSWEEP_LOGS, the user's cache, and the archive on the network.
     num_jobs, seed, replicate : for a model only: how many jobs (0: 10,000) and which; a log is returned whole.
@@ -167,7 +163,7 @@ def load_workload(
     if not name:
         raise InputError("log: no job log is given (the name of a log or model, or the path of an SWF file)")
     if is_model(name):
-        return generate(name.lower(), num_jobs, seed, replicate)
+        return generate(name.lower() if name.lower() in MODELS else name, num_jobs, seed, replicate)
     if name.lower() in _BY_NAME:
         log = NAMED_LOGS[_BY_NAME[name.lower()]]
         return _checked(log, find(log, logs_dir) or fetch(log), on_error)

@@ -45,7 +45,7 @@ def machine_name(machine: str) -> str:
 
 def is_model(log: str) -> bool:
     """Tell whether a log's name is that of a workload model."""
-    return log.endswith("-model") or log.startswith("lublin")
+    return log.endswith(("-model", ".toml")) or log.startswith("lublin")
 
 
 def describe_logs(data: xr.Dataset) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.workloads import calibrated, lublin
+from faultsweep.simcore.workloads import calibrated, fitted, lublin
 from faultsweep.simcore.workloads.workload import Workload
 
 DEFAULT_JOBS = 10_000
+LLNL_FILE = Path(__file__).with_name("llnl-model.toml")
 MOST_JOBS = 10_000_000
 """Most jobs that a model makes: they are all in memory."""
 
@@ -39,11 +41,20 @@ MODELS: dict[str, Model] = {
         lambda num_jobs, seed, replicate: calibrated.generate("atlas-model", num_jobs, seed, replicate),
         "calibrated to the LLNL Atlas log (the first 10,000 jobs), its sizes scaled to 128 nodes",
     ),
+    "llnl-model": Model(
+        lambda num_jobs, seed, replicate: fitted.generate(fitted.read_model(LLNL_FILE), num_jobs, seed, replicate),
+        "hyper-Erlang as in zhang2004, fitted to the LLNL Atlas log (the first 10,000 jobs), sizes scaled to 320 nodes",
+    ),
 }
 
 
+def is_model(name: str) -> bool:
+    """Return whether a name is that of a model, or of a file with one: its jobs depend on seed and replicate."""
+    return name.lower() in MODELS or name.endswith(".toml")
+
+
 def generate(name: str, num_jobs: int = 0, seed: int = 0, replicate: int = 0) -> Workload:
-    """Return ``num_jobs`` jobs (0: 10,000) of a model.
+    """Return ``num_jobs`` jobs (0: 10,000) of a model, by its name or by the file that ``logs fit`` has written.
 
     The first jobs of a longer workload are those of a shorter one with the same seed and replicate.
 
@@ -52,10 +63,14 @@ def generate(name: str, num_jobs: int = 0, seed: int = 0, replicate: int = 0) ->
     InputError
         If there is no such model (it lists them), or ``num_jobs`` is negative or above 10,000,000.
     """
-    if name not in MODELS:
+    is_file = name.endswith(".toml")
+    if not is_file and name not in MODELS:
         raise unknown_name("workload model", name, MODELS)
     if not 0 <= num_jobs <= MOST_JOBS:
         raise InputError(
             f"{name}: cannot make {num_jobs:,} jobs (valid: offset and num_jobs together {MOST_JOBS:,} at most)"
         )
-    return MODELS[name].generate(num_jobs or DEFAULT_JOBS, seed, replicate)
+    num_jobs = num_jobs or DEFAULT_JOBS
+    if is_file:
+        return fitted.generate(fitted.read_model(name), num_jobs, seed, replicate)
+    return MODELS[name].generate(num_jobs, seed, replicate)

@@ -1,9 +1,9 @@
-"""``faultsweep logs list | describe | fetch``."""
+"""``faultsweep logs list | describe | fetch | fit``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -85,6 +85,61 @@ def fetch(
         log = named_log(name)
         workload = load_workload(name, logs)
         typer.echo(f"{find(log, logs)}  {workload.content_hash}  {len(workload):,} valid jobs; thanks to {log.thanks}")
+
+
+@app.command()
+def fit(
+    log: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Named log, or SWF file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.toml", help="Where to write the model.")],
+    logs: LogsOption = None,
+    num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
+    nodes: Annotated[int, typer.Option(min=0, help="Scale sizes to a machine of so many nodes; 0: the log's.")] = 0,
+) -> None:
+    """Fit a workload model to a log by size class, write it for --log FILE.toml, and show how well it fits.
+
+    Gaps between arrivals and run times are hyper-Erlang of common order with the first three moments of the log.
+    """
+    from faultsweep.simcore.workloads.fitted import fit_model, model_text
+    from faultsweep.simcore.workloads.transforms import map_sizes, span
+    from faultsweep.sweeps.cli.output import check_writable
+    from faultsweep.sweeps.logs import load_workload
+
+    check_writable([str(output)])
+    workload = span(load_workload(log, logs), offset, num_jobs)
+    if nodes:
+        workload = map_sizes(workload, nodes, size_map="scale")
+    model = fit_model(workload)
+    output.write_text(model_text(model), "utf-8")
+    _print_quality(workload, model)
+    typer.echo(f"model: {output}")
+
+
+def _print_quality(workload: Workload, model: dict[str, Any]) -> None:
+    from faultsweep.simcore.workloads.fitted import fit_quality
+    from rich.console import Console
+
+    table = _table("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for found in fit_quality(workload, model):
+        mean, second, _ = found.log
+        spread = max(0.0, second / mean**2 - 1.0) ** 0.5
+        off = max(abs(ours / theirs - 1.0) for ours, theirs in zip(found.model, found.log, strict=True))
+        order = str(found.order) if found.order else "constant"
+        row = (
+            f"{found.jobs:,}",
+            found.what,
+            order,
+            _time(mean),
+            f"{spread:.2f}",
+            f"{off:.1g}",
+            f"{found.distance:.3f}",
+        )
+        table.add_row(found.sizes, *row)
+    Console().print(table)
+    typer.echo("moments off by: the largest relative difference of the first three moments of log and model")
+    typer.echo("distance: the largest difference of their distribution functions (Kolmogorov-Smirnov)")
 
 
 def _table(*columns: str) -> Table:

@@ -126,3 +126,15 @@ def test_help_imports_nothing_heavy(tmp_path):
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+def test_fit_writes_a_model_that_can_be_used_and_shows_how_well_it_fits(log, tmp_path):
+    model = tmp_path / "m.toml"
+    text = output("fit", log, "-o", model, "--nodes", 8)
+    assert "Kolmogorov" in text
+    assert str(model) in text
+    workload = logs.load_workload(model, num_jobs=50)
+    assert workload.nodes == 8
+    assert set(workload.size.tolist()) <= {2, 4, 8}
+    assert "A. Tester" in output("describe", model, "--num-jobs", 50)
+    assert "does not exist" in str(CliRunner().invoke(app, ["fit", str(log), "-o", str(tmp_path / "a/b")]).exception)
