@@ -64,7 +64,7 @@ def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool 
     InputError
         The store cannot take the spec's results; all reasons, one a line.
     """
-    pins = spec.target.pins(_values(spec))
+    pins = spec.target.pins(values_of(spec))
     store = None
     axes, outputs = spec.axes, spec.outputs
     new_outputs: tuple[Output, ...] = ()
@@ -154,7 +154,7 @@ def _again(
     return again
 
 
-def _values(spec: Spec) -> dict[str, list[Any]]:
+def values_of(spec: Spec) -> dict[str, list[Any]]:
     """Return all distinct values of every parameter of a spec (those of formulas aside)."""
     values = {name: [value] for name, value in spec.fixed.items()}
     for axis in spec.axes:

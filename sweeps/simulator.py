@@ -18,17 +18,25 @@ class SimulatorTarget(Target):
 
     name = "simulator"
 
-    def __init__(self, logs: str | Path | None = None, folders: Sequence[str | Path] = ()) -> None:
+    def __init__(
+        self,
+        logs: str | Path | None = None,
+        folders: Sequence[str | Path] = (),
+        pinned: Mapping[str, str] | None = None,
+    ) -> None:
         """Find logs in the folder ``logs`` first, if one is given.
 
         A relative path of a log of jobs or failures starts from the first of ``folders`` (that of a spec, say) that has
-        the file, so that neither a store nor its keys depend on where the user, or a worker, is.
+        the file, so that neither a store nor its keys depend on where the user, or a worker, is. ``pinned`` are the
+        content hashes that a store has: the pin of a log that is not on this machine is believed, so that a complete
+        store needs no logs.
         """
         from faultsweep.simcore.metrics import MEASURED, METRICS
         from faultsweep.simcore.simulate import MODEL_VERSION
 
         self.logs = None if logs is None else Path(logs).resolve()
         self.folders = [Path(folder).resolve() for folder in folders] or [Path.cwd()]
+        self.pinned = dict(pinned or {})
         self.parameters: Mapping[str, Any] = PARAMETERS
         self.outputs = tuple(
             Output(name, metric.unit, metric.doc, measured=name in MEASURED) for name, metric in METRICS.items()
@@ -96,6 +104,8 @@ class SimulatorTarget(Target):
         problems = []
         for name, check in checks.items():
             for value in values.get(name, ()):
+                if self._is_absent(name, value):
+                    continue
                 try:
                     check(value)
                 except InputError as error:
@@ -105,9 +115,27 @@ class SimulatorTarget(Target):
 
     def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
         """Return the content hash of every log of jobs (of a model: by the jobs that it gives) or failures."""
-        pins = {f"log {log}": self._first(log).content_hash for log in values["log"]}
-        files = {name: self._failures_hash(name) for name in values["failures"]}
-        return pins | {f"failures {name}": content for name, content in files.items() if content}
+        hashes = {"log": lambda log: self._first(log).content_hash, "failures": self._failures_hash}
+        pins = {
+            f"{kind} {name}": self.pinned[f"{kind} {name}"] if self._is_absent(kind, name) else hash_of(name)
+            for kind, hash_of in hashes.items()
+            for name in values[kind]
+        }
+        return {name: content for name, content in pins.items() if content}
+
+    def absent(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return the logs of jobs and failures that are not on this machine and whose pins are believed."""
+        return [name for kind in ("log", "failures") for name in values[kind] if self._is_absent(kind, name)]
+
+    def _is_absent(self, kind: str, name: str) -> bool:
+        """Tell whether a log of the store's is not on this machine; nothing is fetched."""
+        from faultsweep.sweeps.logs import find, is_model, is_name, named_log
+
+        if f"{kind} {name}" not in self.pinned or (kind == "log" and is_model(name)):
+            return False
+        if kind == "log" and is_name(name):
+            return find(named_log(name), self.logs) is None
+        return not Path(self._file(name)).is_file()
 
     def derivable(self) -> frozenset[str]:
         """Return the statistics over jobs."""

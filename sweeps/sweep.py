@@ -52,6 +52,7 @@ class Sweep:
         exclude: Sequence[Mapping[str, Any]] = (),
         metrics: Sequence[str] | None = None,
         keep_jobs: bool = False,
+        figure: Mapping[str, Any] | None = None,
         function: Callable[..., Any] | None = None,
         outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
@@ -62,7 +63,7 @@ class Sweep:
 
         Parameters
         ----------
-        axes, name, title, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs : as in a TOML spec.
+        axes, name, title, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure : as in a TOML spec.
         function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
         inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
         logs : folder in which named job logs are looked for first.
@@ -76,7 +77,7 @@ class Sweep:
         raw: dict[str, Any] = {"name": name, "title": title, "seed": seed, "replicates": replicates, "metrics": metrics}
         raw = {key: value for key, value in raw.items() if value not in (None, "")}
         raw |= {"keep_jobs": True} if keep_jobs else {}
-        parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude)}
+        parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude), "figure": figure}
         raw |= {key: part for key, part in parts.items() if part}
         self.spec = read_spec(raw, _make_target(function, outputs, inert, logs, folder or Path.cwd()))
 
@@ -93,8 +94,13 @@ class Sweep:
         """Read a sweep from a TOML file, or a shipped one by its name; relative paths in it start from its folder."""
         path = find_spec(spec_or_name)
         raw = {"name": path.stem, **load_toml(path)}
+        return cls.of(read_spec(raw, _make_target(function, outputs, inert, logs, path.parent), where=str(path)))
+
+    @classmethod
+    def of(cls, spec: Spec) -> Sweep:
+        """Return the sweep of a checked spec."""
         sweep = cls.__new__(cls)
-        sweep.spec = read_spec(raw, _make_target(function, outputs, inert, logs, path.parent), where=str(path))
+        sweep.spec = spec
         return sweep
 
     def store_path(self, store: str | Path | None = None) -> Path:

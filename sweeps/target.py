@@ -96,6 +96,10 @@ class Target(ABC):
         """Return the content hashes of everything outside the configuration that decides a result."""
         return {}
 
+    def absent(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return the names of files that runs need and that are not on this machine."""
+        return []
+
     def processor(self) -> str:
         """Return what this process' compiled code depends on; warming is done once per value."""
         return ""

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.cli.sweep import ClusterOption, CredentialsOption, LogsOption, SpecArgument, WorkersOption
+
+if TYPE_CHECKING:
+    from faultsweep.sweeps.sweep import Sweep
 
 app = typer.Typer()
 
@@ -38,9 +41,9 @@ def figure(
 ) -> None:
     """Run what is missing of an experiment and draw its figure: a PNG, and an HTML page that works offline.
 
-    The name of a paper, such as krevat2003, makes all its figures. A log that is not on this machine is replaced by
-    the model that was calibrated to it, and the figure says so ('faultsweep logs fetch NAME' gets the log). For LLNL
-    T3D stands LLNL Atlas where that is here.
+    The name of a paper, such as krevat2003, makes all its figures. A complete store needs neither logs nor a cluster.
+    In a new store, a log that is not on this machine is replaced by the model that was calibrated to it, and the figure
+    says so ('faultsweep logs fetch NAME' gets the log). For LLNL T3D stands LLNL Atlas where that is here.
     """
     from faultsweep.analysis.figures import FIGURES, draw
     from faultsweep.analysis.open import open_results
@@ -48,13 +51,12 @@ def figure(
     names = _experiments_of(spec)
     with ExitStack() as stack:
         for name in names:
-            sweep, replaced = _sweep(name, logs)
+            sweep, place, stand_ins = _sweep(name, logs, store, output, len(names) > 1)
             if sweep.spec.name not in FIGURES and name not in FIGURES:
                 raise unknown_name("figure", sweep.spec.name, FIGURES)
-            place = _place(store, output, sweep.spec.name, replaced, len(names) > 1)
-            for log, other in replaced.items():
-                typer.echo(f"{name}: the log {log} is not on this machine; {other} stands in for it")
-            if sweep.plan(place, measure=False).missing:
+            for log, other in stand_ins.items():
+                typer.echo(f"{name}: {other} stands in for the log {log} in {place}")
+            if _lacks_results(sweep, place):
                 cluster = _connected(stack, cluster, workers, credentials)
                 sweep.run(place, cluster=cluster, progress=not quiet)
             make = FIGURES.get(name) or FIGURES[sweep.spec.name]
@@ -63,6 +65,20 @@ def figure(
             drawn = replace(drawn, caption=[*drawn.caption, *_thanks(results)])
             for path in draw(drawn, output):
                 typer.echo(str(path))
+
+
+def _lacks_results(sweep: Sweep, place: Path) -> bool:
+    """Tell whether something has to run; raise InputError if it cannot, because a log of the store's is not here."""
+    from faultsweep.sweeps.prepare import values_of
+
+    plan = sweep.plan(place, measure=False)
+    absent = sweep.spec.target.absent(values_of(sweep.spec))
+    if plan.missing and absent:
+        raise InputError(
+            f"{place}: {plan.missing:,} of {plan.simulations:,} simulations are missing, and what they need is not on "
+            f"this machine: {', '.join(absent)}; name the folder that has it by --logs DIR"
+        )
+    return plan.missing > 0
 
 
 def _thanks(results: Any) -> list[str]:
@@ -83,13 +99,6 @@ def _experiments_of(name: str) -> list[str]:
     return [figure for figure in FIGURES if figure.startswith(f"{name}-")] or [name]
 
 
-def _place(store: Path | None, output: Path, name: str, replaced: Mapping[str, str], many: bool) -> Path:
-    """Return the store's path; results of a stand-in never go into the store of a log, unless the user names it."""
-    if store is not None and not many:
-        return store
-    return (store or output) / f"{'-'.join([name, *dict.fromkeys(replaced.values())])}.zarr"
-
-
 def _connected(stack: ExitStack, cluster: Any, workers: int | None, credentials: Path | None) -> Any:
     """Return a client, connected once for all figures and only when something has to run."""
     from faultsweep.cluster.connect import connect
@@ -97,46 +106,67 @@ def _connected(stack: ExitStack, cluster: Any, workers: int | None, credentials:
     return stack.enter_context(connect(cluster, workers, credentials))
 
 
-def _sweep(name: str, logs: Path | None) -> tuple[Any, dict[str, str]]:
-    """Return the sweep of a spec, and which logs of it another log or a model stands in for."""
+def _sweep(
+    name: str, logs: Path | None, store: Path | None, output: Path, many: bool
+) -> tuple[Sweep, Path, dict[str, str]]:
+    """Return the sweep of a spec, its store, and which logs of it another log or a model stands in for.
+
+    A store that exists decides which logs it has. Results of a stand-in never go into the store of a log.
+    """
     from faultsweep.sweeps.logs import is_model
-    from faultsweep.sweeps.spec import find_spec, load_toml
+    from faultsweep.sweeps.simulator import SimulatorTarget
+    from faultsweep.sweeps.spec import find_spec, load_toml, read_spec
     from faultsweep.sweeps.sweep import Sweep
 
     path = find_spec(name)
-    replaced: dict[str, str] = {}
-    raw = _stand_in({"name": path.stem, **load_toml(path)}, logs, replaced)
-    if not replaced:
-        return Sweep.from_toml(name, logs=logs), {}
-    if any(is_model(other) for other in replaced.values()):
-        raw["replicates"] = max(raw.get("replicates", 1), STAND_IN_REPLICATES)
-    try:
-        return Sweep(**raw, logs=logs, folder=path.parent), replaced
-    except TypeError:  # an unknown key: let the reader of specs say so
-        return Sweep.from_toml(name, logs=logs), {}
+    raw = {"name": path.stem, **load_toml(path)}
+    place = store if store is not None and not many else (store or output) / f"{raw['name']}.zarr"
+    pins = _pins(place)
+    stand_ins: dict[str, str] = {}
+    changed = _stand_in(raw, logs, stand_ins, pins)
+    if any(is_model(other) for other in stand_ins.values()) and isinstance(raw.get("replicates", 1), int):
+        changed["replicates"] = max(raw.get("replicates", 1), STAND_IN_REPLICATES)
+    if stand_ins and not pins and (store is None or many):
+        place = place.with_name(f"{'-'.join([str(raw['name']), *dict.fromkeys(stand_ins.values())])}.zarr")
+        pins = _pins(place)
+    target = SimulatorTarget(logs, [path.parent], pins)
+    return Sweep.of(read_spec(changed, target, where=str(path))), place, stand_ins
 
 
-def _stand_in(part: Any, logs: Path | None, replaced: dict[str, str], key: str = "") -> Any:
-    """Return a part of a raw spec with each log that is absent replaced by its stand-in, noted in ``replaced``."""
+def _pins(place: Path) -> dict[str, str]:
+    """Return the content hashes of the logs that a store has; nothing if there is no store yet."""
+    import json
+
+    from faultsweep.sweeps.store import check_format
+
+    return dict(json.loads(check_format(place)["pins"])) if place.exists() else {}
+
+
+def _stand_in(
+    part: Any, logs: Path | None, stand_ins: dict[str, str], pins: Mapping[str, str], key: str = ""
+) -> Any:
+    """Return a part of a raw spec with each log that is absent replaced by its stand-in, noted in ``stand_ins``."""
     if isinstance(part, Mapping):
-        return {name: _stand_in(value, logs, replaced, name) for name, value in part.items()}
+        return {name: _stand_in(value, logs, stand_ins, pins, name) for name, value in part.items()}
     if isinstance(part, list):
-        return [_stand_in(value, logs, replaced, key) for value in part]
-    if key == "log" and isinstance(part, str) and (other := _other_than(part, logs)):
-        replaced[part] = other
+        return [_stand_in(value, logs, stand_ins, pins, key) for value in part]
+    if key == "log" and isinstance(part, str) and (other := _other_than(part, logs, pins)):
+        stand_ins[part] = other
         return other
     return part
 
 
-def _other_than(log: str, logs: Path | None) -> str | None:
-    """Return what stands in for a named log that is not on this machine; None for all others."""
+def _other_than(log: str, logs: Path | None, pins: Mapping[str, str]) -> str | None:
+    """Return what stands in for a named log: what the store has, or else what there is if the log is not here."""
     from faultsweep.sweeps.logs import NAMED_LOGS, find, is_model, named_log
 
     try:
         named = named_log(log)
     except InputError:
         return None
+    others = STAND_INS.get(next(name for name, entry in NAMED_LOGS.items() if entry is named), ())
+    if pins:
+        return None if f"log {log}" in pins else next((other for other in others if f"log {other}" in pins), None)
     if find(named, logs):
         return None
-    name = next(name for name, entry in NAMED_LOGS.items() if entry is named)
-    return next((other for other in STAND_INS.get(name, ()) if is_model(other) or find(NAMED_LOGS[other], logs)), None)
+    return next((other for other in others if is_model(other) or find(NAMED_LOGS[other], logs)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from faultsweep.analysis.figures.draw import draw_png
 from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.cli.figure import _experiments_of, _place, _stand_in
+from faultsweep.sweeps.cli.figure import _experiments_of, _lacks_results, _stand_in, _sweep
+from faultsweep.sweeps.logs import NAMED_LOGS
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.spec import experiments, load_toml
 from faultsweep.sweeps.sweep import Sweep
@@ -29,7 +31,7 @@ def client():
 def small(name, monkeypatch, tmp_path):
     """The raw spec of an experiment with 60 jobs, two loads, two replicates, and models for all logs."""
     monkeypatch.setenv("FAULTSWEEP_LOGS", str(tmp_path))
-    raw = _stand_in({"name": name, **load_toml(experiments()[name])}, tmp_path, {})
+    raw = _stand_in({"name": name, **load_toml(experiments()[name])}, tmp_path, {}, {})
     raw["fixed"]["num_jobs"] = 60
     raw["replicates"] = 2
     raw.pop("exclude", None)
@@ -89,7 +91,7 @@ def test_a_log_that_is_here_is_used(shared, tmp_path):
         "axes": {"w": [{"label": "NASA", "log": "nasa"}, {"label": "other", "log": "my.swf"}]},
         "fixed": {"log": "sdsc"},
     }
-    assert _stand_in(raw, shared / "job-logs", replaced) == raw
+    assert _stand_in(raw, shared / "job-logs", replaced, {}) == raw
     assert replaced == {}
 
 
@@ -97,7 +99,7 @@ def test_a_log_that_is_absent_is_stood_in_for(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     replaced = {}
     raw = {"fixed": {"log": "sdsc"}, "axes": {"log": ["nasa", "kth-sp2", "lublin"], "policy": [{"label": "log"}]}}
-    changed = _stand_in(raw, tmp_path, replaced)
+    changed = _stand_in(raw, tmp_path, replaced, {})
     assert replaced == {"sdsc": "sdsc-model", "nasa": "nasa-model"}
     assert changed["axes"]["log"] == ["nasa-model", "kth-sp2", "lublin"]
     assert changed["axes"]["policy"] == [{"label": "log"}]
@@ -106,11 +108,74 @@ def test_a_log_that_is_absent_is_stood_in_for(monkeypatch, tmp_path):
 def test_the_log_of_t3d_is_stood_in_for_by_atlas(shared, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     raw, replaced = {"fixed": {"log": "llnl"}}, {}
-    assert _stand_in(raw, shared / "job-logs", replaced)["fixed"]["log"] == "llnl-atlas"
-    assert _stand_in(raw, tmp_path, replaced)["fixed"]["log"] == "atlas-model"
-    assert _place(None, tmp_path, "a", {"llnl": "llnl-atlas", "nasa": "nasa-model"}, many=False).name == (
-        "a-llnl-atlas-nasa-model.zarr"
+    assert _stand_in(raw, shared / "job-logs", replaced, {})["fixed"]["log"] == "llnl-atlas"
+    assert _stand_in(raw, tmp_path, replaced, {})["fixed"]["log"] == "atlas-model"
+    raw["axes"] = {"log": ["nasa", "llnl"]}
+    assert _stand_in(raw, tmp_path, {}, {"log nasa": "", "log llnl-atlas": ""})["axes"]["log"] == ["nasa", "llnl-atlas"]
+
+
+def test_a_stand_in_has_a_store_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _, place, stand_ins = _sweep("oliner2004-fig-6", tmp_path, None, tmp_path, many=False)
+    assert list(stand_ins.values()) == ["sdsc-model", "nasa-model", "atlas-model"]
+    assert place == tmp_path / "oliner2004-fig-6-sdsc-model-nasa-model-atlas-model.zarr"
+
+
+LOG = "\n".join(f"{i} {10 * i} -1 {30 + 7 * i} {1 + i % 4} " + "-1 " * 6 + "1 1 1 1 1 1 -1" for i in range(12))
+
+
+@pytest.fixture
+def log_of_nasa(monkeypatch, tmp_path):
+    """A folder with a small log under the name of NASA's, and no other log anywhere."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("FAULTSWEEP_LOGS", raising=False)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "NASA-iPSC-1993-3.1-cln.swf").write_text("; MaxNodes: 4\n; MaxProcs: 4\n" + LOG)
+    monkeypatch.setitem(NAMED_LOGS, "nasa", replace(NAMED_LOGS["nasa"], sha256=""))
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def own_spec(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text('[fixed]\nlog = "nasa"\nmachine = "flat:4"\n[axes]\nload_scale = [1.0, 1.5]\n')
+    return path
+
+
+def test_a_complete_store_is_drawn_without_its_logs(log_of_nasa, own_spec, client, monkeypatch, tmp_path):
+    """And without a cluster, and in a folder that nobody may write."""
+    store = tmp_path / "shared.zarr"
+    Sweep.from_toml(own_spec, logs=log_of_nasa).run(store, cluster=client, progress=False)
+    sweep, place, stand_ins = _sweep(str(own_spec), None, store, tmp_path, many=False)
+    assert (place, stand_ins, sweep.spec.fixed["log"]) == (store, {}, "nasa")
+    assert not _lacks_results(sweep, place)
+
+
+def test_a_store_that_lacks_results_says_that_it_needs_its_logs(log_of_nasa, own_spec, client, tmp_path):
+    store = tmp_path / "shared.zarr"
+    Sweep.from_toml(own_spec, logs=log_of_nasa).run(store, cluster=client, progress=False)
+    own_spec.write_text(own_spec.read_text().replace("1.5]", "1.5, 2.0]"))
+    sweep, place, _ = _sweep(str(own_spec), None, store, tmp_path, many=False)
+    with pytest.raises(InputError) as error:
+        _lacks_results(sweep, place)
+    assert str(error.value) == (
+        f"{store}: 1 of 3 simulations are missing, and what they need is not on this machine: nasa; name the folder"
+        " that has it by --logs DIR"
     )
+    sweep, place, _ = _sweep(str(own_spec), log_of_nasa, store, tmp_path, many=False)
+    assert _lacks_results(sweep, place)
+
+
+def test_a_store_of_stand_ins_stays_one(log_of_nasa, own_spec, client, tmp_path):
+    store = tmp_path / "shared.zarr"
+    small = own_spec.read_text().replace("[axes]", "num_jobs = 60\n[axes]").replace("flat:4", "flat:128")
+    own_spec.write_text(small)
+    sweep, _, stand_ins = _sweep(str(own_spec), None, store, tmp_path, many=False)
+    assert stand_ins == {"nasa": "nasa-model"}
+    sweep.run(store, cluster=client, progress=False)
+    sweep, _, stand_ins = _sweep(str(own_spec), log_of_nasa, store, tmp_path, many=False)
+    assert stand_ins == {"nasa": "nasa-model"}
+    assert not _lacks_results(sweep, store)
 
 
 def test_the_plan_of_a_figure_shows_the_saving(monkeypatch, tmp_path, capsys):
