@@ -21,10 +21,11 @@ from typing import Any
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps import axes as axis_forms
 from faultsweep.sweeps.axes import Axis, plain, read_axis
+from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target
 
-KEYS = ("name", "title", "seed", "replicates", "fixed", "axes", "formulas", "exclude", "metrics", "keep_jobs")
+KEYS = ("name", "title", "seed", "replicates", "fixed", "axes", "formulas", "exclude", "metrics", "keep_jobs", "figure")
 REPLICATE = "replicate"
 
 
@@ -55,6 +56,10 @@ class Spec:
     outputs: tuple[Output, ...]
     keep_jobs: bool = False
     raw: dict[str, Any] = field(default_factory=dict)
+
+    def layout(self) -> Layout:
+        """Return what the sweep's figure shows, or raise InputError if that needs to be said in its table."""
+        return read_figure(self.raw.get("figure", {}), self.axes, self.outputs, experiments())
 
     def to_toml(self) -> str:
         """Return the spec as TOML text that reads back as the same sweep."""
@@ -140,6 +145,8 @@ class _Reader:
         axes = [self.fill_axis(axis, fixed) for axis in axes]
         exclude = self.read_exclude(axes, formulas)
         self.check_names(axes, formulas)
+        if self.table("figure") and not self.problems:
+            self.attempt("figure", lambda: read_figure(self.table("figure"), axes, outputs, experiments()))
         if not self.problems:
             self.precheck(axes, fixed)
         if self.problems:

@@ -52,18 +52,27 @@ def describe_logs(data: xr.Dataset) -> str:
     """Return a sentence that says which logs there are, and plainly where a model stands in for one."""
     logs = [str(log) for log in unique(data, "log")]
     real, models = [log for log in logs if not is_model(log)], [log for log in logs if is_model(log)]
-    count, offset = describe_values(unique(data, "num_jobs")), unique(data, "offset")
-    if count == "0":
-        count = "all jobs"
-    elif offset in ([], [0]):
-        count = f"the first {count} jobs"
-    else:
-        count = f"{count} jobs from job {describe_values(offset)} on"
+    count = _count_jobs(data)
     parts = [f"Jobs: {count} of the log{'s' * (len(real) > 1)} {' and '.join(real)}."] if real else []
     if models:
         plural = len(models) > 1
         parts.append(f"A model stands in for the log{'s' * plural}: {count} of {' and '.join(models)}.")
     return " ".join(parts)
+
+
+def describe_jobs(data: xr.Dataset) -> str:
+    """Return a sentence that says which jobs of which logs and models there are; "" for a function of one's own."""
+    logs = [str(log) for log in unique(data, "log")]
+    return f"Jobs: {_count_jobs(data)} of {' and '.join(logs)}." if logs else ""
+
+
+def _count_jobs(data: xr.Dataset) -> str:
+    count, offset = describe_values(unique(data, "num_jobs")), unique(data, "offset")
+    if count == "0":
+        return "all jobs"
+    if offset in ([], [0]):
+        return f"the first {count} jobs"
+    return f"{count} jobs from job {describe_values(offset)} on"
 
 
 def workload_title(data: xr.Dataset, workload: str) -> str:

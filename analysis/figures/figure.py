@@ -91,3 +91,12 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#D55E00",
     "#CC79A7",
 )
+LOOKS = (
+    Style(BLUE, "o"),
+    Style(VERMILION, "s"),
+    Style(GREEN, "^"),
+    Style(ORANGE, "D"),
+    Style(PURPLE, "v"),
+    Style(BLACK, "P"),
+)
+"""Styles of curves that mean nothing by themselves, in the order in which they are taken."""

@@ -21,12 +21,7 @@ from faultsweep.analysis.figures.describe import (
     workload_title,
 )
 from faultsweep.analysis.figures.figure import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    VERMILION,
+    LOOKS,
     Bars,
     Curve,
     Figure,
@@ -38,14 +33,6 @@ from faultsweep.analysis.statistics import mean_interval, paired_difference
 FAILURES = "Failures in the whole log's span"
 SLOWDOWN = "Mean bounded slowdown"
 _PARAMETER = {"balancing": "Confidence a", "tie-breaking": "Accuracy a"}
-_LOOKS = (
-    Style(BLUE, "o"),
-    Style(VERMILION, "s"),
-    Style(GREEN, "^"),
-    Style(ORANGE, "D"),
-    Style(PURPLE, "v"),
-    Style(BLACK, "P"),
-)
 _SOURCES = {
     "bursts": "a synthetic year of 350 nodes with the bursts and the skew of the paper's trace, which cannot be had",
     "weibull": "the generator weibull",
@@ -118,7 +105,7 @@ def loads(data: xr.Dataset) -> Figure:
     for changed in (False, True):
         for workload in names(data, "workload"):
             curves = []
-            for row, style in zip(names(data, "policy"), _LOOKS, strict=False):
+            for row, style in zip(names(data, "policy"), LOOKS, strict=False):
                 part = data.sel(workload=workload)
                 if not changed:
                     found = mean_interval(part["mean_bounded_slowdown"], part["status"]).sel(policy=row)
@@ -193,7 +180,7 @@ def _slowdowns(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) ->
     found = mean_interval(data["mean_bounded_slowdown"], data["status"]).squeeze(drop=True)
     return [
         _curve(label, found.sel({axis: row}), x, style)
-        for (row, label), style in zip(labels.items(), _LOOKS, strict=False)
+        for (row, label), style in zip(labels.items(), LOOKS, strict=False)
     ]
 
 
@@ -205,7 +192,7 @@ def _changes(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) -> l
     found = found.squeeze(drop=True)
     return [
         _curve(label, found.sel({axis: row}), x, style)
-        for (row, label), style in zip(labels.items(), _LOOKS, strict=False)
+        for (row, label), style in zip(labels.items(), LOOKS, strict=False)
         if not (axis == "accuracy" and row == 0)
     ]
 

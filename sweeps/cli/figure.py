@@ -1,18 +1,19 @@
-"""``faultsweep figure``: run what is missing of an experiment, and draw its figure."""
+"""``faultsweep figure``: run what is missing of a sweep, and draw its figure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.cli.sweep import ClusterOption, CredentialsOption, LogsOption, SpecArgument, WorkersOption
 
 if TYPE_CHECKING:
+    from faultsweep.sweeps.figure import Layout
     from faultsweep.sweeps.sweep import Sweep
 
 app = typer.Typer()
@@ -39,32 +40,57 @@ def figure(
     credentials: CredentialsOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Run what is missing of an experiment and draw its figure: a PNG, and an HTML page that works offline.
+    """Run what is missing of a sweep and draw its figure: a PNG, and an HTML page that works offline.
 
+    A spec says what is drawn in its table [figure]; without one it is the first metric over the first axis of numbers.
     The name of a paper, such as krevat2003, makes all its figures. A complete store needs neither logs nor a cluster.
     In a new store, a log that is not on this machine is replaced by the model that was calibrated to it, and the figure
     says so ('faultsweep logs fetch NAME' gets the log). For LLNL T3D stands LLNL Atlas where that is here.
     """
-    from faultsweep.analysis.figures import FIGURES, draw
+    from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
 
     names = _experiments_of(spec)
     with ExitStack() as stack:
         for name in names:
             sweep, place, stand_ins = _sweep(name, logs, store, output, len(names) > 1)
-            if sweep.spec.name not in FIGURES and name not in FIGURES:
-                raise unknown_name("figure", sweep.spec.name, FIGURES)
+            layout = _layout(name, sweep)
             for log, other in stand_ins.items():
                 typer.echo(f"{name}: {other} stands in for the log {log} in {place}")
             if _lacks_results(sweep, place):
                 cluster = _connected(stack, cluster, workers, credentials)
                 sweep.run(place, cluster=cluster, progress=not quiet)
-            make = FIGURES.get(name) or FIGURES[sweep.spec.name]
             results = open_results(place)
-            drawn = make(results)
-            drawn = replace(drawn, caption=[*drawn.caption, *_thanks(results)])
-            for path in draw(drawn, output):
+            drawn = _figure(sweep, layout, results)
+            for path in draw(replace(drawn, caption=[*drawn.caption, *_thanks(results)]), output):
                 typer.echo(str(path))
+
+
+def _layout(name: str, sweep: Sweep) -> Layout:
+    """Return what is drawn: of a shipped experiment the figure of its name, else what the spec's table says."""
+    from faultsweep.sweeps.figure import Layout
+    from faultsweep.sweeps.spec import experiments, find_spec
+
+    path = find_spec(name)
+    if path in experiments().values():
+        return Layout(kind=path.stem, x="", along="", y=())
+    try:
+        return sweep.spec.layout()
+    except InputError as error:
+        raise InputError(f"{path}: figure: {error}") from None
+
+
+def _figure(sweep: Sweep, layout: Layout, results: Any) -> Any:
+    """Return the figure of results, of the rows that the spec asks for."""
+    from faultsweep.analysis.figures import FIGURES, sweep_figure
+
+    if layout.kind not in FIGURES:
+        rows = {axis.name: axis.labels for axis in sweep.spec.axes}
+        return sweep_figure(results.sel(rows), sweep.spec.name, sweep.spec.title, **asdict(layout))
+    try:
+        return replace(FIGURES[layout.kind](results), name=sweep.spec.name)
+    except (KeyError, ValueError) as error:
+        raise InputError(f"figure.kind: {layout.kind} draws what {sweep.spec.name} does not have: {error}") from None
 
 
 def _lacks_results(sweep: Sweep, place: Path) -> bool:
@@ -142,9 +168,7 @@ def _pins(place: Path) -> dict[str, str]:
     return dict(json.loads(check_format(place)["pins"])) if place.exists() else {}
 
 
-def _stand_in(
-    part: Any, logs: Path | None, stand_ins: dict[str, str], pins: Mapping[str, str], key: str = ""
-) -> Any:
+def _stand_in(part: Any, logs: Path | None, stand_ins: dict[str, str], pins: Mapping[str, str], key: str = "") -> Any:
     """Return a part of a raw spec with each log that is absent replaced by its stand-in, noted in ``stand_ins``."""
     if isinstance(part, Mapping):
         return {name: _stand_in(value, logs, stand_ins, pins, name) for name, value in part.items()}

@@ -203,17 +203,42 @@ def test_a_paper_is_all_its_experiments():
     ("arguments", "sentence"),
     [
         (["figure", "krevat"], "unknown experiment or spec file 'krevat'"),
-        (["figure", "small.toml"], "unknown figure 'small'"),
+        (["figure", "small.toml"], "small.toml: figure: y: unknown metric 'mean_wait'; did you mean 'mean_wait_s'?"),
         (["list", "machine"], "machines"),
     ],
 )
 def test_a_wrong_name_is_one_sentence(tmp_path, arguments, sentence):
-    (tmp_path / "small.toml").write_text('[fixed]\nlog = "sdsc-model"\n[axes]\nload_scale = [1.0]\n')
+    (tmp_path / "small.toml").write_text(
+        '[fixed]\nlog = "sdsc-model"\n[axes]\nload_scale = [1.0]\n[figure]\ny = "mean_wait"\n'
+    )
     command = [sys.executable, "-P", "-m", "faultsweep", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_sweep_of_ones_own_is_drawn(client, monkeypatch, capsys, tmp_path):
+    """By the command, with a table or none; a copy of a shipped spec can ask for the shipped figure."""
+    from faultsweep.cluster import connect as connect_module
+    from faultsweep.sweeps.cli.figure import figure
+
+    monkeypatch.setattr(connect_module, "_local", lambda workers: connect_module.connect(client))
+    spec = tmp_path / "mine.toml"
+    text = (
+        '[fixed]\nlog = "nasa-model"\nnum_jobs = 60\n[axes]\nload_scale = [0.8, 1]\nscheduler = ["fcfs", "backfill"]\n'
+    )
+    for table in ("", '[figure]\ny = ["utilisation"]\nx = "scheduler"\n'):
+        spec.write_text(text + table)
+        figure(str(spec), output=tmp_path / "out", quiet=True)
+        assert capsys.readouterr().out.split() == [str(tmp_path / "out" / f"mine.{kind}") for kind in ("png", "html")]
+    spec.write_text(text + '[figure]\nkind = "krevat2003-fig-5-2"\n')
+    with pytest.raises(InputError, match="krevat2003-fig-5-2 draws what mine does not have"):
+        figure(str(spec), output=tmp_path / "out", quiet=True)
+    workload = '[axes]\nworkload = [{label = "NASA"}, {label = "N", seed = 1}]'
+    spec.write_text(text.replace("[axes]", workload) + '[figure]\nkind = "krevat2003-fig-5-2"\n')
+    figure(str(spec), output=tmp_path / "two", quiet=True)
+    assert (tmp_path / "two" / "mine.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("kind", ["machines", "schedulers", "finders", "logs", "metrics", "experiments", "parameters"])

@@ -14,6 +14,7 @@ from faultsweep.analysis.figures.draw import draw, draw_html, draw_png
 from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Panel, Style, Table
 from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, figure_5_6
 from faultsweep.analysis.figures.oliner2004 import figure_6
+from faultsweep.analysis.figures.sweep import sweep_figure
 from faultsweep.analysis.open import open_results
 
 from .stores import make_results, write_results
@@ -111,6 +112,40 @@ def test_prediction_is_compared_with_none_replicate_by_replicate(tmp_path):
     caption = " ".join(figure.caption)
     for part in ("in place of the T3D log", "LLNL 1,000 (4.5 a day of the runs)", "Means of 10 replicates"):
         assert part in caption
+
+
+def test_the_figure_of_any_sweep_has_a_curve_per_combination_of_rows(tmp_path):
+    data = results(tmp_path)
+    layout = {"kind": "curves", "x": "load_scale", "along": "load_scale", "y": ["mean_wait_s", "utilisation"]}
+    figure = sweep_figure(data, "mine", "Mine", **layout, curves=["scheduler"], panels="workload")
+    assert [(panel.title, panel.x_label, panel.y_label) for panel in figure.panels] == [
+        ("SDSC", "Load scale", "Mean wait s"),  # these results have no units
+        ("SDSC", "Load scale", "Utilisation"),
+    ]
+    curve = figure.panels[0].curves[1]
+    assert (curve.label, curve.x.tolist()) == ("Backfill", LOADS)
+    expected = data["mean_wait_s"].sel(workload="SDSC", scheduler="backfill")
+    assert curve.y.tolist() == pytest.approx(expected.mean("replicate").values.tolist())
+    assert (curve.low < curve.y).all()
+    caption = " ".join(figure.caption)
+    for part in ("Jobs: the first 10,000 jobs of sdsc-model.", "load_scale 0.7 to 1.6 in 4 steps", "3 replicates"):
+        assert part in caption
+
+
+def test_the_figure_of_any_sweep_over_a_metric(tmp_path):
+    layout = {"kind": "curves", "x": "utilisation", "along": "load_scale", "y": ["mean_bounded_slowdown"]}
+    figure = sweep_figure(results(tmp_path), "mine", "", **layout, curves=["scheduler"])
+    assert figure.panels[0].curves[1].x.tolist() == pytest.approx([0.525, 0.75, 0.85, 0.85])
+    assert figure.title == "mine"
+
+
+def test_the_figure_of_any_sweep_as_bars(tmp_path):
+    layout = {"kind": "bars", "x": "scheduler", "along": "scheduler", "y": ["utilisation"], "curves": ["load_scale"]}
+    panel = sweep_figure(results(tmp_path), "mine", "", **layout).panels[0]
+    assert panel.categories == ["FCFS", "Backfill", "Migration", "B+M"]
+    assert [bars.label for bars in panel.bars] == [f"load_scale = {load:g}" for load in LOADS]
+    assert panel.bars[3].y.tolist() == pytest.approx([0.6, 0.85, 0.7, 0.9])
+    draw_png(sweep_figure(results(tmp_path / "b"), "mine", "", **layout), tmp_path / "bars.png")
 
 
 class _Addresses(HTMLParser):

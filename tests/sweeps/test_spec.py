@@ -355,3 +355,66 @@ def test_a_varied_argument_with_the_name_of_a_result_is_refused():
         read_spec({"axes": {"x": {"zip": {"a": [1, 2], "b": [3, 4]}}}}, target)
     with pytest.raises(InputError, match=r"^formulas\.b: the parameter 'b' has the name of a result"):
         read_spec({"axes": {"a": [1, 2]}, "formulas": {"b": "2 * a"}}, target)
+
+
+def layout(figure=None, **axes):
+    raw = {"axes": axes, "replicates": 1, **({"figure": figure} if figure is not None else {})}
+    target = FunctionTarget(lambda load=0, policy="", machine="", size=0: 0, ["y", "z"])
+    return read_spec(raw, target, where="my.toml").layout()
+
+
+LOADS, POLICIES, MACHINES = [1, 2, 3], ["a", "b"], ["flat", "torus"]
+
+
+def test_the_figure_without_a_table_is_the_first_metric_over_the_first_numbers():
+    found = layout(policy=POLICIES, size=[4], load=LOADS, machine=MACHINES)
+    assert (found.kind, found.x, found.along, found.y) == ("curves", "load", "load", ("y",))
+    assert (found.curves, found.panels) == (("policy", "machine"), "")
+
+
+def test_the_figure_of_names_is_bars():
+    found = layout(policy=POLICIES, machine=MACHINES)
+    assert (found.kind, found.x, found.curves, found.panels) == ("bars", "policy", ("machine",), "")
+
+
+def test_many_curves_go_into_panels():
+    found = layout(policy=list("abcde"), machine=MACHINES, load=LOADS)
+    assert (found.curves, found.panels) == (("machine",), "policy")
+
+
+def test_a_figure_over_a_metric_goes_along_the_axis_that_is_left():
+    wanted = {"x": "z", "y": ["y", "z"], "curves": "policy", "panels": "machine", "log_y": True}
+    found = layout(wanted, policy=POLICIES, machine=MACHINES, load=LOADS)
+    assert (found.kind, found.x, found.along, found.y, found.log_y) == ("curves", "z", "load", ("y", "z"), True)
+    assert layout({"kind": "demo"}, load=LOADS).kind == "demo"
+
+
+@pytest.mark.parametrize(
+    ("figure", "sentence"),
+    [
+        ({"curve": "policy"}, "unknown key 'curve'; did you mean 'curves'?"),
+        ({"kind": "curve"}, "kind: unknown kind 'curve'; did you mean 'curves'?"),
+        ({"x": "laod"}, "x: unknown axis, varied parameter or metric 'laod'; did you mean 'load'?"),
+        ({"y": "wait"}, "y: unknown metric 'wait' (valid: y, z)"),
+        ({"y": ["y", "y"]}, "y: expected different names, got ['y', 'y']"),
+        ({"panels": ["policy", "machine"]}, "panels: expected one name, got ['policy', 'machine']"),
+        ({"panels": "polcy"}, "panels: unknown axis 'polcy'; did you mean 'policy'?"),
+        ({"curves": "policy"}, "curves: machine vary and are none of x, curves and panels"),
+        ({"x": "load", "curves": ["load"]}, "x: no axis is left for it"),
+        ({"kind": "curves", "x": "policy"}, "kind: curves need numbers along x, and 'policy' has names"),
+        ({"kind": "bars", "x": "z"}, "kind: bars stand over an axis or a varied parameter, and x is the metric 'z'"),
+        ({"log_y": 1}, "log_y: expected true or false, got 1"),
+        ("curves", "figure: expected a table, got 'curves'"),
+    ],
+)
+def test_a_mistake_in_the_table_of_the_figure_names_its_key(figure, sentence):
+    with pytest.raises(InputError) as error:
+        layout(figure, policy=POLICIES, machine=MACHINES, load=LOADS)
+    assert str(error.value).startswith("my.toml: figure: ")
+    assert sentence in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_curves_that_cannot_be_told_apart_are_refused():
+    with pytest.raises(InputError, match="policy x machine are 14 curves in a panel, at most 12 can be told apart"):
+        layout({"curves": ["policy", "machine"]}, policy=list("abcdefg"), machine=MACHINES, load=LOADS)
