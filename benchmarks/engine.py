@@ -11,7 +11,6 @@ import time
 import tracemalloc
 
 import numpy as np
-from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.transforms import span
 from faultsweep.simcore.workloads.workload import Workload
@@ -77,26 +76,39 @@ def report_memory(workload: Workload) -> None:
         print(f"{machine:12} memory of a run {whole / 1e6:8.2f} MB  {each:8.0f} bytes per job")
 
 
+def balancing(mfp_before: int, mfp_after: int, requested: int, risk: float) -> float:
+    """Return the score of the built-in rule balancing."""
+    return (mfp_before - mfp_after) + requested * risk
+
+
+balancing.monotone = True  # type: ignore[attr-defined]
+
+FAILURE_CASES = (
+    ("no failures", {"failures": "none"}),
+    ("mfp", {}),
+    ("balancing", {"placement": "balancing", "accuracy": 0.5}),
+    ("balancing as a score of the user's", {"placement": balancing, "accuracy": 0.5}),
+    ("tie-breaking", {"placement": "tie-breaking", "accuracy": 0.5}),
+    ("tie-breaking, precision 0.5", {"placement": "tie-breaking", "accuracy": 0.5, "precision": 0.5}),
+)
+
+
 def report_failures(workload: Workload, repeat: int) -> None:
-    """Print how much failures and prediction cost, per scheduling pass of work done."""
-    random = np.random.default_rng(0)
-    end = float(workload.submit_s[-1])
-    count = int(end / 86400 * 4)
-    time_s = np.sort(random.uniform(workload.submit_s[0], end, count).round(3))
-    failures = FailureTrace(time_s, random.integers(0, 128, count), np.zeros(count))
-    base = None
-    for placement, accuracy, trace in (
-        ("mfp", 0.0, None),
-        ("mfp", 0.0, failures),
-        ("balancing", 0.5, failures),
-        ("tie-breaking", 0.5, failures),
-    ):
-        run = simulate(workload, failures=trace, placement=placement, accuracy=accuracy, repeat=repeat)
-        events = 2 * len(workload) + 2 * run.metrics["restarts"] + run.metrics["failures_seen"]
-        cost = run.elapsed_s / events * 1e6
-        base = base or cost
-        name = f"torus backfill {placement} {int(run.metrics['failures'])} failures"
-        print(f"{name:44} {cost:8.3f} us per event  {cost / base:6.2f} x without failures")
+    """Print how much failures and prediction cost, per processed event: a submission, a start, an end or a failure."""
+    for scheduler in ("backfill", "backfill+migration"):
+        costs: dict[str, float] = {}
+        for name, case in FAILURE_CASES:
+            parameters = {"scheduler": scheduler, "failures": "bursts", "failures_per_day": 4.0, **case}
+            run = simulate(workload, repeat=repeat, **parameters)
+            events = 3 * len(workload) + 3 * run.metrics["restarts"] + run.metrics["failures_seen"]
+            costs[name] = run.elapsed_s / events * 1e6
+            failures = f"{int(run.metrics['failures_seen'])} failures"
+            print(f"torus {scheduler:18} {name:35} {failures:13} {costs[name]:7.3f} us per event")
+        print(
+            f"torus {scheduler:18} failures {costs['mfp'] / costs['no failures']:.2f} x without (limit 1.3), "
+            f"balancing {costs['balancing'] / costs['mfp']:.2f} x mfp (limit 3), "
+            f"score {costs[FAILURE_CASES[3][0]] / costs['balancing']:.2f} x built in (limit 1.2)"
+        )
 
 
 def main() -> None:

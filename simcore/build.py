@@ -10,10 +10,11 @@ import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import FLAT, TORUS, Machine
-from faultsweep.simcore.parameters import EVENT_ORDERS, PARTITION_FAILURES, PLACEMENTS, SCHEDULERS
+from faultsweep.simcore.parameters import EVENT_ORDERS, PARTITION_FAILURES, PLACEMENTS, SCHEDULERS, no_failures
 from faultsweep.simcore.partitions.boxes import shape_table
 from faultsweep.simcore.partitions.searches import finder_address, make_block
-from faultsweep.simcore.predictors import coin_key
+from faultsweep.simcore.predictors import BaseRate, coin_key
+from faultsweep.simcore.scores import Score
 from faultsweep.simcore.state import State
 from numpy.typing import NDArray
 
@@ -28,6 +29,8 @@ def build_state(
     *,
     tracing: bool,
     capacity: int = 1,
+    score: Score | None = None,
+    base_rate: BaseRate | None = None,
 ) -> State:
     """Return the state of a run that has not begun.
 
@@ -41,22 +44,23 @@ def build_state(
     failures : the failures known so far, or None.
     tracing : whether events are recorded.
     capacity : factor on the sizes of lists whose need is not known beforehand.
+    score : the user's placement score, if there is one.
+    base_rate : of the failures; needed where the predictor's precision is below 1.
     """
     nodes, n = machine.nodes, len(jobs["submit_s"])
-    num_failures = 0 if failures is None else len(failures)
     words = (nodes + 63) // 64 if machine.kind == FLAT else machine.sides[0] * machine.sides[1]
     breakpoints = _breakpoints(machine, n) * capacity if config["scheduler"] == "conservative" else 1
-    events = 8 * nodes + n + 3 * num_failures + 1024
+    rows = failure_rows(failures, base_rate)
     state = State(
-        f=_scalars_f(config),
-        i=_scalars_i(machine, config, tracing),
+        f=_scalars_f(config, base_rate),
+        i=_scalars_i(machine, config, tracing, score),
         job_f=_job_f(jobs, n),
         job_i=_job_i(jobs, n),
         agenda=np.zeros((st.NUM_AGENDA, n + nodes + 2)),
         lists=np.zeros((st.NUM_LISTS, max(2 * n, nodes) + 2), np.int64),
-        failures=_failure_rows(failures),
+        failures=rows,
         masks=_masks(machine, words, n),
-        trace=np.zeros(2 * (st.TRACE_HEAD + 1) * events if tracing else 1),
+        trace=trace_buffer(nodes, n, rows.shape[1]) if tracing else np.zeros(1),
         profile=np.zeros((2, breakpoints)),
         profile_masks=np.zeros((breakpoints, words) if machine.kind == TORUS else (1, 1), np.uint64),
         **_finder_tables(machine, capacity),
@@ -64,6 +68,7 @@ def build_state(
     state.agenda[st.DOWN_UNTIL] = -np.inf
     if _searches(machine, config):
         state = _with_searches(state, make_block(config["finder"], machine.sides))
+    state.i[st.BASE_GAPS] = 0 if base_rate is None else len(base_rate.gap_s)
     if machine.kind == TORUS:
         state.lists[st.SHAPE_FIRST, : nodes + 2] = shape_table(machine.sides)[1]
     else:
@@ -93,10 +98,21 @@ def _breakpoints(machine: Machine, jobs: int) -> int:
     return most if machine.kind == FLAT else min(most, 4096)
 
 
-def _failure_rows(failures: FailureTrace | None) -> NDArray[np.float64]:
+def failure_rows(failures: FailureTrace | None, base_rate: BaseRate | None = None) -> NDArray[np.float64]:
+    """Return the failures as the state has them; with the table of base rates, whose gaps are no more than they."""
     if failures is None:
         return np.zeros((3, 0))
-    return np.stack([failures.time_s, failures.node.astype(np.float64), failures.down_s])
+    rows = [failures.time_s, failures.node.astype(np.float64), failures.down_s]
+    if base_rate is not None:
+        rows += [np.zeros(len(failures)), np.zeros(len(failures))]
+        rows[st.BASE_GAP][: len(base_rate.gap_s)] = base_rate.gap_s
+        rows[st.BASE_SUM][: len(base_rate.gap_s)] = base_rate.sum_s[1:]
+    return np.stack(rows)
+
+
+def trace_buffer(nodes: int, jobs: int, failures: int) -> NDArray[np.float64]:
+    """Return a buffer of the event trace that holds whatever one instant can produce, twice."""
+    return np.zeros(2 * (st.TRACE_HEAD + 1) * (8 * nodes + jobs + 3 * failures + 1024))
 
 
 def _job_f(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.float64]:
@@ -144,7 +160,7 @@ def _finder_tables(machine: Machine, capacity: int) -> dict[str, Any]:
     }
 
 
-def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool) -> NDArray[np.int64]:
+def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score: Score | None) -> NDArray[np.int64]:
     i = np.zeros(st.NUM_I, np.int64)
     i[st.FREE] = machine.nodes
     i[st.VERSION] = 1
@@ -160,13 +176,15 @@ def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool) -> ND
     i[st.GROWTH_LIMIT] = min(config["growth_limit"], machine.nodes)
     i[st.MAX_RESTARTS] = config["max_restarts"]
     i[st.TRACING] = int(tracing)
-    i[st.PLACEMENT] = PLACEMENTS.index(config["placement"])
+    i[st.PLACEMENT] = st.SCORED if score else PLACEMENTS.index(config["placement"])
+    if score:
+        i[st.SCORE], i[st.SCORE_NEEDS] = score.address, score.needs
     i[st.PARTITION_FAILURE] = PARTITION_FAILURES.index(config["partition_failure"])
     i[st.COIN_KEY] = coin_key(config["seed"], config["replicate"])
     return i
 
 
-def _scalars_f(config: Mapping[str, Any]) -> NDArray[np.float64]:
+def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray[np.float64]:
     f = np.zeros(st.NUM_F)
     f[st.NOW] = -math.inf
     f[st.START_DELAY] = config["start_delay_s"]
@@ -176,4 +194,11 @@ def _scalars_f(config: Mapping[str, Any]) -> NDArray[np.float64]:
     f[st.HORIZON] = config["horizon_s"]
     f[st.ACCURACY] = config["accuracy"]
     f[st.DRAWN_UNTIL] = math.inf
+    f[st.RECALL] = config["accuracy"] if config["placement"] == "tie-breaking" else config["recall"]
+    f[st.FALSE_RATE] = config["false_positive_rate"]
+    f[st.PRECISION] = config["precision"]
+    f[st.NODE_SECONDS] = 1.0 if base_rate is None else base_rate.node_seconds
+    weightless = config["placement"] == "balancing" and config["accuracy"] == 0
+    if weightless or no_failures(config):
+        f[[st.RECALL, st.FALSE_RATE]] = 0.0
     return f

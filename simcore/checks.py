@@ -41,7 +41,8 @@ class Checker:
         self._promises: dict[int, float] = {}
 
     def check(self, state: State) -> None:
-        """Raise InvariantError with the first sentence that a check has; ``state`` is the one given before."""
+        """Raise InvariantError with the first sentence that a check has."""
+        self.state = state  # another one, which shares all that changes, where failures were drawn further
         self.held = {int(job): self._nodes_of(int(job)) for job in np.flatnonzero(_holds_nodes(state))}
         self.down = np.flatnonzero(state.agenda[st.DOWN_UNTIL, : int(state.i[st.NODES])] > -np.inf)
         for name, check in CHECKS.items():

@@ -83,6 +83,10 @@ class TraceBuffer:
         self._parts.append(self._state.trace[: self._state.i[st.TRACE_END]].copy())
         self._state.i[st.TRACE_END] = 0
 
+    def move_to(self, state: State) -> None:
+        """Go on with a state that took the place of the one before; the buffer of that must be drained."""
+        self._state = state
+
     def _split(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """Return times, rows (kind, job, attempt, unused, number of nodes) and nodes of the recorded events."""
         buffer = np.concatenate(self._parts)

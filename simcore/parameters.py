@@ -7,6 +7,7 @@ is a plain mapping from parameter names to values; parameters that it does not n
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ FINDERS = ("columns", "exhaustive", "pop", "divisor")
 FAILURE_FITS = ("auto", "exact", "scale", "repeat")
 NODE_MAPS = ("auto", "identity", "rank", "permutation")
 REPAIRS = ("constant", "exponential", "lognormal")
+SCORE_FORM = r".+\.py:[A-Za-z_]\w*"  # a placement score of the user's: a Python file and a function in it
 ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bursts" makes a log
 
 
@@ -49,6 +51,7 @@ class Parameter:
     doc : one sentence.
     group : which part of a run it belongs to (workload, machine, scheduling, failures, ...).
     choices : the valid names of a ``str`` parameter; empty if any text may be valid.
+    form, form_doc : regular expression of other texts that are valid beside the choices, and how messages show it.
     minimum, maximum : bounds of a number, both inclusive.
     unit : for the store's attributes.
     inert : tells, of a resolved configuration, whether the parameter does nothing there (MODEL, section 10).
@@ -60,6 +63,8 @@ class Parameter:
     doc: str
     group: str
     choices: tuple[str, ...] = ()
+    form: str = ""
+    form_doc: str = ""
     minimum: float = -math.inf
     maximum: float = math.inf
     unit: str = ""
@@ -74,8 +79,9 @@ class Parameter:
         if self.kind is str:
             if not isinstance(value, str):
                 raise InputError(f"{self.name}: expected text, got {value!r}")
-            if self.choices and value not in self.choices:
-                raise unknown_name(self.name.replace("_", " "), value, self.choices, where=self.name)
+            if self.choices and value not in self.choices and not (self.form and re.fullmatch(self.form, value)):
+                valid = (*self.choices, *([self.form_doc] if self.form else []))
+                raise unknown_name(self.name.replace("_", " "), value, valid, where=self.name)
             return value
         return self._check_number(value)
 
@@ -132,6 +138,33 @@ def _no_prediction(config: Config) -> bool:
     return _is_flat(config) or config["placement"] == "mfp" or config["failures"] == "none"
 
 
+def _no_reports(config: Config) -> bool:
+    """Tell whether the predictor of a built-in rule reports nothing, or nothing that counts."""
+    if config["placement"] == "tie-breaking":
+        return bool(config["accuracy"] == 0 and config["false_positive_rate"] == 0)
+    nothing = config["recall"] == 0 and config["false_positive_rate"] == 0
+    return bool(config["placement"] == "balancing" and (config["accuracy"] == 0 or nothing))
+
+
+def _is_mfp(config: Config) -> bool:
+    """Tell whether the placement rule does what ``mfp`` does."""
+    built_in = config["placement"] in PLACEMENTS
+    return _is_flat(config) or (built_in and (config["failures"] == "none" or _no_reports(config)))
+
+
+def _no_recall(config: Config) -> bool:
+    return _no_prediction(config) or config["placement"] == "tie-breaking" or _no_reports(config)
+
+
+def _no_false_positives(config: Config) -> bool:
+    return _no_prediction(config) or (config["placement"] == "balancing" and config["accuracy"] == 0)
+
+
+def _no_precision(config: Config) -> bool:
+    recall = config["accuracy"] if config["placement"] == "tie-breaking" else config["recall"]
+    return _no_prediction(config) or _no_reports(config) or recall == 0
+
+
 def _no_migration(config: Config) -> bool:
     return _is_flat(config) or "migration" not in config["scheduler"]
 
@@ -142,7 +175,7 @@ def _nothing_random(config: Config) -> bool:
 
     if is_model(config["log"]) or config["estimates"] == "f-model":
         return False
-    return _no_failures(config) or (_no_random_failures(config) and _no_coins(config))
+    return no_failures(config) or (_no_random_failures(config) and _no_coins(config))
 
 
 def _no_random_failures(config: Config) -> bool:
@@ -154,14 +187,19 @@ def _no_random_failures(config: Config) -> bool:
 
 def _no_coins(config: Config) -> bool:
     """Tell whether no predictor throws coins."""
-    return _no_prediction(config) or config["placement"] != "tie-breaking" or config["accuracy"] in (0, 1)
+    if _no_prediction(config) or _no_reports(config):
+        return True
+    recall = config["accuracy"] if config["placement"] == "tie-breaking" else config["recall"]
+    certain = recall in (0, 1) and config["false_positive_rate"] in (0, 1)
+    return certain and (config["precision"] == 1 or recall == 0)
 
 
 def _is_failure_log(config: Config) -> bool:
     return config["failures"] not in ("none", *ENDLESS_FAILURES)
 
 
-def _no_failures(config: Config) -> bool:
+def no_failures(config: Config) -> bool:
+    """Tell whether a configuration asks for no failures: then no predictor is asked either."""
     if _is_failure_log(config):
         return config["num_failures"] == 0 or config["failures_per_day"] == 0
     return config["failures"] == "none"
@@ -308,10 +346,13 @@ PARAMETERS: dict[str, Parameter] = _table(
         "placement",
         str,
         "mfp",
-        "Which free box a job takes: mfp leaves the largest free partition, the others heed predicted failures.",
+        "Which free box a job takes: mfp leaves the largest free partition, balancing and tie-breaking heed predicted "
+        "failures; or FILE.py:FUNCTION, a score of your own.",
         "scheduling",
         choices=PLACEMENTS,
-        inert=lambda config: _is_flat(config) or config["accuracy"] == 0 or config["failures"] == "none",
+        form=SCORE_FORM,
+        form_doc="FILE.py:FUNCTION",
+        inert=_is_mfp,
     ),
     Parameter(
         "accuracy",
@@ -330,7 +371,37 @@ PARAMETERS: dict[str, Parameter] = _table(
         "How the failure of a partition follows from its nodes': 1 - product of their survivals, or their maximum.",
         "scheduling",
         choices=PARTITION_FAILURES,
-        inert=lambda config: _no_prediction(config) or config["placement"] != "balancing",
+        inert=lambda config: _no_prediction(config) or config["placement"] == "tie-breaking",
+    ),
+    Parameter(
+        "recall",
+        float,
+        1.0,
+        "Probability that the predictor reports a node that will fail (under tie-breaking that is the accuracy).",
+        "scheduling",
+        minimum=0,
+        maximum=1,
+        inert=_no_recall,
+    ),
+    Parameter(
+        "false_positive_rate",
+        float,
+        0.0,
+        "Probability that the predictor reports a node that will not fail.",
+        "scheduling",
+        minimum=0,
+        maximum=1,
+        inert=_no_false_positives,
+    ),
+    Parameter(
+        "precision",
+        float,
+        1.0,
+        "Share of true reports, the other way to say the false positives; 1: as false_positive_rate says.",
+        "scheduling",
+        minimum=0.001,
+        maximum=1,
+        inert=_no_precision,
     ),
     Parameter(
         "finder",
@@ -348,7 +419,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         "none",
         "none, the path of a failure log, or a generator: weibull, weibull-copula, mtbf, bursts.",
         "failures",
-        inert=_no_failures,
+        inert=no_failures,
     ),
     Parameter(
         "num_failures",

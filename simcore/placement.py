@@ -2,7 +2,7 @@
 
 ``mfp`` leaves the largest maximal free partition (MFP). ``balancing`` weighs the loss of MFP against the predicted
 failure of the box. ``tie-breaking`` chooses, among the boxes that leave the largest MFP, one that is not predicted to
-fail. The first best box in the search order wins.
+fail. A user's score says how bad a box is. The first best box in the search order wins.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ from faultsweep.simcore.partitions.columns import (
     take_box,
 )
 from faultsweep.simcore.partitions.searches import ANY, BESIDE, FIND, FOUND, LIST, TAKE, ask, set_occupancy
+from faultsweep.simcore.scores import call_score
 from faultsweep.simcore.state import (
     ACCURACY,
     BALANCING,
+    BASE_GAP,
+    BASE_GAPS,
+    BASE_SUM,
     BOXES_VERSION,
     COIN_KEY,
     ELSEWHEN,
     FAIL_NODE,
     FAIL_TIME,
+    FALSE_RATE,
     FINDER_DATA,
     FITS,
     FOOTPRINTS_VERSION,
@@ -36,16 +41,24 @@ from faultsweep.simcore.state import (
     MACHINE,
     MAXIMUM,
     MFP,
+    MONOTONE,
+    NEEDS_MFP,
+    NEEDS_PREDICTION,
     NEXT_FAILURE,
     NODES,
+    NODE_SECONDS,
     NOW,
     NUM_BOXES,
     PARTITION_FAILURE,
-    PLACEMENT,
     PLANE,
+    PRECISION,
     PREDICTED,
+    RECALL,
     REQUESTED,
     RESTARTS,
+    SCORE,
+    SCORED,
+    SCORE_NEEDS,
     SCRATCH,
     SHAPE_FIRST,
     SIDE_X,
@@ -257,16 +270,18 @@ def best_box(s, rule, job, size, window, table, listed, count, shadow_count, hea
     listed, count: which list of maximal boxes, of how many, the MFP is counted on. If head_size > 0, only boxes beside
     which one of the ``shadow_count`` boxes of the reservation leaves head_size nodes are admissible.
     """
-    if s.i[FINDER_DATA] == 0:
-        return _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow_count, head_size)
-    return _best_of_search(s, rule, job, size, window, table, listed, head_size)
+    if s.i[FINDER_DATA] != 0:
+        return _best_of_search(s, rule, job, size, window, table, listed, head_size)
+    if rule == SCORED:
+        return _best_scored_box(s, job, size, window, table, listed, count, shadow_count, head_size)
+    return _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow_count, head_size)
 
 
 @kernel
 def _best_of_search(s, rule, job, size, window, table, listed, head_size):
     """Return the best box as ``best_box`` does, with another finder: every candidate's MFP is searched for."""
     predicted = predict(s, job, window) if rule != MFP else 0
-    if predicted == 0:
+    if predicted == 0 and rule != SCORED:
         rule = MFP
     before = s.boxes[listed, 0, 0]
     best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
@@ -275,14 +290,20 @@ def _best_of_search(s, rule, job, size, window, table, listed, head_size):
         box = ask(s, FOUND, at, 0)
         a, b, c, x, y, z = unpack_box(box)
         after = ask(s, BESIDE, listed, box)
-        if rule == BALANCING:
-            score = (before - after) + s.job_i[REQUESTED, job] * failure_risk(s, a, b, c, x, y, z)
+        reported = reported_in(s, a, b, c, x, y, z) if predicted > 0 else 0
+        if rule == SCORED:
+            risk = failure_risk(s, reported)
+            score = _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window)
+            if best != NO_BOX and not score < best_score:
+                continue
+        elif rule == BALANCING:
+            score = (before - after) + s.job_i[REQUESTED, job] * failure_risk(s, reported)
             if score >= best_score:
                 continue
         elif after < best_after or (after == best_after and (rule == MFP or not best_fails)):
             continue
         elif rule == TIE_BREAKING:
-            fails = failure_risk(s, a, b, c, x, y, z) > 0.0
+            fails = reported > 0
             if after == best_after and fails:
                 continue
         if head_size > 0 and ask(s, BESIDE, ELSEWHEN, box) < head_size:
@@ -323,7 +344,7 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
                         if after <= best_after:
                             continue
                     elif rule == BALANCING:
-                        failing = s.job_i[REQUESTED, job] * failure_risk(s, a, b, c, x, y, z)
+                        failing = s.job_i[REQUESTED, job] * failure_risk(s, reported_in(s, a, b, c, x, y, z))
                         if failing >= best_score:
                             continue
                         floor = -1
@@ -337,7 +358,7 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
                         after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after - 1)
                         if after < best_after or (after == best_after and not best_fails):
                             continue
-                        fails = failure_risk(s, a, b, c, x, y, z) > 0.0
+                        fails = reported_in(s, a, b, c, x, y, z) > 0
                         if after == best_after and fails:
                             continue
                     if head_size > 0 and not keeps_room(
@@ -381,38 +402,64 @@ def coin(key, node, job, restarts):
 
 @kernel
 def predict(s, job, window):
-    """Mark the nodes predicted to fail in the open window (now, now + window) and return their number.
+    """Mark the nodes that are reported to fail in the open window (now, now + window) and return their number.
 
-    For ``balancing`` every node with a failure in the window counts (with probability a each); for ``tie-breaking`` the
-    coin of (seed, node, job, restarts) decides whether it is reported. With a = 0 nothing is predicted.
+    The coin of (seed, node, job, restarts) is compared with the recall for a node that fails in the window, and with
+    the rate of false positives for any other.
     """
-    accuracy = s.f[ACCURACY]
-    if accuracy <= 0.0:
+    recall, false_rate = s.f[RECALL], _false_positive_rate(s, window)
+    if recall <= 0.0 and false_rate <= 0.0:
         return 0
     Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
     marks = s.masks[PREDICTED]
     marks[:] = ZERO
+    if false_rate > 0.0:
+        for node in range(s.i[NODES]):
+            if coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < false_rate:
+                marks[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
     end = s.f[NOW] + window
-    marked = 0
     at = s.i[NEXT_FAILURE]
     while at < s.failures.shape[1] and s.failures[FAIL_TIME, at] < end:
         node = int(s.failures[FAIL_NODE, at])
         at += 1
         if s.failures[FAIL_TIME, at - 1] <= s.f[NOW]:
             continue
-        if s.i[PLACEMENT] == TIE_BREAKING and coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) >= accuracy:
-            continue
         bit = ONE << np.uint64(node % Z)
         column = node // (Y * Z) * Y + node // Z % Y
-        if marks[column] & bit == ZERO:
+        if recall >= 1.0 or coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < recall:
             marks[column] |= bit
-            marked += 1
+        else:
+            marks[column] &= ~bit
+    marked = 0
+    for column in range(s.i[SIDE_X] * Y):
+        marked += popcount(marks[column])
     return marked
 
 
 @kernel
-def failure_risk(s, a, b, c, x, y, z):
-    """Return the predicted probability that a box fails: of its marked nodes, 1 - (1 - a)^k or a if k > 0."""
+def _false_positive_rate(s, window):
+    """Return the probability that a node without a failure in the window is reported: given, or by the precision."""
+    precision = s.f[PRECISION]
+    if precision >= 1.0:
+        return s.f[FALSE_RATE]
+    count = s.i[BASE_GAPS]
+    low, below = 0, count  # gaps shorter than the window: below
+    while low < below:
+        middle = (low + below) // 2
+        if s.failures[BASE_GAP, middle] < window:
+            low = middle + 1
+        else:
+            below = middle
+    shorter = s.failures[BASE_SUM, below - 1] if below > 0 else 0.0
+    base_rate = (shorter + (count - below) * window) / s.f[NODE_SECONDS]
+    if base_rate >= 1.0:
+        return 0.0
+    return min(1.0, s.f[RECALL] * base_rate / (1.0 - base_rate) * (1.0 - precision) / precision)
+
+
+@kernel
+def reported_in(s, a, b, c, x, y, z):
+    """Return how many nodes of a box are marked as reported."""
     X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
     run = ring_run(z, c, Z)
     marked = 0
@@ -422,6 +469,12 @@ def failure_risk(s, a, b, c, x, y, z):
         for dy in range(b):
             v = y + dy
             marked += popcount(s.masks[PREDICTED, row + (v - Y if v >= Y else v)] & run)
+    return marked
+
+
+@kernel
+def failure_risk(s, marked):
+    """Return the predicted probability that a box with so many marked nodes fails: 1 - (1 - a)^k, or a if k > 0."""
     if marked == 0:
         return 0.0
     accuracy = s.f[ACCURACY]
@@ -431,3 +484,59 @@ def failure_risk(s, a, b, c, x, y, z):
     for _ in range(marked):
         survives *= 1.0 - accuracy
     return 1.0 - survives
+
+
+@kernel
+def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, head_size):
+    """Return what ``best_box`` does, by the user's score: the lowest wins, and NaN is never better."""
+    footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    needs = s.i[SCORE_NEEDS]
+    predicted = predict(s, job, window) if needs & NEEDS_PREDICTION != 0 else 0
+    before = boxes[0, 0]
+    best, best_after, best_score = NO_BOX, 0, np.inf
+    after, reported, risk = 0, 0, 0.0
+    for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+        a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
+        bound = before
+        if before == s.i[NODES]:
+            bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
+        for x in range(X if a < X else 1):
+            for y in range(Y if b < Y else 1):
+                mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
+                if mask == ZERO:
+                    continue
+                starts = run_starts(mask, c, Z)
+                while starts != ZERO:
+                    z = lowest_bit(starts)
+                    starts &= starts - ONE
+                    if predicted > 0:
+                        reported = reported_in(s, a, b, c, x, y, z)
+                        risk = failure_risk(s, reported)
+                    floor = -1  # a box must leave more than this to win
+                    if needs & MONOTONE != 0 and best != NO_BOX:
+                        most = _score(s, job, bound, before, size, reported, risk, a, b, c, x, y, z, window)
+                        if not most < best_score:
+                            continue
+                        as_much = _score(s, job, best_after, before, size, reported, risk, a, b, c, x, y, z, window)
+                        floor = -1 if as_much < best_score else best_after
+                    if needs & NEEDS_MFP != 0:
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
+                        if after <= floor:
+                            continue
+                    score = _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window)
+                    if best != NO_BOX and not score < best_score:
+                        continue
+                    if head_size > 0 and not keeps_room(
+                        shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z
+                    ):
+                        continue
+                    best, best_after, best_score = pack_box(a, b, c, x, y, z), after, score
+    return best
+
+
+@inlined
+def _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window):
+    """Return the user's score of a box."""
+    requested = s.job_i[REQUESTED, job]
+    return call_score(s.i[SCORE], after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.f[NOW])

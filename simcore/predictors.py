@@ -1,7 +1,6 @@
 """Failure predictors: what a scheduler is told about the nodes of a partition (oliner2004, sections 4 and 5).
 
-This is the reference form, over a whole ``FailureTrace`` and all nodes at once; the engine has the rules of the paper
-compiled.
+This is the reference form, over a whole ``FailureTrace`` and all nodes at once; the engine has the same compiled.
 
 A predictor is asked at a time ``now_s`` about a window, the open interval (now_s, now_s + window_s), where window_s is
 the run time that is still estimated of the job. A failure at either end is outside.
@@ -9,8 +8,10 @@ the run time that is still estimated of the job. A failure at either end is outs
 - *balancing* (4.1): a node with a failure in the window fails with probability a, the confidence; others with 0.
 - *tie-breaking* (4.2): a node with a failure in the window is reported with probability a, the accuracy; no others are.
 - With *false positives*, a node without a failure in the window is reported with a probability of its own.
-- With *precision and recall*, the accuracy is the recall, and false positives are just frequent enough that the
-  precision, over all times at which one may ask, is the one given.
+- With a *recall* below 1, balancing heeds only nodes that are reported, too: those that fail with the probability of
+  the recall. Under tie-breaking the accuracy is the recall.
+- With a *precision* below 1, false positives are just frequent enough that the precision, over all times at which one
+  may ask between the first and the last submission, is the one given.
 
 Whether a node is reported is decided by one coin for each node, job and restart: asking again, or about more failures
 of the same node, is no new chance. A higher accuracy reports what a lower one does, and more.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore import state as st
-from faultsweep.simcore.build import build_state
+from faultsweep.simcore.build import build_state, failure_rows, trace_buffer
 from faultsweep.simcore.checks import Checker, check_capacities
 from faultsweep.simcore.engine import advance
 from faultsweep.simcore.errors import InputError
@@ -22,6 +22,8 @@ from faultsweep.simcore.failures.trace import NO_FAILURES, FailureTrace
 from faultsweep.simcore.machines import FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.metrics import per_job_results, run_metrics
 from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.predictors import BaseRate, base_rate_table
+from faultsweep.simcore.scores import Score, score_for
 from faultsweep.simcore.state import State
 from faultsweep.simcore.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.workloads.transforms import prepare
@@ -66,6 +68,7 @@ def simulate(
     workload: Workload,
     *,
     failures: FailureTrace | FailureSource | str | None = None,
+    placement: str | Callable[..., Any] | Score = "mfp",
     events: bool = False,
     repeat: int = 1,
     debug: bool = False,
@@ -81,6 +84,8 @@ def simulate(
         parameters are applied here.
     failures : a trace, a source, or the value of the parameter ``failures`` (a generator's name or a file); none if
         not given.
+    placement : the rule that places a job on the torus: a value of the parameter, or a score of your own, a function of
+        any of ``faultsweep.simcore.scores.INPUTS`` that returns a number; the free box with the lowest wins.
     events : record the event trace.
     repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` is the median.
     debug : check the whole state after every instant against its invariants (``faultsweep.simcore.checks``); slow.
@@ -97,25 +102,31 @@ def simulate(
     if not isinstance(workload, Workload):
         raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
     named = failures if isinstance(failures, str) else "none" if failures is None else "given"
-    config = resolve({"failures": named, **parameters})
+    score = score_for(placement)
+    config = resolve({"failures": named, "placement": placement if score is None else "mfp", **parameters})
+    if score is not None:
+        config["placement"] = score.name
+    _check_predictor(config)
     machine = parse_machine(config["machine"])
     prepared, estimate_s = prepare(workload, config, machine.nodes)
     if len(prepared) == 0:
         raise InputError(
             f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
         )
+    span = Span.of(workload, prepared, config["arrival_scale"])
     if isinstance(failures, FailureTrace):
         source: FailureSource | None = TraceSource(failures)
     elif isinstance(failures, FailureSource):
         source = failures
     else:
-        source = source_for(config, machine.nodes, Span.of(workload, prepared, config["arrival_scale"]))
+        source = source_for(config, machine.nodes, span)
     _check_event_order(config, source)
     jobs = _job_arrays(prepared, estimate_s, config, machine)
     _load_kernels("columns" if machine.kind == FLAT else config["finder"])
+    rules = _Rules(score, None if source is None else _base_rate(source, machine, span, config))
     durations = []
     for _ in range(max(1, repeat)):
-        ran = _run(jobs, machine, config, source, _Watch(events, debug, progress))
+        ran = _run(jobs, machine, config, source, rules, _Watch(events, debug, progress))
         durations.append(ran.elapsed_s)
     state, code, buffer = ran.state, ran.code, ran.buffer
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
@@ -159,6 +170,20 @@ def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
     return failures
 
 
+def _check_predictor(config: Mapping[str, Any]) -> None:
+    if config["precision"] < 1 and config["false_positive_rate"] > 0:
+        raise InputError("precision: give precision or false_positive_rate, not both")
+
+
+def _base_rate(source: FailureSource, machine: Machine, span: Span, config: Mapping[str, Any]) -> BaseRate | None:
+    """Return the base rate of the failures between the first and the last submission, where a precision needs it."""
+    if config["precision"] >= 1:
+        return None
+    if span.length_s <= 0:
+        return BaseRate(np.empty(0), np.zeros(1), 1.0)
+    return base_rate_table(source.until(span.end_s), machine.nodes, span.start_s, span.end_s)
+
+
 def _check_event_order(config: Mapping[str, Any], source: FailureSource | None) -> None:
     order = config["event_order"]
     if order != "instant" and source is not None and (source.endless or len(source.until(math.inf))):
@@ -178,6 +203,13 @@ def _job_arrays(
         "requested": workload.size,
         "size": round_up(machine, workload.size),
     }
+
+
+class _Rules(NamedTuple):
+    """What a placement rule needs beside the configuration: a user's score, and what a precision refers to."""
+
+    score: Score | None
+    base_rate: BaseRate | None
 
 
 class _Watch(NamedTuple):
@@ -203,30 +235,32 @@ def _run(
     machine: Machine,
     config: Mapping[str, Any],
     source: FailureSource | None,
+    rules: _Rules,
     watch: _Watch,
 ) -> _Ran:
-    """Run to the end; if a list is too small or failures are drawn too short, run again from the start with more."""
+    """Run to the end; if a list is too small, run again from the start with larger ones."""
     capacity = 1
-    look_ahead_s = float(jobs["estimate_s"].max())  # a predictor sees as far as the estimate of a job
-    draw_s = 2.0 * float(jobs["submit_s"][-1] - jobs["submit_s"][0]) + 4.0 * look_ahead_s
     while True:
-        failures, until_s = None, math.inf
-        if source is not None:
-            until_s = float(jobs["submit_s"][0]) + draw_s if source.endless else math.inf
-            failures = check_failures(source.until(until_s), machine)
-        state = build_state(jobs, machine, config, failures, tracing=watch.events, capacity=capacity)
-        state.f[st.DRAWN_UNTIL] = until_s - look_ahead_s
+        drawn = _Drawn(source, jobs, machine, rules.base_rate)
+        state = build_state(
+            jobs,
+            machine,
+            config,
+            drawn.known(),
+            tracing=watch.events,
+            capacity=capacity,
+            score=rules.score,
+            base_rate=rules.base_rate,
+        )
+        state.f[st.DRAWN_UNTIL] = drawn.known_until_s
         buffer = TraceBuffer(state) if watch.events else None
         stopwatch = Stopwatch(state) if config["time_scheduling"] else None
         go_on: Advance = stopwatch.advance if stopwatch else advance
         if watch.debug:
             go_on = checked(go_on, Checker(state).check)
         began = time.perf_counter()
-        code = _advance_to_end(state, go_on, buffer, watch.progress)
+        state, code = _advance_to_end(state, go_on, drawn, buffer, watch.progress)
         elapsed = time.perf_counter() - began
-        if code == st.NEED_FAILURES:
-            draw_s *= 2.0
-            continue
         if code != st.NO_SPACE:
             break
         capacity *= 4
@@ -238,10 +272,57 @@ def _run(
     return _Ran(state, code, buffer, elapsed, stopwatch.passes_s if stopwatch else [])
 
 
+class _Drawn:
+    """The failures of a run, as far as they have been drawn; an endless source is drawn further while jobs run."""
+
+    def __init__(
+        self,
+        source: FailureSource | None,
+        jobs: Mapping[str, NDArray[Any]],
+        machine: Machine,
+        base_rate: BaseRate | None,
+    ) -> None:
+        self._source, self._machine, self._base_rate = source, machine, base_rate
+        self._start_s = float(jobs["submit_s"][0])
+        self._look_ahead_s = float(jobs["estimate_s"].max())  # a predictor sees as far as the estimate of a job
+        self._draw_s = float(jobs["submit_s"][-1]) - self._start_s + 2.0 * self._look_ahead_s
+
+    @property
+    def known_until_s(self) -> float:
+        """Time up to which the simulation may go on, s."""
+        if self._source is None or not self._source.endless:
+            return math.inf
+        return self._start_s + self._draw_s - self._look_ahead_s
+
+    def known(self) -> FailureTrace | None:
+        """Return the failures drawn so far."""
+        if self._source is None:
+            return None
+        until_s = self._start_s + self._draw_s if self._source.endless else math.inf
+        return check_failures(self._source.until(until_s), self._machine)
+
+    def extend(self, state: State) -> State:
+        """Return the state with failures drawn twice as far: those that it has, and more behind them."""
+        self._draw_s *= 2.0
+        rows = failure_rows(self.known(), self._base_rate)
+        longer = state._replace(failures=rows)
+        if state.i[st.TRACING]:
+            longer = longer._replace(trace=trace_buffer(self._machine.nodes, state.job_f.shape[1], rows.shape[1]))
+        longer.f[st.DRAWN_UNTIL] = self.known_until_s
+        return longer
+
+
 def _advance_to_end(
-    state: State, go_on: Advance, buffer: TraceBuffer | None, progress: Callable[[float], None] | None
-) -> int:
-    """Call the kernel until the run ends, about every tenth of a second; return its last code."""
+    state: State,
+    go_on: Advance,
+    drawn: _Drawn,
+    buffer: TraceBuffer | None,
+    progress: Callable[[float], None] | None,
+) -> tuple[State, int]:
+    """Call the kernel until the run ends, about every tenth of a second; return the state and the kernel's last code.
+
+    The state is another one, which shares all that changes, where failures had to be drawn further.
+    """
     budget = _FIRST_BUDGET
     while True:
         began = time.perf_counter()
@@ -249,8 +330,12 @@ def _advance_to_end(
         took = time.perf_counter() - began
         if buffer is not None:
             buffer.drain()
-        if code not in (st.CONTINUE, st.NEED_TRACE):
-            return code
+        if code == st.NEED_FAILURES:
+            state = drawn.extend(state)
+            if buffer is not None:
+                buffer.move_to(state)
+        elif code not in (st.CONTINUE, st.NEED_TRACE):
+            return state, code
         if code == st.CONTINUE:
             budget = int(min(4.0, max(0.25, _RETURN_AFTER_S / max(took, 1e-6))) * budget) + 1
         if progress is not None:

@@ -31,7 +31,11 @@ HORIZON = 13
 ACCURACY = 14
 DRAWN_UNTIL = 15  # failures are known up to this time
 REBUILT = 16  # when the availability profile was last made from scratch (conservative)
-NUM_F = 17
+RECALL = 17  # probability that a node that will fail is reported
+FALSE_RATE = 18  # probability that another node is reported ...
+PRECISION = 19  # ... or, below 1, the share of true reports, from which that follows
+NODE_SECONDS = 20  # nodes x span of the submissions: what the base rate of failures refers to
+NUM_F = 21
 
 # --- s.i: int64 scalars -------------------------------------------------------------------------------------------
 NEXT_ARRIVAL = 0  # next job to arrive
@@ -81,7 +85,10 @@ PARTITION_FAILURE = 43
 COIN_KEY = 44  # key of the predictor's coins
 FINDER_CALL = 45  # where a finder of the papers is compiled; 0 if it is ours or interpreted
 FINDER_DATA = 46  # where its block is: 0 if the finder is ours
-NUM_I = 47
+BASE_GAPS = 47  # gaps of the table of base rates in s.failures
+SCORE = 48  # address of the user's placement score
+SCORE_NEEDS = 49  # what it takes and promises: NEEDS_MFP + NEEDS_PREDICTION + MONOTONE
+NUM_I = 50
 
 # --- s.job_f: float64 per job -------------------------------------------------------------------------------------
 SUBMIT = 0
@@ -175,6 +182,8 @@ NUM_LISTS = 6
 FAIL_TIME = 0
 FAIL_NODE = 1
 FAIL_DOWN = 2
+BASE_GAP = 3  # only where the precision is below 1: gaps between failures of a node, ascending ...
+BASE_SUM = 4  # ... and their sums from the smallest on
 
 # --- s.masks: rows of bit masks of nodes: words of 64 nodes (flat), one word per column (torus) ---------------------
 FREE_NODES = 0
@@ -199,7 +208,8 @@ PROFILE_FREE = 1
 # --- codes of policies ----------------------------------------------------------------------------------------------
 FCFS, BACKFILL, CONSERVATIVE, MIGRATION, BACKFILL_MIGRATION = range(5)
 INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
-MFP, BALANCING, TIE_BREAKING = range(3)
+MFP, BALANCING, TIE_BREAKING, SCORED = range(4)
+NEEDS_MFP, NEEDS_PREDICTION, MONOTONE = 1, 2, 4
 PRODUCT, MAXIMUM = range(2)
 
 
@@ -212,7 +222,7 @@ class State(NamedTuple):
     job_i: NDArray[np.int64]  # (NUM_JOB_I, jobs)
     agenda: NDArray[np.float64]  # (NUM_AGENDA, jobs + nodes + 2)
     lists: NDArray[np.int64]  # (NUM_LISTS, max(2 * jobs + 2, nodes + 2))
-    failures: NDArray[np.float64]  # (3, failures)
+    failures: NDArray[np.float64]  # (3 or 5, failures)
     masks: NDArray[np.uint64]  # (rows, words)
     trace: NDArray[
         np.float64

@@ -26,10 +26,10 @@ class SimulatorTarget(Target):
     ) -> None:
         """Find logs in the folder ``logs`` first, if one is given.
 
-        A relative path of a log of jobs or failures starts from the first of ``folders`` (that of a spec, say) that has
-        the file, so that neither a store nor its keys depend on where the user, or a worker, is. ``pinned`` are the
-        content hashes that a store has: the pin of a log that is not on this machine is believed, so that a complete
-        store needs no logs.
+        A relative path of a log of jobs or failures, or of a score, starts from the first of ``folders`` (that of a
+        spec, say) that has the file, so that neither a store nor its keys depend on where the user, or a worker, is.
+        ``pinned`` are the content hashes that a store has: the pin of a log that is not on this machine is believed, so
+        that a complete store needs no logs.
         """
         from faultsweep.simcore.metrics import MEASURED, METRICS
         from faultsweep.simcore.simulate import MODEL_VERSION
@@ -43,6 +43,7 @@ class SimulatorTarget(Target):
         )
         self.version = str(MODEL_VERSION)
         self._loaded: dict[tuple[Any, ...], Any] = {}
+        self._sources: dict[str, str] = {}  # of placement scores: they travel to the workers
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to workers without the logs read here."""
@@ -92,14 +93,35 @@ class SimulatorTarget(Target):
         """Return the workload of a log, or of a model with nothing but defaults."""
         return self._workload({name: parameter.default for name, parameter in PARAMETERS.items()} | {"log": log})
 
+    def _score(self, placement: str) -> Any:
+        """Return the compiled score that ``placement`` names, or the name of a built-in rule."""
+        from faultsweep.simcore.scores import is_score, read_source, score_of_source
+
+        if not is_score(placement):
+            return placement
+        if placement not in self._sources:
+            path, _, function = placement.rpartition(":")
+            self._sources[placement] = read_source(f"{self._file(path)}:{function}")
+        return score_of_source(placement, self._sources[placement])
+
+    def _score_hash(self, placement: str) -> str:
+        """Return the hash of a score's source, or nothing for a built-in rule."""
+        from faultsweep.simcore.scores import is_score, source_hash
+
+        if not is_score(placement):
+            return ""
+        self._score(placement)
+        return source_hash(self._sources[placement])
+
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
-        """Return a sentence for every log of jobs or failures that cannot be read, and every machine there is not."""
+        """Return a sentence for every log or placement score that cannot be read, and every machine there is not."""
         from faultsweep.simcore.machines import parse_machine
 
         checks: dict[str, Callable[[str], Any]] = {
             "machine": parse_machine,
             "log": self._first,
             "failures": self._failures_hash,
+            "placement": self._score,
         }
         problems = []
         for name, check in checks.items():
@@ -114,12 +136,16 @@ class SimulatorTarget(Target):
         return problems
 
     def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-        """Return the content hash of every log of jobs (of a model: by the jobs that it gives) or failures."""
-        hashes = {"log": lambda log: self._first(log).content_hash, "failures": self._failures_hash}
+        """Return the content hashes: of logs of jobs (of a model: by its jobs), logs of failures, and scores."""
+        hashes: dict[str, Callable[[str], str]] = {
+            "log": lambda log: self._first(log).content_hash,
+            "failures": self._failures_hash,
+            "placement": self._score_hash,
+        }
         pins = {
             f"{kind} {name}": self.pinned[f"{kind} {name}"] if self._is_absent(kind, name) else hash_of(name)
             for kind, hash_of in hashes.items()
-            for name in values[kind]
+            for name in values.get(kind, ())
         }
         return {name: content for name, content in pins.items() if content}
 
@@ -131,7 +157,7 @@ class SimulatorTarget(Target):
         """Tell whether a log of the store's is not on this machine; nothing is fetched."""
         from faultsweep.sweeps.logs import find, is_model, is_name, named_log
 
-        if f"{kind} {name}" not in self.pinned or (kind == "log" and is_model(name)):
+        if kind == "placement" or f"{kind} {name}" not in self.pinned or (kind == "log" and is_model(name)):
             return False
         if kind == "log" and is_name(name):
             return find(named_log(name), self.logs) is None
@@ -165,6 +191,7 @@ class SimulatorTarget(Target):
 
         parameters = {name: value for name, value in config.items() if name != "log"}
         parameters["failures"] = self._failures(config["failures"])
+        parameters["placement"] = self._score(config["placement"])
         return simulate(self._workload(config), events=events, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:

@@ -305,6 +305,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "                        if fails:\n",
         "tie-breaking gives up a larger free partition",
     ),
+    Mutant(
+        PLACEMENT,
+        "        else:\n            marks[column] &= ~bit\n",
+        "",
+        "a node that fails and is missed stays reported by a false positive",
+    ),
+    Mutant(
+        PLACEMENT,
+        "        if s.failures[BASE_GAP, middle] < window:\n",
+        "        if s.failures[BASE_GAP, middle] < 2.0 * window:\n",
+        "the base rate is that of a longer window",
+    ),
+    Mutant(
+        PLACEMENT,
+        "floor = -1 if as_much < best_score else best_after",
+        "floor = best_after",
+        "a score of the user's wins only by a larger free partition",
+    ),
     # boxes
     Mutant(
         COLUMNS,

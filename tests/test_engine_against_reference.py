@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.adapter import ENGINE_EXISTS, engine_lacks, engine_run, outcome_of, reference_run, workload_of
 from tests.invariants import check_trace
+from tests.reference.machines import machine as machine_of
 from tests.strategies import flats, machines, runs, tori
 
 pytestmark = pytest.mark.skipif(not ENGINE_EXISTS, reason="the engine is not there yet")
@@ -117,7 +118,7 @@ def test_jobs_killed_at_their_estimate(case, scheduler):
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("placement", ["balancing", "tie-breaking"])
 def test_prediction(placement, scheduler):
-    chances = (0, 0.25, 0.5, 1) if placement == "balancing" else (0, 1)
+    chances = (0, 0.25, 0.5, 1)
 
     @EXAMPLES
     @given(runs(tori, failures=True), st.sampled_from(chances), st.sampled_from(("product", "max")))
@@ -126,6 +127,57 @@ def test_prediction(placement, scheduler):
         assert_same(case, scheduler=scheduler, **options)
 
     check()
+
+
+ERRORS = st.one_of(
+    st.fixed_dictionaries({"false_positive_rate": st.sampled_from((0.1, 0.4, 1))}),
+    st.fixed_dictionaries({"precision": st.sampled_from((0.9, 0.5, 0.1))}),
+    st.just({}),
+)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "conservative", "backfill+migration"])
+@pytest.mark.parametrize("placement", ["balancing", "tie-breaking"])
+def test_predictors_that_err(placement, scheduler):
+    """False positives at a given rate, finite recall, and finite precision."""
+
+    @EXAMPLES
+    @given(runs(tori, failures=True), st.sampled_from((0, 0.5, 1)), st.sampled_from((0, 0.5, 1)), ERRORS)
+    def check(case, a, recall, errors):
+        options = {"placement": placement, "a": a} | ({"recall": recall} if placement == "balancing" else {})
+        assert_same(case, scheduler=scheduler, **options, **errors)
+
+    check()
+
+
+@EXAMPLES
+@given(runs(tori, failures=True, overruns=False))
+def test_tie_breaking_that_knows_all_takes_no_box_that_fails_in_vain(case):
+    """Where it takes a box that fails, all boxes that leave as large a free partition fail."""
+    machine, jobs, failures = case
+    found = engine_run(jobs, machine, failures, scheduler="fcfs", placement="tie-breaking", a=1)
+    torus, rows = machine_of(machine), {row[0]: row for row in jobs}
+    held, down = {}, set()
+    for time, kind, job, nodes in found.events:
+        if kind == "start":
+            occupied = set().union(*held.values()) | down
+            window = (time, time + rows[job][2])
+            boxes = torus.free_boxes(len(nodes), occupied)
+            left = {box: torus.mfp(occupied | box) for box in boxes}
+            best = [box for box in boxes if left[box] == left[frozenset(nodes)]]
+            assert left[frozenset(nodes)] == max(left.values())
+            assert not will_fail(nodes, failures, *window) or all(will_fail(box, failures, *window) for box in best)
+            held[job] = nodes
+        elif kind in ("finish", "kill"):
+            del held[job]
+        elif kind == "fail":
+            down |= set(nodes)
+        elif kind == "repair":
+            down -= set(nodes)
+
+
+def will_fail(nodes, failures, now, until):
+    return any(node in nodes and now < time < until for time, node, _ in failures)
 
 
 CHECKPOINTS = st.one_of(

@@ -54,6 +54,7 @@ class Simulator:
         self.jobs = [self.make_job(index, *row) for index, row in enumerate(sorted(rows, key=lambda row: row[1]))]
         self.now: Any = -inf
         self.coming = list(self.jobs)
+        self.last_submit = max((job.submit for job in self.jobs), default=0)
         self.pending_failures = list(self.failures)
         self.queue: list[Job] = []
         self.running: list[Attempt] = []
@@ -398,7 +399,9 @@ class Simulator:
 
     def choose(self, job: Job, boxes, occupied, until=None, oblivious=False) -> frozenset[int]:
         until = self.now + job.remaining_estimate if until is None else until
-        return choose(self.machine, occupied, boxes, job, self.now, until, self.failures, self.options, oblivious)
+        rule = "mfp" if oblivious else self.options.placement
+        window = (self.now, until)
+        return choose(self.machine, occupied, boxes, job, *window, self.failures, self.options, self.last_submit, rule)
 
     def start(self, job: Job, nodes: frozenset[int]) -> None:
         if job in self.queue:

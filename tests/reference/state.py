@@ -36,7 +36,10 @@ class Options:
     placement: str = "mfp"  # mfp, balancing, tie-breaking
     a: Any = 0
     partition_risk: str = "product"  # product, max
-    coin: Callable[[int, int, int], bool] | None = None  # (node, job, restarts); None: reported if a is 1
+    recall: Any = 1  # of balancing; that of tie-breaking is a
+    false_positive_rate: Any = 0
+    precision: Any = 1
+    coin: Callable[[int, int, int], float] | None = None  # (node, job, restarts), in [0, 1)
     # checkpoints
     checkpoint: str = "none"  # none, periodic, exact, bucket
     checkpoint_cost: Any = 300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faultsweep.simcore.simulate
 import numpy as np
 import pytest
 from faultsweep.simcore.errors import InputError
@@ -43,6 +44,27 @@ def test_an_endless_source_lasts_as_long_as_the_jobs(tmp_path):
     for given in (trace, source, str(tmp_path / "f.csv")):
         again = simulate(jobs(), failures=given, **parameters)
         assert np.array_equal(again.jobs["finish_s"], run.jobs["finish_s"])
+
+
+def test_failures_drawn_too_short_are_drawn_further_and_the_run_goes_on(monkeypatch):
+    """One run from the start to the end, however often it asks for more; event trace and predictor included."""
+    built, drawn = [], []
+    build, extend = faultsweep.simcore.simulate.build_state, faultsweep.simcore.simulate._Drawn.extend
+    monkeypatch.setattr(faultsweep.simcore.simulate, "build_state", lambda *a, **k: built.append(1) or build(*a, **k))
+    monkeypatch.setattr(
+        faultsweep.simcore.simulate._Drawn, "extend", lambda self, state: drawn.append(1) or extend(self, state)
+    )
+    parameters = {"machine": "torus:2x2x2", "scheduler": "backfill", "placement": "tie-breaking", "accuracy": 0.5}
+    run = simulate(jobs(), failures="weibull", weibull_scale_s=30_000.0, events=True, **parameters)
+    assert len(built) == 1
+    assert len(drawn) >= 2
+    trace = source_for(
+        resolve({"failures": "weibull", "weibull_scale_s": 30_000.0, **parameters}), 8, Span(0.0, 39_000.0, 39_000.0)
+    ).until(3 * np.nanmax(run.jobs["finish_s"]))
+    whole = simulate(jobs(), failures=trace, events=True, **parameters)
+    assert len(built) == 2
+    assert list(run.events.rows()) == list(whole.events.rows())
+    assert run.metrics == whole.metrics
 
 
 def test_all_policies_see_the_same_failures():
