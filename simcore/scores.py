@@ -48,6 +48,7 @@ INPUTS: dict[str, tuple[Any, str]] = {
 # Numba's annotations do not know all options of its compilers.
 _njit: Any = numba.njit
 _cfunc: Any = numba.cfunc
+_intrinsic: Any = intrinsic
 _KINDS = tuple(kind for kind, _ in INPUTS.values())
 _COSTLY = {"mfp_after": NEEDS_MFP, "reported": NEEDS_PREDICTION, "risk": NEEDS_PREDICTION}
 _interpreted: dict[int, Callable[..., float]] = {}
@@ -178,7 +179,7 @@ def _call_interpreted(address: int, *values: Any) -> float:
     return _interpreted[int(address)](*values)
 
 
-@intrinsic
+@_intrinsic
 def _call_compiled(
     typing, address, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13
 ):  # one argument per input: Numba's intrinsics have no others
@@ -191,5 +192,5 @@ def _call_compiled(
     return types.float64(types.int64, *_KINDS), generate
 
 
-call_score = _call_interpreted if numba_config.DISABLE_JIT else _call_compiled
+call_score: Any = _call_interpreted if numba_config.DISABLE_JIT else _call_compiled
 """Call the score at an address with all INPUTS in their order."""
