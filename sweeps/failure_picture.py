@@ -10,7 +10,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.records import FailureRecords
 from faultsweep.simcore.failures.source import DAY_S
 from faultsweep.simcore.failures.statistics import autocorrelation, equal_worst_share, fit_gaps, worst_share
-from faultsweep.sweeps.log_picture import FORMATS
+from faultsweep.sweeps.log_picture import check_suffix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +39,7 @@ def draw(records: FailureRecords, path: str | Path) -> None:
     from matplotlib.figure import Figure
 
     path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: pictures are written as {', '.join(FORMATS)}")
+    check_suffix(path)
     figure = Figure(figsize=(14, 7.8), layout="constrained")
     axes = figure.subplots(2, 3)
     for panel, axis in zip((_where, _gaps, _nodes, _counts, _correlation, _down), axes.flat, strict=True):

@@ -20,6 +20,12 @@ FORMATS = (".png", ".pdf", ".svg")
 TICKS_S = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 360_000: "100 h"}
 
 
+def check_suffix(path: Path) -> None:
+    """Raise InputError unless the suffix is one of a picture."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: pictures are written as {', '.join(FORMATS)}")
+
+
 def draw(workload: Workload, path: str | Path) -> None:
     """Write the picture to a file (.png, .pdf or .svg).
 
@@ -31,8 +37,7 @@ def draw(workload: Workload, path: str | Path) -> None:
     from matplotlib.figure import Figure
 
     path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: pictures are written as {', '.join(FORMATS)}")
+    check_suffix(path)
     figure = Figure(figsize=(11, 7.5), layout="constrained")
     axes = figure.subplots(2, 2)
     for panel, axis in zip((_sizes, _times, _hours, _load), axes.flat, strict=True):

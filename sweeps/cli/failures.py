@@ -42,7 +42,10 @@ def describe(
     """
     from faultsweep.simcore.failures.files import read_failures
     from faultsweep.simcore.failures.statistics import summary
+    from faultsweep.sweeps.cli.output import check_picture
 
+    if picture is not None:
+        check_picture(picture)
     records = read_failures(file, system=system, filter_s=filter_s)
     figures = summary(records)
     if json_:

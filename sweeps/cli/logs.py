@@ -59,8 +59,11 @@ def describe(
     """Show what a log or a model is like: jobs, span, load, sizes, run times, and whom to thank."""
     from faultsweep.simcore.workloads.models import DEFAULT_JOBS
     from faultsweep.simcore.workloads.transforms import span
+    from faultsweep.sweeps.cli.output import check_picture
     from faultsweep.sweeps.logs import load_workload
 
+    if picture is not None:
+        check_picture(picture)
     reach = offset + (num_jobs or DEFAULT_JOBS)
     on_error = "skip" if skip_malformed else "raise"
     whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error)

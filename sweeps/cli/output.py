@@ -20,16 +20,29 @@ if TYPE_CHECKING:
 _FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
 
 
-def check_writable(paths: Iterable[str]) -> None:
-    """Raise InputError, before anything is computed, if a file cannot be written."""
+def check_writable(paths: Iterable[str | Path]) -> None:
+    """Raise InputError, before anything is computed, if a file cannot be written, or if two outputs are one file."""
+    taken: set[Path] = set()
     for path in map(Path, paths):
         folder = path.parent
         if not folder.is_dir():
-            raise InputError(f"{path}: the folder {folder} does not exist")
+            raise InputError(f"{path}: the folder {folder} does not exist; make it, or name another")
         if path.is_dir():
-            raise InputError(f"{path}: is a folder, not a file")
+            raise InputError(f"{path}: is a folder, not a file; name a file in it")
         if not os.access(path if path.exists() else folder, os.W_OK):
-            raise InputError(f"{path}: cannot be written (no permission)")
+            why = "the file system is read-only" if os.statvfs(folder).f_flag & os.ST_RDONLY else "no permission"
+            raise InputError(f"{path}: cannot be written ({why}); name a file in a folder where you may write")
+        if path.resolve() in taken:
+            raise InputError(f"{path}: two outputs would be this file; name a file for each")
+        taken.add(path.resolve())
+
+
+def check_picture(path: Path) -> None:
+    """Raise InputError, before anything is read, if a picture cannot be written as this file."""
+    from faultsweep.sweeps.log_picture import check_suffix
+
+    check_suffix(path)
+    check_writable([path])
 
 
 def say_if_compiling() -> None:

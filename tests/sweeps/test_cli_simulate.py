@@ -69,6 +69,10 @@ def test_table_names_metrics_and_units(log):
         (("--load-scale", "-1"), ("load_scale", "-1")),
         (("--jobs-out", "nowhere/jobs.csv"), ("nowhere/jobs.csv", "does not exist")),
         (("--num-jobs", "5"), ("num_jobs", "4")),
+        (("--machine", "flat:3"), ("four.swf: job 3 needs 4 nodes",)),
+        (("--jobs-out", "/dev/null", "--events-out", "/dev/../dev/null"), ("two outputs would be this file",)),
+        (("--jobs-out", "/proc/sys/jobs.csv"), ("/proc/sys/jobs.csv: cannot be written", "where you may write")),
+        (("--seed", "x"), ("faultsweep simulate: --seed:",)),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(log, arguments, words):

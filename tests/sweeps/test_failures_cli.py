@@ -139,3 +139,8 @@ def test_describe_real_logs(shared, tmp_path):
     }.items():
         figures = json.loads(output("describe", logs / name, *options, "--json", "--picture", tmp_path / "log.png"))
         assert not math.isnan(figures["gaps"]["coefficient_of_variation"])
+
+
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path):
+    with pytest.raises(InputError, match=r"written as \.png, \.pdf, \.svg"):
+        output("describe", tmp_path / "nosuch.csv", "--picture", tmp_path / "log.jpeg")

@@ -110,6 +110,12 @@ def test_pictures_that_cannot_be_written_are_named(log, tmp_path):
         draw(read_swf(log), tmp_path / "absent" / "log.png")
 
 
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path):
+    for name, words in (("log.jpeg", r"written as \.png, \.pdf, \.svg"), ("absent/log.png", "does not exist")):
+        with pytest.raises(InputError, match=words):
+            output("describe", tmp_path / "nosuch.swf", "--picture", tmp_path / name)
+
+
 def test_fetch_names_the_file_and_whom_to_thank(log, tmp_path):
     (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").write_bytes(gzip.compress(LOG.encode()))
     text = output("fetch", "kth", "--logs", tmp_path)
