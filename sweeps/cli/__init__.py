@@ -7,6 +7,7 @@ Modules of commands import only typer at their top; everything heavy is imported
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 from faultsweep.simcore.errors import InputError
@@ -47,7 +48,7 @@ def _options(
 def main() -> None:
     """Run the command line; what the user got wrong is one sentence on standard error and exit code 2."""
     try:
-        app()
+        sys.exit(app(prog_name="faultsweep", standalone_mode=False) or 0)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
@@ -55,5 +56,14 @@ def main() -> None:
         code = getattr(error, "exit_code", None)
         if code is None:
             raise
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{_describe(error)}\n")
         sys.exit(code)
+
+
+def _describe(error: Any) -> str:
+    """Return an error as text: what typer finds wrong as one sentence, or the help of a command that needs more."""
+    from faultsweep.sweeps.cli.usage import describe_usage
+
+    if not hasattr(error, "format_message"):
+        return str(error)
+    return error.format_message() if type(error).__name__ == "NoArgsIsHelpError" else describe_usage(error)
