@@ -154,6 +154,15 @@ def _again(
     return again
 
 
+def check_store(spec: Spec, path: Path, recompute: bool = False) -> None:
+    """Raise InputError if there is something at ``path`` that cannot take the spec's results; nothing is made."""
+    if path.exists() or path.is_symlink():
+        store = Store(path, mode="r")
+        check_belongs(store, spec, spec.target.pins(values_of(spec)), recompute)
+        _join_axes(store, spec)
+        _join_outputs(store, spec)
+
+
 def values_of(spec: Spec) -> dict[str, list[Any]]:
     """Return all distinct values of every parameter of a spec (those of formulas aside)."""
     values = {name: [value] for name, value in spec.fixed.items()}

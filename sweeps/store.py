@@ -391,8 +391,10 @@ def check_format(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads((path / "zarr.json").read_text())
+    except NotADirectoryError:
+        raise InputError(f"{path}: a file, not a store; name a store, or a folder that is not there yet") from None
     except FileNotFoundError:
-        what = "a folder that is not a store" if path.is_dir() else "no such store"
+        what = "a folder that is not a store (it has no zarr.json)" if path.is_dir() else "no such store"
         raise InputError(f"{path}: {what}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot read the store ({error})") from None

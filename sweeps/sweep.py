@@ -21,7 +21,7 @@ from faultsweep.sweeps.jobs import JobsWriter, derive, unpack_jobs
 from faultsweep.sweeps.journal import read_journal
 from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
-from faultsweep.sweeps.prepare import Prepared, attributes, prepare
+from faultsweep.sweeps.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.progress import LOG, LogFile, Progress
 from faultsweep.sweeps.provenance import describe_run
 from faultsweep.sweeps.runner import Runner, SweepStoppedError, check_script
@@ -147,6 +147,7 @@ class Sweep:
 
         check_script()
         path = self.store_path(store)
+        check_store(self.spec, path, recompute)
         folder = _make_run_folder(path)
         with ExitStack() as stack:
             lock = _enter_lock(stack, folder)
