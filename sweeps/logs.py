@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -174,9 +174,12 @@ def load_workload(
 
 
 def load_configured(config: Mapping[str, Any], logs_dir: str | Path | None = None, on_error: str = "raise") -> Workload:
-    """Return the jobs that a resolved configuration needs: of a model, as many as its span reaches over."""
+    """Return the jobs that a resolved configuration needs: of a model, as many as its span reaches over.
+
+    A file keeps the name that the user gave it by, for sentences about its jobs.
+    """
     reach = config["offset"] + (config["num_jobs"] or DEFAULT_JOBS)
-    return load_workload(
+    workload = load_workload(
         config["log"],
         logs_dir,
         num_jobs=reach,
@@ -184,6 +187,7 @@ def load_configured(config: Mapping[str, Any], logs_dir: str | Path | None = Non
         replicate=config["replicate"],
         on_error=on_error,
     )
+    return workload if is_name(config["log"]) else replace(workload, name=config["log"])
 
 
 def named_log(name: str) -> NamedLog:

@@ -16,6 +16,8 @@ from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
 from faultsweep.sweeps.task import BatchResult, Context, run_batch, warm
 
 MEASURED_CELLS = 8
+FORESEEN_CONFIGURATIONS = 256
+"""Configurations of jobs and machine, at most, that are looked at for errors that are known without a run."""
 _MEASURE_S = 20.0
 _ARRAY_BYTES = 2_000
 _CHUNK_BYTES = 100
@@ -33,6 +35,7 @@ class Plan:
     tasks, seconds, workers : estimates for the missing simulations on so many workers; NaN if not measured.
     run_s : measured times of some missing simulations, in seconds.
     errors : what went wrong in these.
+    foreseen : errors that are known without a run -> how many missing simulations will end with them.
     bytes : size of the store, about, when it is complete.
     """
 
@@ -47,6 +50,7 @@ class Plan:
     workers: int
     run_s: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    foreseen: dict[str, int] = field(default_factory=dict)
     tasks: float = math.nan
     seconds: float = math.nan
     bytes: int = 0
@@ -76,6 +80,7 @@ def make_plan(spec: Spec, path: Path, workers: int, measure: bool = True) -> Pla
         configuration=prepared.grid.fixed,
         spec=spec.to_toml(),
     )
+    plan.foreseen = _foresee(spec, prepared)
     if measure and len(prepared.todo):
         _measure(plan, spec, prepared)
     return plan
@@ -93,6 +98,26 @@ def _estimate_bytes(prepared: Prepared) -> int:
     lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(prepared.grid.shape)
     chunks = math.prod(-(-n // length) for n, length in zip(prepared.grid.shape, lengths, strict=True))
     return 8 * numbers * prepared.grid.size + _CHUNK_BYTES * chunks * arrays + _ARRAY_BYTES * arrays
+
+
+def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:
+    """Return errors that are known without a run, with the number of simulations that will end with them."""
+    grid = prepared.grid
+    if not len(prepared.todo) or not spec.target.foreseen_by:
+        return {}
+    dims = sorted({dim for name in spec.target.foreseen_by for dim in grid.dims_of.get(name, ())})
+    if dims:
+        rows = np.unravel_index(prepared.todo, grid.shape)
+        which = np.stack([rows[dim] for dim in dims])
+        _, first, counts = np.unique(which, axis=1, return_index=True, return_counts=True)
+    else:
+        first, counts = np.array([0]), np.array([len(prepared.todo)])
+    found: dict[str, int] = {}
+    for at, count in zip(first[:FORESEEN_CONFIGURATIONS], counts, strict=False):
+        text = spec.target.foresee(grid.config(int(prepared.todo[at])))
+        if text:
+            found[text] = found.get(text, 0) + int(count)
+    return found
 
 
 def _measure(plan: Plan, spec: Spec, prepared: Prepared) -> None:
@@ -165,5 +190,7 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
             f" (timed: {format_seconds(low)} to {format_seconds(high)} each)"
         )
     console.print(f"  about {format_bytes(plan.bytes)} on disk at {plan.store}")
+    for text, count in plan.foreseen.items():
+        console.print(f"  {count:,} simulations will fail: {text}")
     for text in plan.errors:
         console.print(f"  a timed cell fails: {text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +56,15 @@ class SimulatorTarget(Target):
         self.parameters = PARAMETERS
 
     def _workload(self, config: Config) -> Any:
-        from faultsweep.sweeps.logs import is_model, load_configured
+        from faultsweep.sweeps.logs import is_model, is_name, load_configured
 
         # A model's jobs depend on more than its name; the last one is kept, since the next cell often has the same.
         named = ("log", "seed", "replicate", "offset", "num_jobs") if is_model(config["log"]) else ("log",)
         key = tuple(config[name] for name in named)
         if key not in self._loaded:
             self._loaded = {old: jobs for old, jobs in self._loaded.items() if len(old) == 1}
-            self._loaded[key] = load_configured({**config, "log": self._log(config["log"])}, self.logs)
+            workload = load_configured({**config, "log": self._log(config["log"])}, self.logs)
+            self._loaded[key] = workload if is_name(config["log"]) else replace(workload, name=config["log"])
         return self._loaded[key]
 
     def _log(self, name: str) -> str:
@@ -162,6 +164,22 @@ class SimulatorTarget(Target):
         if kind == "log" and is_name(name):
             return find(named_log(name), self.logs) is None
         return not Path(self._file(name)).is_file()
+
+    foreseen_by = ("log", "machine", "offset", "num_jobs", "procs_per_node", "size_map", "seed", "replicate")
+
+    def foresee(self, config: Config) -> str:
+        """Return the sentence for jobs that are not there, or that are larger than the machine."""
+        from faultsweep.simcore.machines import parse_machine
+        from faultsweep.simcore.workloads.transforms import map_sizes, span
+
+        if self._is_absent("log", config["log"]):
+            return ""
+        try:
+            jobs = span(self._workload(config), config["offset"], config["num_jobs"])
+            map_sizes(jobs, parse_machine(config["machine"]).nodes, config["procs_per_node"], config["size_map"])
+        except InputError as error:
+            return " ".join(str(error).split())
+        return ""
 
     def derivable(self) -> frozenset[str]:
         """Return the statistics over jobs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from faultsweep.sweeps.spec import find_spec, load_toml
 from faultsweep.sweeps.store import DONE, FAILED, PENDING, STATUS_NAMES, TRUNCATED, Store, check_format, run_folder
 
 _SHOWN = 20
+_SENTENCES = 5
 
 
 def find_store(store_or_spec: str, store: Path | None = None) -> Path:
@@ -86,11 +88,30 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> None
         )
         owner = found["running"]
         console.print(f"  running: process {owner['pid']} on {owner['host']}" if owner else "  no run is going on")
-    for failure in found["failed"][: 3 if brief else _SHOWN]:
+    if brief:
+        return
+    for failure in found["failed"][:_SHOWN]:
         where = ", ".join(f"{name}={label}" for name, label in failure.items() if name != "error")
         console.print(f"  failed at {where}: {failure['error']}")
-    if counts[FAILED] > (3 if brief else _SHOWN):
+    if counts[FAILED] > _SHOWN:
         console.print("  ... faultsweep status --json lists more")
+
+
+def describe_failures(path: Path) -> str:
+    """Return the errors of failed cells with their counts, the most frequent first, one a line; "" if none failed."""
+    store = Store(path, mode="r")
+    failed = np.flatnonzero(store.status() == FAILED)
+    if not len(failed):
+        return ""
+    errors = Counter(map(str, np.asarray(store.arrays["error"][...]).ravel()[failed]))
+    lines = [f"{text} (in {_count_cells(count)})" for text, count in errors.most_common(_SENTENCES)]
+    if len(errors) > _SENTENCES:
+        lines.append(f"{len(errors) - _SENTENCES:,} more errors: faultsweep status {path}")
+    return "\n".join([*lines, f"{path}: {_count_cells(len(failed))} failed; --retry-failed runs them again"])
+
+
+def _count_cells(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number:,} cells"
 
 
 def parse_select(text: str) -> dict[str, str]:

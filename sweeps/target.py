@@ -65,10 +65,12 @@ class Target(ABC):
         ``inert(config)``, such as ``simcore.parameters.Parameter``.
     outputs : all that a run gives, in order.
     version : raised whenever a result changes; a store refuses another one.
+    foreseen_by : the parameters that decide what ``foresee`` returns.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
     folders: Sequence[Path] = ()
+    foreseen_by: Sequence[str] = ()
     name: str
     parameters: Mapping[str, Any]
     outputs: tuple[Output, ...]
@@ -99,6 +101,10 @@ class Target(ABC):
     def absent(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return the names of files that runs need and that are not on this machine."""
         return []
+
+    def foresee(self, config: Config) -> str:
+        """Return the error that a run of this configuration is known to end with, "" if none is."""
+        return ""
 
     def processor(self) -> str:
         """Return what this process' compiled code depends on; warming is done once per value."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from faultsweep.simcore.errors import InputError
 
 app = typer.Typer()
 
@@ -53,9 +54,10 @@ def run(
 ) -> None:
     """Simulate what the store lacks: a new sweep, the rest of a stopped one, or what an extended spec adds.
 
-    Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to go on.
+    Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to go on. Where cells
+    fail, the others go on; the errors are printed at the end, and the exit code is 2.
     """
-    from faultsweep.sweeps.status import print_status
+    from faultsweep.sweeps.status import describe_failures, print_status
     from faultsweep.sweeps.sweep import Sweep
 
     sweep = Sweep.from_toml(spec, logs=logs)
@@ -72,6 +74,9 @@ def run(
         progress=not quiet,
     )
     print_status(sweep.store_path(store), brief=True)
+    failures = describe_failures(sweep.store_path(store))
+    if failures:
+        raise InputError(failures)
 
 
 def _log_to_stderr() -> None:

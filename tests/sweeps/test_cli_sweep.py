@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -213,12 +214,23 @@ def test_a_damaged_log_is_one_sentence(spec, log, tmp_path, call):
     assert "line 6" in err or ":6" in err
 
 
-def test_a_job_larger_than_the_machine_fails_in_its_cell(spec, tmp_path, call):
+def test_a_job_larger_than_the_machine_fails_in_its_cell(spec, log, tmp_path, call):
     edit(spec, "flat:4", "flat:3")
-    code, out, _ = call("run", spec, "--store", tmp_path / "s.zarr")
-    assert code == 0
-    assert "4 failed" in out
-    assert "job 3 needs 4 nodes and the machine has 3" in str(xr.open_zarr(tmp_path / "s.zarr").error.values[0, 0, 0])
+    edit(spec, str(log), log.name)
+    edit(spec, "[axes]", '[axes]\nmachine = ["flat:3", "flat:4"]')
+    edit(spec, 'machine = "flat:3"\n', "")
+    sentence = "tiny.swf: job 3 needs 4 nodes and the machine has 3"
+    code, out, _ = call("plan", spec, "--store", tmp_path / "s.zarr", "--no-measure")
+    assert (code, f"4 simulations will fail: {sentence}" in out) == (0, True)
+    code, out, err = call("run", spec, "--store", tmp_path / "s.zarr")
+    assert code == 2
+    assert "4 done, 4 failed" in out
+    first, last = err.splitlines()
+    assert first.startswith(sentence)
+    assert first.endswith("(in 4 cells)")
+    assert last == f"{tmp_path / 's.zarr'}: 4 cells failed; --retry-failed runs them again"
+    assert sentence in str(xr.open_zarr(tmp_path / "s.zarr").error.values[0, 0, 0, 0])
+    assert call("run", spec, "--store", tmp_path / "s.zarr")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -249,11 +261,51 @@ def test_mistakes_on_the_command_line(spec, call, monkeypatch, tmp_path, argumen
     assert sentence in err
 
 
-@pytest.mark.parametrize("arguments", [("run",), ("run", "x", "--workers", "0"), ("run", "x", "--nosuch"), ("fly",)])
-def test_mistakes_that_typer_finds(call, arguments):
-    code, _, err = call(*arguments)
+def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tmp_path, call):
+    (tmp_path / "junk.zarr").mkdir()
+    other = tmp_path / "other.zarr"
+    edit(spec, "[1, 1.5]", "[1]")
+    assert call("run", spec, "--store", other)[0] == 0
+    shutil.rmtree(tmp_path / "other.zarr.run")
+    edit(spec, "flat:4", "flat:5")
+    sentences = {
+        log: "a file, not a store; name a store, or a folder that is not there yet",
+        tmp_path / "junk.zarr": "a folder that is not a store (it has no zarr.json)",
+        other: "fixed.machine: the store has 'flat:4', the spec 'flat:5'",
+    }
+    for path, sentence in sentences.items():
+        for command in ("run", "plan"):
+            assert call(command, spec, "--store", path) == (2, "", f"{path}: {sentence}\n")
+    assert list(tmp_path.glob("*.run")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("run",),
+            "faultsweep run: missing argument 'SPEC-or-NAME' (A TOML file, or the name of a shipped experiment)",
+        ),
+        (("run", "x", "--workers", "0"), "faultsweep run: --workers: "),
+        (("run", "x", "--time-limit", "soon"), "faultsweep run: --time-limit: "),
+        (("run", "x", "--sotre", "s"), "faultsweep run: unknown option '--sotre'; did you mean '--store'? (valid: --"),
+        (("run", "x", "y"), "faultsweep run: got unexpected extra argument"),
+        (("rnu",), "faultsweep: unknown command 'rnu'; did you mean 'run'? (valid: f"),
+        (("logs", "descrbe"), "faultsweep logs: unknown command 'descrbe'; did you mean 'describe'?"),
+        (("list", "machine"), "faultsweep list: "),
+    ],
+)
+def test_mistakes_that_typer_finds_are_one_sentence(call, arguments, sentence):
+    code, out, err = call(*arguments)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith(sentence)
+
+
+def test_a_command_without_arguments_prints_its_help(call):
+    code, out, err = call()
     assert code == 2
-    assert "Traceback" not in err
+    assert "Usage" in out + err
+    assert call("--version")[0] == 0
 
 
 @pytest.mark.parametrize(
