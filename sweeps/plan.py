@@ -13,12 +13,17 @@ from faultsweep.sweeps.prepare import Prepared, prepare
 from faultsweep.sweeps.runner import TASK_S
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
+from faultsweep.sweeps.target import RESERVED
 from faultsweep.sweeps.task import BatchResult, Context, run_batch, warm
 
 MEASURED_CELLS = 8
 FORESEEN_CONFIGURATIONS = 256
 """Configurations of jobs and machine, at most, that are looked at for errors that are known without a run."""
 _MEASURE_S = 20.0
+_ARRAY_BYTES = 1750
+"""What zarr.json says of an array, in its own file and in the root's (a mean over the metrics of the simulator)."""
+_FRAME_BYTES = 40
+"""What the compressed chunk of an array has beside its numbers."""
 _ARRAY_BYTES = 2_000
 _CHUNK_BYTES = 100
 
@@ -75,7 +80,7 @@ def make_plan(spec: Spec, path: Path, workers: int, measure: bool = True) -> Pla
         missing=len(prepared.todo),
         status={name: int(n) for name, n in zip(STATUS_NAMES, counts, strict=True) if n},
         workers=workers,
-        bytes=_estimate_bytes(prepared),
+        bytes=_estimate_bytes(prepared, len(spec.to_toml())),
         grows=prepared.grows,
         configuration=prepared.grid.fixed,
         spec=spec.to_toml(),
@@ -86,18 +91,20 @@ def make_plan(spec: Spec, path: Path, workers: int, measure: bool = True) -> Pla
     return plan
 
 
-def _estimate_bytes(prepared: Prepared) -> int:
-    """Return the size of the complete store, without per-job results.
+def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
+    """Return the size of the complete store, without per-job results, from the length of its spec.
 
-    Numbers hardly compress; status, missing errors and the rest of a chunk vanish. An array is described in a file of
-    its own and in the consolidated metadata.
+    Numbers hardly compress, while status and missing errors vanish. A chunk costs its frame, however little is in it,
+    and every array is described twice: by itself and in the root.
     """
+    grid = prepared.grid
     numbers = 1 + sum(out.width for out in prepared.outputs)
-    coordinates = {axis.name for axis in prepared.grid.axes} | set(prepared.grid.dims_of)
-    arrays = 3 + len(prepared.outputs) + len(coordinates)
-    lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(prepared.grid.shape)
-    chunks = math.prod(-(-n // length) for n, length in zip(prepared.grid.shape, lengths, strict=True))
-    return 8 * numbers * prepared.grid.size + _CHUNK_BYTES * chunks * arrays + _ARRAY_BYTES * arrays
+    lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(grid.shape)
+    chunks = math.prod(-(-n // length) for n, length in zip(grid.shape, lengths, strict=True))
+    coordinates = {*grid.dims_of, *(axis.name for axis in grid.axes)}
+    arrays = len(prepared.outputs) + len(RESERVED) + len(coordinates)
+    rows = sum(len(axis) * max(1, len(axis.columns)) for axis in grid.axes)
+    return 8 * (numbers * grid.size + rows) + _FRAME_BYTES * chunks * numbers + _ARRAY_BYTES * arrays + 2 * text_bytes
 
 
 def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:

@@ -106,6 +106,7 @@ def test_plan_run_status_rerun(tmp_path, spec, call):
     assert "small: 4 cells (2 scheduler x 2 load_scale x 1 replicate), 0 excluded" in out
     assert "4 simulations to run" in out
     assert not store.exists()
+    planned = json.loads(call("plan", spec, "--store", store, "--no-measure", "--json")[1])["bytes"]
     code, out, _ = call("run", spec, "--store", store)
     assert code == 0
     assert "4 done" in out
@@ -114,6 +115,7 @@ def test_plan_run_status_rerun(tmp_path, spec, call):
     found = json.loads(out)
     assert found["status"]["done"] == 4
     assert found["complete"]
+    assert planned == pytest.approx(found["size_bytes"], rel=0.15)
     assert found["running"] is None
     assert found["pins"][f"log {tmp_path / 'tiny.swf'}"].startswith("sha256:")
     code, out, _ = call("status", spec, "--store", store)
