@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, VERMILION, Style
-from faultsweep.analysis.open import fixed_parameters
+from faultsweep.analysis.open import fixed_parameters, has_result
 
 SCHEDULERS = {
     "fcfs": "FCFS",
@@ -98,11 +98,29 @@ def describe_held(data: xr.Dataset, names: Iterable[str]) -> str:
     return f"Held: {', '.join(held)}." if held else ""
 
 
-def describe_varied(data: xr.Dataset, names: Iterable[str] = ("load_scale",)) -> str:
-    """Return a sentence with the parameters that vary along the curves."""
+def describe_varied(data: xr.Dataset, names: Iterable[str] = ("load_scale",), panels: str = "workload") -> str:
+    """Return a sentence with the parameters that vary along the curves, of each panel if some leave values out."""
     words = {"load_scale": "load scale c (multiplies run times)"}
-    parts = [f"{words.get(name, name)} {describe_values(unique(data, name))}" for name in names]
+    parts = []
+    for name in names:
+        ranges = {row: describe_values(_values_with_results(data, name, {panels: row})) for row in _rows(data, panels)}
+        each = [f"{values} ({row})" for row, values in ranges.items()]
+        same = len(set(ranges.values())) <= 1
+        shown = describe_values(_values_with_results(data, name, {})) if same else ", ".join(each)
+        parts.append(f"{words.get(name, name)} {shown}")
     return f"Varied along each curve: {'; '.join(parts)}."
+
+
+def _rows(data: xr.Dataset, axis: str) -> list[str]:
+    return names(data, axis) if axis in data.dims else []
+
+
+def _values_with_results(data: xr.Dataset, name: str, part: Mapping[str, str]) -> list[Any]:
+    """Return the values of a parameter at which a part of the cells has results."""
+    if name not in data.dims:
+        return unique(data, name)
+    known = has_result(data["status"].sel(part))
+    return data[name].values[known.any([dim for dim in known.dims if dim != name]).values].tolist()
 
 
 def describe_replicates(counts: xr.DataArray) -> str:

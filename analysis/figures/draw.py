@@ -17,6 +17,7 @@ _PANEL_INCHES = (5.4, 3.9)
 _TABLE_INCHES = (8.5, 0.38)
 _LINE_INCHES = 0.28
 _DPI = 150
+_LARGEST_MARKER = 7.5
 _MOST_LABELLED = 6  # bars of a panel that are wide enough for a number
 
 
@@ -84,8 +85,8 @@ def _png_panel(axis: Any, panel: Panel) -> None:
     axis.grid(axis="y" if panel.bars else "both", color="#DDDDDD", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-    for curve in panel.curves:
-        _png_curve(axis, curve)
+    for number, curve in enumerate(panel.curves):
+        _png_curve(axis, curve, _LARGEST_MARKER - 4 * number / max(1, len(panel.curves) - 1))
     _png_bars(axis, panel)
     if panel.log_x:
         axis.set_xscale("log", base=2)
@@ -100,14 +101,16 @@ def _png_panel(axis: Any, panel: Panel) -> None:
         axis.set_ylim(bottom=0)
 
 
-def _png_curve(axis: Any, curve: Curve) -> None:
+def _png_curve(axis: Any, curve: Curve, size: float) -> None:
+    """Draw a curve; markers get smaller from one to the next, and dashed curves have hollow ones, so all are seen."""
     style = curve.style
+    markers = {"marker": style.marker, "markersize": size, "markerfacecolor": "none" if style.dashed else style.colour}
     line = {"color": style.colour, "linestyle": "--" if style.dashed else "-", "linewidth": 1.8}
     error = None
     if np.isfinite(curve.low).any():
         error = np.nan_to_num([curve.y - curve.low, curve.high - curve.y])
     bars = {"ecolor": style.colour, "elinewidth": 1.1, "capsize": 2.5}
-    axis.errorbar(curve.x, curve.y, error, marker=style.marker, markersize=5, label=curve.label, **line, **bars)
+    axis.errorbar(curve.x, curve.y, error, label=curve.label, **line, **markers, **bars)
 
 
 def _png_bars(axis: Any, panel: Panel) -> None:
@@ -217,7 +220,8 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
         label=curve.label,
         color=style.colour,
         marker=_POINTS[style.marker],
-        size=45,
+        size=70 if style.dashed else 45,
+        fill_alpha=0.0 if style.dashed else 1.0,
         hover_cols=["curve", "low", "high"],
     )
     band = table.dropna(subset=["low", "high"])

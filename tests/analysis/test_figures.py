@@ -10,14 +10,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from faultsweep.analysis.figures import FIGURES
-from faultsweep.analysis.figures.draw import draw, draw_html, draw_png
+from faultsweep.analysis.figures.draw import _png_panel, draw, draw_html, draw_png
 from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Panel, Style, Table
 from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, figure_5_6
 from faultsweep.analysis.figures.oliner2004 import figure_6
 from faultsweep.analysis.figures.sweep import sweep_figure
 from faultsweep.analysis.open import open_results
 
-from .stores import make_results, write_results
+from .stores import STATUSES, make_results, write_results
 
 SCHEDULERS = ["fcfs", "backfill", "migration", "backfill+migration"]
 LOADS = [0.7, 1.0, 1.3, 1.6]
@@ -63,6 +63,28 @@ def test_the_caption_says_what_was_varied_and_held(tmp_path):
         "FCFS 60\u00a0%, Backfill 85\u00a0%, Migration 70\u00a0%, B+M 90\u00a0%",
     ):
         assert part in caption
+
+
+def test_the_caption_says_what_was_varied_in_each_panel(tmp_path):
+    status = np.ones((2, 1, 4, 1), dtype=np.int8)
+    status[1, :, 2:] = STATUSES.index("excluded")
+    axes = {"workload": ["NASA", "SDSC"], "scheduler": ["fcfs"], "load_scale": LOADS}
+    metrics = {name: np.full(status.shape, 0.5) for name in ("utilisation", "mean_bounded_slowdown")}
+    data = make_results(axes, metrics, status, fixed={**HELD, "log": "nasa"})
+    caption = " ".join(figure_5_2(open_results(write_results(tmp_path / "a.zarr", data))).caption)
+    assert "load scale c (multiplies run times) 0.7 to 1.6 in 4 steps (NASA), 0.7, 1.0 (SDSC)." in caption
+
+
+def test_curves_that_cover_each_other_can_be_told_apart():
+    from matplotlib.figure import Figure as Canvas
+
+    x, none = np.arange(3.0), np.full(3, np.nan)
+    curves = [Curve(str(dashed), x, x, none, none, Style("#000000", dashed=dashed)) for dashed in (False, True)]
+    axis = Canvas().subplots()
+    _png_panel(axis, Panel("", "x", "y", curves=curves))
+    below, above = axis.lines[:2]
+    assert above.get_markerfacecolor() == "none"
+    assert above.get_markersize() < below.get_markersize()
 
 
 def test_a_model_is_named_as_one_in_the_panel(tmp_path):
