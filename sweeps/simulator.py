@@ -165,14 +165,15 @@ class SimulatorTarget(Target):
             return find(named_log(name), self.logs) is None
         return not Path(self._file(name)).is_file()
 
-    foreseen_by = ("log", "machine", "offset", "num_jobs", "procs_per_node", "size_map", "seed", "replicate")
+    foreseen_by = ("log", "machine", "offset", "num_jobs", "procs_per_node", "size_map")
 
     def foresee(self, config: Config) -> str:
-        """Return the sentence for jobs that are not there, or that are larger than the machine."""
+        """Return the sentence for jobs of a log that are not there, or that are larger than the machine."""
         from faultsweep.simcore.machines import parse_machine
         from faultsweep.simcore.workloads.transforms import map_sizes, span
+        from faultsweep.sweeps.logs import is_model
 
-        if self._is_absent("log", config["log"]):
+        if is_model(config["log"]) or self._is_absent("log", config["log"]):
             return ""
         try:
             jobs = span(self._workload(config), config["offset"], config["num_jobs"])
