@@ -24,8 +24,6 @@ _ARRAY_BYTES = 1750
 """What zarr.json says of an array, in its own file and in the root's (a mean over the metrics of the simulator)."""
 _FRAME_BYTES = 40
 """What the compressed chunk of an array has beside its numbers."""
-_ARRAY_BYTES = 2_000
-_CHUNK_BYTES = 100
 
 
 @dataclass
@@ -36,6 +34,7 @@ class Plan:
     ----------
     shape : axis -> rows of the store as it will be.
     cells, excluded, simulations, missing : cells in all; excluded ones; different simulations; those yet to be run.
+    copies, not_requested : cells that take the result of an equal one; cells that no spec has asked for.
     status : cells of the present store by status (empty without one).
     tasks, seconds, workers : estimates for the missing simulations on so many workers; NaN if not measured.
     run_s : measured times of some missing simulations, in seconds.
@@ -51,6 +50,8 @@ class Plan:
     excluded: int
     simulations: int
     missing: int
+    copies: int
+    not_requested: int
     status: dict[str, int]
     workers: int
     run_s: list[float] = field(default_factory=list)
@@ -78,6 +79,8 @@ def make_plan(spec: Spec, path: Path, workers: int, measure: bool = True) -> Pla
         excluded=int(prepared.excluded.sum()),
         simulations=len(np.unique(prepared.source[prepared.source >= 0])),
         missing=len(prepared.todo),
+        copies=int(((prepared.source >= 0) & (prepared.source != np.arange(prepared.grid.size))).sum()),
+        not_requested=int(((prepared.source < 0) & ~prepared.excluded).sum()),
         status={name: int(n) for name, n in zip(STATUS_NAMES, counts, strict=True) if n},
         workers=workers,
         bytes=_estimate_bytes(prepared, len(spec.to_toml())),
@@ -180,9 +183,10 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
         )
     shape = " x ".join(f"{n} {dim}" for dim, n in plan.shape.items())
     console.print(f"{plan.name}: {plan.cells:,} cells ({shape}), {plan.excluded:,} excluded")
-    copies = plan.cells - plan.excluded - plan.simulations
+    unasked = f"; {plan.not_requested:,} cells are not requested" if plan.not_requested else ""
     console.print(
-        f"  {plan.simulations:,} different simulations; {copies:,} cells are copies (parameters do nothing there)"
+        f"  {plan.simulations:,} different simulations; {plan.copies:,} cells are copies (parameters do nothing there)"
+        + unasked
     )
     if plan.status:
         counts = {i: plan.status.get(name, 0) for i, name in enumerate(STATUS_NAMES)}

@@ -56,6 +56,7 @@ class Sweep:
         function: Callable[..., Any] | None = None,
         outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
+        version: str = "",
         logs: str | Path | None = None,
         folder: str | Path | None = None,
     ) -> None:
@@ -66,6 +67,7 @@ class Sweep:
         axes, name, title, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure : as in a TOML spec.
         function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
         inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
+        version : of a function, raised by you when what it calls or reads has changed: a store refuses to mix versions.
         logs : folder in which named job logs are looked for first.
         folder : where relative paths of job and failure logs start; the working directory if not given.
 
@@ -79,7 +81,7 @@ class Sweep:
         raw |= {"keep_jobs": True} if keep_jobs else {}
         parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude), "figure": figure}
         raw |= {key: part for key, part in parts.items() if part}
-        self.spec = read_spec(raw, _make_target(function, outputs, inert, logs, folder or Path.cwd()))
+        self.spec = read_spec(raw, _make_target(function, outputs, inert, version, logs, folder or Path.cwd()))
 
     @classmethod
     def from_toml(
@@ -89,12 +91,15 @@ class Sweep:
         function: Callable[..., Any] | None = None,
         outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
+        version: str = "",
         logs: str | Path | None = None,
     ) -> Sweep:
         """Read a sweep from a TOML file, or a shipped one by its name; relative paths in it start from its folder."""
         path = find_spec(spec_or_name)
         raw = {"name": path.stem, **load_toml(path)}
-        return cls.of(read_spec(raw, _make_target(function, outputs, inert, logs, path.parent), where=str(path)))
+        return cls.of(
+            read_spec(raw, _make_target(function, outputs, inert, version, logs, path.parent), where=str(path))
+        )
 
     @classmethod
     def of(cls, spec: Spec) -> Sweep:
@@ -105,7 +110,7 @@ class Sweep:
 
     def store_path(self, store: str | Path | None = None) -> Path:
         """Return where the results go: ``store``, or ``NAME.zarr`` in the working directory."""
-        return Path(os.path.abspath(store if store is not None else f"{self.spec.name}.zarr"))
+        return Path(store if store is not None else f"{self.spec.name}.zarr").resolve()
 
     def plan(self, store: str | Path | None = None, *, workers: int | None = None, measure: bool = True) -> Plan:
         """Return what ``run`` would do with this store; times a few cells unless ``measure`` is false."""
@@ -162,16 +167,18 @@ class Sweep:
         return open_results(path)
 
 
-def _make_target(function: Any, outputs: Any, inert: Any, logs: str | Path | None, folder: str | Path) -> Target:
+def _make_target(
+    function: Any, outputs: Any, inert: Any, version: str, logs: str | Path | None, folder: str | Path
+) -> Target:
     if function is None:
-        if outputs is not None or inert is not None:
-            raise InputError("outputs and inert belong to a function; give function as well")
+        if outputs is not None or inert is not None or version:
+            raise InputError("outputs, inert and version belong to a function; give function as well")
         from faultsweep.sweeps.simulator import SimulatorTarget
 
         return SimulatorTarget(logs, [folder])
     if outputs is None:
         raise InputError("outputs: name what the function returns")
-    return FunctionTarget(function, outputs, inert)
+    return FunctionTarget(function, outputs, inert, version)
 
 
 def _make_run_folder(path: Path) -> Path:
@@ -228,6 +235,7 @@ class _Run:
     def _store(self, prepared: Prepared, recompute: bool) -> Store:
         self.history = [{**describe_run(), "folders": [str(folder) for folder in self.spec.target.folders]}]
         if prepared.store is None:
+            self._clear_folder()  # the journals of a store that is gone may be of another function or log
             return create(
                 self.path,
                 prepared.grid,

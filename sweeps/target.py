@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
 
 Config = Mapping[str, Any]
@@ -242,14 +243,36 @@ def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
 
 
 def function_hash(function: Callable[..., Any]) -> str:
-    """Return "sha256:..." of a function's source, or of its compiled code where there is no source."""
+    """Return "sha256:..." of what can be seen of a function: its source, its defaults, and the values that it encloses.
+
+    Where there is no source its compiled code stands for it, and a callable object is its class with its attributes.
+    What the function calls, or reads from its module, is not seen: that is what ``Sweep(version=...)`` is for.
+    """
     inner = inspect.unwrap(function)
+    code = getattr(inner, "__code__", None)
     try:
-        content = inspect.getsource(inner)
+        content = inspect.getsource(inner if code or inspect.isclass(inner) else type(inner))
     except (OSError, TypeError):
-        code = getattr(inner, "__code__", None)
         content = _describe_code(code) if code else f"{type(inner).__module__}.{type(inner).__qualname__}"
+    enclosed = {**getattr(inner, "__dict__", {})} if not code else {}
+    if code and getattr(inner, "__closure__", None):
+        cells = zip(code.co_freevars, inner.__closure__, strict=True)  # type: ignore[arg-type]
+        enclosed = {name: cell.cell_contents for name, cell in cells}
+    for name in sorted(enclosed):
+        content += f"\n{name} = {_describe_value(enclosed[name])}"
     return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def _describe_value(value: Any) -> str:
+    """Return a text that is the same in every process, or only the type of what has none."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+    if isinstance(value, Mapping):
+        return str(sorted((str(key), _describe_value(each)) for key, each in value.items()))
+    if isinstance(value, list | tuple):
+        return str([_describe_value(each) for each in value])
+    plain = value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic)
+    return repr(value) if plain else f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _describe_code(code: CodeType) -> str:

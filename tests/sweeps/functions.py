@@ -23,6 +23,11 @@ def slow(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0.01) -> d
     return add(a, b, replicate=replicate)
 
 
+def zero(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0) -> dict[str, float]:
+    """Nothing at all."""
+    return {"sum": 0.0, "product": 0.0}
+
+
 def noop(a: float, b: float, c: float) -> float:
     """Nothing to do."""
     return a

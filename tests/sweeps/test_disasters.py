@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from faultsweep.sweeps.journal import read_journal
 from faultsweep.sweeps.runner import SweepStoppedError
 from faultsweep.sweeps.store import COPY, DONE
 
-from tests.sweeps.functions import add
+from tests.sweeps.functions import add, zero
 from tests.sweeps.script import GROWTH, long_sweep
 
 SCRIPT = Path(__file__).parent / "script.py"
@@ -176,6 +177,27 @@ def test_a_run_without_workers_stops_after_a_while(tmp_path, monkeypatch, client
     assert (xr.open_zarr(tmp_path / "s.zarr", chunks=None).status == DONE).any()
     long_sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
     assert_complete(tmp_path / "s.zarr")
+
+
+def test_journals_of_a_store_that_is_gone_are_not_believed(tmp_path, client):
+    store = tmp_path / "s.zarr"
+    process = start("run", store)
+    started(store, process, results=20)
+    process.kill()
+    process.wait()
+    shutil.rmtree(store)
+    sweep = long_sweep(sleep_s=0.0)
+    sweep.spec.target.function = zero
+    results = sweep.run(store, cluster=client, progress=False)
+    assert (results["sum"] == 0).all()
+
+
+def test_a_store_has_one_writer_by_whatever_name_it_goes(tmp_path):
+    process = start("run", tmp_path / "s.zarr")
+    started(tmp_path / "s.zarr", process)
+    (tmp_path / "link.zarr").symlink_to(tmp_path / "s.zarr")
+    assert f"process {process.pid} on " in finish(start("run", tmp_path / "link.zarr"), 2)
+    finish(process)
 
 
 @pytest.mark.parametrize("times", [1, 2])

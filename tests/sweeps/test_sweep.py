@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
+from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.status import read_status
 from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, Store
 from faultsweep.sweeps.sweep import Sweep
-from faultsweep.sweeps.target import FunctionTarget, Output
+from faultsweep.sweeps.target import FunctionTarget, Output, function_hash
 
 from tests.sweeps import functions
 
@@ -164,3 +165,37 @@ def test_plan_counts_and_changes_nothing(tmp_path, run):
     assert plan.missing == 15 - 6
     run(sweep, tmp_path / "s.zarr")
     assert plan.bytes / 1.5 < Store(tmp_path / "s.zarr").size_bytes() < plan.bytes * 1.5
+
+
+def test_plan_tells_copies_from_cells_that_nobody_asked_for(tmp_path, run):
+    run(small(axes={"a": [1, 2], "b": [0.1, 0.2]}, replicates=1), tmp_path / "s.zarr")
+    plan = small(axes={"a": [3], "b": [0.1]}, replicates=1).plan(tmp_path / "s.zarr", measure=False)
+    assert (plan.cells, plan.simulations, plan.missing, plan.copies, plan.not_requested) == (6, 5, 1, 0, 1)
+    plan = small(exclude=[{"a": 1}], inert={"b": lambda config: config["a"] == 3}).plan(measure=False)
+    assert (plan.cells, plan.excluded, plan.copies, plan.not_requested) == (18, 6, 4, 0)
+
+
+def test_what_a_function_encloses_is_part_of_its_version():
+    def scaled(factor):
+        return lambda a: factor * a
+
+    class Line:
+        def __init__(self, slope):
+            self.slope = slope
+
+        def __call__(self, a):
+            return self.slope * a
+
+    for make in (scaled, Line):
+        for one, other in ((1.0, 2.0), ([1, 2], [1, 3]), (np.arange(5000), np.arange(5000) % 4999)):
+            assert function_hash(make(one)) == function_hash(make(one))
+            assert function_hash(make(one)) != function_hash(make(other))
+        assert function_hash(make(object())) == function_hash(make(object()))
+
+
+def test_a_version_that_was_raised_is_refused(tmp_path, run):
+    run(small(version="1"), tmp_path / "s.zarr")
+    with pytest.raises(InputError, match="version"):
+        run(small(version="2"), tmp_path / "s.zarr")
+    with pytest.raises(InputError, match="version belong to a function"):
+        Sweep(axes={"seed": [1]}, version="2")
