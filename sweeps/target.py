@@ -256,7 +256,7 @@ def function_hash(function: Callable[..., Any]) -> str:
         content = _describe_code(code) if code else f"{type(inner).__module__}.{type(inner).__qualname__}"
     enclosed = {**getattr(inner, "__dict__", {})} if not code else {}
     if code and getattr(inner, "__closure__", None):
-        cells = zip(code.co_freevars, inner.__closure__, strict=True)  # type: ignore[arg-type]
+        cells = zip(code.co_freevars, inner.__closure__, strict=True)
         enclosed = {name: cell.cell_contents for name, cell in cells}
     for name in sorted(enclosed):
         content += f"\n{name} = {_describe_value(enclosed[name])}"
