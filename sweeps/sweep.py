@@ -24,7 +24,7 @@ from faultsweep.sweeps.plan import Plan, make_plan
 from faultsweep.sweeps.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.progress import LOG, LogFile, Progress
 from faultsweep.sweeps.provenance import describe_run
-from faultsweep.sweeps.runner import Runner, SweepStoppedError, check_script
+from faultsweep.sweeps.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
 from faultsweep.sweeps.store import FAILED, PENDING, STATUS_NAMES, Store, create, run_folder, sweep_partials
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
@@ -162,6 +162,8 @@ class Sweep:
                 run.open(recompute, retry_failed)
                 run.simulate(cluster, workers, None if credentials is None else Path(credentials))
                 run.close()
+            except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
+                run.say_stopped("stopped", InterruptedSweepError())
             except OSError as error:
                 run.say_stopped(_describe_os_error(error, path))
         return open_results(path)

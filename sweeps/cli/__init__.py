@@ -13,6 +13,8 @@ import typer
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.cli import failures, figure, lists, logs, simulate, sweep
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="faultsweep",
     help="Which scheduler, checkpoint and recovery policy should a large machine run when nodes fail?",
@@ -48,7 +50,13 @@ def _options(
 def main() -> None:
     """Run the command line; what the user got wrong is one sentence on standard error and exit code 2."""
     try:
-        sys.exit(app(prog_name="faultsweep", standalone_mode=False) or 0)
+        code = app(prog_name="faultsweep", standalone_mode=False) or 0
+        if code == _INTERRUPTED:  # typer's answer to Ctrl-C
+            raise KeyboardInterrupt
+        sys.exit(code)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        sys.exit(_INTERRUPTED)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
