@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.bits import ONE, ZERO, lowest_bit, popcount
+from faultsweep.simcore.checkpointing.saving import begin_attempt
 from faultsweep.simcore.events import add_release, push_timer, trace_row
 from faultsweep.simcore.jit import inlined, kernel
 from faultsweep.simcore.machines import FLAT
-from faultsweep.simcore.placement import take, unpack_box, vacate
+from faultsweep.simcore.placement import box_holds, take, unpack_box, vacate
 from faultsweep.simcore.state import (
     ALLOCATED,
     BOX,
+    CHECKPOINT,
     COMPLETION_TIMER,
     DELAYED,
     END,
@@ -22,10 +24,14 @@ from faultsweep.simcore.state import (
     FREE_NODES,
     FREE_SLOTS,
     KIND,
+    NO_CHECKPOINTS,
     NOW,
+    OVERHEAD_NODES,
     QUEUED,
     RELEASED,
     REQUESTED,
+    RESTART_COST,
+    RESTARTS,
     RESUMED,
     RUNNING,
     SAVED,
@@ -59,9 +65,15 @@ def remaining_estimate(s, job):
 
 
 @inlined
+def restart_cost(s, job):
+    """Return how long a waiting job pauses when it starts, because it starts again after a failure, s."""
+    return s.f[RESTART_COST] if s.job_i[RESTARTS, job] > 0 else 0.0
+
+
+@inlined
 def expected_end(s, job, time):
     """Return when the scheduler expects a waiting job to end that is scheduled at a time, rounded as when it starts."""
-    return (time + s.f[START_DELAY]) + remaining_estimate(s, job)
+    return ((time + s.f[START_DELAY]) + restart_cost(s, job)) + remaining_estimate(s, job)
 
 
 @inlined
@@ -119,10 +131,12 @@ def _start(s, job, size):
     if np.isnan(work[FIRST_START, job]):
         work[FIRST_START, job] = start
     work[WORKED, job] = work[SAVED, job]
-    work[RESUMED, job] = start
-    end = start + (work[WORK, job] - work[SAVED, job])
+    cost = restart_cost(s, job)
+    work[RESUMED, job] = start + cost
+    work[OVERHEAD_NODES, job] += cost * size
+    end = (start + cost) + (work[WORK, job] - work[SAVED, job])
     work[END, job] = end
-    work[EXPECTED_END, job] = start + remaining_estimate(s, job)
+    work[EXPECTED_END, job] = (start + cost) + remaining_estimate(s, job)
     s.job_i[STATUS, job] = RUNNING
     s.job_i[ALLOCATED, job] = size
     s.f[DELAYED] += s.f[START_DELAY] * size
@@ -130,6 +144,8 @@ def _start(s, job, size):
     s.i[QUEUED] -= s.job_i[REQUESTED, job]
     push_timer(s, end, completion_key(s, job))
     add_release(s, work[EXPECTED_END, job], job)
+    if s.i[CHECKPOINT] != NO_CHECKPOINTS:
+        begin_attempt(s, job)
     if s.i[TRACING] == 1:
         trace_allocation(s, START_EVENT if s.f[START_DELAY] == 0.0 else SCHEDULE_EVENT, job)
 
@@ -160,6 +176,14 @@ def free_nodes_of(s, job):
     s.i[FREE] += s.job_i[ALLOCATED, job]
     s.i[VERSION] += 1
     s.i[RELEASED] = 1
+
+
+@kernel
+def holds_node(s, job, node):
+    """Tell whether a running job holds a node."""
+    if s.i[KIND] == FLAT:
+        return s.masks[s.job_i[SLOT, job], node >> 6] >> np.uint64(node & 63) & ONE != ZERO
+    return box_holds(s.job_i[BOX, job], node, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z])
 
 
 @kernel

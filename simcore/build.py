@@ -10,7 +10,16 @@ import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import FLAT, TORUS, Machine
-from faultsweep.simcore.parameters import EVENT_ORDERS, PARTITION_FAILURES, PLACEMENTS, SCHEDULERS, no_failures
+from faultsweep.simcore.parameters import (
+    BUCKET_JOBS,
+    CHECKPOINTS,
+    EVENT_ORDERS,
+    FORESEEN,
+    PARTITION_FAILURES,
+    PLACEMENTS,
+    SCHEDULERS,
+    no_failures,
+)
 from faultsweep.simcore.partitions.boxes import shape_table
 from faultsweep.simcore.partitions.searches import finder_address, make_block
 from faultsweep.simcore.predictors import BaseRate, coin_key
@@ -180,6 +189,9 @@ def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score
     if score:
         i[st.SCORE], i[st.SCORE_NEEDS] = score.address, score.needs
     i[st.PARTITION_FAILURE] = PARTITION_FAILURES.index(config["partition_failure"])
+    i[st.CHECKPOINT] = CHECKPOINTS.index(config["checkpoint"])
+    i[st.BUCKET_JOBS] = BUCKET_JOBS.index(config["bucket_jobs"])
+    i[st.BUCKET_BIGGEST] = config["bucket_biggest"]
     i[st.COIN_KEY] = coin_key(config["seed"], config["replicate"])
     return i
 
@@ -201,4 +213,13 @@ def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray
     weightless = config["placement"] == "balancing" and config["accuracy"] == 0
     if weightless or no_failures(config):
         f[[st.RECALL, st.FALSE_RATE]] = 0.0
+    f[st.RESTART_COST] = config["restart_cost_s"]
+    f[st.CHECKPOINT_COST] = config["checkpoint_cost_s"]
+    f[st.CHECKPOINT_INTERVAL] = config["checkpoint_interval_s"]
+    f[st.CHECKPOINT_MTBF] = config["checkpoint_mtbf_h"] * 3600.0
+    f[st.BUCKET] = config["bucket_s"]
+    f[st.BUCKET_REPEAT] = config["bucket_repeat_s"]
+    f[st.BUCKET_LONG] = config["bucket_long_s"]
+    f[st.NEXT_FORESEEN] = -math.inf if config["checkpoint"] in FORESEEN else math.inf
+    f[st.BUCKET_END] = -math.inf
     return f

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.allocation import free_nodes_of
-from faultsweep.simcore.bits import ONE, ZERO
+from faultsweep.simcore.allocation import free_nodes_of, holds_node
+from faultsweep.simcore.bits import ONE
+from faultsweep.simcore.checkpointing.foreseen import begin_foreseen, next_foreseen
+from faultsweep.simcore.checkpointing.periodic import reach_interval
+from faultsweep.simcore.checkpointing.saving import complete_saving, end_saving
 from faultsweep.simcore.events import (
     add_release,
     cancel_timer,
@@ -19,7 +22,6 @@ from faultsweep.simcore.events import (
 from faultsweep.simcore.jit import entry_kernel, inlined, kernel
 from faultsweep.simcore.machines import FLAT
 from faultsweep.simcore.partitions.columns import OVERFLOW
-from faultsweep.simcore.placement import box_holds
 from faultsweep.simcore.schedulers.backfill import backfill
 from faultsweep.simcore.schedulers.conservative import conservative, note_early_finish
 from faultsweep.simcore.schedulers.fcfs import start_in_order
@@ -30,7 +32,7 @@ from faultsweep.simcore.state import (
     ARRIVE_EVENT,
     BACKFILL,
     BACKFILL_MIGRATION,
-    BOX,
+    CHECKPOINT_TIMER,
     COMPLETION_TIMER,
     CONSERVATIVE,
     CONTINUE,
@@ -69,12 +71,14 @@ from faultsweep.simcore.state import (
     NEED_TRACE,
     NEXT_ARRIVAL,
     NEXT_FAILURE,
+    NEXT_FORESEEN,
     NO_SPACE,
     NODES,
     NOW,
     NUM_DOWN,
     NUM_RELEASES,
     NUM_TIMERS,
+    OTHER_TIMER,
     OVERHEAD_NODES,
     PASSES,
     QUEUED,
@@ -91,10 +95,8 @@ from faultsweep.simcore.state import (
     SCANNED_VERSION,
     SCHEDULER,
     SEQUENCE,
-    SIDE_X,
     SIDE_Y,
     SIDE_Z,
-    SLOT,
     START,
     STATUS,
     STUCK,
@@ -155,7 +157,7 @@ def _next_time(s):
         time = min(time, s.agenda[TIMER_TIME, 0])
     if s.i[NEXT_FAILURE] < s.failures.shape[1]:
         time = min(time, s.failures[FAIL_TIME, s.i[NEXT_FAILURE]])
-    return time
+    return next_foreseen(s, time) if s.f[NEXT_FORESEEN] < time else time
 
 
 @kernel
@@ -190,6 +192,8 @@ def _apply_instant(s):
     code = _apply_failures(s)
     while s.i[NUM_TIMERS] > 0 and s.agenda[TIMER_TIME, 0] == now:
         _apply_timer(s)
+    if s.f[NEXT_FORESEEN] == now:
+        begin_foreseen(s)
     while s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now:
         _arrive(s)
     return code
@@ -232,6 +236,10 @@ def _apply_timer(s):
         _finish(s, s.job_i[SEQUENCE, index] if s.i[EVENT_ORDER] == SUBMITS_FIRST else index)
     elif kind == REPAIR_TIMER:
         _repair(s, index)
+    elif kind == CHECKPOINT_TIMER:
+        complete_saving(s, index)
+    elif kind == OTHER_TIMER:
+        reach_interval(s, index)
 
 
 @inlined
@@ -308,10 +316,7 @@ def _job_on(s, node):
         job = int(s.agenda[RELEASE_ITEM, at])
         if job < 0:
             continue
-        if s.i[KIND] == FLAT:
-            if s.masks[s.job_i[SLOT, job], node >> 6] >> np.uint64(node & 63) & ONE != ZERO:
-                return job
-        elif box_holds(s.job_i[BOX, job], node, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]):
+        if holds_node(s, job, node):
             return job
     return -1
 
@@ -323,6 +328,7 @@ def kill(s, job):
     work = s.job_f
     drop_release(s, job)
     cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
+    end_saving(s, job)
     done = work[WORKED, job] + max(0.0, now - work[RESUMED, job])
     unspent = max(0.0, work[RESUMED, job] - max(now, work[START, job]))
     work[OVERHEAD_NODES, job] -= unspent * s.job_i[ALLOCATED, job]

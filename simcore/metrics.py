@@ -74,6 +74,8 @@ METRICS: dict[str, Metric] = {
     "work_loss_ratio": Metric("", "Mean over jobs of work lost / run time."),
     "checkpoint_overhead_ratio": Metric("", "Mean over jobs of time spent on checkpoints and moves / run time."),
     "checkpoints": Metric("", "Checkpoints completed."),
+    "checkpoints_wasted": Metric("", "Checkpoints completed that no restart went on from."),
+    "checkpoint_overhead_s": Metric("s", "Time that jobs spent on checkpoints and moves, also on unfinished ones."),
     "migrations_attempted": Metric("", "Migration attempts."),
     "migrations_successful": Metric("", "Migration attempts that enlarged the maximal free partition."),
     "migrations_per_attempt": Metric("", "Successful / attempted migrations."),
@@ -156,7 +158,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
         "lost_capacity": 1.0 - utilisation - unused,
         "lost_to_fragmentation": s.f[st.IDLE_LOST] / capacity,
         "lost_to_failures": float(np.sum(jobs["work_lost_node_s"])) / capacity,
-        "lost_to_growth": float(np.sum((jobs["run_s"] * (jobs["size"] - jobs["requested_size"]))[finished])) / capacity,
+        "lost_to_growth": float(np.sum(_grown_node_s(s)[finished])) / capacity,
         "lost_to_down_time": s.f[st.DOWN] / capacity,
         "lost_to_delay": s.f[st.DELAYED] / capacity,
         "lost_to_overhead": float(np.sum(s.job_f[st.OVERHEAD_NODES])) / capacity,
@@ -164,6 +166,12 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
         "offered_load": float(np.sum(work)) / (nodes * span) if span > 0 else np.nan,
         "failures_seen_per_day": s.i[st.FAILURES] / (last - first) * 86400.0,
     }
+
+
+def _grown_node_s(s: State) -> NDArray[np.float64]:
+    """Return the node-seconds of each job's work that counts on nodes beyond those submitted, in every attempt."""
+    unsaved = s.job_f[st.WORK] - s.job_f[st.SAVED]
+    return s.job_f[st.GROWN] + unsaved * (s.job_i[st.ALLOCATED] - s.job_i[st.REQUESTED])
 
 
 def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
@@ -177,6 +185,8 @@ def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.boo
         "restarts": int(np.sum(jobs["restarts"])),
         "work_lost_node_s": float(np.sum(jobs["work_lost_node_s"])),
         "checkpoints": int(np.sum(jobs["checkpoints"])),
+        "checkpoints_wasted": int(np.sum(jobs["checkpoints"]) - np.sum(s.job_i[st.CHECKPOINTS_USED])),
+        "checkpoint_overhead_s": float(np.sum(jobs["checkpoint_overhead_s"])),
         "migrations_attempted": attempts,
         "migrations_successful": s.i[st.SUCCESSES],
         "migrations_per_attempt": s.i[st.SUCCESSES] / attempts if attempts else np.nan,

@@ -25,6 +25,9 @@ PARTITION_FAILURES = ("product", "max")
 FINDERS = ("columns", "exhaustive", "pop", "divisor")
 FAILURE_FITS = ("auto", "exact", "scale", "repeat")
 NODE_MAPS = ("auto", "identity", "rank", "permutation")
+CHECKPOINTS = ("none", "periodic", "young", "daly", "risk", "exact", "bucket")
+FORESEEN = ("exact", "bucket")  # checkpoints that failures known beforehand call for
+BUCKET_JOBS = ("all", "long", "biggest")
 REPAIRS = ("constant", "exponential", "lognormal")
 SCORE_FORM = r".+\.py:[A-Za-z_]\w*"  # a placement score of the user's: a Python file and a function in it
 ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bursts" makes a log
@@ -205,6 +208,30 @@ def no_failures(config: Config) -> bool:
     return config["failures"] == "none"
 
 
+def _saves_nothing(config: Config) -> bool:
+    """Tell whether no job ever makes a checkpoint, or asks for one."""
+    policy = config["checkpoint"]
+    if policy in ("none", "periodic"):
+        return bool(policy == "none")
+    if policy in ("young", "daly") and config["checkpoint_mtbf_h"] > 0:
+        return False
+    return no_failures(config) or (policy == "risk" and config["accuracy"] == 0)
+
+
+def _no_predictor(config: Config) -> bool:
+    """Tell whether neither a placement rule nor a checkpoint policy heeds predicted failures."""
+    return _no_prediction(config) and (config["checkpoint"] != "risk" or no_failures(config))
+
+
+def _no_partition_failure(config: Config) -> bool:
+    placed = config["placement"] != "tie-breaking" and not _no_prediction(config)
+    return not placed and (config["checkpoint"] != "risk" or _saves_nothing(config))
+
+
+def _not_bucket(config: Config) -> bool:
+    return config["checkpoint"] != "bucket" or _saves_nothing(config)
+
+
 def _no_failure_log(config: Config) -> bool:
     return not _is_failure_log(config)
 
@@ -362,7 +389,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         "scheduling",
         minimum=0,
         maximum=1,
-        inert=_no_prediction,
+        inert=_no_predictor,
     ),
     Parameter(
         "partition_failure",
@@ -371,7 +398,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         "How the failure of a partition follows from its nodes': 1 - product of their survivals, or their maximum.",
         "scheduling",
         choices=PARTITION_FAILURES,
-        inert=lambda config: _no_prediction(config) or config["placement"] == "tie-breaking",
+        inert=_no_partition_failure,
     ),
     Parameter(
         "recall",
@@ -591,6 +618,108 @@ PARAMETERS: dict[str, Parameter] = _table(
         minimum=0,
         maximum=5,
         inert=_no_lognormal_repair,
+    ),
+    # checkpoints
+    Parameter(
+        "checkpoint",
+        str,
+        "none",
+        "When a running job saves its work.",
+        "checkpoints",
+        choices=CHECKPOINTS,
+        inert=_saves_nothing,
+    ),
+    Parameter(
+        "checkpoint_cost_s",
+        float,
+        300.0,
+        "Time that a checkpoint takes, during which the job does not work.",
+        "checkpoints",
+        minimum=0,
+        maximum=1e9,
+        unit="s",
+        inert=_is("checkpoint", "none"),
+    ),
+    Parameter(
+        "checkpoint_interval_s",
+        float,
+        7200.0,
+        "Work between two checkpoints (periodic), or between two questions whether one pays (risk).",
+        "checkpoints",
+        minimum=1e-3,
+        unit="s",
+        inert=_is_not("checkpoint", "periodic", "risk"),
+    ),
+    Parameter(
+        "checkpoint_mtbf_h",
+        float,
+        0.0,
+        "Mean time between failures of the machine that young and daly reckon with; 0: as observed up to the start.",
+        "checkpoints",
+        minimum=0,
+        maximum=1e7,
+        unit="h",
+        inert=_is_not("checkpoint", "young", "daly"),
+    ),
+    Parameter(
+        "bucket_s",
+        float,
+        3600.0,
+        "Length of a bucket: it is known beforehand whether one will contain a failure.",
+        "checkpoints",
+        minimum=1,
+        unit="s",
+        inert=_not_bucket,
+    ),
+    Parameter(
+        "bucket_jobs",
+        str,
+        "all",
+        "Which jobs a bucket with a failure checkpoints.",
+        "checkpoints",
+        choices=BUCKET_JOBS,
+        inert=_not_bucket,
+    ),
+    Parameter(
+        "bucket_repeat_s",
+        float,
+        0.0,
+        "Interval of further checkpoints within a bucket; 0: once, at its start.",
+        "checkpoints",
+        minimum=0,
+        unit="s",
+        inert=_not_bucket,
+    ),
+    Parameter(
+        "bucket_long_s",
+        float,
+        300.0,
+        "How long a job must have run to be a long one.",
+        "checkpoints",
+        minimum=0,
+        unit="s",
+        inert=lambda config: _not_bucket(config) or config["bucket_jobs"] != "long",
+    ),
+    Parameter(
+        "bucket_biggest",
+        int,
+        1,
+        "k: how many of the biggest jobs are checkpointed.",
+        "checkpoints",
+        minimum=1,
+        unit="jobs",
+        inert=lambda config: _not_bucket(config) or config["bucket_jobs"] != "biggest",
+    ),
+    Parameter(
+        "restart_cost_s",
+        float,
+        0.0,
+        "Time that a job pauses at its start because a failure has killed it before.",
+        "checkpoints",
+        minimum=0,
+        maximum=1e9,
+        unit="s",
+        inert=no_failures,
     ),
     # run control and metrics
     Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),

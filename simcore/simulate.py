@@ -188,6 +188,8 @@ def _check_event_order(config: Mapping[str, Any], source: FailureSource | None) 
     order = config["event_order"]
     if order != "instant" and source is not None and (source.endless or len(source.until(math.inf))):
         raise InputError(f"event_order: {order!r} is for runs without failures (valid with failures: 'instant')")
+    if order != "instant" and config["checkpoint"] != "none":
+        raise InputError(f"event_order: {order!r} is for runs without checkpoints (valid with them: 'instant')")
 
 
 def _job_arrays(
@@ -241,7 +243,7 @@ def _run(
     """Run to the end; if a list is too small, run again from the start with larger ones."""
     capacity = 1
     while True:
-        drawn = _Drawn(source, jobs, machine, rules.base_rate)
+        drawn = _Drawn(source, jobs, machine, config, rules.base_rate)
         state = build_state(
             jobs,
             machine,
@@ -280,11 +282,12 @@ class _Drawn:
         source: FailureSource | None,
         jobs: Mapping[str, NDArray[Any]],
         machine: Machine,
+        config: Mapping[str, Any],
         base_rate: BaseRate | None,
     ) -> None:
         self._source, self._machine, self._base_rate = source, machine, base_rate
         self._start_s = float(jobs["submit_s"][0])
-        self._look_ahead_s = float(jobs["estimate_s"].max())  # a predictor sees as far as the estimate of a job
+        self._look_ahead_s = _look_ahead_s(jobs, config)
         self._draw_s = float(jobs["submit_s"][-1]) - self._start_s + 2.0 * self._look_ahead_s
 
     @property
@@ -309,7 +312,17 @@ class _Drawn:
         if state.i[st.TRACING]:
             longer = longer._replace(trace=trace_buffer(self._machine.nodes, state.job_f.shape[1], rows.shape[1]))
         longer.f[st.DRAWN_UNTIL] = self.known_until_s
+        if state.i[st.CHECKPOINT] in (st.EXACT, st.BUCKETED) and state.f[st.NEXT_FORESEEN] == math.inf:
+            longer.f[st.NEXT_FORESEEN] = -math.inf  # none was left: look among the new failures
         return longer
+
+
+def _look_ahead_s(jobs: Mapping[str, NDArray[Any]], config: Mapping[str, Any]) -> float:
+    """Return how far ahead of now failures must be known: for a predictor, as far as the estimate of a job."""
+    ahead = {"exact": "checkpoint_cost_s", "bucket": "bucket_s", "risk": "checkpoint_interval_s"}
+    longest = float(jobs["estimate_s"].max())
+    name = ahead.get(config["checkpoint"])
+    return max(longest, config[name]) if name else longest
 
 
 def _advance_to_end(

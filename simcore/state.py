@@ -35,7 +35,16 @@ RECALL = 17  # probability that a node that will fail is reported
 FALSE_RATE = 18  # probability that another node is reported ...
 PRECISION = 19  # ... or, below 1, the share of true reports, from which that follows
 NODE_SECONDS = 20  # nodes x span of the submissions: what the base rate of failures refers to
-NUM_F = 21
+NEXT_FORESEEN = 21  # when the next checkpoint before a foreseen failure may start (exact, bucket), s
+BUCKET_END = 22  # end of the bucket of NEXT_FORESEEN, s
+CHECKPOINT_COST = 23
+CHECKPOINT_INTERVAL = 24
+CHECKPOINT_MTBF = 25  # of the machine, s; 0: as observed (young, daly)
+RESTART_COST = 26
+BUCKET = 27
+BUCKET_REPEAT = 28  # 0: once in a bucket
+BUCKET_LONG = 29
+NUM_F = 30
 
 # --- s.i: int64 scalars -------------------------------------------------------------------------------------------
 NEXT_ARRIVAL = 0  # next job to arrive
@@ -88,7 +97,11 @@ FINDER_DATA = 46  # where its block is: 0 if the finder is ours
 BASE_GAPS = 47  # gaps of the table of base rates in s.failures
 SCORE = 48  # address of the user's placement score
 SCORE_NEEDS = 49  # what it takes and promises: NEEDS_MFP + NEEDS_PREDICTION + MONOTONE
-NUM_I = 50
+CHECKPOINT = 50
+BUCKET_JOBS = 51
+BUCKET_BIGGEST = 52
+NEXT_FORESEEN_FAILURE = 53  # first failure that NEXT_FORESEEN is about
+NUM_I = 54
 
 # --- s.job_f: float64 per job -------------------------------------------------------------------------------------
 SUBMIT = 0
@@ -105,10 +118,14 @@ WORKED = 10  # work done when the job last paused or started, s
 RESUMED = 11  # when work goes on from there: work at time t is WORKED + max(0, t - RESUMED)
 LOST = 12  # work done and lost to failures, s
 LOST_NODES = 13  # the same times nodes held, node-seconds
-OVERHEAD = 14  # time spent on checkpoints and restarts, s
+OVERHEAD = 14  # time spent on checkpoints and moves, s
 PROMISED = 15  # reserved start (conservative)
 OVERHEAD_NODES = 16  # node-seconds held during all pauses, migrations among them
-NUM_JOB_F = 17
+SAVING_SINCE = 17  # when the checkpoint or move began that is under way
+INTERVAL = 18  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
+NEXT_SAVE = 19  # work at which the next of them is due, s
+GROWN = 20  # work saved, times the nodes held then beyond those submitted, node-seconds
+NUM_JOB_F = 21
 
 # --- s.job_i: int64 per job ---------------------------------------------------------------------------------------
 REQUESTED = 0  # nodes submitted
@@ -123,13 +140,19 @@ CHECKPOINTS = 7
 SEQUENCE = 8  # order of starts
 PROMISED_BOX = 9  # reserved box (conservative, torus)
 EARLY_RELEASED = 10  # nodes were counted as free before the completion of the same instant (submits-first)
-NUM_JOB_I = 11
+SAVING = 11  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
+UNUSED_CHECKPOINT = 12  # the saved state is a checkpoint of the current attempt
+CHECKPOINTS_USED = 13  # checkpoints that a restart went on from
+NUM_JOB_I = 14
 
 # --- statuses of a job --------------------------------------------------------------------------------------------
 FUTURE = 0
 WAITING = 1
 RUNNING = 2  # holds nodes, also during its start delay
 DONE = 3
+
+# --- what a job that works on its saved state is doing --------------------------------------------------------------
+NOT_SAVING, SAVES, MOVES_AWAY = range(3)
 
 # --- event kinds of the trace, in the order in which events of one instant are applied ------------------------------
 FINISH_EVENT = 0
@@ -211,6 +234,8 @@ INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
 MFP, BALANCING, TIE_BREAKING, SCORED = range(4)
 NEEDS_MFP, NEEDS_PREDICTION, MONOTONE = 1, 2, 4
 PRODUCT, MAXIMUM = range(2)
+NO_CHECKPOINTS, PERIODIC, YOUNG, DALY, RISK, EXACT, BUCKETED = range(7)
+ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(3)
 
 
 class State(NamedTuple):

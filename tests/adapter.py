@@ -38,6 +38,15 @@ ENGINE_NAMES = {
     "recall": "recall",
     "false_positive_rate": "false_positive_rate",
     "precision": "precision",
+    "checkpoint": "checkpoint",
+    "checkpoint_cost": "checkpoint_cost_s",
+    "checkpoint_interval": "checkpoint_interval_s",
+    "restart_cost": "restart_cost_s",
+    "bucket": "bucket_s",
+    "bucket_jobs": "bucket_jobs",
+    "bucket_repeat": "bucket_repeat_s",
+    "biggest": "bucket_biggest",
+    "long_running": "bucket_long_s",
 }
 STATISTICS = ("mean", "median", "p90", "p99", "max")
 METRIC_NAMES = {
@@ -59,6 +68,8 @@ METRIC_NAMES = {
     "work_loss_ratio": "work_loss_ratio",
     "checkpoint_overhead_ratio": "checkpoint_overhead_ratio",
     "checkpoints": "checkpoints",
+    "checkpoints_wasted": "checkpoints_wasted",
+    "overhead_seconds": "checkpoint_overhead_s",
     "migrations_attempted": "migrations_attempted",
     "migrations_successful": "migrations_successful",
     "migrations": "jobs_migrated",

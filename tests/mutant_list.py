@@ -25,6 +25,7 @@ FCFS = "simcore/schedulers/fcfs.py"
 BACKFILL = "simcore/schedulers/backfill.py"
 CONSERVATIVE = "simcore/schedulers/conservative.py"
 MIGRATION = "simcore/schedulers/migration.py"
+SAVING = "simcore/checkpointing/saving.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # instants and events
@@ -94,20 +95,20 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ALLOCATION,
-        "    end = start + (work[WORK, job] - work[SAVED, job])\n",
-        "    end = now + (work[WORK, job] - work[SAVED, job])\n",
+        "    end = (start + cost) + (work[WORK, job] - work[SAVED, job])\n",
+        "    end = (now + cost) + (work[WORK, job] - work[SAVED, job])\n",
         "the start delay does not delay the end",
     ),
     Mutant(
         ALLOCATION,
-        "work[EXPECTED_END, job] = start + remaining_estimate(s, job)",
-        "work[EXPECTED_END, job] = now + remaining_estimate(s, job)",
+        "work[EXPECTED_END, job] = (start + cost) + remaining_estimate(s, job)",
+        "work[EXPECTED_END, job] = (now + cost) + remaining_estimate(s, job)",
         "the expected end forgets the start delay",
     ),
     Mutant(
         ALLOCATION,
-        "    return (time + s.f[START_DELAY]) + remaining_estimate(s, job)\n",
-        "    return time + remaining_estimate(s, job)\n",
+        "((time + s.f[START_DELAY]) + restart_cost(s, job))",
+        "(time + restart_cost(s, job))",
         "reservations and promises forget the start delay",
     ),
     Mutant(
@@ -247,20 +248,49 @@ MUTANTS: tuple[Mutant, ...] = (
         "_KEPT if at <= stuck else NO_BOX",
         "all jobs before the one that would grow keep their places",
     ),
+    # checkpoints
+    Mutant(SAVING, "    work[END, job] += cost\n", "    work[END, job] += 0.0 * cost\n", "a migration costs no time"),
     Mutant(
-        MIGRATION, "    work[END, job] += cost\n", "    work[END, job] += 0.0 * cost\n", "a migration costs no time"
-    ),
-    Mutant(
-        MIGRATION,
+        SAVING,
         "    work[EXPECTED_END, job] += cost\n",
         "    work[EXPECTED_END, job] += 0.0 * cost\n",
         "the scheduler does not hear of a migration's cost",
     ),
     Mutant(
-        MIGRATION,
+        SAVING,
         "max(now, work[RESUMED, job]) + cost",
         "now + cost",
         "a migration during another one's cost does not add to it",
+    ),
+    Mutant(
+        SAVING,
+        "    s.i[SCANNED_VERSION] = -1  #",
+        "    #",
+        "backfilling forgets that a pause moves the reservation",
+    ),
+    Mutant(SAVING, "work[NEXT_SAVE, job] >= work[INTERVAL", "work[NEXT_SAVE, job] > work[INTERVAL", "an interval left"),
+    Mutant(SAVING, "= 1 if saves else 0", "= 0", "no checkpoint is ever used"),
+    Mutant(
+        ALLOCATION,
+        "if s.job_i[RESTARTS, job] > 0 else 0.0",
+        "if s.job_i[RESTARTS, job] > 1 else 0.0",
+        "no restart cost",
+    ),
+    Mutant(BACKFILL, " and remaining_estimate(s, job) > 0.0", "", "a job that is overdue from its start may be early"),
+    Mutant(
+        "simcore/checkpointing/exact.py", "s.job_f[END, job] > s.fail", "s.job_f[END, job] >= s.fail", "it completes"
+    ),
+    Mutant(
+        "simcore/checkpointing/bucket.py",
+        "size == most and job < other",
+        "size == most and job > other",
+        "ties for the biggest job go to the later one",
+    ),
+    Mutant(
+        "simcore/checkpointing/foreseen.py",
+        "s.job_f[RESUMED, job] > time or ",
+        "",
+        "a job that pauses begins another checkpoint",
     ),
     # placement and prediction
     Mutant(

@@ -182,6 +182,14 @@ def will_fail(nodes, failures, now, until):
 
 CHECKPOINTS = st.one_of(
     st.fixed_dictionaries({"checkpoint": st.just("periodic"), "checkpoint_interval": st.sampled_from((4, 10, 25))}),
+    st.fixed_dictionaries(
+        {
+            "checkpoint": st.just("risk"),
+            "checkpoint_interval": st.sampled_from((4, 10)),
+            "a": st.sampled_from((0.25, 0.5, 1)),
+            "partition_risk": st.sampled_from(("product", "max")),
+        }
+    ),
     st.just({"checkpoint": "exact"}),
     st.fixed_dictionaries(
         {
@@ -189,17 +197,29 @@ CHECKPOINTS = st.one_of(
             "bucket": st.sampled_from((8, 20, 50)),
             "bucket_jobs": st.sampled_from(("all", "long", "biggest")),
         },
-        optional={"bucket_repeat": st.sampled_from((3, 6))},
+        optional={
+            "bucket_repeat": st.sampled_from((3, 6)),
+            "biggest": st.sampled_from((1, 2)),
+            "long_running": st.sampled_from((0, 2, 10)),
+        },
     ),
 )
 
 
-@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_checkpoints(scheduler):
     @EXAMPLES
-    @given(runs(flats, failures=True), CHECKPOINTS, st.sampled_from((1, 2, 5)), st.sampled_from((0, 3)))
-    def check(case, checkpoints, cost, restart_cost):
-        assert_same(case, scheduler=scheduler, **checkpoints, checkpoint_cost=cost, restart_cost=restart_cost)
+    @given(
+        runs(machines, failures=True),
+        CHECKPOINTS,
+        st.sampled_from((0, 1, 2, 5)),
+        st.sampled_from((0, 3)),
+        st.sampled_from(("actual", "requested")),
+        st.sampled_from(({}, {}, {"start_delay": 1}, {"migration_cost": 3})),
+    )
+    def check(case, checkpoints, cost, restart_cost, estimates, others):
+        costs = {"checkpoint_cost": cost, "restart_cost": restart_cost}
+        assert_same(case, scheduler=scheduler, estimates=estimates, **checkpoints, **costs, **others)
 
     check()
 

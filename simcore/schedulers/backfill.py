@@ -93,9 +93,12 @@ def _remember(s):
 
 @inlined
 def ends_by(s, job, reservation):
-    """Tell whether a job started now ends by a reservation; none ends by one that is due just after now."""
+    """Tell whether a waiting job that starts now ends by a reservation.
+
+    None ends by one that is due just after now, nor does one that is overdue from its start.
+    """
     now = s.f[NOW]
-    return reservation > now and expected_end(s, job, now) <= reservation
+    return reservation > now and remaining_estimate(s, job) > 0.0 and expected_end(s, job, now) <= reservation
 
 
 @inlined

@@ -114,11 +114,17 @@ def _promised_size(s, job):
 
 
 @kernel
+def _end_if_started(s, job, start):
+    """Return when a job's promise ends that begins at ``start``; one that is overdue from its start needs a moment."""
+    return max(expected_end(s, job, start), np.nextafter(start, np.inf))
+
+
+@kernel
 def _withdraw(s, job):
     """Take a promise back; return False if the profile does not fit."""
     start = s.job_f[PROMISED, job]
     s.job_f[PROMISED, job] = np.nan
-    return vacate_profile(s, start, expected_end(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
+    return vacate_profile(s, start, _end_if_started(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
 
 
 @kernel
@@ -128,7 +134,7 @@ def _promise(s, job):
     start, end = s.f[NOW], s.f[NOW]
     while row < s.i[NUM_PROFILE]:
         start = s.profile[PROFILE_TIME, row]
-        end = expected_end(s, job, start)
+        end = _end_if_started(s, job, start)
         blocked = _blocked_at(s, row, end, s.job_i[SIZE, job])
         if blocked >= 0:
             row = blocked + 1
@@ -143,8 +149,6 @@ def _promise(s, job):
             break
         row += 1
     s.job_f[PROMISED, job] = start
-    if end <= start:
-        return True
     return occupy_profile(s, start, end, _promised_size(s, job), s.job_i[PROMISED_BOX, job])
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from faultsweep.simcore.allocation import trace_allocation
-from faultsweep.simcore.events import add_release, cancel_timer, drop_release, push_timer
+from faultsweep.simcore.checkpointing.saving import pause
 from faultsweep.simcore.jit import kernel
 from faultsweep.simcore.partitions.columns import OVERFLOW
 from faultsweep.simcore.placement import (
@@ -23,10 +23,7 @@ from faultsweep.simcore.state import (
     ATTEMPTED_VERSION,
     ATTEMPTS,
     BOX,
-    COMPLETION_TIMER,
-    DISTURBED,
     ELSEWHEN,
-    END,
     EXPECTED_END,
     FREE,
     FREE_NODES,
@@ -42,22 +39,18 @@ from faultsweep.simcore.state import (
     NOW,
     NUM_RELEASES,
     ORDER,
-    OVERHEAD_NODES,
     PLACEMENT,
     QUEUE_HEAD,
     QUEUE_TAIL,
     RELEASE_ITEM,
-    RESUMED,
     SIDE_X,
     SIDE_Y,
     SIDE_Z,
     SUCCESSES,
-    TIMER_STRIDE,
     TRACING,
     TRIAL,
     TRIAL_BOX,
     VERSION,
-    WORKED,
 )
 
 _KEPT = -2  # a job that keeps its place because it would have to grow
@@ -210,20 +203,3 @@ def _note_move(s, job):
         trace_allocation(s, MIGRATE_EVENT, job)
     if s.f[MIGRATION_COST] > 0.0:
         pause(s, job, s.f[MIGRATION_COST])
-
-
-@kernel
-def pause(s, job, cost):
-    """Stop the work of a running job for ``cost`` seconds from now on, beginning after any pause it is already in."""
-    work = s.job_f
-    now = s.f[NOW]
-    work[WORKED, job] += max(0.0, now - work[RESUMED, job])
-    work[RESUMED, job] = max(now, work[RESUMED, job]) + cost
-    work[OVERHEAD_NODES, job] += cost * s.job_i[ALLOCATED, job]
-    drop_release(s, job)
-    cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
-    work[END, job] += cost
-    work[EXPECTED_END, job] += cost
-    push_timer(s, work[END, job], COMPLETION_TIMER * TIMER_STRIDE + job)
-    add_release(s, work[EXPECTED_END, job], job)
-    s.i[DISTURBED] = 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from math import nan
 from typing import Any
 
 from .replay import Replay, statistics
 from .simulator import Result, simulate
-from .state import exact
+from .state import Job, exact
 
 PARTS = ("fragmentation", "down", "delayed", "failed", "grown", "overhead")
 
@@ -47,6 +48,8 @@ def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str
         "jobs_hit": sum(bool(history.kills) for history in replay.jobs.values()),
         "restarts": sum(job.restarts for job in result.jobs),
         "checkpoints": sum(job.checkpoints for job in result.jobs),
+        "checkpoints_wasted": sum(job.checkpoints - job.checkpoints_used for job in result.jobs),
+        "overhead_seconds": sum(job.overhead for job in result.jobs),
         "migrations": sum(len(history.migrations) for history in replay.jobs.values()),
         "time_between_migrations": mean_gap(result.migration_times),
         "migrations_attempted": result.migrations_attempted,
@@ -55,15 +58,21 @@ def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str
     if done:
         metrics["work_loss_ratio"] = sum(Fraction(job.work_lost) / job.run for job in done) / len(done)
         metrics["checkpoint_overhead_ratio"] = sum(Fraction(job.overhead) / job.run for job in done) / len(done)
-    plain = all(options.get(name, "none") in ("none", "lowest") for name in ("checkpoint", "node_choice"))
-    if len(done) == len(result.jobs) and plain and not options.get("recovery"):
+    if len(done) == len(result.jobs) and not options.get("recovery"):
         lost_work = {(job.job_id, n): lost for job in result.jobs for n, lost in job.lost_by_attempt.items()}
-        metrics |= replay.shares_of_lost(lost_work)
+        kept_work = {(job.job_id, n): kept for job in result.jobs for n, kept in enumerate(kept_by_attempt(job))}
+        metrics |= replay.shares_of_lost(lost_work, kept_work)
         assert sum(metrics[part] for part in PARTS) == metrics["lost"]
     if options.get("recovery"):
         metrics |= failure_slowdown(result, options)
     metrics["node_seconds_lost"] = sum(job.node_seconds_lost for job in result.jobs)
     return metrics, per_job
+
+
+def kept_by_attempt(job: Job) -> list[Any]:
+    """The work (s) of each attempt of a finished job that counts in the end: what it saved, or what it finished."""
+    saved = [0, *(job.saved_by_attempt.get(n, 0) for n in range(job.restarts)), job.run]
+    return [after - before for before, after in pairwise(saved)]
 
 
 def failure_slowdown(result: Result, options: dict[str, Any]) -> dict[str, Any]:

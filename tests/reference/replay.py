@@ -190,8 +190,10 @@ class Replay:
         unused = self.integrate(lambda t: max(0, self.free_at(t, hold) - self.wanted_at(t))) / whole
         return {"utilised": utilised, "unused": unused, "lost": 1 - utilised - unused}
 
-    def shares_of_lost(self, lost_work: dict[tuple[int, int], Any]) -> dict[str, Any]:
-        """Where the lost capacity went, in parts that do not overlap; ``lost_work`` (s) is by job and attempt.
+    def shares_of_lost(
+        self, lost_work: dict[tuple[int, int], Any], kept_work: dict[tuple[int, int], Any]
+    ) -> dict[str, Any]:
+        """Where the lost capacity went, in parts that do not overlap; work lost and kept (s) is by job and attempt.
 
         What a job holds beyond its size is growth only while it does work that counts; the other parts count all
         that it holds. ``overhead`` is what remains of the held time: checkpoints, moves, migrations, restarts.
@@ -203,9 +205,9 @@ class Replay:
                 nodes = len(stay.moves[-1][1])
                 delayed += ((stay.end if stay.start is None else stay.start) - stay.held_from) * nodes
                 failed += lost_work.get((job.job_id, stay.attempt), 0) * nodes
-                if stay.completed:
-                    useful += job.run * job.size
-                    grown += job.run * (nodes - job.size)
+                kept = kept_work.get((job.job_id, stay.attempt), 0)
+                useful += kept * job.size
+                grown += kept * (nodes - job.size)
         parts = {
             "fragmentation": self.integrate(lambda t: min(self.free_at(t), self.wanted_at(t))),
             "down": self.integrate(lambda t: len(self.down_at(t))),

@@ -200,8 +200,10 @@ class Simulator:
         job.work_lost += lost
         job.node_seconds_lost += lost * len(attempt.nodes)
         job.lost_by_attempt[job.restarts] = lost
+        job.saved_by_attempt[job.restarts] = job.saved
         if attempt.saving:
             job.overhead += self.now - attempt.paused_since
+        job.checkpoints_used += attempt.saved_by == "checkpoint"
         if self.now <= attempt.start and self.options.start_delay > 0:
             self.events.remove(attempt.start_row)
             job.first_start = None if job.first_start == attempt.start else job.first_start
@@ -273,9 +275,9 @@ class Simulator:
 
     def periodic_due(self, attempt: Attempt) -> Any:
         """When the attempt's next periodic checkpoint starts, inf if never."""
-        work = attempt.job.saved + self.options.checkpoint_interval
+        work = max(attempt.job.saved, attempt.asked) + self.options.checkpoint_interval
         enough_left = attempt.job.run - work >= self.options.checkpoint_interval
-        if self.options.checkpoint != "periodic" or attempt.saving or not enough_left:
+        if self.options.checkpoint not in ("periodic", "risk") or attempt.saving or not enough_left:
             return inf
         return attempt.resume + (work - attempt.work)
 
@@ -297,8 +299,22 @@ class Simulator:
 
     def start_checkpoints(self) -> None:
         due = [a for a in self.running if self.periodic_due(a) == self.now]
+        for attempt in list(due):
+            if self.options.checkpoint == "risk" and not self.pays(attempt):
+                attempt.asked = attempt.work_at(self.now)
+                due.remove(attempt)
         for attempt in due + self.checkpoints_to_start(self.now):
             self.begin_saving(attempt, self.options.checkpoint_cost, "checkpoint")
+
+    def pays(self, attempt: Attempt) -> bool:
+        """Whether the predicted loss, if the job fails within the next interval, exceeds the cost of a checkpoint."""
+        options, end = self.options, self.now + self.options.checkpoint_interval
+        failing = {node for time, node, _ in self.failures if self.now < time < end} & attempt.nodes
+        if options.partition_risk == "max":
+            chance = options.a if failing else 0
+        else:
+            chance = 1 - (1 - options.a) ** len(failing)
+        return chance * (attempt.work_at(self.now) - attempt.job.saved) > options.checkpoint_cost
 
     def begin_saving(self, attempt: Attempt, cost: Any, kind: str) -> None:
         attempt.pause(self.now, cost)
@@ -313,6 +329,7 @@ class Simulator:
             if attempt.saving and attempt.saving[0] == self.now:
                 attempt.job.saved = attempt.work
                 attempt.job.overhead += self.now - attempt.paused_since
+                attempt.saved_by = attempt.saving[1]
                 if attempt.saving[1] == "checkpoint":
                     attempt.job.checkpoints += 1
                     self.log("checkpoint", attempt.job)

@@ -41,7 +41,7 @@ class Options:
     precision: Any = 1
     coin: Callable[[int, int, int], float] | None = None  # (node, job, restarts), in [0, 1)
     # checkpoints
-    checkpoint: str = "none"  # none, periodic, exact, bucket
+    checkpoint: str = "none"  # none, periodic, risk, exact, bucket
     checkpoint_cost: Any = 300
     checkpoint_interval: Any = 7200
     bucket: Any = 3600
@@ -85,9 +85,11 @@ class Job:
     node_seconds_lost: Any = 0
     overhead: Any = 0
     checkpoints: int = 0
+    checkpoints_used: int = 0
     migrations: int = 0
     held_size: int | None = None
     lost_by_attempt: dict[int, Any] = field(default_factory=dict)
+    saved_by_attempt: dict[int, Any] = field(default_factory=dict)
 
     @property
     def remaining_estimate(self) -> Any:
@@ -107,6 +109,8 @@ class Attempt:
     estimated_end: Any
     paused_since: Any = None
     saving: tuple[Any, str] | None = None  # (time of completion, "checkpoint" or "move")
+    asked: Any = 0  # work up to which a checkpoint under "risk" was refused
+    saved_by: str = ""  # what made the saved state in this attempt: "checkpoint" or "move"
     order: int = 0
     start_row: Event | None = None
 
