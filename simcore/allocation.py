@@ -8,6 +8,7 @@ from faultsweep.simcore.checkpointing.saving import begin_attempt
 from faultsweep.simcore.events import add_release, push_timer, trace_row
 from faultsweep.simcore.jit import inlined, kernel
 from faultsweep.simcore.machines import FLAT
+from faultsweep.simcore.node_choice.choose import choose_nodes
 from faultsweep.simcore.placement import box_holds, take, unpack_box, vacate
 from faultsweep.simcore.state import (
     ALLOCATED,
@@ -19,15 +20,19 @@ from faultsweep.simcore.state import (
     ESTIMATE,
     EVENT_ORDER,
     EXPECTED_END,
+    FIRST_FIT,
     FIRST_START,
     FREE,
     FREE_NODES,
     FREE_SLOTS,
     KIND,
     NO_CHECKPOINTS,
+    NODE_CHOICE,
     NOW,
+    NUM_RELEASES,
     OVERHEAD_NODES,
     QUEUED,
+    RELEASE_ITEM,
     RELEASED,
     REQUESTED,
     RESTART_COST,
@@ -86,13 +91,23 @@ def start_on_box(s, job, size, box):
 
 
 @inlined
-def start_on_lowest(s, job):
-    """Start a waiting job on the free nodes of lowest index of a flat machine. The caller dequeues it."""
+def start_on_flat(s, job):
+    """Start a waiting job on free nodes of a flat machine. The caller dequeues it."""
     size = s.job_i[REQUESTED, job]
     s.i[FREE_SLOTS] -= 1
     slot = s.lists[SLOTS, s.i[FREE_SLOTS]]
     s.job_i[SLOT, job] = slot
-    wanted = size
+    if s.i[NODE_CHOICE] == FIRST_FIT:
+        _take_lowest(s, slot, size)
+    else:
+        choose_nodes(s, job, slot, size)
+    s.i[VERSION] += 1
+    _start(s, job, size)
+
+
+@inlined
+def _take_lowest(s, slot, wanted):
+    """Move the free nodes of lowest index to the mask in a slot."""
     for word in range(s.masks.shape[1]):
         free = s.masks[FREE_NODES, word]
         if free == ZERO:
@@ -107,8 +122,6 @@ def start_on_lowest(s, job):
         wanted -= have
         if wanted == 0:
             break
-    s.i[VERSION] += 1
-    _start(s, job, size)
 
 
 @inlined
@@ -184,6 +197,16 @@ def holds_node(s, job, node):
     if s.i[KIND] == FLAT:
         return s.masks[s.job_i[SLOT, job], node >> 6] >> np.uint64(node & 63) & ONE != ZERO
     return box_holds(s.job_i[BOX, job], node, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z])
+
+
+@kernel
+def job_on(s, node):
+    """Return the job that holds a node, or -1."""
+    for at in range(s.i[NUM_RELEASES]):
+        job = int(s.agenda[RELEASE_ITEM, at])
+        if job >= 0 and holds_node(s, job, node):
+            return job
+    return -1
 
 
 @kernel

@@ -15,6 +15,7 @@ from faultsweep.simcore.parameters import (
     CHECKPOINTS,
     EVENT_ORDERS,
     FORESEEN,
+    NODE_CHOICES,
     PARTITION_FAILURES,
     PLACEMENTS,
     SCHEDULERS,
@@ -84,6 +85,7 @@ def build_state(
         slots = len(state.masks) - 1
         state.lists[st.SLOTS, :slots] = np.arange(1, slots + 1)
         state.i[st.FREE_SLOTS] = slots
+        state.lists[st.SAFEST, :nodes] = np.arange(nodes)
     return state
 
 
@@ -189,6 +191,11 @@ def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score
     if score:
         i[st.SCORE], i[st.SCORE_NEEDS] = score.address, score.needs
     i[st.PARTITION_FAILURE] = PARTITION_FAILURES.index(config["partition_failure"])
+    i[st.LAST_NODE] = -1
+    i[st.NODE_CHOICE] = NODE_CHOICES.index(config["node_choice"]) if machine.kind == FLAT else st.FIRST_FIT
+    i[st.NODE_KEY] = coin_key(config["seed"], config["replicate"], "nodes")
+    i[st.MOVES_TO_SAFER] = int(i[st.NODE_CHOICE] == st.LEAST_FAILURES and config["lff_moves"])
+    i[st.MOVE_THRESHOLD] = config["move_threshold"]
     i[st.CHECKPOINT] = CHECKPOINTS.index(config["checkpoint"])
     i[st.BUCKET_JOBS] = BUCKET_JOBS.index(config["bucket_jobs"])
     i[st.BUCKET_BIGGEST] = config["bucket_biggest"]
@@ -213,6 +220,8 @@ def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray
     weightless = config["placement"] == "balancing" and config["accuracy"] == 0
     if weightless or no_failures(config):
         f[[st.RECALL, st.FALSE_RATE]] = 0.0
+    f[st.FINISHED_START] = math.inf
+    f[st.MOVE_COST] = config["move_cost_s"]
     f[st.RESTART_COST] = config["restart_cost_s"]
     f[st.CHECKPOINT_COST] = config["checkpoint_cost_s"]
     f[st.CHECKPOINT_INTERVAL] = config["checkpoint_interval_s"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.allocation import free_nodes_of, holds_node
+from faultsweep.simcore.allocation import free_nodes_of, job_on
 from faultsweep.simcore.bits import ONE
 from faultsweep.simcore.checkpointing.foreseen import begin_foreseen, next_foreseen
 from faultsweep.simcore.checkpointing.periodic import reach_interval
@@ -21,6 +21,8 @@ from faultsweep.simcore.events import (
 )
 from faultsweep.simcore.jit import entry_kernel, inlined, kernel
 from faultsweep.simcore.machines import FLAT
+from faultsweep.simcore.node_choice.lff import count_failure
+from faultsweep.simcore.node_choice.moves import move_to_safer_nodes
 from faultsweep.simcore.partitions.columns import OVERFLOW
 from faultsweep.simcore.schedulers.backfill import backfill
 from faultsweep.simcore.schedulers.conservative import conservative, note_early_finish
@@ -53,6 +55,7 @@ from faultsweep.simcore.state import (
     FINISH,
     FINISH_EVENT,
     FINISHED,
+    FINISHED_START,
     FIRST_START,
     FREE,
     FREE_NODES,
@@ -63,16 +66,19 @@ from faultsweep.simcore.state import (
     INSTANT,
     KILL_EVENT,
     KIND,
+    LEAST_FAILURES,
     LOST,
     LOST_NODES,
     MAX_RESTARTS,
     MIGRATION,
+    MOVES_TO_SAFER,
     NEED_FAILURES,
     NEED_TRACE,
     NEXT_ARRIVAL,
     NEXT_FAILURE,
     NEXT_FORESEEN,
     NO_SPACE,
+    NODE_CHOICE,
     NODES,
     NOW,
     NUM_DOWN,
@@ -196,6 +202,8 @@ def _apply_instant(s):
         begin_foreseen(s)
     while s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now:
         _arrive(s)
+    if s.f[FINISHED_START] < np.inf:
+        move_to_safer_nodes(s)
     return code
 
 
@@ -267,6 +275,8 @@ def _finish(s, job):
     s.job_i[STATUS, job] = DONE
     s.job_f[FINISH, job] = now
     s.i[FINISHED] += 1
+    if s.i[MOVES_TO_SAFER] == 1:
+        s.f[FINISHED_START] = min(s.f[FINISHED_START], s.job_f[START, job])
     if s.i[TRACING] == 1:
         trace_event(s, FINISH_EVENT, job)
 
@@ -282,9 +292,11 @@ def _apply_failures(s):
         s.i[NEXT_FAILURE] = at + 1
         s.i[FAILURES] += 1
         node = int(s.failures[FAIL_NODE, at])
+        if s.i[NODE_CHOICE] == LEAST_FAILURES:
+            count_failure(s, node)
         if s.i[TRACING] == 1:
             trace_node_event(s, FAIL_EVENT, node)
-        victim = _job_on(s, node)
+        victim = job_on(s, node)
         if victim >= 0:
             s.i[HITS] += 1
             kill(s, victim)
@@ -307,18 +319,6 @@ def _trace_transient(s, first):
             seen = seen or int(s.failures[FAIL_NODE, earlier]) == node
         if not seen:
             trace_node_event(s, REPAIR_EVENT, node)
-
-
-@kernel
-def _job_on(s, node):
-    """Return the job that holds a node, or -1."""
-    for at in range(s.i[NUM_RELEASES]):
-        job = int(s.agenda[RELEASE_ITEM, at])
-        if job < 0:
-            continue
-        if holds_node(s, job, node):
-            return job
-    return -1
 
 
 @kernel

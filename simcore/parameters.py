@@ -28,6 +28,7 @@ NODE_MAPS = ("auto", "identity", "rank", "permutation")
 CHECKPOINTS = ("none", "periodic", "young", "daly", "risk", "exact", "bucket")
 FORESEEN = ("exact", "bucket")  # checkpoints that failures known beforehand call for
 BUCKET_JOBS = ("all", "long", "biggest")
+NODE_CHOICES = ("first-fit", "lff", "random", "round-robin")
 REPAIRS = ("constant", "exponential", "lognormal")
 SCORE_FORM = r".+\.py:[A-Za-z_]\w*"  # a placement score of the user's: a Python file and a function in it
 ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bursts" makes a log
@@ -178,6 +179,8 @@ def _nothing_random(config: Config) -> bool:
 
     if is_model(config["log"]) or config["estimates"] == "f-model":
         return False
+    if config["node_choice"] == "random" and not _any_node_will_do(config):
+        return False
     return no_failures(config) or (_no_random_failures(config) and _no_coins(config))
 
 
@@ -206,6 +209,15 @@ def no_failures(config: Config) -> bool:
     if _is_failure_log(config):
         return config["num_failures"] == 0 or config["failures_per_day"] == 0
     return config["failures"] == "none"
+
+
+def _any_node_will_do(config: Config) -> bool:
+    """Tell whether it makes no difference which free nodes a job gets."""
+    return not _is_flat(config) or no_failures(config)
+
+
+def _no_moves(config: Config) -> bool:
+    return _any_node_will_do(config) or config["node_choice"] != "lff" or not config["lff_moves"]
 
 
 def _saves_nothing(config: Config) -> bool:
@@ -618,6 +630,44 @@ PARAMETERS: dict[str, Parameter] = _table(
         minimum=0,
         maximum=5,
         inert=_no_lognormal_repair,
+    ),
+    # node choice
+    Parameter(
+        "node_choice",
+        str,
+        "first-fit",
+        "Which free nodes of a flat machine a job gets: the lowest, those with the least failures so far (lff), ...",
+        "scheduling",
+        choices=NODE_CHOICES,
+        inert=_any_node_will_do,
+    ),
+    Parameter(
+        "lff_moves",
+        bool,
+        True,
+        "Whether lff moves running jobs to safer nodes when a job ends.",
+        "scheduling",
+        inert=lambda config: _any_node_will_do(config) or config["node_choice"] != "lff",
+    ),
+    Parameter(
+        "move_threshold",
+        int,
+        1,
+        "A job moves from one node to another if their numbers of failures differ by more than this.",
+        "scheduling",
+        minimum=0,
+        inert=_no_moves,
+    ),
+    Parameter(
+        "move_cost_s",
+        float,
+        300.0,
+        "Time that a move to safer nodes takes, a checkpoint and a restart.",
+        "scheduling",
+        minimum=0,
+        maximum=1e9,
+        unit="s",
+        inert=_no_moves,
     ),
     # checkpoints
     Parameter(

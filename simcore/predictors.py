@@ -41,9 +41,9 @@ def fails_within(trace: FailureTrace, nodes: int, now_s: float, window_s: float)
     return fails
 
 
-def coin_key(seed: int, replicate: int) -> int:
-    """Return the key of the coins of one replicate under one seed: 62 bits of SHA-256 of "seed/replicate/predictor"."""
-    digest = hashlib.sha256(f"{seed}/{replicate}/predictor".encode()).digest()
+def coin_key(seed: int, replicate: int, purpose: str = "predictor") -> int:
+    """Return the key of the coins of one replicate under one seed: 62 bits of SHA-256 of "seed/replicate/purpose"."""
+    digest = hashlib.sha256(f"{seed}/{replicate}/{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 2
 
 

@@ -44,7 +44,9 @@ RESTART_COST = 26
 BUCKET = 27
 BUCKET_REPEAT = 28  # 0: once in a bucket
 BUCKET_LONG = 29
-NUM_F = 30
+FINISHED_START = 30  # earliest start of the jobs that finish at this instant, s (migration to safer nodes)
+MOVE_COST = 31
+NUM_F = 32
 
 # --- s.i: int64 scalars -------------------------------------------------------------------------------------------
 NEXT_ARRIVAL = 0  # next job to arrive
@@ -101,7 +103,12 @@ CHECKPOINT = 50
 BUCKET_JOBS = 51
 BUCKET_BIGGEST = 52
 NEXT_FORESEEN_FAILURE = 53  # first failure that NEXT_FORESEEN is about
-NUM_I = 54
+LAST_NODE = 54  # node taken last (round-robin)
+NODE_CHOICE = 55
+NODE_KEY = 56  # key of the coins that choose nodes at random
+MOVES_TO_SAFER = 57  # whether running jobs move to safer nodes
+MOVE_THRESHOLD = 58
+NUM_I = 59
 
 # --- s.job_f: float64 per job -------------------------------------------------------------------------------------
 SUBMIT = 0
@@ -190,7 +197,8 @@ TIMER_KEY = 1  # kind * TIMER_STRIDE + job or node
 RELEASE_TIME = 2  # ascending: when nodes are expected to become free
 RELEASE_ITEM = 3  # job, or -1 - node for a node that is down
 DOWN_UNTIL = 4  # by node, -inf while up
-NUM_AGENDA = 5
+NODE_FAILURES = 5  # by node, failures so far (lff)
+NUM_AGENDA = 6
 
 # --- s.lists: int64 lists ---------------------------------------------------------------------------------------------
 QUEUE = 0  # waiting jobs at QUEUE_HEAD .. QUEUE_TAIL
@@ -199,7 +207,8 @@ ORDER = 2  # jobs in the order of re-placement (migration)
 TRIAL_BOX = 3  # their boxes
 FITS = 4  # by size: 2 * version + (a free box of this size exists) (torus)
 SHAPE_FIRST = 5  # by size: first row of s.shapes (torus)
-NUM_LISTS = 6
+SAFEST = 6  # nodes by (failures, index) (lff)
+NUM_LISTS = 7
 
 # --- s.failures: float64 lists, by failure ---------------------------------------------------------------------------
 FAIL_TIME = 0
@@ -235,6 +244,7 @@ MFP, BALANCING, TIE_BREAKING, SCORED = range(4)
 NEEDS_MFP, NEEDS_PREDICTION, MONOTONE = 1, 2, 4
 PRODUCT, MAXIMUM = range(2)
 NO_CHECKPOINTS, PERIODIC, YOUNG, DALY, RISK, EXACT, BUCKETED = range(7)
+FIRST_FIT, LEAST_FAILURES, RANDOM_NODES, ROUND_ROBIN = range(4)
 ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(3)
 
 

@@ -38,6 +38,10 @@ ENGINE_NAMES = {
     "recall": "recall",
     "false_positive_rate": "false_positive_rate",
     "precision": "precision",
+    "node_choice": "node_choice",
+    "lff_moves": "lff_moves",
+    "move_threshold": "move_threshold",
+    "move_cost": "move_cost_s",
     "checkpoint": "checkpoint",
     "checkpoint_cost": "checkpoint_cost_s",
     "checkpoint_interval": "checkpoint_interval_s",
@@ -108,6 +112,9 @@ def reference_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Seq
     options = dict(options)
     if options.pop("estimates", "actual") == "actual":
         jobs = [(*row[:3], None, *row[4:]) for row in jobs]
+    if options.get("node_choice") == "random":
+        key = coin_key(0, 0, "nodes")
+        options["draw"] = lambda number, job, restarts: float(coins(key, number, job, restarts))
     result = reference_simulate(jobs, machine, failures, coin=_coin, **options)
     nodes = {e.job_id: e.nodes for e in result.events if e.kind in ("start", "migrate")}
     rows = {

@@ -248,6 +248,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "_KEPT if at <= stuck else NO_BOX",
         "all jobs before the one that would grow keep their places",
     ),
+    # node choice
+    Mutant("simcore/node_choice/lff.py", "failures and other > node)", "failures and other < node)", "ties by index"),
+    Mutant(
+        "simcore/node_choice/moves.py",
+        "s.job_f[START, job] <= s.f[FINISHED_START]",
+        "s.job_f[START, job] < s.f[FINISHED_START]",
+        "a job that started with the one that ends moves, too",
+    ),
+    Mutant(
+        "simcore/node_choice/moves.py",
+        "> s.i[MOVE_THRESHOLD]",
+        ">= s.i[MOVE_THRESHOLD]",
+        "a difference of the threshold itself is enough",
+    ),
     # checkpoints
     Mutant(SAVING, "    work[END, job] += cost\n", "    work[END, job] += 0.0 * cost\n", "a migration costs no time"),
     Mutant(

@@ -232,10 +232,22 @@ def test_node_choice(scheduler):
         st.sampled_from((0, 1, 2)),
         st.sampled_from((0, 4)),
         st.one_of(st.just({}), CHECKPOINTS),
+        st.sampled_from(({}, {"lff_moves": False}, {"start_delay": 1}, {"restart_cost": 2})),
     )
-    def check(case, threshold, cost, checkpoints):
+    def check(case, threshold, cost, checkpoints, others):
         options = {"node_choice": "lff", "move_threshold": threshold, "move_cost": cost}
-        assert_same(case, scheduler=scheduler, **options, **checkpoints)
+        assert_same(case, scheduler=scheduler, **options, **checkpoints, **others)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@pytest.mark.parametrize("choice", ["first-fit", "random", "round-robin"])
+def test_other_node_choices(scheduler, choice):
+    @EXAMPLES
+    @given(runs(flats, failures=True), st.sampled_from(("actual", "requested")))
+    def check(case, estimates):
+        assert_same(case, scheduler=scheduler, estimates=estimates, node_choice=choice)
 
     check()
 

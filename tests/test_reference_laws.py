@@ -88,7 +88,7 @@ def test_traces_with_checkpoints_and_moves_are_possible(case, data):
         "bucket_jobs": data.draw(st.sampled_from(("all", "long", "biggest"))),
         "bucket_repeat": data.draw(st.sampled_from((None, 6))),
         "restart_cost": data.draw(st.sampled_from((0, 3))),
-        "node_choice": data.draw(st.sampled_from(("lowest", "lff"))),
+        "node_choice": data.draw(st.sampled_from(("first-fit", "lff"))),
         "move_cost": 2,
     }
     outcome = reference_run(jobs, machine, failures, **options)

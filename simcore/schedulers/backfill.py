@@ -9,7 +9,7 @@ only: with the same free nodes and the same reservation, what was refused before
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.allocation import expected_end, remaining_estimate, start_on_box, start_on_lowest
+from faultsweep.simcore.allocation import expected_end, remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.bits import ONE
 from faultsweep.simcore.events import dequeue_at
 from faultsweep.simcore.jit import inlined, kernel
@@ -130,7 +130,7 @@ def _backfill_flat(s, first):
                 head = s.i[QUEUE_HEAD]
                 dequeue_at(s, position)
                 position += s.i[QUEUE_HEAD] - head
-                start_on_lowest(s, job)
+                start_on_flat(s, job)
                 continue
         position += 1
     return True

@@ -10,7 +10,7 @@ later (compression). After a failure, a pause or an overrun they cannot all be k
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.allocation import expected_end, remaining_estimate, start_on_box, start_on_lowest
+from faultsweep.simcore.allocation import expected_end, remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.bits import popcount
 from faultsweep.simcore.events import dequeue_at
 from faultsweep.simcore.jit import kernel
@@ -211,7 +211,7 @@ def _start_promised(s):
         position += s.i[QUEUE_HEAD] - head
         s.job_f[PROMISED, job] = np.nan
         if s.i[KIND] == FLAT:
-            start_on_lowest(s, job)
+            start_on_flat(s, job)
         elif not start_on_box(s, job, _promised_size(s, job), s.job_i[PROMISED_BOX, job]):
             return False
     return True

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.allocation import remaining_estimate, start_on_box, start_on_lowest
+from faultsweep.simcore.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.events import dequeue_at
 from faultsweep.simcore.jit import inlined, kernel
 from faultsweep.simcore.machines import FLAT
@@ -30,7 +30,7 @@ def start_in_order(s):
             if s.job_i[SIZE, job] > s.i[FREE]:
                 return True
             dequeue_at(s, s.i[QUEUE_HEAD])
-            start_on_lowest(s, job)
+            start_on_flat(s, job)
         return True
     while s.i[QUEUE_HEAD] < s.i[QUEUE_TAIL]:
         job = s.lists[QUEUE, s.i[QUEUE_HEAD]]

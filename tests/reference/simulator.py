@@ -67,6 +67,7 @@ class Simulator:
         self.migration_times: list[Any] = []
         self.failures_hitting = 0
         self.starts = 0
+        self.last_node = -1
         self.status = "done"
         self.conservative = Conservative(self)
         self.timers = self.checkpoint_timers()
@@ -140,7 +141,7 @@ class Simulator:
         self.resubmit()
         while self.coming and self.coming[0].submit == self.now:
             self.arrive(self.coming.pop(0))
-        if finished and self.options.node_choice == "lff":
+        if finished and self.options.node_choice == "lff" and self.options.lff_moves:
             self.move_to_safer_nodes(min(attempt.start for attempt in finished))
         self.restart_suspended()
         self.schedule()
@@ -335,8 +336,16 @@ class Simulator:
                     self.log("checkpoint", attempt.job)
                 attempt.saving = None
 
-    def node_order(self) -> list[int]:
+    def node_order(self, job: Job) -> list[int]:
         nodes = range(self.machine.nodes)
+        if self.options.node_choice == "round-robin":
+            return sorted(nodes, key=lambda node: (node - self.last_node - 1) % len(nodes))
+        if self.options.node_choice == "random":
+            free = sorted(set(nodes) - self.occupied())
+            for k in range(len(free)):
+                drawn = k + int(self.options.draw(k, job.index, job.restarts) * (len(free) - k))
+                free[k], free[drawn] = free[drawn], free[k]
+            return free
         if self.options.node_choice == "lff":
             return sorted(nodes, key=lambda node: (self.failed_so_far[node], node))
         return list(nodes)
@@ -409,7 +418,7 @@ class Simulator:
         """The nodes that a job gets now, None if there are none for it."""
         occupied = self.occupied()
         for size in self.machine.sizes_from(job.size, growth):
-            boxes = [b for b in self.machine.free_boxes(size, occupied, self.node_order()) if admissible(b)]
+            boxes = [b for b in self.machine.free_boxes(size, occupied, self.node_order(job)) if admissible(b)]
             if boxes:
                 return self.choose(job, boxes, occupied)
         return None
@@ -428,6 +437,7 @@ class Simulator:
         job.start = start
         job.first_start = start if job.first_start is None else job.first_start
         job.held_size = len(nodes)
+        self.last_node = max(nodes, key=lambda node: (node - self.last_node - 1) % self.machine.nodes)
         self.starts += 1
         attempt = Attempt(
             job,

@@ -51,7 +51,9 @@ class Options:
     long_running: Any = 300
     restart_cost: Any = 0
     # node choice
-    node_choice: str = "lowest"  # lowest, lff
+    node_choice: str = "first-fit"  # first-fit, lff, random, round-robin
+    draw: Callable[[int, int, int], float] | None = None  # (number of the draw, job, restarts) -> [0, 1)
+    lff_moves: bool = True
     move_threshold: int = 1
     move_cost: Any = 300
     # recovery: None requeues by arrival; otherwise each job's option A to E decides

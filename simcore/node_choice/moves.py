@@ -1,0 +1,92 @@
+"""Migration to safer nodes under ``lff``: when a job ends, jobs that started after it leave the nodes that have failed
+most for idle ones that have failed less, if the difference is worth a checkpoint and a restart (zhang2004, section
+V-D)."""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.allocation import job_on, trace_allocation
+from faultsweep.simcore.checkpointing.saving import begin_saving
+from faultsweep.simcore.jit import kernel
+from faultsweep.simcore.node_choice.nodes import give_node, is_free, take_node
+from faultsweep.simcore.state import (
+    FINISHED_START,
+    MIGRATE_EVENT,
+    MIGRATIONS,
+    MOVE_COST,
+    MOVE_THRESHOLD,
+    MOVES,
+    MOVES_AWAY,
+    NODE_FAILURES,
+    NODES,
+    NOW,
+    ORDER,
+    RESUMED,
+    SAFEST,
+    SLOT,
+    START,
+    TRACING,
+    VERSION,
+)
+
+
+@kernel
+def move_to_safer_nodes(s):
+    """Exchange the least safe node of the jobs that may move with the safest idle one while that pays; each job that
+    moves pays once."""
+    front, back, moved = 0, s.i[NODES] - 1, 0
+    while True:
+        while front < back and not is_free(s, s.lists[SAFEST, front]):
+            front += 1
+        while front < back and _pays(s, front, back) and _mover_on(s, s.lists[SAFEST, back]) < 0:
+            back -= 1
+        if front >= back or not _pays(s, front, back):
+            break
+        job = _mover_on(s, s.lists[SAFEST, back])
+        take_node(s, s.job_i[SLOT, job], s.lists[SAFEST, front])
+        give_node(s, s.job_i[SLOT, job], s.lists[SAFEST, back])
+        moved = _list_once(s, job, moved)
+        front += 1
+        back -= 1
+    s.f[FINISHED_START] = np.inf
+    for at in range(moved):
+        _begin_move(s, s.lists[ORDER, at])
+
+
+@kernel
+def _pays(s, front, back):
+    """Tell whether the numbers of failures of two nodes, by place in SAFEST, differ by more than the threshold."""
+    safe, unsafe = s.lists[SAFEST, front], s.lists[SAFEST, back]
+    return s.agenda[NODE_FAILURES, unsafe] - s.agenda[NODE_FAILURES, safe] > s.i[MOVE_THRESHOLD]
+
+
+@kernel
+def _mover_on(s, node):
+    """Return the job on a node if it may move, or -1: it works, and has started after the job that ended."""
+    if is_free(s, node):
+        return -1
+    job = job_on(s, node)
+    if job < 0 or s.job_f[START, job] <= s.f[FINISHED_START] or s.job_f[RESUMED, job] > s.f[NOW]:
+        return -1
+    return job
+
+
+@kernel
+def _list_once(s, job, count):
+    """Append a job to the list ORDER unless it is there; return how many are."""
+    for at in range(count):
+        if s.lists[ORDER, at] == job:
+            return count
+    s.lists[ORDER, count] = job
+    return count + 1
+
+
+@kernel
+def _begin_move(s, job):
+    """Do to a job that has its new nodes what a move does to it."""
+    s.job_i[MIGRATIONS, job] += 1
+    s.i[MOVES] += 1
+    s.i[VERSION] += 1
+    if s.i[TRACING] == 1:
+        trace_allocation(s, MIGRATE_EVENT, job)
+    begin_saving(s, job, MOVES_AWAY, s.f[MOVE_COST], s.f[NOW] + s.f[MOVE_COST])
