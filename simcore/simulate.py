@@ -121,9 +121,14 @@ def simulate(
     else:
         source = source_for(config, machine.nodes, span)
     _check_event_order(config, source)
+    if 0 < config["bucket_repeat_s"] < 1:
+        raise InputError(
+            f"bucket_repeat_s: {config['bucket_repeat_s']:g} is too short (valid: 0 for once, or 1 or more)"
+        )
     jobs = _job_arrays(prepared, estimate_s, config, machine)
     _load_kernels("columns" if machine.kind == FLAT else config["finder"])
-    rules = _Rules(score, None if source is None else _base_rate(source, machine, span, config))
+    base_rate = None if source is None else _base_rate(source, machine, span, config)
+    rules = _Rules(score, base_rate, span.start_s)
     durations = []
     for _ in range(max(1, repeat)):
         ran = _run(jobs, machine, config, source, rules, _Watch(events, debug, progress))
@@ -208,10 +213,11 @@ def _job_arrays(
 
 
 class _Rules(NamedTuple):
-    """What a placement rule needs beside the configuration: a user's score, and what a precision refers to."""
+    """What policies need beside the configuration: a user's score, what a precision refers to, the first bucket, s."""
 
     score: Score | None
     base_rate: BaseRate | None
+    origin_s: float
 
 
 class _Watch(NamedTuple):
@@ -255,6 +261,7 @@ def _run(
             base_rate=rules.base_rate,
         )
         state.f[st.DRAWN_UNTIL] = drawn.known_until_s
+        state.f[st.BUCKET_ORIGIN] = rules.origin_s
         buffer = TraceBuffer(state) if watch.events else None
         stopwatch = Stopwatch(state) if config["time_scheduling"] else None
         go_on: Advance = stopwatch.advance if stopwatch else advance

@@ -46,7 +46,8 @@ BUCKET_REPEAT = 28  # 0: once in a bucket
 BUCKET_LONG = 29
 FINISHED_START = 30  # earliest start of the jobs that finish at this instant, s (migration to safer nodes)
 MOVE_COST = 31
-NUM_F = 32
+BUCKET_ORIGIN = 32
+NUM_F = 33
 
 # --- s.i: int64 scalars -------------------------------------------------------------------------------------------
 NEXT_ARRIVAL = 0  # next job to arrive

@@ -1,6 +1,6 @@
-"""``bucket``: time is cut into buckets from 0 on, and at the start of one that will contain a failure jobs are
-checkpointed: all, those that have run long, or the biggest (zhang2004, section V-C); again within it at an interval,
-if one is given."""
+"""``bucket``: time is cut into buckets from time zero of the run on, and at the start of one that will contain a
+failure jobs are checkpointed: all, those that have run long, or the biggest (zhang2004, section V-C); again within it
+at an interval, if one is given."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from faultsweep.simcore.state import (
     BUCKET,
     BUCKET_BIGGEST,
     BUCKET_END,
+    BUCKET_ORIGIN,
     BUCKET_REPEAT,
     FAIL_TIME,
     NEXT_FORESEEN,
@@ -33,7 +34,8 @@ def next_in_buckets(s):
     if at == count:
         s.f[NEXT_FORESEEN] = np.inf
         return
-    s.f[NEXT_FORESEEN] = np.floor(s.failures[FAIL_TIME, at] / s.f[BUCKET]) * s.f[BUCKET]
+    number = np.floor((s.failures[FAIL_TIME, at] - s.f[BUCKET_ORIGIN]) / s.f[BUCKET])
+    s.f[NEXT_FORESEEN] = s.f[BUCKET_ORIGIN] + number * s.f[BUCKET]
     s.f[BUCKET_END] = s.f[NEXT_FORESEEN] + s.f[BUCKET]
 
 

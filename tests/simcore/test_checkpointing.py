@@ -152,3 +152,19 @@ def test_parameters_that_matter(values):
 def test_checkpoints_need_the_order_of_instants():
     with pytest.raises(InputError, match="event_order: 'ends-first' is for runs without checkpoints"):
         simulate(jobs((0, 10, 1)), machine="flat:1", checkpoint="periodic", event_order="ends-first")
+
+
+def test_an_interval_within_buckets_is_a_second_at_least():
+    with pytest.raises(InputError, match=r"bucket_repeat_s: 0\.5 is too short"):
+        simulate(jobs((0, 10, 1)), machine="flat:1", checkpoint="bucket", bucket_repeat_s=0.5)
+
+
+def test_buckets_begin_at_time_zero_of_the_run():
+    """0 for a log used from its first job on, the first submission of a span that starts later."""
+    workload = jobs((0, 10, 1), (1030, 500, 1))
+    options = {"machine": "flat:1", "checkpoint": "bucket", "bucket_s": 100.0, "checkpoint_cost_s": 5.0}
+    trace = failures((1290, 0))
+    whole = simulate(workload, failures=trace, **options)
+    assert whole.jobs["work_lost_s"].tolist() == [0, 85]  # saved at 1200, went on at 1205
+    later = simulate(workload, failures=trace, offset=1, **options)
+    assert later.jobs["work_lost_s"].tolist() == [55]  # saved at 1230

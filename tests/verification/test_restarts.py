@@ -9,13 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.workload import Workload
 from scipy import stats
-
-from tests.adapter import ENGINE_EXISTS, ENGINE_NAMES
-from tests.adapter import engine_lacks as lacks
-
-pytestmark = pytest.mark.skipif(not ENGINE_EXISTS, reason="the engine is not there yet")
 
 RUNS, NODES, WORK_S, RATE = 500, 100, 1000.0, 1 / 1000.0
 LONG_S = 60_000.0
@@ -28,40 +24,66 @@ def failures(rng: np.random.Generator) -> FailureTrace:
     return FailureTrace(time, rng.integers(0, NODES, count), np.zeros(count), name="poisson")
 
 
-def one_job_per_node() -> Workload:
+def one_job_per_node(work_s: float) -> Workload:
     n = NODES
     ones = np.ones(n, np.int64)
-    return Workload(np.arange(1, n + 1), np.zeros(n), np.full(n, WORK_S), np.full(n, np.nan), ones, -ones, name="jobs")
+    return Workload(np.arange(1, n + 1), np.zeros(n), np.full(n, work_s), np.full(n, np.nan), ones, -ones, name="jobs")
 
 
-def expected(segments: list[float], restart_cost: float = 0.0) -> float:
+def expected(lengths: list[float], restart_cost: float = 0.0) -> float:
     """The mean time for segments that are repeated from their beginning, each repetition after the restart cost."""
-    return sum(np.exp(RATE * restart_cost) * (np.exp(RATE * length) - 1) / RATE for length in segments)
+    return sum(np.exp(RATE * restart_cost) * (np.exp(RATE * length) - 1) / RATE for length in lengths)
 
 
-def coverage(truth: float, **options) -> float:
-    from faultsweep.simcore.simulate import simulate
+def segments(interval: float, cost: float) -> list[float]:
+    """What lies between failures at worst: an interval of work and its checkpoint, and the rest without one."""
+    count = int(WORK_S // interval) - 1
+    return [interval + cost] * count + [WORK_S - count * interval]
 
-    parameters = {ENGINE_NAMES[name]: value for name, value in options.items()}
+
+def times(seed: int, work_s: float = WORK_S, **parameters) -> np.ndarray:
+    """The time that each job takes, s."""
+    trace = failures(np.random.default_rng([2006, seed]))
+    run = simulate(one_job_per_node(work_s), failures=trace, machine=f"flat:{NODES}", scheduler="fcfs", **parameters)
+    assert run.status == "done"
+    return run.jobs["response_s"]
+
+
+def coverage(truth: float, runs: int = RUNS, **parameters) -> float:
+    """How often the interval of confidence of a run's jobs holds the truth."""
     covered = 0
-    for seed in range(RUNS):
-        trace = failures(np.random.default_rng([2006, seed]))
-        run = simulate(one_job_per_node(), failures=trace, machine=f"flat:{NODES}", scheduler="fcfs", **parameters)
-        times = run.jobs["response_s"]
-        assert run.status == "done"
-        half = stats.t.ppf(0.975, NODES - 1) * times.std(ddof=1) / np.sqrt(NODES)
-        covered += abs(times.mean() - truth) <= half
-    return covered / RUNS
+    for seed in range(runs):
+        found = times(seed, **parameters)
+        half = stats.t.ppf(0.975, NODES - 1) * found.std(ddof=1) / np.sqrt(NODES)
+        covered += abs(found.mean() - truth) <= half
+    return covered / runs
 
 
 def test_complete_restarts():
     assert 0.92 <= coverage(expected([WORK_S])) <= 0.98
 
 
-PERIODIC = {"checkpoint": "periodic", "checkpoint_interval": 250, "checkpoint_cost": 10}
+COST_S = 10.0
 
 
-@pytest.mark.skipif(lacks("flat:1", PERIODIC), reason="the engine has no checkpoints yet")
-def test_segments_between_checkpoints():
-    """Checkpoints after 250 and 500 s of work and at 750 (250 remain: not less than an interval)."""
-    assert 0.92 <= coverage(expected([260.0, 260.0, 260.0, 250.0]), **PERIODIC) <= 0.98
+@pytest.mark.parametrize(("interval", "restart_cost"), [(100.0, 0.0), (250.0, 0.0), (400.0, 0.0), (250.0, 40.0)])
+def test_segments_between_checkpoints(interval, restart_cost):
+    """Checkpoints after every interval of work while at least one interval remains."""
+    parameters = {"checkpoint_interval_s": interval, "checkpoint_cost_s": COST_S, "restart_cost_s": restart_cost}
+    truth = expected(segments(interval, COST_S), restart_cost)
+    assert 0.90 <= coverage(truth, 200, checkpoint="periodic", **parameters) <= 0.99
+
+
+def test_simulated_optimum_is_dalys():
+    """Of intervals around Daly's, on the same failures, his takes the least time; and the policy takes his."""
+    mtbf_h = 1 / RATE / NODES / 3600  # of the machine
+    daly_s = np.sqrt(2 * COST_S / RATE) * (1 + np.sqrt(COST_S * RATE / 2) / 3 + COST_S * RATE / 18) - COST_S
+    factors = (0.33, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
+    options = {"work_s": 2400.0, "checkpoint_cost_s": COST_S}
+
+    def mean(**policy):
+        return np.mean([times(seed, **options, **policy).mean() for seed in range(40)])
+
+    found = [mean(checkpoint="periodic", checkpoint_interval_s=float(daly_s * factor)) for factor in factors]
+    assert factors[int(np.argmin(found))] == 1.0
+    assert mean(checkpoint="daly", checkpoint_mtbf_h=mtbf_h) == pytest.approx(found[3], rel=1e-9)
