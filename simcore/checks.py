@@ -37,7 +37,7 @@ class Checker:
         self.down: Nodes = np.zeros(0, np.int64)
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
-        self._disturbances = (0, 0)
+        self._disturbances = (0, 0, 0.0)
         self._promises: dict[int, float] = {}
 
     def check(self, state: State) -> None:
@@ -85,10 +85,12 @@ class Checker:
     def promises(self) -> Iterator[tuple[int, float, float]]:
         """Yield jobs with the starts promised to them before and now, as long as nothing has broken promises.
 
-        Migrations and failures break them, and so does a running job that will run longer than it is expected to.
+        Migrations, pauses and failures break them, and so does a running job that will run longer than it is expected
+        to.
         """
         state = self.state
-        disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]))
+        pauses = float(state.job_f[st.OVERHEAD_NODES].sum())
+        disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]), pauses)
         overruns = any(state.job_f[st.END, job] > state.job_f[st.EXPECTED_END, job] for job in self.held)
         before, self._promises = self._promises, {}
         if overruns or disturbances != self._disturbances:

@@ -185,10 +185,14 @@ def test_sound_runs_pass(scheduler):
         hst.sampled_from(("actual", "requested")),
         hst.sampled_from((0, 0, 1)),
         hst.sampled_from((0, 3)),
+        hst.sampled_from(("none", "periodic", "young", "risk", "exact", "bucket")),
+        hst.sampled_from(("first-fit", "lff", "random", "round-robin")),
     )
-    def check(case, estimates, delay, cost):
+    def check(case, estimates, delay, cost, checkpoint, node_choice):
         machine, rows, failures = case
         given_ = {"start_delay_s": float(delay), "migration_cost_s": float(cost), "estimates": estimates}
+        given_ |= {"checkpoint": checkpoint, "checkpoint_cost_s": 1.0, "checkpoint_interval_s": 4.0, "bucket_s": 20.0}
+        given_ |= {"accuracy": 0.5, "node_choice": node_choice, "move_cost_s": 2.0, "restart_cost_s": float(cost)}
         workload, trace = workload_of(rows), failures_of(failures)
         simulate(workload, failures=trace, machine=machine, scheduler=scheduler, debug=True, **given_)
 
