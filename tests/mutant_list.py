@@ -127,14 +127,14 @@ MUTANTS: tuple[Mutant, ...] = (
     # backfilling
     Mutant(
         BACKFILL,
-        "return reservation > now and expected_end(s, job, now) <= reservation",
-        "return reservation > now and expected_end(s, job, now) < reservation",
+        "expected_end(s, job, now) <= reservation",
+        "expected_end(s, job, now) < reservation",
         "a job that ends at the reservation is refused",
     ),
     Mutant(
         BACKFILL,
-        "return reservation > now and expected_end(s, job, now) <= reservation",
-        "return True",
+        "return reservation > now and remaining",
+        "return True or remaining",
         "the reservation is not respected",
     ),
     Mutant(
