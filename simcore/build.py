@@ -20,6 +20,7 @@ from faultsweep.simcore.parameters import (
     PLACEMENTS,
     SCHEDULERS,
     no_failures,
+    saves_nothing,
 )
 from faultsweep.simcore.partitions.boxes import shape_table
 from faultsweep.simcore.partitions.searches import finder_address, make_block
@@ -196,7 +197,7 @@ def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score
     i[st.NODE_KEY] = coin_key(config["seed"], config["replicate"], "nodes")
     i[st.MOVES_TO_SAFER] = int(i[st.NODE_CHOICE] == st.LEAST_FAILURES and config["lff_moves"])
     i[st.MOVE_THRESHOLD] = config["move_threshold"]
-    i[st.CHECKPOINT] = CHECKPOINTS.index(config["checkpoint"])
+    i[st.CHECKPOINT] = st.NO_CHECKPOINTS if saves_nothing(config) else CHECKPOINTS.index(config["checkpoint"])
     i[st.BUCKET_JOBS] = BUCKET_JOBS.index(config["bucket_jobs"])
     i[st.BUCKET_BIGGEST] = config["bucket_biggest"]
     i[st.COIN_KEY] = coin_key(config["seed"], config["replicate"])
@@ -229,6 +230,7 @@ def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray
     f[st.BUCKET] = config["bucket_s"]
     f[st.BUCKET_REPEAT] = config["bucket_repeat_s"]
     f[st.BUCKET_LONG] = config["bucket_long_s"]
-    f[st.NEXT_FORESEEN] = -math.inf if config["checkpoint"] in FORESEEN else math.inf
+    foreseen = config["checkpoint"] in FORESEEN and not saves_nothing(config)
+    f[st.NEXT_FORESEEN] = -math.inf if foreseen else math.inf
     f[st.BUCKET_END] = -math.inf
     return f

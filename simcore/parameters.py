@@ -220,8 +220,8 @@ def _no_moves(config: Config) -> bool:
     return _any_node_will_do(config) or config["node_choice"] != "lff" or not config["lff_moves"]
 
 
-def _saves_nothing(config: Config) -> bool:
-    """Tell whether no job ever makes a checkpoint, or asks for one."""
+def saves_nothing(config: Config) -> bool:
+    """Tell whether no job ever makes a checkpoint; then none asks for one either."""
     policy = config["checkpoint"]
     if policy in ("none", "periodic"):
         return bool(policy == "none")
@@ -237,11 +237,11 @@ def _no_predictor(config: Config) -> bool:
 
 def _no_partition_failure(config: Config) -> bool:
     placed = config["placement"] != "tie-breaking" and not _no_prediction(config)
-    return not placed and (config["checkpoint"] != "risk" or _saves_nothing(config))
+    return not placed and (config["checkpoint"] != "risk" or saves_nothing(config))
 
 
 def _not_bucket(config: Config) -> bool:
-    return config["checkpoint"] != "bucket" or _saves_nothing(config)
+    return config["checkpoint"] != "bucket" or saves_nothing(config)
 
 
 def _no_failure_log(config: Config) -> bool:
@@ -677,7 +677,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         "When a running job saves its work.",
         "checkpoints",
         choices=CHECKPOINTS,
-        inert=_saves_nothing,
+        inert=saves_nothing,
     ),
     Parameter(
         "checkpoint_cost_s",

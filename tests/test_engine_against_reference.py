@@ -186,7 +186,7 @@ CHECKPOINTS = st.one_of(
         {
             "checkpoint": st.just("risk"),
             "checkpoint_interval": st.sampled_from((4, 10)),
-            "a": st.sampled_from((0.25, 0.5, 1)),
+            "a": st.sampled_from((0, 0.25, 0.5, 1)),
             "partition_risk": st.sampled_from(("product", "max")),
         }
     ),

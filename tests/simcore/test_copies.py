@@ -43,6 +43,9 @@ RULES = st.fixed_dictionaries(
 )
 
 
+RISK = {"checkpoint": "risk", "checkpoint_interval_s": 300.0, "checkpoint_cost_s": 10.0}
+
+
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
     """A dense failure log of 16 nodes."""
@@ -85,11 +88,11 @@ def test_copies_are_equal(log, source, rule, scheduler):
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.sampled_from(list(SOURCES)), RULES, st.sampled_from(["product", "max"]))
-def test_the_canonical_form_is_the_same_run(log, source, rule, partition_failure):
+@given(st.sampled_from(list(SOURCES)), RULES, st.sampled_from(["product", "max"]), st.sampled_from([{}, RISK]))
+def test_the_canonical_form_is_the_same_run(log, source, rule, partition_failure, checkpoints):
     """Inert parameters do nothing, to the bit: a = 0 is mfp, a rate of 0 and a precision of 1 err never."""
     config = {"log": "a.swf", "failures": log, "machine": MACHINE, "scheduler": "backfill+migration"}
-    config |= SOURCES[source] | rule | {"partition_failure": partition_failure}
+    config |= SOURCES[source] | rule | checkpoints | {"partition_failure": partition_failure}
     plain = canonical(config)
     assert outcome(plain, plain["replicate"]) == outcome(config, 0)
     if config["accuracy"] == 0 and not config.get("false_positive_rate"):
@@ -111,6 +114,11 @@ def test_the_canonical_form_is_the_same_run(log, source, rule, partition_failure
         ("exact", {"placement": "tie-breaking", "accuracy": 1.0, "precision": 0.3}, False),
         ("exact", {"placement": "balancing", "accuracy": 0.0, "false_positive_rate": 0.3}, True),
         ("exact", {"placement": "tie-breaking", "accuracy": 0.0, "precision": 0.3}, True),
+        ("exact", RISK | {"accuracy": 0.5}, True),
+        ("exact", RISK | {"placement": "tie-breaking", "accuracy": 0.5}, False),
+        ("exact", {"machine": "flat:16", "node_choice": "random"}, False),
+        ("exact", {"machine": "flat:16", "node_choice": "round-robin"}, True),
+        ("exact", {"node_choice": "random"}, True),
         ("weibull", {}, False),
         ("weibull-copula", {}, False),
         ("mtbf", {}, False),
