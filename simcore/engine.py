@@ -135,10 +135,10 @@ def advance(s, budget):
         time = _next_time(s)
         if time == np.inf:
             return NEED_FAILURES if s.f[DRAWN_UNTIL] < np.inf else STUCK
+        if min(time, s.f[HORIZON]) >= s.f[DRAWN_UNTIL]:
+            return NEED_FAILURES
         if time > s.f[HORIZON]:
             return TRUNCATED
-        if time >= s.f[DRAWN_UNTIL]:
-            return NEED_FAILURES
         if s.i[TRACING] == 1 and not _trace_has_room(s):
             return NEED_TRACE
         _integrate(s, time)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.source import Span
+from faultsweep.simcore.failures.source import FailureSource, Span
 from faultsweep.simcore.failures.sources import source_for
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.parameters import canonical, resolve
@@ -109,6 +109,31 @@ def test_foreseen_failures_of_an_endless_source_are_those_of_its_trace(policy, g
     assert run.metrics["checkpoints"] > 5
     assert np.array_equal(run.jobs["finish_s"], same.jobs["finish_s"])
     assert run.metrics["checkpoints"] == same.metrics["checkpoints"]
+
+
+class OneInFourThousandSeconds(FailureSource):
+    """A failure of node 0 each 4000 s, for ever."""
+
+    endless = True
+
+    def until(self, time_s):
+        """Return the failures up to a time."""
+        time = np.arange(1150.0, min(time_s, 1e6), 4000.0)
+        return FailureTrace(time, np.zeros(len(time), np.int64), np.zeros(len(time)))
+
+
+@pytest.mark.parametrize("horizon_s", [1010.0, 1050.0, 1090.0])
+def test_a_horizon_beyond_what_is_drawn_cuts_no_checkpoints(horizon_s):
+    """The checkpoints of the bucket [1000, 1200) are those of the whole trace, though failures were drawn to 802."""
+    parameters = {"checkpoint": "bucket", "checkpoint_cost_s": 5.0, "bucket_s": 200.0, "bucket_repeat_s": 20.0}
+    parameters |= {"machine": "flat:8", "horizon_s": horizon_s}
+    source = OneInFourThousandSeconds()
+    first, second = (
+        simulate(jobs((0, 400, 8), (1, 700, 8)), failures=failures, **parameters)
+        for failures in (source, source.until(1e9))
+    )
+    assert first.status == second.status == "truncated"
+    assert first.metrics["checkpoints"] == second.metrics["checkpoints"] == (horizon_s - 990.0) // 20.0
 
 
 NO_FAILURES = {"machine": "flat:8", "failures": "none"}
