@@ -133,7 +133,7 @@ def _lowest_bits_of(mask, count):
     return mask ^ rest
 
 
-@inlined
+@kernel
 def _start(s, job, size):
     """Do what every start does: times, counters, the completion timer, the expected release and the trace."""
     now = s.f[NOW]
