@@ -188,7 +188,7 @@ class Runner:
                 self._blind = True
                 LOG.info("workers do not see %s; this process keeps the journal", self.folder)
         start = time.monotonic()
-        note = "preparing the workers (the first use of a version compiles it, which takes up to a minute)"
+        note = "preparing the workers (the first use of a version compiles it, which takes a minute or two)"
         for worker, problem in self._on_each(first.values(), task.warm, self.grid.config(cell), note=note).items():
             LOG.info("warmed %s in %.1f s %s", worker, time.monotonic() - start, problem)
 

@@ -52,10 +52,10 @@ def say_if_compiling() -> None:
     if is_compiled():
         return
     if is_cache_writable():
-        note = "this happens once and takes up to a minute."
+        note = "this happens once and takes a minute or two."
     else:
         note = (
-            f"it takes up to a minute, each time, because {cache_dir().parent} cannot be written: "
+            f"it takes a minute or two, each time, because {cache_dir().parent} cannot be written: "
             "name a folder that can in FAULTSWEEP_CACHE_DIR."
         )
     sys.stderr.write(f"Compiling the simulator for this machine; {note}\n")
