@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,15 +102,15 @@ def _local(workers: int | None) -> Iterator[Any]:
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Let processes started here ignore Ctrl-C: the terminal sends it to all, and the client alone answers it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Let Ctrl-C wait, and processes started here never see it: the terminal sends it to all, the client answers it.
+
+    Processes and threads inherit the mask of the thread that starts them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
