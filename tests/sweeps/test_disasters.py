@@ -229,17 +229,6 @@ def test_a_clock_that_jumps_does_not_matter(tmp_path):
     assert (wall_s < 2).all()
 
 
-@pytest.mark.parametrize("after_s", [1.0, 2.0])
-def test_ctrl_c_before_anything_runs_is_a_word(tmp_path, after_s):
-    command = [sys.executable, "-m", "faultsweep", "run", "demo", "--store", str(tmp_path / "s.zarr")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    time.sleep(after_s)
-    process.send_signal(signal.SIGINT)
-    text = finish(process, 130)
-    assert "Traceback" not in text
-    assert "stopped" in text.splitlines()[-1]
-
-
 def test_a_second_run_on_the_same_store_is_refused(tmp_path):
     process = start("run", tmp_path / "s.zarr")
     started(tmp_path / "s.zarr", process)
