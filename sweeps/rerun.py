@@ -43,10 +43,12 @@ def rerun(
     target: Target | None = None,
     logs: str | Path | None = None,
     events: bool = False,
+    run_code: bool = False,
 ) -> Rerun:
     """Run the cell that ``select`` names again.
 
-    Nothing that the store names is imported: a store of a function of one's own needs ``target``, a ``FunctionTarget``.
+    Nothing that the store names is executed: a store of a function of one's own needs ``target``, a ``FunctionTarget``,
+    and a placement score of one's own needs ``run_code``.
 
     Raises
     ------
@@ -58,6 +60,7 @@ def rerun(
     cell, labels = _find(store, select)
     configuration = _configuration(store, cell, target)
     _check_pins(store, target, configuration)
+    _check_code(store, target, configuration, run_code)
     status = int(store.arrays["status"][cell])
     stored = {name: _plain(store.arrays[name][cell]) for name in store.metrics}
     outcome, run = _run(target, configuration, events)
@@ -128,6 +131,18 @@ def _check_pins(store: Store, target: Target, configuration: Mapping[str, Any]) 
         raise InputError("\n".join(f"{store.path}: {text}" for text in problems))
 
 
+def _check_code(store: Store, target: Target, configuration: Mapping[str, Any], run_code: bool) -> None:
+    """Refuse to execute a file that a store names, which a stranger may have sent, unless the user says so."""
+    from faultsweep.simcore.scores import is_score
+
+    placement = str(configuration.get("placement", ""))
+    if target.name == "simulator" and is_score(placement) and not run_code:
+        raise InputError(
+            f"{store.path}: the store names code, placement = {placement}; read that file, and say --run-code "
+            "(run_code=True) if it may be executed"
+        )
+
+
 def _run(target: Target, configuration: dict[str, Any], events: bool) -> tuple[Any, Any]:
     simulate = getattr(target, "simulate", None)
     if simulate is None:
@@ -143,14 +158,20 @@ def _same_bits(now: Any, stored: Any) -> bool:
 
 
 def print_rerun(
-    path: Path, select: str, logs: Path | None, events_out: Path | None, jobs_out: Path | None, as_json: bool = False
+    path: Path,
+    select: str,
+    logs: Path | None,
+    events_out: Path | None,
+    jobs_out: Path | None,
+    run_code: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Run a cell again, print it, and write its event trace and per-job results if asked to."""
     from faultsweep.sweeps.cli.output import check_writable, print_json, write_jobs
     from rich.console import Console
 
     check_writable(str(path) for path in (events_out, jobs_out) if path is not None)
-    again = rerun(path, parse_select(select), logs=logs, events=events_out is not None)
+    again = rerun(path, parse_select(select), logs=logs, events=events_out is not None, run_code=run_code)
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if events_out is not None:
         again.run.events.write_csv(events_out)

@@ -97,23 +97,24 @@ class SimulatorTarget(Target):
 
     def _score(self, placement: str) -> Any:
         """Return the compiled score that ``placement`` names, or the name of a built-in rule."""
-        from faultsweep.simcore.scores import is_score, read_source, score_of_source
+        from faultsweep.simcore.scores import is_score, score_of_source
 
-        if not is_score(placement):
-            return placement
+        return score_of_source(placement, self._source(placement)) if is_score(placement) else placement
+
+    def _source(self, placement: str) -> str:
+        """Return the text of a score's file; nothing is executed."""
+        from faultsweep.simcore.scores import read_source
+
         if placement not in self._sources:
             path, _, function = placement.rpartition(":")
             self._sources[placement] = read_source(f"{self._file(path)}:{function}")
-        return score_of_source(placement, self._sources[placement])
+        return self._sources[placement]
 
     def _score_hash(self, placement: str) -> str:
         """Return the hash of a score's source, or nothing for a built-in rule."""
         from faultsweep.simcore.scores import is_score, source_hash
 
-        if not is_score(placement):
-            return ""
-        self._score(placement)
-        return source_hash(self._sources[placement])
+        return source_hash(self._source(placement)) if is_score(placement) else ""
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every log or placement score that cannot be read, and every machine there is not."""

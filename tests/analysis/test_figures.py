@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -16,6 +15,8 @@ from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, f
 from faultsweep.analysis.figures.oliner2004 import figure_6
 from faultsweep.analysis.figures.sweep import sweep_figure
 from faultsweep.analysis.open import open_results
+
+from tests.conftest import require
 
 from .stores import STATUSES, make_results, write_results
 
@@ -223,9 +224,7 @@ def test_every_kind_of_panel_is_drawn(tmp_path, figure):
 def test_a_page_opens_in_a_browser_without_a_network(tmp_path):
     browser = shutil.which("chromium")
     if browser is None:
-        if "chromium" in os.environ.get("FAULTSWEEP_REQUIRE", ""):
-            pytest.fail("Chromium is required (FAULTSWEEP_REQUIRE) and absent")
-        pytest.skip("there is no Chromium on this machine")
+        require("chromium", "there is no Chromium on this machine")
     from playwright.sync_api import sync_playwright
 
     paths = [tmp_path / f"{figure.name}.html" for figure in figures()]

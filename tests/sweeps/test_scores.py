@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
 from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
@@ -50,6 +51,19 @@ def test_a_score_is_a_value_of_a_sweep(rules, tmp_path):
     rules.write_text(RULES.replace("return 0", "return -x"))
     with pytest.raises(InputError, match=r"placement rules.py:first has changed: the store has sha256:"):
         sweep().run("a.zarr", workers=1, progress=False)
+
+
+def test_a_store_gets_no_code_executed_unless_the_user_says_so(rules, tmp_path):
+    settings = {"axes": {"placement": ["rules.py:first"]}, "fixed": {**FIXED, "num_jobs": 20}}
+    Sweep(**settings).run("a.zarr", workers=1, progress=False)
+    assert rerun("a.zarr", {}, run_code=True).different == []
+    with pytest.raises(InputError, match=r"names code, placement = rules.py:first; .* --run-code"):
+        rerun("a.zarr", {})
+    rules.write_text(RULES + f"\nopen({str(tmp_path / 'executed')!r}, 'w').close()\n")
+    for run_code in (False, True):
+        with pytest.raises(InputError, match=r"has changed"):
+            rerun("a.zarr", {}, run_code=run_code)
+    assert not (tmp_path / "executed").exists()
 
 
 def test_the_source_travels_to_the_workers(rules):
