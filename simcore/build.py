@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def _with_searches(state: State, block: NDArray[np.int64]) -> State:
     boxes[st.SEARCH].reshape(-1)[: len(block)] = block
     state.i[st.FINDER_CALL] = finder_address()
     state.i[st.FINDER_DATA] = boxes[st.SEARCH].ctypes.data
-    return state._replace(boxes=boxes)
+    return replace(state, boxes=boxes)
 
 
 def _breakpoints(machine: Machine, jobs: int) -> int:

@@ -19,6 +19,7 @@ from faultsweep.simcore.events import (
     trace_event,
     trace_node_event,
 )
+from faultsweep.simcore.handle import state_at
 from faultsweep.simcore.jit import entry_kernel, inlined, kernel
 from faultsweep.simcore.machines import FLAT
 from faultsweep.simcore.node_choice.lff import count_failure
@@ -119,15 +120,21 @@ from faultsweep.simcore.state import (
     VERSION,
     WAITING,
     WORKED,
+    State,
 )
 
 
-@entry_kernel
-def advance(s, budget):
+def advance(state: State, budget: int) -> int:
     """Run up to ``budget`` instants and return why it stopped: a code of state.py.
 
     The state is consistent whenever it returns, so the caller may look at it, empty the trace, and call again.
     """
+    return int(_advance(state.handle, budget))
+
+
+@entry_kernel
+def _advance(handle, budget):
+    s = state_at(handle)
     jobs = s.job_f.shape[1]
     for _ in range(budget):
         if s.i[FINISHED] == jobs:

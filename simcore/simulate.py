@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -315,9 +315,9 @@ class _Drawn:
         """Return the state with failures drawn twice as far: those that it has, and more behind them."""
         self._draw_s *= 2.0
         rows = failure_rows(self.known(), self._base_rate)
-        longer = state._replace(failures=rows)
+        longer = replace(state, failures=rows)
         if state.i[st.TRACING]:
-            longer = longer._replace(trace=trace_buffer(self._machine.nodes, state.job_f.shape[1], rows.shape[1]))
+            longer = replace(longer, trace=trace_buffer(self._machine.nodes, state.job_f.shape[1], rows.shape[1]))
         longer.f[st.DRAWN_UNTIL] = self.known_until_s
         if state.i[st.CHECKPOINT] in (st.EXACT, st.BUCKETED) and state.f[st.NEXT_FORESEEN] == math.inf:
             longer.f[st.NEXT_FORESEEN] = -math.inf  # none was left: look among the new failures

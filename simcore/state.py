@@ -1,15 +1,18 @@
-"""The state of one run: a few tuples of preallocated arrays, and the names of their rows.
+"""The state of one run: preallocated arrays, and the names of their rows.
 
-Numba passes every array of a tuple as seven words, so the state is few arrays with named rows (a struct of arrays)
-instead of many arrays: ``s.job_f[START, j]`` is the start of job ``j``. Scalars live in ``s.f`` and ``s.i``. Kernels
-change the arrays in place.
+``s.job_f[START, j]`` is the start of job ``j``; scalars live in ``s.f`` and ``s.i``. Kernels change the arrays in
+place, and get them all as one pointer (``handle.py``).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from faultsweep.simcore.handle import FIELDS, make_table
+from faultsweep.simcore.jit import is_interpreted
 from numpy.typing import NDArray
 
 # --- s.f: float64 scalars -----------------------------------------------------------------------------------------
@@ -249,7 +252,8 @@ FIRST_FIT, LEAST_FAILURES, RANDOM_NODES, ROUND_ROBIN = range(4)
 ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(3)
 
 
-class State(NamedTuple):
+@dataclass(frozen=True)
+class State:
     """Everything a run changes, and its parameters."""
 
     f: NDArray[np.float64]
@@ -268,3 +272,8 @@ class State(NamedTuple):
     footprints: NDArray[np.uint64]  # (2, intervals of x, intervals of y)
     boxes: NDArray[np.int64]  # (3 or 4, capacity, 7): maximal free boxes
     shapes: NDArray[np.int64]  # (count, 3): box shapes, by size
+
+    @cached_property
+    def handle(self) -> Any:
+        """What entry kernels take: a table of the arrays, or the state itself where nothing is compiled."""
+        return self if is_interpreted() else make_table([getattr(self, name) for name in FIELDS])

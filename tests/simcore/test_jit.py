@@ -29,8 +29,8 @@ def tree(tmp_path):
     return tmp_path
 
 
-def ask(tree):
-    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
+def ask(tree, cache=None):
+    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(cache or tree / "cache"), "PYTHONPATH": str(tree)}
     answer = subprocess.run(
         [sys.executable, "-c", ASK], cwd=tree, env=environment, capture_output=True, text=True, check=True
     )
@@ -50,6 +50,12 @@ def test_second_process_compiles_nothing_and_an_edit_shows(tree):
     size, hits, _ = ask(tree)
     assert hits == 0
     assert size != 16
+
+
+def test_a_copy_elsewhere_uses_what_is_compiled(tree, tmp_path_factory):
+    assert ask(tree) == (16, 0, 1)
+    copy = shutil.copytree(tree, tmp_path_factory.mktemp("elsewhere") / "copy")
+    assert ask(copy, cache=tree / "cache") == (16, 1, 0)
 
 
 def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_cached_elsewhere(tree):
