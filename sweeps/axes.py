@@ -24,6 +24,8 @@ from faultsweep.sweeps.target import scalar
 
 DESIGNS = ("latin-hypercube", "sobol", "halton", "random")
 LONGEST_AXIS = 1_000_000
+LARGEST_EXACT = 2**53
+"""Whole numbers up to here are the same as floating-point numbers."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,26 @@ def _check_keys(raw: Mapping[str, Any], valid: tuple[str, ...]) -> None:
             raise unknown_name("key", key, (*valid, *(() if "zip" in raw or "sample" in raw else ("zip", "sample"))))
 
 
+def one_type(name: str, values: list[Any]) -> list[Any]:
+    """Return the values of one column as one type: all text, all booleans, all whole numbers or all numbers."""
+    kinds = {type(value) for value in values}
+    if kinds == {int, float}:
+        inexact = [value for value in values if isinstance(value, int) and abs(value) > LARGEST_EXACT]
+        if inexact:
+            raise InputError(
+                f"{name}: {inexact[0]} beside numbers with a fraction, which have 53 bits; write it as one"
+            )
+        return [float(value) for value in values]
+    if kinds == {int} and not all(-(2**63) <= value < 2**63 for value in values):
+        raise InputError(
+            f"{name}: whole numbers of an axis have at most 63 bits; write larger ones with a fraction (1e30)"
+        )
+    if len(kinds) > 1:
+        shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise InputError(f"{name}: values of one axis are all text, all numbers or all booleans, got {shown}")
+    return list(values)
+
+
 def _number(raw: Mapping[str, Any], key: str, whole: bool = False) -> Any:
     value = raw.get(key)
     kinds = (int,) if whole else (int, float)
@@ -147,9 +169,10 @@ def _number(raw: Mapping[str, Any], key: str, whole: bool = False) -> Any:
 
 
 def read_range(raw: Mapping[str, Any]) -> list[Any]:
-    """Return the values of {start, stop, step | num | geometric}, the stop included.
+    """Return the values of {start, stop, step | num | geometric}, the stop included (if a step ends there).
 
-    Decimal arithmetic, so that 0.1, 0.2, 0.3 are exactly these and not 0.30000000000000004.
+    Decimal arithmetic, so that 0.1, 0.2, 0.3 are exactly these and not 0.30000000000000004. Whole numbers stay whole:
+    1 to 1024 in 11 geometric values are powers of two that a parameter of whole numbers takes.
     """
     start, stop = _number(raw, "start"), _number(raw, "stop")
     ways = [key for key in ("step", "num", "geometric") if key in raw]
@@ -168,10 +191,20 @@ def read_range(raw: Mapping[str, Any]) -> list[Any]:
         return [int(value) if whole else float(value) for value in values]
     count = _number(raw, way, whole=True)
     _check_count(way, count, 1 if start == stop else 2)
-    if way == "num":
-        return [float(first + (last - first) * i / max(1, count - 1)) for i in range(count)]
-    if start <= 0 or stop <= 0:
+    if way == "geometric" and (start <= 0 or stop <= 0):
         raise InputError(f"geometric: start and stop must be above 0, got {start!r} and {stop!r}")
+    inner = (_even_values if way == "num" else _geometric_values)(first, last, count)[1:-1]
+    spaced = [start, *inner, stop] if count > 1 else [start]  # the ends are what was written, to the bit
+    whole = isinstance(start, int) and isinstance(stop, int) and all(x % 1 == 0 and abs(x) < 1e15 for x in spaced)
+    return [int(x) if whole else float(x) for x in spaced]
+
+
+def _even_values(first: Decimal, last: Decimal, count: int) -> list[float]:
+    return [float(first + (last - first) * i / max(1, count - 1)) for i in range(count)]
+
+
+def _geometric_values(first: Decimal, last: Decimal, count: int) -> list[float]:
+    """Return evenly spaced logarithms, rounded to 15 digits so that 1, 10, 100 are exactly these."""
     with localcontext() as context:
         context.prec = 40
         growth = (last / first).ln() / max(1, count - 1)

@@ -52,6 +52,10 @@ class Formula:
     tree: ast.expr
     names: tuple[str, ...]
 
+    def same_as(self, other: Formula) -> bool:
+        """Tell whether another formula is the same, spaces and brackets that do nothing aside."""
+        return ast.dump(self.tree) == ast.dump(other.tree)
+
     def __call__(self, values: Mapping[str, Any]) -> float:
         """Return the value for these parameter values; InputError where it has none (a division by zero, text)."""
         try:

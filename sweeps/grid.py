@@ -12,14 +12,13 @@ a box (a product of rows). Only as many questions are asked as there are differe
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.axes import LARGEST_EXACT, Axis
 from faultsweep.sweeps.formulas import Formula
 from faultsweep.sweeps.target import REQUIRED, Target
 from numpy.typing import NDArray
@@ -49,8 +48,13 @@ class Grid:
         fixed: Mapping[str, Any],
         formulas: Mapping[str, Formula] | None = None,
         exclude: Sequence[Mapping[str, Sequence[Any]]] = (),
+        requested: Sequence[NDArray[np.bool_]] | None = None,
     ) -> None:
-        """Lay out the grid, and evaluate the formulas on the combinations of rows that they depend on."""
+        """Lay out the grid, and evaluate the formulas on the combinations of rows that they depend on.
+
+        ``requested`` tells for each axis which rows are asked for (all of them if it is not given). Where every cell of
+        a combination is excluded or not asked for, a formula need not have a value: it is NaN there.
+        """
         self.target = target
         self.axes = list(axes)
         self.shape = tuple(len(axis) for axis in axes)
@@ -67,30 +71,51 @@ class Grid:
             for name, values in axis.columns.items():
                 self.dims_of[name] = (number,)
                 self._tables[name] = _objects(values, (len(values),))
-        self._evaluate_formulas()
-
-    def _evaluate_formulas(self) -> None:
+        self._requested = requested
         for name, formula in self.formulas.items():
-            dims = tuple(sorted({dim for read in formula.names for dim in self.dims_of.get(read, ())}))
-            shape = tuple(self.shape[dim] for dim in dims)
-            values = []
-            for rows in itertools.product(*(range(length) for length in shape)):
-                at = dict(zip(dims, rows, strict=True))
-                try:
-                    value = formula({read: self._at(read, at) for read in formula.names})
-                    values.append(self.target.check(name, self._whole(name, value)))
-                except InputError as error:
+            self._evaluate(name, formula)
+
+    def _evaluate(self, name: str, formula: Formula) -> None:
+        """Give one formula its values over the axes that it depends on."""
+        dims = tuple(sorted({dim for read in formula.names for dim in self.dims_of.get(read, ())}))
+        shape = tuple(self.shape[dim] for dim in dims)
+        table = np.empty(shape, dtype=object)
+        wanted: NDArray[np.bool_] | None = None
+        for rows in np.ndindex(shape):
+            at = dict(zip(dims, rows, strict=True))
+            try:
+                value = formula({read: self._at(read, at) for read in formula.names})
+                table[rows] = self.target.check(name, self.whole(name, value))
+            except InputError as error:
+                wanted = self._wanted(dims) if wanted is None else wanted
+                if wanted[rows]:
                     where = ", ".join(f"{self.axes[dim].name}={self.axes[dim].labels[row]}" for dim, row in at.items())
                     raise InputError(f"formulas.{name}: {error}" + (f" (at {where})" if where else "")) from None
-            if dims:
-                self.dims_of[name] = dims
-                self._tables[name] = _objects(values, shape)
-            else:
-                self.fixed[name] = values[0]
+                table[rows] = math.nan
+        if dims:
+            self.dims_of[name], self._tables[name] = dims, self._one_kind(table)
+        else:
+            self.fixed[name] = table[()]
 
-    def _whole(self, name: str, value: float) -> float | int:
+    @staticmethod
+    def _one_kind(table: NDArray[np.object_]) -> NDArray[np.object_]:
+        """Return a formula's values as all whole numbers or all floats, NaN aside."""
+        values = table.ravel().tolist()
+        if any(isinstance(value, float) and value == value for value in values):
+            values = [float(value) for value in values]
+        return _objects(values, table.shape)
+
+    def _wanted(self, dims: Sequence[int]) -> NDArray[np.bool_]:
+        """Return which combinations of rows of some axes have a cell that is asked for, by what is known so far."""
+        known = {*self.dims_of, *(axis.name for axis in self.axes)}
+        wanted = ~self._hit([rule for rule in self.exclude if set(rule) <= known])
+        for dim, rows in enumerate(self._requested or ()):
+            wanted &= self._spread(rows, (dim,))
+        return np.asarray(wanted.any(axis=tuple(dim for dim in range(len(self.shape)) if dim not in dims)))
+
+    def whole(self, name: str, value: float) -> float | int:
         """Return a formula's value as a whole number if it is one and the parameter's default is one."""
-        return int(value) if type(self.target.parameters[name].default) is int and value.is_integer() else value
+        return int(value) if type(self.target.parameters[name].default) is int and value % 1 == 0 else value
 
     def _at(self, name: str, rows: Mapping[int, int]) -> Any:
         """Return a parameter's value at these rows of the axes."""
@@ -119,19 +144,25 @@ class Grid:
 
     def excluded(self) -> NDArray[np.bool_]:
         """Return which cells the exclude rules take out, shape (size,)."""
+        return self._hit(self.exclude).ravel()
+
+    def _hit(self, rules: Sequence[Mapping[str, Sequence[Any]]]) -> NDArray[np.bool_]:
+        """Return which cells some of the rules hit, over the grid."""
         out = np.zeros(self.shape, dtype=bool)
-        for rule in self.exclude:
+        for rule in rules:
             hit = np.ones((1,) * len(self.shape), dtype=bool)
             for name, wanted in rule.items():
                 hit = hit & self._matches(name, wanted)
             out |= hit
-        return out.ravel()
+        return out
 
     def _matches(self, name: str, wanted: Sequence[Any]) -> NDArray[np.bool_]:
         """Return where a parameter or label has one of these values, broadcastable over the grid."""
         for dim, axis in enumerate(self.axes):
             if axis.name == name and name not in self.dims_of:
                 return self._spread(np.array([label in wanted for label in axis.labels]), (dim,))
+        if name in self.fixed:  # a formula that reads nothing that varies
+            return np.array(self.fixed[name] in wanted)
         table = self._tables[name]
         match = np.array([value in wanted for value in table.ravel()]).reshape(table.shape)
         return self._spread(match, self.dims_of[name])
@@ -181,6 +212,8 @@ class Grid:
         default = self.target.parameters[name].default
         if default is not REQUIRED and value == default and isinstance(value, bool) == isinstance(default, bool):
             return 0, 0
+        if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_EXACT:
+            value = int(value)  # an axis of whole numbers that grows by a fraction keeps its keys
         digest = hashlib.blake2b(f"{name}={type(value).__name__}:{value!r}".encode(), digest_size=16).digest()
         return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 

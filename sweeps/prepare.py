@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.axes import Axis, one_type
 from faultsweep.sweeps.collector import FINAL
+from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store import COPY, FAILED, Chunks, Store, chunk_shape
@@ -68,16 +69,15 @@ def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool 
     store = None
     axes, outputs = spec.axes, spec.outputs
     new_outputs: tuple[Output, ...] = ()
-    requested = None
+    requested: list[NDArray[np.bool_]] | None = None
     old_shape: tuple[int, ...] = ()
     if path.exists() or path.is_symlink():
         store = Store(path)
         check_belongs(store, spec, pins, recompute)
-        axes, requested_rows = _join_axes(store, spec)
+        axes, requested = _join_axes(store, spec)
         old_shape = store.chunks.shape
         outputs, new_outputs = _join_outputs(store, spec)
-        requested = requested_rows
-    grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude)
+    grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
     status = np.zeros(grid.shape, dtype=np.int8)
     if store is not None:
         status[tuple(slice(0, n) for n in old_shape)] = store.status().reshape(old_shape)
@@ -195,7 +195,7 @@ def check_belongs(store: Store, spec: Spec, pins: Mapping[str, str], recompute: 
     if store.attributes["target"] != spec.target.name:
         problems.append(f"the store has results of {store.attributes['target']}, the spec runs {spec.target.name}")
     if not problems:
-        problems += _differences("fixed", _known(store, spec), spec.fixed, spec.fixed)
+        problems += _differences(store, spec)
     if store.attributes["model_version"] != spec.target.version and not recompute:
         problems.append(
             f"the store has model version {store.attributes['model_version']}, this is {spec.target.version};"
@@ -218,12 +218,28 @@ def _known(store: Store, spec: Spec) -> dict[str, Any]:
     return {**defaults, **store.text("configuration")}
 
 
-def _differences(what: str, stored: Mapping[str, Any], now: Mapping[str, Any], names: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{what}.{name}: the store has {stored[name]!r}, the spec {now[name]!r}"
-        for name in names
-        if name in stored and stored[name] != now[name]
+def _differences(store: Store, spec: Spec) -> list[str]:
+    """Return what the spec fixes or computes otherwise than the store; --recompute does not help, since rows stay."""
+    known = _known(store, spec)
+    stored = {name: parse(text) for name, text in store.text("formulas").items()}
+    pairs = [
+        (f"fixed.{name}", known[name], spec.fixed[name])
+        for name in spec.fixed
+        if name in known and name not in stored and known[name] != spec.fixed[name]
     ]
+    for name in sorted({*stored, *spec.formulas}):
+        old, new = stored.get(name), spec.formulas.get(name)
+        if old is None or new is None or not old.same_as(new):
+            pairs.append((f"formulas.{name}", old and old.text, new and new.text))
+    return [
+        f"{where}: the store has {_shown(old)}, the spec {_shown(new)}"
+        "; what is fixed or computed makes another sweep: give it another store"
+        for where, old, new in pairs
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else repr(value)
 
 
 def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bool_]]]:
@@ -238,42 +254,40 @@ def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bo
                 f" {', '.join(new.columns) or 'nothing'} in the spec"
             )
             continue
-        row_of = {label: row for row, label in enumerate(old.labels)}
-        labels = list(old.labels)
-        columns = {name: list(values) for name, values in old.columns.items()}
-        asked = set()
-        for row, label in enumerate(new.labels):
-            if label in row_of:
-                at = row_of[label]
-                problems += [
-                    f"axis {old.name}, row {label!r}: {name} is {values[at]!r} in the store,"
-                    f" {new.columns[name][row]!r} in the spec"
-                    for name, values in old.columns.items()
-                    if values[at] != new.columns[name][row]
-                ]
-                asked.add(at)
-            else:
-                asked.add(len(labels))
-                labels.append(_like(old, label))
-                for name, values in columns.items():
-                    values.append(new.columns[name][row])
-        joined.append(Axis(old.name, labels, columns))
-        requested.append(np.array([row in asked for row in range(len(labels))]))
+        axis, asked = _join_axis(old, new, problems)
+        joined.append(axis)
+        requested.append(asked)
     if problems:
         raise InputError("\n".join(f"{store.path}: {text}" for text in problems))
     return joined, requested
 
 
-def _like(axis: Axis, label: Any) -> Any:
-    """Return a new label of the kind that the axis has; a fraction cannot stand among whole numbers."""
-    kind = type(axis.labels[0])
-    if kind is float and isinstance(label, int):
-        return float(label)
-    if kind is not type(label):
-        raise InputError(
-            f"axis {axis.name} has labels such as {axis.labels[0]!r} in the store, {label!r} is of another kind"
-        )
-    return label
+def _join_axis(old: Axis, new: Axis, problems: list[str]) -> tuple[Axis, NDArray[np.bool_]]:
+    """Return one axis with new rows behind, and which rows ``new`` has; what does not fit is added to ``problems``."""
+    row_of = {label: row for row, label in enumerate(old.labels)}
+    labels = list(old.labels)
+    columns = {name: list(values) for name, values in old.columns.items()}
+    asked = set()
+    for row, label in enumerate(new.labels):
+        at = row_of.get(label)
+        asked.add(len(labels) if at is None else at)
+        if at is None:
+            labels.append(label)
+            for name, values in columns.items():
+                values.append(new.columns[name][row])
+            continue
+        problems += [
+            f"axis {old.name}, row {label!r}: {name} is {values[at]!r} in the store,"
+            f" {new.columns[name][row]!r} in the spec"
+            for name, values in old.columns.items()
+            if values[at] != new.columns[name][row]
+        ]
+    try:
+        labels = one_type("labels", labels)
+        columns = {name: one_type(name, values) for name, values in columns.items()}
+    except InputError as error:
+        problems.append(f"axis {old.name} cannot grow by these rows: {error}")
+    return Axis(old.name, labels, columns), np.array([row in asked for row in range(len(labels))])
 
 
 def _join_outputs(store: Store, spec: Spec) -> tuple[tuple[Output, ...], tuple[Output, ...]]:
@@ -296,6 +310,7 @@ def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
         "model_version": spec.target.version,
         "spec": spec.to_toml(),
         "configuration": json.dumps(prepared.grid.fixed),
+        "formulas": json.dumps({name: formula.text for name, formula in spec.formulas.items()}),
         "axes": json.dumps(tables),
         "metrics": json.dumps([out.name for out in prepared.outputs]),
         "adding": "[]",

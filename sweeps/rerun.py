@@ -109,8 +109,8 @@ def _configuration(store: Store, cell: tuple[int, ...], target: Target) -> dict[
         configuration.update({name: values[row] for name, values in axis.columns.items()})
     for name in store.formulas:
         array = store.arrays[name]
-        value = array[tuple(at[dim] for dim in array.metadata.dimension_names)]
-        configuration[name] = _plain(value)
+        value = _plain(array[tuple(at[dim] for dim in array.metadata.dimension_names)])
+        configuration[name] = int(value) if array.attrs.get("whole") else value
     return {name: target.check(name, value) for name, value in configuration.items()}
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps import axes as axis_forms
-from faultsweep.sweeps.axes import Axis, plain, read_axis
+from faultsweep.sweeps.axes import Axis, one_type, plain, read_axis
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target
@@ -351,17 +351,6 @@ def _named(axis: Axis, values: list[Any]) -> bool:
 def label_values(values: list[Any]) -> list[Any]:
     """Return a parameter's values as labels: booleans as text, because a dimension cannot have them."""
     return [str(value).lower() if isinstance(value, bool) else value for value in values]
-
-
-def one_type(name: str, values: list[Any]) -> list[Any]:
-    """Return the values of one column as one type: all text, all booleans, all whole numbers or all numbers."""
-    kinds = {type(value) for value in values}
-    if kinds == {int, float}:
-        return [float(value) for value in values]
-    if len(kinds) > 1:
-        shown = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise InputError(f"{name}: values of one axis are all text, all numbers or all booleans, got {shown}")
-    return list(values)
 
 
 def write_toml(raw: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -115,11 +116,19 @@ def _count_cells(number: int) -> str:
 
 
 def parse_select(text: str) -> dict[str, str]:
-    """Return "scheduler=backfill,load_scale=1.2" as a mapping."""
-    select = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, found, value = part.partition("=")
-        if not found or not name.strip():
-            raise InputError(f"--select: expected name=value,name=value, got {part!r}")
-        select[name.strip()] = value.strip()
+    """Return "scheduler=backfill,load_scale=1.2" as a mapping.
+
+    A comma ends a value where a name and = follow it, so a label such as "fcfs, 0" may hold one; what may be mistaken
+    stands in quotes: ``policy="a, b=2"``.
+    """
+    select: dict[str, str] = {}
+    rest = text.strip().strip(",")
+    while rest.strip():
+        found = re.match(
+            r"""\s*([^=,"']+?)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:,(?=\s*[^=,"']+=)|$)""", rest, re.DOTALL
+        )
+        if found is None:
+            raise InputError(f"--select: expected name=value,name=value, got {rest.strip()!r}")
+        select[found[1]] = next((value for value in found.groups()[1:] if value is not None), "")
+        rest = rest[found.end() :]
     return select

@@ -188,38 +188,41 @@ class Store:
     def grow(self, axes: Sequence[Axis], grid: Grid, outputs: Sequence[Output], keep_jobs: bool = False) -> None:
         """Append the new rows of ``axes``, new outputs, per-job results; nothing is visible before the last step."""
         lengths = dict(zip(self.dims, (len(axis) for axis in axes), strict=True))
-        for name, array in self._raw_arrays().items():
+        raw = self._raw()
+        for name, array in raw.arrays():
             names = array.metadata.dimension_names
             shape = tuple(lengths.get(dim, n) for dim, n in zip(names, array.shape, strict=True))
             if shape != array.shape:
                 array.resize(shape)
             self.arrays[name] = array
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            raw = zarr.open_group(self.path, mode="r+", use_consolidated=False)
-            if keep_jobs and not self.keeps_jobs:
-                _create_job_index(raw, self.dims, tuple(lengths.values()), self.chunks.lengths)
-            for output in outputs:
-                if output.name not in self.arrays:
-                    _create_metric(raw, output, self.dims, tuple(lengths.values()), self.chunks.lengths)
-            for name, values, dims, _ in _coordinates(axes, grid):
-                if not set(dims) <= set(lengths) or name not in self.arrays:
-                    continue
-                self.arrays[name][...] = values
+        if keep_jobs:
+            _create_job_index(raw, self.dims, tuple(lengths.values()), self.chunks.lengths)
+        for output in outputs:
+            if output.name not in self.arrays:
+                _create_metric(raw, output, self.dims, tuple(lengths.values()), self.chunks.lengths)
+        for name, values, dims, extra in _coordinates(axes, grid):
+            if not set(dims) <= set(lengths) or name not in self.arrays:
+                continue
+            if self.arrays[name].dtype != values.dtype:
+                _widen(self.path / name / "zarr.json", extra)
+                self.arrays[name] = self._raw()[name]
+            self.arrays[name][...] = values
         known = dict.fromkeys((*self.metrics, *(out.name for out in outputs)))
         self.commit(metrics=json.dumps(list(known)), adding=json.dumps([*self.adding, *(out.name for out in outputs)]))
 
-    def _raw_arrays(self) -> dict[str, Any]:
-        """Return the arrays by their own metadata, which a killed growth may have left larger than the consolidated."""
+    def _raw(self) -> Any:
+        """Return the group by its own metadata, which a killed growth may have left ahead of the consolidated."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return dict(zarr.open_group(self.path, mode="r+", use_consolidated=False).arrays())
+            return zarr.open_group(self.path, mode="r+", use_consolidated=False)
 
     def repair(self) -> None:
-        """Undo what a killed process left: arrays resized but not yet visible, temporary files."""
-        for name, array in self._raw_arrays().items():
-            if name in self.arrays and array.shape != self.arrays[name].shape:
-                array.resize(self.arrays[name].shape)
+        """Undo what a killed process left: arrays changed but not yet visible, temporary files."""
+        visible = json.loads((self.path / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
+        for name, metadata in visible.items():
+            file = self.path / name / "zarr.json"
+            if json.loads(file.read_text()) != metadata:
+                _replace_text(file, json.dumps(metadata, indent=1))
         sweep_partials(self.path)
 
     def commit(self, **attributes: Any) -> None:
@@ -266,22 +269,22 @@ def _coordinates(
         named = {axis.name: axis.labels, **{name: values for name, values in axis.columns.items() if name != axis.name}}
         for name, values in named.items():
             parameter = grid.target.parameters.get(name) if name in axis.columns else None
-            boolean = isinstance(axis.columns.get(name, values)[0], bool)
-            yield name, _typed(values), (axis.name,), _describe(parameter, boolean)
+            yield name, _typed(values), (axis.name,), _describe(parameter, axis.columns.get(name, values))
     for name in grid.formulas:
         if name in grid.dims_of:
             dims = tuple(grid.axes[dim].name for dim in grid.dims_of[name])
             table = grid.values(name)
-            yield (
-                name,
-                _typed(table.ravel().tolist()).reshape(table.shape),
-                dims,
-                {**_describe(grid.target.parameters[name], False), "formula": grid.formulas[name].text},
-            )
+            values = table.ravel().tolist()
+            extra = {**_describe(grid.target.parameters[name], values), "formula": grid.formulas[name].text}
+            yield name, _typed(values).reshape(table.shape), dims, extra
 
 
-def _describe(parameter: Any, boolean: bool) -> dict[str, Any]:
-    attributes: dict[str, Any] = {"boolean": True} if boolean else {}
+def _describe(parameter: Any, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the attributes of a coordinate: ``boolean`` and ``whole`` say what its values are in a configuration."""
+    kinds = {type(value) for value in values}
+    attributes: dict[str, Any] = {"boolean": True} if kinds == {bool} else {}
+    if kinds == {int, float}:  # whole numbers, and NaN where a formula has no value
+        attributes["whole"] = True
     if parameter is not None and parameter.doc:
         attributes["long_name"] = parameter.doc
     if parameter is not None and parameter.unit:
@@ -290,7 +293,7 @@ def _describe(parameter: Any, boolean: bool) -> dict[str, Any]:
 
 
 def _typed(values: Sequence[Any]) -> NDArray[Any]:
-    kind = _TYPES[type(values[0])]
+    kind = _TYPES[float if any(isinstance(value, float) for value in values) else type(values[0])]
     return np.array(values, dtype=np.dtypes.StringDType() if kind == "string" else kind)
 
 
@@ -351,7 +354,8 @@ def _create_job_index(group: Any, dims: Sequence[str], shape: tuple[int, ...], l
         "jobs_length": (0, "Rows of the run in it"),
     }
     for name, (fill, text) in texts.items():
-        attributes = {"long_name": text}
+        if name in group:
+            continue
         group.create_array(
             name,
             shape=shape,
@@ -359,7 +363,7 @@ def _create_job_index(group: Any, dims: Sequence[str], shape: tuple[int, ...], l
             dtype="int64",
             fill_value=fill,
             dimension_names=dims,
-            attributes=attributes,
+            attributes={"long_name": text},
         )
 
 
@@ -373,12 +377,29 @@ def commit(path: Path, attributes: Mapping[str, Any]) -> None:
         for file in sorted([*path.glob("*/zarr.json"), *path.glob("*/*/zarr.json")])
     }
     content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
-    fresh = path / "zarr.json.partial"
+    _replace_text(root, json.dumps(content, indent=1))
+
+
+def _replace_text(path: Path, text: str) -> None:
+    """Replace a file in one step."""
+    fresh = path.with_name(f"{path.name}.partial")
     with fresh.open("w") as file:
-        json.dump(content, file, indent=1)
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(fresh, root)
+    os.replace(fresh, path)
+
+
+def _widen(file: Path, attributes: Mapping[str, Any]) -> None:
+    """Make a coordinate of whole numbers one of floats, by the file of its metadata.
+
+    Its chunks get other names, so that those which present readers know stay as they are.
+    """
+    metadata = json.loads(file.read_text())
+    encoding = {"name": "v2", "configuration": {"separator": "."}}
+    metadata |= {"data_type": "float64", "fill_value": 0.0, "chunk_key_encoding": encoding}
+    metadata["attributes"] = {**metadata.get("attributes", {}), **attributes}
+    _replace_text(file, json.dumps(metadata, indent=1))
 
 
 def check_format(path: Path) -> dict[str, Any]:

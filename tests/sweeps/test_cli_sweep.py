@@ -12,6 +12,7 @@ import sys
 import pytest
 import xarray as xr
 from faultsweep.sweeps import cli
+from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store import DONE, commit
 from faultsweep.sweeps.sweep import Sweep
 
@@ -273,7 +274,8 @@ def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tm
     sentences = {
         log: "a file, not a store; name a store, or a folder that is not there yet",
         tmp_path / "junk.zarr": "a folder that is not a store (it has no zarr.json)",
-        other: "fixed.machine: the store has 'flat:4', the spec 'flat:5'",
+        other: "fixed.machine: the store has 'flat:4', the spec 'flat:5'; what is fixed or computed makes another "
+        "sweep: give it another store",
     }
     for path, sentence in sentences.items():
         for command in ("run", "plan"):
@@ -324,6 +326,34 @@ def test_mistakes_in_a_selection(tmp_path, spec, call, select, sentence):
     code, _, err = call("rerun", tmp_path / "s.zarr", "--select", select)
     assert (code, len(err.splitlines())) == (2, 1)
     assert sentence in err
+
+
+@pytest.mark.parametrize(
+    ("text", "select"),
+    [
+        ("", {}),
+        ("scheduler=backfill,load_scale=1.2", {"scheduler": "backfill", "load_scale": "1.2"}),
+        (" scheduler = backfill , load_scale = 1.2, ", {"scheduler": "backfill", "load_scale": "1.2"}),
+        ("policy=fcfs, 0,load_scale=1", {"policy": "fcfs, 0", "load_scale": "1"}),
+        ('policy="a, b=2",load_scale=1', {"policy": "a, b=2", "load_scale": "1"}),
+        ("policy='5\" disk',load_scale=1", {"policy": '5" disk', "load_scale": "1"}),
+        ("policy=x=y", {"policy": "x=y"}),
+    ],
+)
+def test_selections(text, select):
+    assert parse_select(text) == select
+
+
+def test_labels_with_a_comma_can_be_selected(tmp_path, spec, call):
+    edit(
+        spec,
+        'scheduler = ["fcfs", "backfill"]',
+        'policy = {zip = {scheduler = ["fcfs", "backfill"], growth_limit = [0, 1]}}',
+    )
+    assert call("run", spec, "--store", tmp_path / "s.zarr")[0] == 0
+    code, out, err = call("rerun", tmp_path / "s.zarr", "--select", "policy=backfill, 1,load_scale=1.5")
+    assert (code, err) == (0, "")
+    assert "policy=backfill, 1, load_scale=1.5" in out
 
 
 def test_a_store_of_another_version(tmp_path, spec, call):

@@ -56,6 +56,39 @@ def test_a_formula_that_fails_says_where():
         grid({"a": [0]}, formulas={"d": "1 / a"})
 
 
+def test_a_formula_needs_no_value_where_nobody_asks_for_one():
+    """Where rules leave no cell, alone or together, or where only an older spec had rows."""
+    formulas = {"d": "6 / (a - b)", "f": "d + 1"}
+    axes = {"a": [2, 5], "b": [2, 3]}
+    for exclude in ([{"a": 2, "b": 2}], [{"a": 2, "b": 2, "e": "u"}, {"a": 2, "b": 2, "e": ["v"]}]):
+        made = grid({**axes, "e": ["u", "v"]}, formulas=formulas, exclude=exclude)
+        configs = [made.config(cell) for cell in np.flatnonzero(~made.excluded())]
+        assert {(c["a"], c["b"]): (c["d"], c["f"]) for c in configs} == {
+            (2, 3): (-6, -5.0),
+            (5, 2): (2, 3.0),
+            (5, 3): (3, 4.0),
+        }
+        assert {type(c["d"]) for c in configs} == {int}
+        assert len(np.unique(made.keys()[0])) == 8
+    with pytest.raises(InputError, match=r"formulas\.d: .* \(at a=2, b=2\)"):
+        grid({**axes, "e": ["u", "v"]}, formulas=formulas, exclude=[{"a": 2, "b": 2, "e": "u"}])
+    read = read_spec({"axes": {"a": [5], "b": [2, 3]}, "formulas": formulas}, FunctionTarget(function, "y"))
+    joined = [Axis("a", [2, 5], {"a": [2, 5]}), *read.axes[1:]]
+    rows = [np.array([False, True]), np.array([True, True]), np.array([True])]
+    made = Grid(read.target, joined, read.fixed, read.formulas, (), rows)
+    assert [made.config(cell)["d"] for cell in range(4)][1:] == [-6, 2, 3]
+
+
+def test_formulas_of_one_axis_are_of_one_type():
+    made = grid({"a": [1, 2, 3]}, formulas={"b": "a / 2"})
+    assert [made.config(cell)["b"] for cell in range(3)] == [0.5, 1.0, 1.5]
+    assert {type(made.config(cell)["b"]) for cell in range(3)} == {float}
+
+
+def test_a_rule_may_name_a_formula_of_nothing_that_varies():
+    assert grid({"a": [1, 2]}, formulas={"b": "2 * 3"}, exclude=[{"b": 6, "a": 1}]).excluded().tolist() == [True, False]
+
+
 def test_a_grid_that_no_memory_holds_is_refused():
     axes = {name: {"start": 0, "stop": 99_999, "step": 1} for name in ("a", "b")}
     with pytest.raises(InputError, match="the grid has 10,000,000,000 cells"):

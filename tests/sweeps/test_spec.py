@@ -48,12 +48,19 @@ def test_list():
         ({"start": 1, "stop": 0, "step": -0.25}, [1.0, 0.75, 0.5, 0.25, 0.0]),
         ({"start": 1, "stop": 2, "step": 0.3}, [1.0, 1.3, 1.6, 1.9]),
         ({"start": 0, "stop": 1, "num": 5}, [0.0, 0.25, 0.5, 0.75, 1.0]),
-        ({"start": 3, "stop": 3, "num": 1}, [3.0]),
+        ({"start": 3, "stop": 3, "num": 1}, [3]),
+        ({"start": 3.0, "stop": 3, "num": 1}, [3.0]),
         ({"start": 0.001, "stop": 1000, "geometric": 7}, [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]),
+        ({"start": 1, "stop": 1024, "geometric": 11}, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]),
+        ({"start": 1, "stop": 10, "geometric": 3}, [1.0, 3.16227766016838, 10.0]),
+        ({"start": 0, "stop": 10, "num": 6}, [0, 2, 4, 6, 8, 10]),
+        ({"start": 0.1 + 0.2, "stop": 2 / 3, "geometric": 2}, [0.1 + 0.2, 2 / 3]),
+        ({"start": 1e-20, "stop": 1e20 / 3, "num": 2}, [1e-20, 1e20 / 3]),
     ],
 )
 def test_ranges(raw, values):
     assert read_range(raw) == values
+    assert {type(value) for value in read_range(raw)} == {type(value) for value in values}
     assert axis(raw).labels == values
 
 

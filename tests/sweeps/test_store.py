@@ -12,6 +12,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import xarray as xr
 import zarr
@@ -55,8 +56,12 @@ REFUSED = {
         "axes.b: labels differ",
     ),
     "other kind of label": (
-        {"axes": {"a": [1, 2.5], "b": [0.5]}},
-        "axis a has labels such as 1 in the store, 2.5 is of another kind",
+        {"axes": {"a": [{"label": "x", "a": 1}], "b": [0.5]}},
+        "axes.a: labels differ",
+    ),
+    "formula for what is fixed": (
+        {"formulas": {"mode": "1"}},
+        "formulas.mode: the store has none, the spec '1'; what is fixed or computed makes another sweep",
     ),
     "other function": ({"function": functions.slow}, "the store has results of add, the spec runs slow"),
     "changed function": (
@@ -80,6 +85,48 @@ def test_a_changed_row_is_refused_naming_both_values(tmp_path, client):
     sweep(axes={"p": [{"label": "u", "a": 1, "b": 2}]}).run(tmp_path / "s.zarr", cluster=client, progress=False)
     with pytest.raises(InputError, match="axis p, row 'u': b is 2 in the store, 3 in the spec"):
         sweep(axes={"p": [{"label": "u", "a": 1, "b": 3}]}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+
+
+def test_a_changed_formula_is_refused(tmp_path, client):
+    sweep(axes={"a": [1, 2]}, formulas={"b": "2 * a"}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    with pytest.raises(InputError, match=r"formulas.b: the store has '2 \* a', the spec '3 \* a'"):
+        sweep(axes={"a": [1, 2]}, formulas={"b": "3 * a"}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert sweep(axes={"a": [1, 2]}, formulas={"b": "(2*a)"}).plan(tmp_path / "s.zarr", measure=False).missing == 0
+
+
+def test_an_axis_of_whole_numbers_grows_by_fractions(store, client):
+    """Readers of the present grid see it unchanged until the grown one appears; nothing runs again."""
+    before = xr.open_zarr(store, chunks=None)
+    rows = [{"label": "x", "b": 1}, {"label": "y", "b": 2}]
+    sweep(axes={"a": [1, 2], "p": rows}).run(store.with_name("t.zarr"), cluster=client, progress=False)
+    for name, axes in (
+        ("s.zarr", {"a": [2.5, 1.0], "b": [0.5, 1.5, 3]}),
+        ("t.zarr", {"a": [2.5], "p": [{"label": "z", "b": 0.25}]}),
+    ):
+        path = store.with_name(name)
+        assert sweep(axes=axes).plan(path, measure=False).missing == (4 if name == "s.zarr" else 1)
+        results = sweep(axes=axes).run(path, cluster=client, progress=False)
+        assert results.a.values.tolist() == [1.0, 2.0, 2.5]
+        for cell in np.argwhere(results.status.values == DONE):
+            cell = (
+                results.isel(a=cell[0], b=cell[1], replicate=cell[2])
+                if name == "s.zarr"
+                else results.isel(a=cell[0], p=cell[1], replicate=cell[2])
+            )
+            assert float(cell["sum"]) == functions.add(float(cell.a), float(cell.b))["sum"]
+    assert before.a.values.tolist() == [1, 2]
+    assert sweep(axes={"a": [3], "b": [0.5]}).plan(store, measure=False).missing == 1
+    with pytest.raises(InputError, match=r"axis a cannot grow by these rows: labels: 9007199254740993 beside"):
+        sweep(axes={"a": [2**53 + 1], "b": [0.5]}).run(store, cluster=client, progress=False)
+
+
+def test_a_widening_that_was_killed_is_undone(store, client):
+    from faultsweep.sweeps.store import _widen
+
+    _widen(store / "a" / "zarr.json", {})
+    assert xr.open_zarr(store).a.values.tolist() == [1, 2]
+    assert sweep().run(store, cluster=client, progress=False).a.values.tolist() == [1, 2]
+    assert zarr.open_array(store / "a")[:].tolist() == [1, 2]
 
 
 def test_recompute_replaces_all_results(store, client):
@@ -331,9 +378,9 @@ def test_a_damaged_journal_gives_what_stands_before_the_damage(tmp_path, damage)
 
 def test_a_million_records_are_read_in_seconds(tmp_path):
     journal(tmp_path / "j", 200_000)
-    start = time.perf_counter()
+    start = time.process_time()  # what other processes do does not count
     assert sum(len(records.status) for records in read_journal(tmp_path / "j")) == 200_000
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 # --- locks ---
