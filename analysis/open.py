@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from xarray.core import indexing
 FORMATS = (1,)
 """The versions of the store's layout that can be read."""
 
-RESULTS = ("done", "truncated", "copy")
+RESULTS = ("done", "truncated", "copy", "truncated_copy")
+COPIES = ("copy", "truncated_copy")
 """Statuses of cells that have a result."""
 
 
@@ -100,7 +102,13 @@ def metric_names(data: xr.Dataset) -> list[str]:
 
 def has_result(status: xr.DataArray) -> xr.DataArray:
     """Return, as booleans of the same shape, which cells have a result."""
-    return status.isin([status_code(status, name) for name in RESULTS])
+    return is_one_of(status, RESULTS)
+
+
+def is_one_of(status: xr.DataArray, names: Iterable[str]) -> xr.DataArray:
+    """Return, as booleans of the same shape, which cells have one of these statuses; a store need not know all."""
+    known = str(status.attrs["flag_meanings"]).split()
+    return status.isin([status_code(status, name) for name in names if name in known])
 
 
 def status_code(status: xr.DataArray, name: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import status_code
+from faultsweep.analysis.open import COPIES, is_one_of
 from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
 from scipy import stats
@@ -79,7 +79,7 @@ def _observations(
     """
     if REPLICATE not in values.dims:
         values = values.expand_dims(REPLICATE, axis=-1)
-    copies = None if status is None else status == status_code(status, "copy")
+    copies = None if status is None else is_one_of(status, COPIES)
     if copies is not None and bool(copies.any()):
         keys = [values] if paired is None else [values, paired]
         if REPLICATE not in copies.dims:

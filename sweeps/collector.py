@@ -14,11 +14,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from faultsweep.sweeps.grid import Cells
 from faultsweep.sweeps.jobs import JobsWriter
-from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, PENDING, TRUNCATED, Store
+from faultsweep.sweeps.store import (
+    COPY_OF,
+    EXCLUDED,
+    FAILURES,
+    FINAL,
+    NOT_REQUESTED,
+    PENDING,
+    SETTLED,
+    STATUS_NAMES,
+    Store,
+)
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 
-FINAL = (DONE, FAILED, TRUNCATED)
 CACHE_BYTES = 64_000_000
 """Memory of chunks that have nothing unsaved (they are read again as sources of copies)."""
 SAVE_EVERY_S = 3.0
@@ -72,11 +81,12 @@ class Collector:
         excluded: NDArray[np.bool_],
         again: NDArray[np.bool_] | None = None,
         check: Callable[[], None] = lambda: None,
+        replacing: bool = False,
     ) -> None:
         """Prepare for a grid whose cell ``i`` takes the result of cell ``source[i]`` (-1: none is wanted).
 
         Cells in ``again`` count as pending, whatever the store has. ``check`` is called before every write; it raises
-        if the store now belongs to another process.
+        if the store now belongs to another process. ``replacing`` says that results are replaced.
         """
         self.store = store
         self.outputs = list(outputs)
@@ -89,7 +99,7 @@ class Collector:
         if again is not None:
             self.status[again] = PENDING
         self._keep_jobs = store.keeps_jobs
-        self.jobs = JobsWriter(store) if self._keep_jobs else None
+        self.jobs = JobsWriter(store, apart=replacing) if self._keep_jobs else None
         self._last_save = time.monotonic()
         self._save_cost_s = 0.0
         self._mark_unwanted(excluded)
@@ -113,7 +123,7 @@ class Collector:
 
     def _link(self) -> None:
         """Count for each chunk the unfinished cells that it waits for, and note which chunks wait for each cell."""
-        wanted = np.flatnonzero((self.source >= 0) & ~np.isin(self.status, (*FINAL, COPY)))
+        wanted = np.flatnonzero((self.source >= 0) & ~np.isin(self.status, SETTLED))
         pairs = np.unique(self.source[wanted] * self.store.chunks.num + self._chunk_of[wanted])
         waited, chunk = np.divmod(pairs, self.store.chunks.num)
         open_ = ~np.isin(self.status[waited], FINAL)
@@ -134,13 +144,14 @@ class Collector:
         wall = np.full(len(cells), np.nan)
         errors: dict[int, str] = {}
         jobs = np.stack([np.full(len(cells), -1), np.zeros(len(cells), np.int64)]) if self._keep_jobs else None
-        if np.isin(status, (*FINAL, COPY)).any():
+        if np.isin(status, SETTLED).any():
             wall = self.store.read_block("wall_s", chunk).copy()
             for output, part in self._parts():
                 metrics[:, part] = self.store.read_block(output.name, chunk).reshape(len(cells), -1)
-            if (status == FAILED).any():
+            failed = np.flatnonzero(np.isin(status, FAILURES))
+            if len(failed):
                 texts = self.store.read_block("error", chunk)
-                errors = {int(i): str(texts[i]) for i in np.flatnonzero(status == FAILED)}
+                errors = {int(i): str(texts[i]) for i in failed}
             if jobs is not None:
                 jobs = np.stack([self.store.read_block(name, chunk) for name in ("jobs_offset", "jobs_length")])
         self._buffers[chunk] = _Buffer(cells, status, wall, metrics, errors, jobs)
@@ -223,7 +234,7 @@ class Collector:
         """Copy into a chunk every result that is there for a cell that is not its own source."""
         cells = self.store.chunks.cells(chunk)
         source = self.source[cells]
-        places = np.flatnonzero((source >= 0) & (source != cells) & ~np.isin(self.status[cells], (*FINAL, COPY)))
+        places = np.flatnonzero((source >= 0) & (source != cells) & ~np.isin(self.status[cells], SETTLED))
         places = places[np.isin(self.status[source[places]], FINAL)]
         if not len(places):
             return
@@ -235,7 +246,7 @@ class Collector:
             taken.append((here, self._take(buffer, self.store.chunks.places(int(other), source[here]))))
         buffer = self._load(chunk)
         for here, results in taken:
-            buffer.status[here] = np.where(results.status == DONE, COPY, results.status)
+            buffer.status[here] = [COPY_OF[int(status)] for status in results.status]
             buffer.metrics[here] = results.values
             if buffer.jobs is not None and results.jobs is not None:
                 buffer.jobs[:, here] = results.jobs
@@ -293,7 +304,7 @@ class Collector:
 
     def counts(self) -> dict[int, int]:
         """Return how many cells have each status."""
-        numbers = np.bincount(self.status, minlength=NOT_REQUESTED + 1)
+        numbers = np.bincount(self.status, minlength=len(STATUS_NAMES))
         return {status: int(number) for status, number in enumerate(numbers)}
 
 

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import zarr
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.store import COPY, DONE, TRUNCATED, Store
+from faultsweep.sweeps.store import WITH_RESULT, Store
 from faultsweep.sweeps.target import Target
 from numpy.typing import NDArray
 
 GROUP = "jobs"
-RESULTS = (DONE, TRUNCATED, COPY)
 _ROWS = 65_536
 
 
@@ -52,7 +51,7 @@ def derive(store: Store, target: Target, names: Sequence[str]) -> None:
         offset, length = (store.read_block(name, chunk) for name in ("jobs_offset", "jobs_length"))
         blocks = {name: store.read_block(name, chunk).copy() for name in names}
         lacking = np.logical_or.reduce([np.isnan(block) for block in blocks.values()])
-        cells = np.flatnonzero(lacking & np.isin(store.read_block("status", chunk), RESULTS) & (length > 0))
+        cells = np.flatnonzero(lacking & np.isin(store.read_block("status", chunk), WITH_RESULT) & (length > 0))
         known: dict[int, Mapping[str, float]] = {}  # copies share the rows of their source
         for cell in cells.tolist():
             start = int(offset[cell])
@@ -68,8 +67,8 @@ def derive(store: Store, target: Target, names: Sequence[str]) -> None:
 class JobsWriter:
     """Appends per-job results to the group ``jobs`` of a store."""
 
-    def __init__(self, store: Store) -> None:
-        """Continue behind the rows that are there."""
+    def __init__(self, store: Store, apart: bool = False) -> None:
+        """Continue behind the rows that are there; ``apart`` from them in a chunk of its own, if they are replaced."""
         self.store = store
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -77,6 +76,8 @@ class JobsWriter:
             self._group = root.require_group(GROUP)
             self._arrays: dict[str, Any] = dict(self._group.arrays())
         self._rows = max((array.shape[0] for array in self._arrays.values()), default=0)
+        if apart:
+            self._rows = -(-self._rows // _ROWS) * _ROWS
         self._waiting: list[dict[str, NDArray[Any]]] = []
         self._waiting_rows = 0
 
@@ -107,3 +108,17 @@ class JobsWriter:
             self._arrays[name][start:stop] = values
         self._rows, self._waiting, self._waiting_rows = stop, [], 0
         self.store.commit()
+
+
+def drop_unused(store: Store) -> None:
+    """Remove the chunks of per-job results that no cell points at, because those results have been replaced."""
+    if GROUP not in store.group:
+        return
+    offset, length = (np.asarray(store.arrays[name][...]).ravel() for name in ("jobs_offset", "jobs_length"))
+    starts, ends = offset[length > 0] // _ROWS, (offset + length - 1)[length > 0] // _ROWS + 1
+    group: Any = store.group[GROUP]
+    for name, array in group.arrays():
+        chunks = -(-array.shape[0] // _ROWS)
+        steps = np.bincount(starts, minlength=chunks + 1) - np.bincount(ends, minlength=chunks + 1)
+        for chunk in np.flatnonzero(np.cumsum(steps)[:chunks] == 0):
+            (store.path / GROUP / name / "c" / str(chunk)).unlink(missing_ok=True)

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.axes import Axis, one_type
-from faultsweep.sweeps.collector import FINAL
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
 from faultsweep.sweeps.spec import Spec
-from faultsweep.sweeps.store import COPY, FAILED, Chunks, Store, chunk_shape
+from faultsweep.sweeps.store import FAILURES, FINAL, PENDING, SETTLED, Chunks, Store, chunk_shape
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 
@@ -37,6 +36,7 @@ class Prepared:
     source : the cell whose result each cell takes, -1 for none.
     excluded : cells that the spec excludes.
     again : cells whose present result does not count.
+    recompute : whether all results are replaced.
     todo : the cells to simulate, chunk by chunk.
     grows : whether the store has to grow first.
     """
@@ -55,6 +55,7 @@ class Prepared:
     todo: Cells
     grows: bool
     pins: dict[str, str]
+    recompute: bool
 
 
 def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool = False) -> Prepared:
@@ -74,22 +75,26 @@ def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool 
     if path.exists() or path.is_symlink():
         store = Store(path)
         check_belongs(store, spec, pins, recompute)
+        recompute = recompute or store.recomputing == "begun"
         axes, requested = _join_axes(store, spec)
         old_shape = store.chunks.shape
         outputs, new_outputs = _join_outputs(store, spec)
     grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
     status = np.zeros(grid.shape, dtype=np.int8)
+    unfinished = np.zeros(grid.shape, dtype=bool)  # of a recomputation that was interrupted
     if store is not None:
-        status[tuple(slice(0, n) for n in old_shape)] = store.status().reshape(old_shape)
+        old = tuple(slice(0, n) for n in old_shape)
+        status[old] = store.status().reshape(old_shape)
+        unfinished[old] = (status[old] == PENDING) & bool(store.recomputing)
     status = status.ravel()
-    has_result = np.isin(status, (*FINAL, COPY))
+    has_result = np.isin(status, SETTLED)
     derived = _derived(store, spec, new_outputs)
     again = _again(store, spec, status, grid.shape, derived, new_outputs, recompute)
     if retry_failed:
-        again |= status == FAILED
+        again |= np.isin(status, FAILURES)
     chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
     keys, excluded = grid.keys(), grid.excluded()
-    skip = excluded if requested is None else excluded | ~_outer(requested)
+    skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished.ravel()
     final = np.isin(status, FINAL) & ~again
     source = sources(keys, skip & ~has_result, _rank(chunks, final))
     wanted = source[(source >= 0) & (~skip | again)]
@@ -113,6 +118,7 @@ def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool 
         todo=todo,
         grows=grows,
         pins=pins,
+        recompute=recompute,
     )
 
 
@@ -136,11 +142,11 @@ def _again(
     again = np.zeros(len(status), dtype=bool)
     if store is None:
         return again
-    has_result = np.isin(status, (*FINAL, COPY))
+    has_result = np.isin(status, SETTLED)
     if recompute:
         return has_result
     if any(out.name not in derived for out in new_outputs):
-        return has_result & (status != FAILED)
+        return has_result & ~np.isin(status, FAILURES)
     lacking = np.zeros(store.chunks.shape, dtype=bool)
     for name in store.adding:
         if name not in derived:
@@ -150,7 +156,7 @@ def _again(
     if lacking.any():
         whole = np.zeros(shape, dtype=bool)
         whole[tuple(slice(0, n) for n in lacking.shape)] = lacking
-        again = whole.ravel() & has_result & (status != FAILED)
+        again = whole.ravel() & has_result & ~np.isin(status, FAILURES)
     return again
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.status import parse_select
-from faultsweep.sweeps.store import COPY, DONE, STATUS_NAMES, TRUNCATED, Store
+from faultsweep.sweeps.store import STATUS_NAMES, WITH_RESULT, Store
 from faultsweep.sweeps.target import REQUIRED, Target
 
 
@@ -70,7 +70,7 @@ def rerun(
         metrics[out.name] = part if out.dim else part[0]
         start += out.width
     metrics = {name: metrics[name] for name in store.metrics}
-    compared = status in (DONE, TRUNCATED, COPY)
+    compared = status in WITH_RESULT
     exact = [out.name for out in target.outputs if out.name in store.metrics and not out.measured]
     different = [name for name in exact if compared and not _same_bits(metrics[name], stored[name])]
     return Rerun(labels, configuration, STATUS_NAMES[status], metrics, stored, different, run)

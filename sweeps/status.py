@@ -12,7 +12,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.collector import describe_counts
 from faultsweep.sweeps.lock import owner_of
 from faultsweep.sweeps.spec import find_spec, load_toml
-from faultsweep.sweeps.store import DONE, FAILED, PENDING, STATUS_NAMES, TRUNCATED, Store, check_format, run_folder
+from faultsweep.sweeps.store import FAILED, FAILURES, FINAL, PENDING, STATUS_NAMES, Store, check_format, run_folder
 
 _SHOWN = 20
 _SENTENCES = 5
@@ -36,7 +36,7 @@ def read_status(path: Path) -> dict[str, Any]:
     status = store.status()
     counts = np.bincount(status, minlength=len(STATUS_NAMES))
     wall = store.arrays["wall_s"][...].ravel() if len(status) else np.zeros(0)
-    ran = np.isin(status, (DONE, TRUNCATED, FAILED))
+    ran = np.isin(status, FINAL)
     return {
         "store": str(path),
         "name": attributes["name"],
@@ -101,7 +101,7 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> None
 def describe_failures(path: Path) -> str:
     """Return the errors of failed cells with their counts, the most frequent first, one a line; "" if none failed."""
     store = Store(path, mode="r")
-    failed = np.flatnonzero(store.status() == FAILED)
+    failed = np.flatnonzero(np.isin(store.status(), FAILURES))
     if not len(failed):
         return ""
     errors = Counter(map(str, np.asarray(store.arrays["error"][...]).ravel()[failed]))

@@ -33,8 +33,24 @@ from numpy.typing import NDArray
 FORMAT = 1
 """The version of this layout; a test keeps a store of every released one."""
 
-PENDING, DONE, FAILED, TRUNCATED, COPY, EXCLUDED, NOT_REQUESTED = range(7)
-STATUS_NAMES = ("pending", "done", "failed", "truncated", "copy", "excluded", "not_requested")
+PENDING, DONE, FAILED, TRUNCATED, COPY, EXCLUDED, NOT_REQUESTED, TRUNCATED_COPY, FAILED_COPY = range(9)
+STATUS_NAMES = (
+    "pending",
+    "done",
+    "failed",
+    "truncated",
+    "copy",
+    "excluded",
+    "not_requested",
+    "truncated_copy",
+    "failed_copy",
+)
+COPY_OF = {DONE: COPY, TRUNCATED: TRUNCATED_COPY, FAILED: FAILED_COPY}
+"""The status of a cell that takes the result of another one, by the status of that."""
+FINAL = tuple(COPY_OF)
+SETTLED = (*COPY_OF, *COPY_OF.values())
+FAILURES = (FAILED, FAILED_COPY)
+WITH_RESULT = (DONE, TRUNCATED, COPY, TRUNCATED_COPY)
 
 CHUNK_CELLS = 16_384
 """Cells of a chunk, about: 1,024 gives 16 times the files and is 10 times slower to open."""
@@ -142,6 +158,17 @@ class Store:
     def adding(self) -> list[str]:
         """Return the metrics that were added and that not all cells have yet."""
         return list(self.text("adding"))
+
+    @property
+    def recomputing(self) -> str:
+        """Return how far the recomputation of all results is: "" (none), "begun", or "on" (old ones are forgotten)."""
+        return str(self.attributes.get("recomputing", ""))
+
+    def forget(self, cells: NDArray[np.bool_]) -> None:
+        """Make these cells pending; shape (size,)."""
+        status = self.status()
+        status[cells] = PENDING
+        self.arrays["status"][...] = status.reshape(self.chunks.shape)
 
     @property
     def formulas(self) -> list[str]:

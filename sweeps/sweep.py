@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.collector import FINAL, Collector, Results, describe_counts
-from faultsweep.sweeps.jobs import JobsWriter, derive, unpack_jobs
+from faultsweep.sweeps.collector import Collector, Results, describe_counts
+from faultsweep.sweeps.jobs import JobsWriter, derive, drop_unused, unpack_jobs
 from faultsweep.sweeps.journal import read_journal
 from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
@@ -26,9 +26,20 @@ from faultsweep.sweeps.progress import LOG, LogFile, Progress
 from faultsweep.sweeps.provenance import describe_run
 from faultsweep.sweeps.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
-from faultsweep.sweeps.store import FAILED, PENDING, STATUS_NAMES, Store, create, run_folder, sweep_partials
+from faultsweep.sweeps.store import (
+    FAILED,
+    FAILURES,
+    FINAL,
+    PENDING,
+    STATUS_NAMES,
+    Store,
+    create,
+    run_folder,
+    sweep_partials,
+)
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from faultsweep.sweeps.task import Context, output_columns
+from numpy.typing import NDArray
 
 
 class Sweep:
@@ -226,15 +237,15 @@ class _Run:
         shutil.rmtree(self.folder / "new.zarr", ignore_errors=True)
         prepared = prepare(self.spec, self.path, recompute, retry_failed)
         self.prepared = prepared
-        self.store = self._store(prepared, recompute)
+        self.store = self._store(prepared)
+        replacing = bool((prepared.again & ~np.isin(prepared.status, FAILURES)).any())
         self.collector = Collector(
-            self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self.lock.check
+            self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self.lock.check, replacing
         )
-        if not recompute:
-            self._replay(skip_failed=retry_failed)
+        self._replay(skip_failed=retry_failed)
         self._clear_folder()
 
-    def _store(self, prepared: Prepared, recompute: bool) -> Store:
+    def _store(self, prepared: Prepared) -> Store:
         self.history = [{**describe_run(), "folders": [str(folder) for folder in self.spec.target.folders]}]
         if prepared.store is None:
             self._clear_folder()  # the journals of a store that is gone may be of another function or log
@@ -248,13 +259,17 @@ class _Run:
         store = prepared.store
         self.history = [*store.text("provenance"), *self.history]
         store.repair()
-        if recompute:
-            store.arrays["status"][...] = 0
+        pins = {**store.text("pins"), **prepared.pins}
+        if prepared.recompute:
+            # a kill at any moment leaves the old results, or cells that the next run knows it has to run
+            store.commit(recomputing="begun")
+            self._clear_folder()
+            store.forget(_corner(prepared.again, prepared.grid.shape, store.chunks.shape))
+            store.commit(recomputing="on", pins=json.dumps(pins), model_version=self.spec.target.version)
         if prepared.grows:
             store.grow(prepared.grid.axes, prepared.grid, prepared.new_outputs, self.spec.keep_jobs)
         if prepared.derived:
             derive(store, self.spec.target, prepared.derived)
-        pins = {**store.text("pins"), **prepared.pins}
         store.commit(
             spec=self.spec.to_toml(),
             title=self.spec.title,
@@ -342,10 +357,17 @@ class _Run:
         self._clear_folder()
         (self.folder / "nonce").unlink(missing_ok=True)
         sweep_partials(self.path)
-        self.store.commit(adding="[]")
+        self.store.commit(adding="[]", recomputing="")
+        if self.store.keeps_jobs:
+            drop_unused(self.store)
         LOG.info("finished: %s", describe_counts(self.collector.counts(), STATUS_NAMES))
 
 
 def _append_jobs(writer: JobsWriter, journal: Path, offset: int, length: int) -> tuple[int, int]:
     """Take the per-job results that a journal's record points at."""
     return writer.append(unpack_jobs(journal.with_suffix(".jobs"), offset, length)) if length else (-1, 0)
+
+
+def _corner(cells: NDArray[np.bool_], shape: Sequence[int], part: Sequence[int]) -> NDArray[np.bool_]:
+    """Return what a grid of ``shape`` has in its first corner of shape ``part``, flat."""
+    return cells.reshape(shape)[tuple(slice(0, n) for n in part)].ravel()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.sweeps.target import Config, FunctionTarget, Outcome
 
 
 def add(a: float = 0, b: float = 0, mode: str = "x", replicate: int = 0, seed: int = 0) -> dict[str, float]:
@@ -55,6 +56,16 @@ def moody(a: int, what: str) -> float:
     return a * 2.0
 
 
+class Uneven(FunctionTarget):
+    """A target whose runs are done, truncated, or fail, by turns; ``calls`` is where they are noted."""
+
+    def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
+        """Run the function, and cut it."""
+        if config["a"] % 3 == 2 and not Path(f"{config['calls']}.mended").exists():
+            raise ValueError("not this one")
+        return Outcome(super().run(config).values, truncated=config["a"] % 3 == 1)
+
+
 def vector(a: float) -> dict[str, Any]:
     """A number and a vector."""
     return {"total": 3 * a, "parts": [a, 2 * a, 4 * a]}
@@ -71,3 +82,8 @@ def with_jobs(a: int, b: int = 0) -> dict[str, Any]:
     """A number, and per-job results of a length that depends on the parameters."""
     ids = np.arange(a + b + 1)
     return {"y": float(a), "jobs": {"job_id": ids, "wait_s": ids / 7 + a}}
+
+
+def with_many_jobs(a: int) -> dict[str, Any]:
+    """Per-job results of a few thousand jobs that hardly compress."""
+    return {"y": float(a), "jobs": {"wait_s": np.random.default_rng(a).random(3000)}}

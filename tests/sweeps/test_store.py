@@ -21,7 +21,7 @@ from faultsweep.sweeps import lock as lock_module
 from faultsweep.sweeps.journal import JournalWriter, read_journal
 from faultsweep.sweeps.lock import Lock, owner_of
 from faultsweep.sweeps.runner import Runner
-from faultsweep.sweeps.store import COPY, DONE, PENDING, commit
+from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, NOT_REQUESTED, PENDING, Store, commit
 from faultsweep.sweeps.sweep import Sweep
 
 from tests.sweeps import functions
@@ -134,6 +134,46 @@ def test_recompute_replaces_all_results(store, client):
     assert again["sum"].values[:, :, 0].tolist() == [[1.5, 2.5], [2.5, 3.5]]
     assert (again.status == DONE).all()
     sweep(function=changed).run(store, cluster=client, progress=False)
+
+
+@pytest.mark.parametrize("moment", ["forgetting", "running"])
+def test_a_recomputation_that_was_interrupted_goes_on(tmp_path, client, monkeypatch, moment):
+    """Rows that the spec does not have are recomputed too, and no old result is left among new ones."""
+    path = tmp_path / "s.zarr"
+    sweep(axes={"a": range(30), "b": [0.5]}, exclude=[{"a": 29}]).run(path, cluster=client, progress=False)
+    narrow = sweep(axes={"a": [1, 2, 40], "b": [0.5]}, function=changed)
+    with monkeypatch.context() as patch:
+        if moment == "running":
+            stop_after(patch, 1)
+        else:
+            patch.setattr(Store, "forget", lambda *_: 1 / 0)
+        with pytest.raises((MemoryError, ZeroDivisionError)):
+            narrow.run(path, cluster=client, progress=False, recompute=True)
+    if moment == "forgetting":  # all old results are still there
+        with pytest.raises(InputError, match="function add has changed: .* --recompute replaces all results"):
+            narrow.run(path, cluster=client, progress=False)
+    again = moment == "forgetting"
+    results = narrow.run(path, cluster=client, progress=False, recompute=again)
+    assert results["sum"].values[:29, 0, 0].tolist() == [a + 0.5 for a in range(29)]
+    assert results["sum"].sel(a=40).values.ravel().tolist() == [40.5]
+    assert (results.status.values[:29] == DONE).all()
+    assert int(results.status.sel(a=29).item()) in (EXCLUDED, NOT_REQUESTED)
+    assert narrow.plan(path, measure=False).missing == 0
+
+
+def test_a_recomputation_does_not_keep_old_per_job_results(tmp_path, client):
+    path = tmp_path / "s.zarr"
+    settings = {"function": functions.with_many_jobs, "outputs": "y", "keep_jobs": True, "axes": {"a": range(8)}}
+    sweep(**settings).run(path, cluster=client, progress=False)
+    before = Store(path).size_bytes()
+    for _ in range(2):
+        results = sweep(**settings).run(path, cluster=client, progress=False, recompute=True)
+        assert Store(path).size_bytes() < 1.05 * before
+    jobs = xr.open_zarr(path, group="jobs", chunks=None)
+    for a in range(8):
+        cell = results.sel(a=a, replicate=0)
+        rows = slice(int(cell.jobs_offset), int(cell.jobs_offset) + int(cell.jobs_length))
+        assert np.array_equal(jobs.wait_s.values[rows], functions.with_many_jobs(a)["jobs"]["wait_s"])
 
 
 def test_a_store_of_another_model_version_is_refused(store, client):

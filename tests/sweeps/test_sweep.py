@@ -7,8 +7,19 @@ import pytest
 import xarray as xr
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.rerun import rerun
-from faultsweep.sweeps.status import read_status
-from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, Store
+from faultsweep.sweeps.spec import read_spec
+from faultsweep.sweeps.status import describe_failures, read_status
+from faultsweep.sweeps.store import (
+    COPY,
+    DONE,
+    EXCLUDED,
+    FAILED,
+    FAILED_COPY,
+    NOT_REQUESTED,
+    TRUNCATED,
+    TRUNCATED_COPY,
+    Store,
+)
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import FunctionTarget, Output, function_hash
 
@@ -100,6 +111,27 @@ def test_equal_simulations_run_once_and_are_marked(tmp_path, run):
     assert len(calls.read_text().splitlines()) == 4
     assert results.status.values[:, :, 0].tolist() == [[DONE, COPY, COPY], [DONE, DONE, DONE]]
     assert (results.y.sel(a=1) == results.y.sel(a=1, b=1.0)).all()
+
+
+def test_copies_of_what_was_cut_or_failed_are_marked(tmp_path, run):
+    target = functions.Uneven(functions.counted, ["y"], {"b": lambda config: True})
+    raw = {"axes": {"a": [0, 1, 2], "b": [1.0, 2.0]}, "fixed": {"calls": str(tmp_path / "calls")}}
+    sweep = Sweep.of(read_spec(raw, target))
+    results = run(sweep, tmp_path / "s.zarr")
+    expected = [[DONE, COPY], [TRUNCATED, TRUNCATED_COPY], [FAILED, FAILED_COPY]]
+    assert results.status.values[:, :, 0].tolist() == expected
+    assert results.y.values[:2, :, 0].tolist() == [[1, 1], [11, 11]]
+    assert np.isnan(results.y.values[2]).all()
+    assert np.isnan(results.wall_s.values[:, 1]).all()
+    assert set(results.error.values[2].ravel()) == {str(results.error.values[2, 0, 0])}
+    assert describe_failures(tmp_path / "s.zarr").endswith("2 cells failed; --retry-failed runs them again")
+    assert sweep.plan(tmp_path / "s.zarr", measure=False).missing == 0
+    (tmp_path / "calls.mended").touch()
+    results = run(sweep, tmp_path / "s.zarr", retry_failed=True)
+    assert results.status.values[2, :, 0].tolist() == [DONE, COPY]
+    assert results.y.values[2, :, 0].tolist() == [21, 21]
+    assert (results.error == "").all()
+    assert len((tmp_path / "calls").read_text().splitlines()) == 3
 
 
 def test_excluded_cells_are_not_run(tmp_path, run):
