@@ -150,7 +150,7 @@ def test_a_recomputation_that_was_interrupted_goes_on(tmp_path, client, monkeypa
         with pytest.raises((MemoryError, ZeroDivisionError)):
             narrow.run(path, cluster=client, progress=False, recompute=True)
     if moment == "forgetting":  # all old results are still there
-        with pytest.raises(InputError, match="function add has changed: .* --recompute replaces all results"):
+        with pytest.raises(InputError, match=r"function add has changed: .* --recompute replaces all results"):
             narrow.run(path, cluster=client, progress=False)
     again = moment == "forgetting"
     results = narrow.run(path, cluster=client, progress=False, recompute=again)
