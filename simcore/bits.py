@@ -6,39 +6,35 @@ Every operand is made uint64 explicitly: uint64 with int64 is an integer when co
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.jit import inlined, kernel
+from faultsweep.simcore.jit import inlined, is_interpreted, kernel, make_bit_counts
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
-_M1 = np.uint64(0x5555555555555555)
-_M2 = np.uint64(0x3333333333333333)
-_M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
-_FOLD8 = np.uint64(8)
-_FOLD16 = np.uint64(16)
-_FOLD32 = np.uint64(32)
-_S1 = np.uint64(1)
-_S2 = np.uint64(2)
-_S4 = np.uint64(4)
-_BYTE = np.uint64(0x7F)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@inlined
-def popcount(mask):
-    """Return the number of set bits of a uint64, as int64."""
-    m = mask - ((mask >> _S1) & _M1)
-    m = (m & _M2) + ((m >> _S2) & _M2)
-    m = (m + (m >> _S4)) & _M4
-    m = m + (m >> _FOLD8)
-    m = m + (m >> _FOLD16)
-    m = m + (m >> _FOLD32)
-    return np.int64(m & _BYTE)
+if is_interpreted():
 
+    def popcount(mask):
+        """Return the number of set bits of a uint64, as int64."""
+        return np.int64(int(mask).bit_count())
 
-@inlined
-def lowest_bit(mask):
-    """Return the index of the lowest set bit of a nonzero uint64, as int64."""
-    return popcount((mask ^ (mask - ONE)) >> ONE)
+    def lowest_bit(mask):
+        """Return the index of the lowest set bit of a nonzero uint64, as int64."""
+        return np.int64((int(mask) & -int(mask)).bit_length() - 1)
+
+else:
+    _count, _trailing = make_bit_counts()
+
+    @inlined
+    def popcount(mask):
+        """Return the number of set bits of a uint64, as int64."""
+        return _count(mask)
+
+    @inlined
+    def lowest_bit(mask):
+        """Return the index of the lowest set bit of a nonzero uint64, as int64."""
+        return _trailing(mask)
 
 
 @inlined

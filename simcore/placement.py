@@ -18,6 +18,7 @@ from faultsweep.simcore.partitions.columns import (
     largest_beside,
     maximal_boxes,
     mfp_after,
+    starts_with_room,
     take_box,
 )
 from faultsweep.simcore.partitions.searches import ANY, BESIDE, FIND, FOUND, LIST, TAKE, ask, set_occupancy
@@ -317,6 +318,8 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
     """Return the best box as ``best_box`` does: bounds on the MFP end the search early."""
     footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
+    x_room, y_room, z_room = ZERO, ZERO, ZERO
     predicted = predict(s, job, window) if rule != MFP else 0
     if predicted == 0:
         rule = MFP
@@ -325,6 +328,10 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
     score, fails = np.inf, True
     for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
+        if masked:
+            x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
+            y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
+            z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
         bound = before
         if before == s.i[NODES]:
             bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
@@ -336,6 +343,8 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
                 if mask == ZERO:
                     continue
                 starts = run_starts(mask, c, Z)
+                if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
+                    starts &= z_room
                 while starts != ZERO:
                     z = lowest_bit(starts)
                     starts &= starts - ONE
@@ -361,9 +370,7 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
                         fails = reported_in(s, a, b, c, x, y, z) > 0
                         if after == best_after and fails:
                             continue
-                    if head_size > 0 and not keeps_room(
-                        shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z
-                    ):
+                    if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
                         continue
                     best, best_after = pack_box(a, b, c, x, y, z), after
                     if rule == MFP:
@@ -491,6 +498,8 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
     """Return what ``best_box`` does, by the user's score: the lowest wins, and NaN is never better."""
     footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
+    x_room, y_room, z_room = ZERO, ZERO, ZERO
     needs = s.i[SCORE_NEEDS]
     predicted = predict(s, job, window) if needs & NEEDS_PREDICTION != 0 else 0
     before = boxes[0, 0]
@@ -498,6 +507,10 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
     after, reported, risk = 0, 0, 0.0
     for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
+        if masked:
+            x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
+            y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
+            z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
         bound = before
         if before == s.i[NODES]:
             bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
@@ -507,6 +520,8 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
                 if mask == ZERO:
                     continue
                 starts = run_starts(mask, c, Z)
+                if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
+                    starts &= z_room
                 while starts != ZERO:
                     z = lowest_bit(starts)
                     starts &= starts - ONE
@@ -527,9 +542,7 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
                     score = _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window)
                     if best != NO_BOX and not score < best_score:
                         continue
-                    if head_size > 0 and not keeps_room(
-                        shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z
-                    ):
+                    if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
                         continue
                     best, best_after, best_score = pack_box(a, b, c, x, y, z), after, score
     return best

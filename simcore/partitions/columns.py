@@ -112,7 +112,7 @@ def insert_box(boxes, count, size, a, b, c, x, y, z):
     return count + 1
 
 
-@kernel
+@inlined
 def _insert_runs(mask, footprints, row, col, a, x, b, y, X, Y, Z, least, boxes, count):
     """Insert the maximal boxes of one footprint: one per run of its mask that no wider footprint holds."""
     if mask == low_bits(Z):
@@ -206,6 +206,30 @@ def mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor):
             return best
         best = max(best, largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z))
     return best
+
+
+@inlined
+def starts_with_room(boxes, count, size, axis, length, side):
+    """Return where an interval of an axis, up to 64 nodes long, may begin so that a box across it leaves room for
+    ``size`` nodes along that axis.
+
+    boxes: maximal ones of at least ``size`` nodes. A box that is taken leaves room along x, along y or along z, or not
+    at all: so a few words answer for every candidate.
+    """
+    starts = ZERO
+    for at in range(count):
+        extent, first = boxes[at, 1 + axis], boxes[at, 4 + axis]
+        layer = boxes[at, 1 + (axis + 1) % 3] * boxes[at, 1 + (axis + 2) % 3]
+        depth = (size + layer - 1) // layer
+        fitting = side - depth - length + 1
+        if fitting <= 0:
+            continue
+        if extent == side:
+            return low_bits(side)
+        # beside the layers that stay at one end of the box, at the other, or anywhere between
+        begin, run = first + depth, min(side, fitting + extent - depth)
+        starts |= ring_run(begin - side if begin >= side else begin, run, side)
+    return starts
 
 
 @kernel
