@@ -4,7 +4,7 @@ import numpy as np
 from faultsweep.simcore.bits import ONE
 from faultsweep.simcore.jit import entry_kernel
 from faultsweep.simcore.partitions import columns
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -33,6 +33,7 @@ def cases(draw):
     return free, draw(st.integers(1, int(np.prod(dims)))), (*sides, *base)
 
 
+@settings(max_examples=500)
 @given(cases())
 def test_words_of_starts_equal_a_search(case):
     free, size, box = case
