@@ -40,7 +40,7 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need."
-	@$(INSTALL) --editable '.[dashboard,slurm,test]' && touch $@
+	@$(INSTALL) --editable '.[dashboard,s3,slurm,test]' && touch $@
 
 install: $(CORE) ## install into .venv; then .venv/bin/faultsweep runs
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.failures.sources import is_file
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
 from faultsweep.simcore.workloads.swf import read_swf
 from faultsweep.simcore.workloads.workload import Workload
@@ -126,6 +128,8 @@ NAMED_LOGS: dict[str, NamedLog] = {
         ("curie",),
     ),
 }
+CALIBRATED_TO = {"nasa-model": "nasa", "sdsc-model": "sdsc-sp2", "atlas-model": "llnl-atlas"}
+"""Model -> the log that it was calibrated to, whose makers are thanked for it."""
 _BY_NAME = {alias: name for name, log in NAMED_LOGS.items() for alias in (name, log.file.lower(), *log.aliases)}
 
 
@@ -195,6 +199,37 @@ def named_log(name: str) -> NamedLog:
     if name.lower() not in _BY_NAME:
         raise unknown_name("log", name, NAMED_LOGS)
     return NAMED_LOGS[_BY_NAME[name.lower()]]
+
+
+def acknowledgements(
+    logs: Sequence[str], failures: Sequence[str] = (), folders: Sequence[str | Path] = ()
+) -> list[str]:
+    """Return sentences that thank whom the makers of job and failure logs ask to thank, as their terms require.
+
+    A model stands for the log that it was calibrated to. What a file says is read where it is in one of ``folders``.
+    """
+    known = [CALIBRATED_TO.get(log.lower(), log) for log in logs]
+    thanks = dict.fromkeys(NAMED_LOGS[_BY_NAME[log.lower()]].thanks for log in known if log.lower() in _BY_NAME)
+    said = [f"Logs of the Parallel Workloads Archive, with thanks to {'; '.join(thanks)}."] if thanks else []
+    for log in dict.fromkeys(log for log in known if not is_name(log)):
+        places = (Path(folder) / log for folder in folders)
+        lines = next((_acknowledge_lines(place) for place in places if place.is_file()), [])
+        says = "; ".join(lines) or "its makers' terms hold"
+        said.append(f"Jobs of {Path(log).name}: {says.rstrip('.')}.")
+    for name in dict.fromkeys(name for name in failures if is_file(name)):
+        said.append(f"Failures of {Path(name).name}: its makers' terms hold.")
+    return said
+
+
+def _acknowledge_lines(log: Path) -> list[str]:
+    """Return what the header of a log in the Standard Workload Format, or of a fitted model, says of whom to thank."""
+    import gzip
+    import lzma
+
+    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(log.suffix, open)
+    with opener(log, "rb") as file:
+        head = file.read(20_000).decode("utf-8", errors="replace")
+    return [line.strip() for line in re.findall(r"Acknowledge:([^\n\"]+)", head)]
 
 
 def cache_folder() -> Path:

@@ -253,14 +253,7 @@ def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bo
     wanted = {axis.name: axis for axis in spec.axes}
     joined, requested, problems = [], [], []
     for old in store.axes():
-        new = wanted[old.name]
-        if set(old.columns) != set(new.columns):
-            problems.append(
-                f"axis {old.name} sets {', '.join(old.columns) or 'nothing'} in the store,"
-                f" {', '.join(new.columns) or 'nothing'} in the spec"
-            )
-            continue
-        axis, asked = _join_axis(old, new, problems)
+        axis, asked = join_axis(old, wanted[old.name], problems)
         joined.append(axis)
         requested.append(asked)
     if problems:
@@ -268,8 +261,14 @@ def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bo
     return joined, requested
 
 
-def _join_axis(old: Axis, new: Axis, problems: list[str]) -> tuple[Axis, NDArray[np.bool_]]:
+def join_axis(
+    old: Axis, new: Axis, problems: list[str], old_place: str = "the store", new_place: str = "the spec"
+) -> tuple[Axis, NDArray[np.bool_]]:
     """Return one axis with new rows behind, and which rows ``new`` has; what does not fit is added to ``problems``."""
+    if set(old.columns) != set(new.columns):
+        sets, other = (", ".join(axis.columns) or "nothing" for axis in (old, new))
+        problems.append(f"axis {old.name} sets {sets} in {old_place}, {other} in {new_place}")
+        return old, np.zeros(len(old), dtype=bool)
     row_of = {label: row for row, label in enumerate(old.labels)}
     labels = list(old.labels)
     columns = {name: list(values) for name, values in old.columns.items()}
@@ -283,8 +282,8 @@ def _join_axis(old: Axis, new: Axis, problems: list[str]) -> tuple[Axis, NDArray
                 values.append(new.columns[name][row])
             continue
         problems += [
-            f"axis {old.name}, row {label!r}: {name} is {values[at]!r} in the store,"
-            f" {new.columns[name][row]!r} in the spec"
+            f"axis {old.name}, row {label!r}: {name} is {values[at]!r} in {old_place},"
+            f" {new.columns[name][row]!r} in {new_place}"
             for name, values in old.columns.items()
             if values[at] != new.columns[name][row]
         ]

@@ -110,12 +110,9 @@ def _lacks_results(sweep: Sweep, place: Path) -> bool:
 def _thanks(results: Any) -> list[str]:
     """Return a sentence that acknowledges whom the logs' headers name, as their terms ask."""
     from faultsweep.analysis.figures.describe import unique
-    from faultsweep.sweeps.logs import NAMED_LOGS, named_log
+    from faultsweep.sweeps.logs import acknowledgements, is_name
 
-    models = {"nasa-model": "nasa", "sdsc-model": "sdsc-sp2", "atlas-model": "llnl-atlas"}
-    logs = [models.get(str(log), str(log)) for log in unique(results, "log")]
-    thanks = dict.fromkeys(named_log(log).thanks for log in logs if log in NAMED_LOGS)
-    return [f"Logs of the Parallel Workloads Archive, with thanks to {'; '.join(thanks)}."] if thanks else []
+    return acknowledgements([str(log) for log in unique(results, "log") if is_name(str(log))])
 
 
 def _experiments_of(name: str) -> list[str]:
