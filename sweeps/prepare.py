@@ -251,7 +251,8 @@ def _shown(value: Any) -> str:
 def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bool_]]]:
     """Return the store's axes with the spec's new rows behind, and which rows the spec asks for."""
     wanted = {axis.name: axis for axis in spec.axes}
-    joined, requested, problems = [], [], []
+    joined, requested = [], []
+    problems: list[str] = []
     for old in store.axes():
         axis, asked = join_axis(old, wanted[old.name], problems)
         joined.append(axis)
