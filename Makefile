@@ -18,7 +18,7 @@ LANE_NOT := not shared and not slow and not slurm and not chromium
 PAPERS := krevat2003 oliner2004
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-main test-nojit test-bounds test-slow warm lint check bench mutants reproduce clean
+.PHONY: help install demo test test-main test-nojit test-bounds test-slow warm lint check bench fuzz mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -85,6 +85,9 @@ check: lint test ## style, types and all tests: what must pass before a change l
 
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
+
+fuzz: warm ## compare the engine with the reference on thousands of random workloads, others every time
+	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_engine_against_reference.py tests/test_metamorphic.py tests/simcore/test_node_choice.py
 
 mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch
 	@$(BIN)/python -m tests.mutants

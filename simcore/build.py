@@ -11,20 +11,19 @@ import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import FLAT, TORUS, Machine
-from faultsweep.simcore.parameters import (
+from faultsweep.simcore.parameters import FORESEEN, no_failures, saves_nothing
+from faultsweep.simcore.partitions.boxes import shape_table
+from faultsweep.simcore.partitions.searches import finder_address, make_block
+from faultsweep.simcore.policies import (
     BUCKET_JOBS,
     CHECKPOINTS,
     EVENT_ORDERS,
-    FORESEEN,
     NODE_CHOICES,
     PARTITION_FAILURES,
     PLACEMENTS,
     SCHEDULERS,
-    no_failures,
-    saves_nothing,
+    code_of,
 )
-from faultsweep.simcore.partitions.boxes import shape_table
-from faultsweep.simcore.partitions.searches import finder_address, make_block
 from faultsweep.simcore.predictors import BaseRate, coin_key
 from faultsweep.simcore.scores import Score
 from faultsweep.simcore.state import State
@@ -184,22 +183,22 @@ def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score
     scheduler = config["scheduler"]
     if machine.kind == FLAT:  # migration does nothing where any free nodes will do
         scheduler = {"migration": "fcfs", "backfill+migration": "backfill"}.get(scheduler, scheduler)
-    i[st.SCHEDULER] = SCHEDULERS.index(scheduler)
-    i[st.EVENT_ORDER] = EVENT_ORDERS.index(config["event_order"])
+    i[st.SCHEDULER] = code_of(SCHEDULERS, scheduler)
+    i[st.EVENT_ORDER] = code_of(EVENT_ORDERS, config["event_order"])
     i[st.GROWTH_LIMIT] = min(config["growth_limit"], machine.nodes)
     i[st.MAX_RESTARTS] = config["max_restarts"]
     i[st.TRACING] = int(tracing)
-    i[st.PLACEMENT] = st.SCORED if score else PLACEMENTS.index(config["placement"])
+    i[st.PLACEMENT] = st.SCORED if score else code_of(PLACEMENTS, config["placement"])
     if score:
         i[st.SCORE], i[st.SCORE_NEEDS] = score.address, score.needs
-    i[st.PARTITION_FAILURE] = PARTITION_FAILURES.index(config["partition_failure"])
+    i[st.PARTITION_FAILURE] = code_of(PARTITION_FAILURES, config["partition_failure"])
     i[st.LAST_NODE] = -1
-    i[st.NODE_CHOICE] = NODE_CHOICES.index(config["node_choice"]) if machine.kind == FLAT else st.FIRST_FIT
+    i[st.NODE_CHOICE] = code_of(NODE_CHOICES, config["node_choice"]) if machine.kind == FLAT else st.FIRST_FIT
     i[st.NODE_KEY] = coin_key(config["seed"], config["replicate"], "nodes")
     i[st.MOVES_TO_SAFER] = int(i[st.NODE_CHOICE] == st.LEAST_FAILURES and config["lff_moves"])
     i[st.MOVE_THRESHOLD] = config["move_threshold"]
-    i[st.CHECKPOINT] = st.NO_CHECKPOINTS if saves_nothing(config) else CHECKPOINTS.index(config["checkpoint"])
-    i[st.BUCKET_JOBS] = BUCKET_JOBS.index(config["bucket_jobs"])
+    i[st.CHECKPOINT] = st.NO_CHECKPOINTS if saves_nothing(config) else code_of(CHECKPOINTS, config["checkpoint"])
+    i[st.BUCKET_JOBS] = code_of(BUCKET_JOBS, config["bucket_jobs"])
     i[st.BUCKET_BIGGEST] = config["bucket_biggest"]
     i[st.COIN_KEY] = coin_key(config["seed"], config["replicate"])
     return i

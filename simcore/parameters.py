@@ -9,27 +9,29 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.policies import (
+    BUCKET_JOBS,
+    CHECKPOINTS,
+    ESTIMATES,
+    EVENT_ORDERS,
+    FAILURE_FITS,
+    FINDERS,
+    NODE_CHOICES,
+    NODE_MAPS,
+    PARTITION_FAILURES,
+    PLACEMENTS,
+    REPAIRS,
+    SCHEDULERS,
+    SIZE_MAPS,
+)
 
 Config = Mapping[str, Any]
 
-SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
-EVENT_ORDERS = ("instant", "submits-first", "ends-first")
-ESTIMATES = ("actual", "requested", "f-model")
-SIZE_MAPS = ("exact", "scale", "clip", "drop")
-PLACEMENTS = ("mfp", "balancing", "tie-breaking")
-PARTITION_FAILURES = ("product", "max")
-FINDERS = ("columns", "exhaustive", "pop", "divisor")
-FAILURE_FITS = ("auto", "exact", "scale", "repeat")
-NODE_MAPS = ("auto", "identity", "rank", "permutation")
-CHECKPOINTS = ("none", "periodic", "young", "daly", "risk", "exact", "bucket")
 FORESEEN = ("exact", "bucket")  # checkpoints that failures known beforehand call for
-BUCKET_JOBS = ("all", "long", "biggest")
-NODE_CHOICES = ("first-fit", "lff", "random", "round-robin")
-REPAIRS = ("constant", "exponential", "lognormal")
 SCORE_FORM = r".+\.py:[A-Za-z_]\w*"  # a placement score of the user's: a Python file and a function in it
 ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bursts" makes a log
 
@@ -54,7 +56,7 @@ class Parameter:
     default : the value of a configuration that does not name the parameter.
     doc : one sentence.
     group : which part of a run it belongs to (workload, machine, scheduling, failures, ...).
-    choices : the valid names of a ``str`` parameter; empty if any text may be valid.
+    choices : the valid names of a ``str`` parameter, each with a sentence; empty if any text may be valid.
     form, form_doc : regular expression of other texts that are valid beside the choices, and how messages show it.
     minimum, maximum : bounds of a number, both inclusive.
     unit : for the store's attributes.
@@ -66,7 +68,7 @@ class Parameter:
     default: Any
     doc: str
     group: str
-    choices: tuple[str, ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
     form: str = ""
     form_doc: str = ""
     minimum: float = -math.inf

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from faultsweep.simcore.errors import unknown_name
 from faultsweep.simcore.failures.trace import FailureTrace
-from faultsweep.simcore.parameters import PARTITION_FAILURES
+from faultsweep.simcore.policies import PARTITION_FAILURES
 from numpy.typing import NDArray
 
 _MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))

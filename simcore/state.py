@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore import policies
 from faultsweep.simcore.handle import FIELDS, make_table
 from faultsweep.simcore.jit import is_interpreted
 from numpy.typing import NDArray
@@ -241,15 +242,15 @@ SEARCH = 3  # boxes only: the block of a finder of the papers (partitions.search
 PROFILE_TIME = 0
 PROFILE_FREE = 1
 
-# --- codes of policies ----------------------------------------------------------------------------------------------
-FCFS, BACKFILL, CONSERVATIVE, MIGRATION, BACKFILL_MIGRATION = range(5)
-INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
-MFP, BALANCING, TIE_BREAKING, SCORED = range(4)
+# --- codes of policies, in the order of their registry -----------------------------------------------------------
+FCFS, BACKFILL, CONSERVATIVE, MIGRATION, BACKFILL_MIGRATION = range(len(policies.SCHEDULERS))
+INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(len(policies.EVENT_ORDERS))
+MFP, BALANCING, TIE_BREAKING, SCORED = range(len(policies.PLACEMENTS) + 1)  # and a score of the user's
 NEEDS_MFP, NEEDS_PREDICTION, MONOTONE = 1, 2, 4
-PRODUCT, MAXIMUM = range(2)
-NO_CHECKPOINTS, PERIODIC, YOUNG, DALY, RISK, EXACT, BUCKETED = range(7)
-FIRST_FIT, LEAST_FAILURES, RANDOM_NODES, ROUND_ROBIN = range(4)
-ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(3)
+PRODUCT, MAXIMUM = range(len(policies.PARTITION_FAILURES))
+NO_CHECKPOINTS, PERIODIC, YOUNG, DALY, RISK, EXACT, BUCKETED = range(len(policies.CHECKPOINTS))
+FIRST_FIT, LEAST_FAILURES, RANDOM_NODES, ROUND_ROBIN = range(len(policies.NODE_CHOICES))
+ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(len(policies.BUCKET_JOBS))
 
 
 @dataclass(frozen=True)

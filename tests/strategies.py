@@ -5,6 +5,9 @@ All times are multiples of 1/4, so floating-point numbers and fractions agree to
 
 from __future__ import annotations
 
+import os
+
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.reference.machines import machine as machine_of
@@ -19,6 +22,16 @@ DOWN_TIMES = (0, 0, 0, 1, 5, 10, 40)
 tori = st.sampled_from(TORI)
 flats = st.sampled_from(FLATS)
 machines = st.one_of(tori, flats)
+
+
+def examples(count: int) -> settings:
+    """The same ``count`` (or FAULTSWEEP_EXAMPLES) examples every time; or FAULTSWEEP_FUZZ others every time."""
+    fuzz = os.environ.get("FAULTSWEEP_FUZZ")
+    return settings(
+        max_examples=int(fuzz or os.environ.get("FAULTSWEEP_EXAMPLES", count)),
+        derandomize=fuzz is None,
+        print_blob=False,
+    )
 
 
 @st.composite

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from faultsweep.simcore.policies import SCHEDULERS
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapter import ENGINE_EXISTS, engine_lacks, engine_run, outcome_of, reference_run, workload_of
+from tests.adapter import engine_lacks, engine_run, outcome_of, reference_run, workload_of
 from tests.invariants import check_trace
 from tests.reference.machines import machine as machine_of
-from tests.strategies import flats, machines, runs, tori
+from tests.strategies import examples, flats, machines, runs, tori
 
-pytestmark = pytest.mark.skipif(not ENGINE_EXISTS, reason="the engine is not there yet")
-
-EXAMPLES = settings(
-    max_examples=int(os.environ.get("FAULTSWEEP_EXAMPLES", 60)), deadline=None, derandomize=True, print_blob=False
-)
-"""FAULTSWEEP_EXAMPLES asks for more, or other, examples than the default suite has time for."""
-SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
+EXAMPLES = examples(60)
 PER_JOB = ("start", "first_start", "finish", "size", "wait", "response", "slowdown", "bounded_slowdown", "restarts")
 PER_JOB += ("work_lost", "checkpoint_overhead", "checkpoints", "migrations")
 
@@ -110,7 +103,7 @@ def test_migration_parameters(scheduler):
 
 
 @EXAMPLES
-@given(runs(machines, failures=True), st.sampled_from(SCHEDULERS))
+@given(runs(machines, failures=True), st.sampled_from(list(SCHEDULERS)))
 def test_jobs_killed_at_their_estimate(case, scheduler):
     assert_same(case, scheduler=scheduler, estimates="requested", kill_at_estimate=True)
 

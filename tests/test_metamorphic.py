@@ -5,18 +5,18 @@ from __future__ import annotations
 from itertools import permutations, product
 
 import pytest
-from hypothesis import given, settings
+from faultsweep.simcore.policies import SCHEDULERS
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapter import ENGINE_EXISTS, IMPLEMENTATIONS, reference_run
+from tests.adapter import IMPLEMENTATIONS, reference_run
 from tests.reference.machines import Torus
 from tests.reference.machines import machine as machine_of
-from tests.strategies import machines, runs, tori
+from tests.strategies import examples, machines, runs, tori
 
-SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
-EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
-FEWER = settings(EXAMPLES, max_examples=25)
-laws = pytest.mark.parametrize("run", [f for n, f in IMPLEMENTATIONS.items() if n == "reference" or ENGINE_EXISTS])
+EXAMPLES = examples(60)
+FEWER = examples(25)
+laws = pytest.mark.parametrize("run", IMPLEMENTATIONS.values())
 
 
 def scaled(rows, columns, factor=1, shift=0):
@@ -38,7 +38,9 @@ def moved(events, factor=1, shift=0):
 @laws
 @EXAMPLES
 @given(
-    case=runs(machines, failures=True), scheduler=st.sampled_from(SCHEDULERS), shift=st.sampled_from((1, 1024, 0.25))
+    case=runs(machines, failures=True),
+    scheduler=st.sampled_from(list(SCHEDULERS)),
+    shift=st.sampled_from((1, 1024, 0.25)),
 )
 def test_shift_of_time(run, case, scheduler, shift):
     machine, jobs, failures = case
@@ -49,7 +51,11 @@ def test_shift_of_time(run, case, scheduler, shift):
 
 @laws
 @EXAMPLES
-@given(case=runs(machines, failures=True), scheduler=st.sampled_from(SCHEDULERS), factor=st.sampled_from((0.25, 2, 64)))
+@given(
+    case=runs(machines, failures=True),
+    scheduler=st.sampled_from(list(SCHEDULERS)),
+    factor=st.sampled_from((0.25, 2, 64)),
+)
 def test_scale_of_time(run, case, scheduler, factor):
     machine, jobs, failures = case
     before = run(jobs, machine, failures, scheduler=scheduler, start_delay=1, slowdown_bound=10)
@@ -64,7 +70,7 @@ def test_scale_of_time(run, case, scheduler, factor):
 
 @laws
 @EXAMPLES
-@given(case=runs(machines, max_jobs=8), other=st.data(), scheduler=st.sampled_from(SCHEDULERS))
+@given(case=runs(machines, max_jobs=8), other=st.data(), scheduler=st.sampled_from(list(SCHEDULERS)))
 def test_a_long_gap_splits_a_workload(run, case, other, scheduler):
     machine, first, _ = case
     second = other.draw(runs(st.just(machine), max_jobs=8))[1]
@@ -77,7 +83,7 @@ def test_a_long_gap_splits_a_workload(run, case, other, scheduler):
 
 @laws
 @EXAMPLES
-@given(case=runs(machines), scheduler=st.sampled_from(SCHEDULERS))
+@given(case=runs(machines), scheduler=st.sampled_from(list(SCHEDULERS)))
 def test_no_failures_is_failure_free(run, case, scheduler):
     machine, jobs, _ = case
     far = [(10**6, 0, 5)]
@@ -127,7 +133,7 @@ class Relabelled(Torus):
 @FEWER
 @given(
     case=runs(tori, failures=True, max_jobs=12),
-    scheduler=st.sampled_from(SCHEDULERS),
+    scheduler=st.sampled_from(list(SCHEDULERS)),
     order=st.sampled_from(list(permutations(range(3)))),
 )
 def test_relabelled_axes_and_search_order(case, scheduler, order):

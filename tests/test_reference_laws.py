@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from faultsweep.simcore.policies import SCHEDULERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,12 +12,11 @@ from tests.reference.simulator import Simulator
 from tests.reference.state import Options, exact
 from tests.strategies import flats, machines, runs, tori
 
-SCHEDULERS = ("fcfs", "backfill", "conservative", "migration", "backfill+migration")
 few = settings(max_examples=30, deadline=None, derandomize=True)
 
 
 @few
-@given(runs(machines, failures=True), st.sampled_from(SCHEDULERS), st.sampled_from(("actual", "requested")))
+@given(runs(machines, failures=True), st.sampled_from(list(SCHEDULERS)), st.sampled_from(("actual", "requested")))
 def test_traces_are_possible(case, scheduler, estimates):
     machine, jobs, failures = case
     outcome = reference_run(jobs, machine, failures, scheduler=scheduler, estimates=estimates)
@@ -68,7 +68,7 @@ def test_equal_sizes_leave_nothing_to_backfill(case, scheduler):
 
 
 @few
-@given(runs(tori, failures=True), st.sampled_from(("balancing", "tie-breaking")), st.sampled_from(SCHEDULERS))
+@given(runs(tori, failures=True), st.sampled_from(("balancing", "tie-breaking")), st.sampled_from(list(SCHEDULERS)))
 def test_a_predictor_that_knows_nothing_changes_nothing(case, placement, scheduler):
     machine, jobs, failures = case
     blind = reference_run(jobs, machine, failures, scheduler=scheduler)

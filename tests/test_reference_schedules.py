@@ -8,7 +8,7 @@ import lzma
 import numpy as np
 import pytest
 
-from tests.adapter import ENGINE_EXISTS, reference_run, workload_of
+from tests.adapter import reference_run, workload_of
 
 SCHEDULES = {"fcfs": "fcfs", "backfill": "easy", "conservative": "cons"}
 ORDERS = ("submits-first", "ends-first")
@@ -41,7 +41,6 @@ def test_reference_equals_pyss(shared, sdsc, scheduler):
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not ENGINE_EXISTS, reason="the engine is not there yet")
 @pytest.mark.parametrize("event_order", ORDERS)
 @pytest.mark.parametrize("scheduler", SCHEDULES)
 def test_engine_equals_pyss(shared, sdsc, scheduler, event_order):

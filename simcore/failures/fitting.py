@@ -13,7 +13,7 @@ import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.simcore.failures.records import FailureRecords
 from faultsweep.simcore.failures.source import DAY_S, Span
-from faultsweep.simcore.parameters import FAILURE_FITS, NODE_MAPS
+from faultsweep.simcore.policies import FAILURE_FITS, NODE_MAPS
 from faultsweep.simcore.streams import round_ms
 from numpy.typing import NDArray
 

@@ -18,12 +18,11 @@ from faultsweep.simcore.bits import ONE, ZERO
 from faultsweep.simcore.jit import callback, counted, is_interpreted, kernel, make_caller
 from faultsweep.simcore.partitions import divisor, exhaustive, pop
 from faultsweep.simcore.partitions.boxes import Dims, FinderWork, max_boxes, shape_table
+from faultsweep.simcore.policies import FINDERS, code_of
 from faultsweep.simcore.state import FINDER_CALL, FINDER_DATA, SEARCH
 from numpy.typing import NDArray
 
-SEARCHES = ("columns", "exhaustive", "pop", "divisor")
-"""The finders by their codes; the first one does not search."""
-COLUMNS, EXHAUSTIVE, POP = range(3)
+COLUMNS, EXHAUSTIVE, POP, _DIVISOR = range(len(FINDERS))
 
 # what a finder is asked, and its arguments; a box is packed as in the engine
 FIND = 0  # table, size: look for the free boxes of a size; their number
@@ -52,7 +51,7 @@ def make_block(finder: str, dims: Dims) -> NDArray[np.int64]:
     scratch = np.ones(_GRIDS * X * Y * Z + (6 * _BOXES + _LINES) * most, np.int64)
     header = np.zeros(_HEADER, np.int64)
     block = np.concatenate([header, scratch, shapes.ravel(), first])
-    block[: _MOST + 1] = len(block), SEARCHES.index(finder), X, Y, Z, most
+    block[: _MOST + 1] = len(block), code_of(FINDERS, finder), X, Y, Z, most
     return block
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.parameters import ESTIMATES, SIZE_MAPS
+from faultsweep.simcore.policies import ESTIMATES, SIZE_MAPS
 from faultsweep.simcore.streams import round_ms, stream
 from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from faultsweep.simcore import policies
 
 app = typer.Typer()
 
@@ -15,16 +16,28 @@ class Kind(StrEnum):
 
     machines = "machines"
     schedulers = "schedulers"
+    placements = "placements"
     finders = "finders"
+    checkpoints = "checkpoints"
+    node_choices = "node-choices"
     logs = "logs"
     metrics = "metrics"
     experiments = "experiments"
     parameters = "parameters"
 
 
+_POLICIES = {
+    Kind.schedulers: policies.SCHEDULERS,
+    Kind.placements: policies.PLACEMENTS,
+    Kind.finders: policies.FINDERS,
+    Kind.checkpoints: policies.CHECKPOINTS,
+    Kind.node_choices: policies.NODE_CHOICES,
+}
+
+
 @app.command("list")
 def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List machines, schedulers, finders, logs, metrics, experiments or parameters, with one line on each."""
+    """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""
     if kind is Kind.logs:
         from faultsweep.sweeps.cli.logs import list_logs
 
@@ -33,14 +46,13 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    rows = {
+    listed = {
         Kind.machines: _machines,
-        Kind.schedulers: _schedulers,
-        Kind.finders: _finders,
         Kind.metrics: _metrics,
         Kind.experiments: _experiments,
         Kind.parameters: _parameters,
-    }[kind]()
+    }
+    rows = list(_POLICIES[kind].items()) if kind in _POLICIES else listed[kind]()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -53,31 +65,6 @@ def _machines() -> list[tuple[str, str]]:
     from faultsweep.simcore.machines import MACHINE_FORMS
 
     return list(MACHINE_FORMS.items())
-
-
-SCHEDULERS = {
-    "fcfs": "First come, first served: nobody overtakes the head of the queue.",
-    "backfill": "Weak (EASY) backfilling: a job may overtake if it does not delay the head of the queue.",
-    "conservative": "Strong backfilling: a job may overtake if it delays no job ahead of it.",
-    "migration": "FCFS, and running jobs move together on the torus when its free nodes are scattered.",
-    "backfill+migration": "FCFS, then migration, then backfilling (B+M).",
-}
-
-
-def _schedulers() -> list[tuple[str, str]]:
-    return list(SCHEDULERS.items())
-
-
-FINDERS = {
-    "columns": "Ours: bit masks of columns, and a list of the maximal free boxes. The default, and the fastest.",
-    "exhaustive": "Every shape at every base, node by node (krevat2003, ch. 3).",
-    "pop": "Projection of partitions: tables of free runs, planes projected onto each other (krevat2003, ch. 3).",
-    "divisor": "Shapes whose sides divide the size, runs of free cross sections (oliner2004, appendix).",
-}
-
-
-def _finders() -> list[tuple[str, str]]:
-    return list(FINDERS.items())
 
 
 def _metrics() -> list[tuple[str, str]]:

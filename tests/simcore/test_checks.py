@@ -15,15 +15,16 @@ from faultsweep.simcore.errors import InvariantError
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.jit import numba_config
 from faultsweep.simcore.machines import parse_machine, round_up
-from faultsweep.simcore.parameters import SCHEDULERS, resolve
+from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.policies import SCHEDULERS
 from faultsweep.simcore.schedulers import backfill
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.steps import checked
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as hst
 
 from tests.adapter import failures_of, workload_of
-from tests.strategies import machines, runs
+from tests.strategies import examples, machines, runs
 
 # Two jobs run, four wait: the head of the queue is the third.
 ROWS = [(0, 100, 12), (0, 50, 8), (1, 60, 12), (2, 90, 14), (3, 500, 16), (4, 10, 20)]
@@ -179,7 +180,7 @@ def test_the_parts_of_the_capacity_must_sum_to_one():
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_sound_runs_pass(scheduler):
-    @settings(max_examples=25, deadline=None, derandomize=True)
+    @examples(25)
     @given(
         runs(machines, failures=True, max_jobs=16),
         hst.sampled_from(("actual", "requested")),
@@ -202,7 +203,7 @@ def test_sound_runs_pass(scheduler):
 @pytest.mark.parametrize("event_order", ["submits-first", "ends-first"])
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_sound_runs_pass_event_by_event(scheduler, event_order):
-    @settings(max_examples=15, deadline=None, derandomize=True)
+    @examples(15)
     @given(runs(machines, max_jobs=16))
     def check(case):
         machine, rows, _ = case

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import numpy as np
@@ -11,13 +10,13 @@ from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.parameters import canonical
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.workload import Workload
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapter import engine_run
-from tests.strategies import flats, runs
+from tests.strategies import examples, flats, runs
 
-EXAMPLES = settings(max_examples=int(os.environ.get("FAULTSWEEP_EXAMPLES", 60)), deadline=None, derandomize=True)
+EXAMPLES = examples(60)
 
 
 @EXAMPLES

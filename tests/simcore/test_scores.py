@@ -7,7 +7,7 @@ from types import FunctionType
 
 import numpy as np
 import pytest
-from faultsweep.simcore.engine import advance
+from faultsweep.simcore.engine import _advance
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.jit import numba_config
 from faultsweep.simcore.scores import INPUTS, make_score, score_of_source
@@ -146,10 +146,10 @@ def test_what_cannot_be_compiled_is_one_sentence():
 @pytest.mark.skipif(bool(numba_config.DISABLE_JIT), reason="nothing is compiled")
 def test_a_score_compiles_nothing_but_itself():
     run("mfp")
-    before = len(advance.signatures)
+    before = len(_advance.signatures)
     for number in range(3):
         run(score_of_source("rules.py:rule", f"def rule(x):\n    return {number} * x\n"))
-    assert len(advance.signatures) == before == 1
+    assert len(_advance.signatures) == before == 1
 
 
 def test_every_input_is_documented():

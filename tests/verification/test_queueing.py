@@ -15,10 +15,6 @@ import pytest
 from faultsweep.simcore.workloads.workload import Workload
 from scipy import stats
 
-from tests.adapter import ENGINE_EXISTS
-
-pytestmark = pytest.mark.skipif(not ENGINE_EXISTS, reason="the engine is not there yet")
-
 RUNS = 500
 WARM_UP, BATCHES, BATCH = 400, 5, 800
 SERVICE_S = 64.0

@@ -291,7 +291,7 @@ def failure_parameters():
 def changed(parameter):
     """A valid value that is not the default."""
     if parameter.choices:
-        return parameter.choices[-1]
+        return list(parameter.choices)[-1]
     valid = (value for value in (4, 2, 0.25) if parameter.minimum <= value <= parameter.maximum)
     return parameter.kind(next(value for value in valid if value != parameter.default))
 

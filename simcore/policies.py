@@ -1,0 +1,102 @@
+"""The registry of policies: for every parameter that takes names, the names, each with one sentence.
+
+The order of the names of a policy of the engine is its code (``state.py``). Validation, the command line and
+``faultsweep list`` read this table and nothing else. A new policy is a line here, a code in ``state.py``, and a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SCHEDULERS = {
+    "fcfs": "First come, first served: nobody overtakes the head of the queue.",
+    "backfill": "Weak (EASY) backfilling: a job may overtake if it does not delay the head of the queue.",
+    "conservative": "Strong backfilling: a job may overtake if it delays no job ahead of it.",
+    "migration": "FCFS, and running jobs move together on the torus when its free nodes are scattered.",
+    "backfill+migration": "FCFS, then migration, then backfilling (B+M).",
+}
+
+EVENT_ORDERS = {
+    "instant": "All events of an instant, then one scheduling pass.",
+    "submits-first": "One pass after every event, submissions before completions (pyss).",
+    "ends-first": "One pass after every event, completions before submissions.",
+}
+
+ESTIMATES = {
+    "actual": "The run time itself.",
+    "requested": "The time that the user asked for.",
+    "f-model": "Uniform between the run time and f times it.",
+}
+
+SIZE_MAPS = {
+    "exact": "Sizes as the log has them; one larger than the machine is an error.",
+    "scale": "Sizes times nodes of the machine / nodes of the log, rounded up.",
+    "clip": "Sizes larger than the machine become the machine.",
+    "drop": "Jobs larger than the machine are left out, and counted.",
+}
+
+PLACEMENTS = {
+    "mfp": "The box that leaves the largest maximal free partition (krevat2003, ch. 2).",
+    "balancing": "Least loss of free partition plus predicted loss by failure (oliner2004, section 5).",
+    "tie-breaking": "Of the boxes that leave most, one that is not predicted to fail (oliner2004, section 5).",
+}
+
+PARTITION_FAILURES = {
+    "product": "1 - the product of the survival probabilities of its nodes.",
+    "max": "The largest of the failure probabilities of its nodes.",
+}
+
+FINDERS = {
+    "columns": "Ours: bit masks of columns, and a list of the maximal free boxes. The default, and the fastest.",
+    "exhaustive": "Every shape at every base, node by node (krevat2003, ch. 3).",
+    "pop": "Projection of partitions: tables of free runs, planes projected onto each other (krevat2003, ch. 3).",
+    "divisor": "Shapes whose sides divide the size, runs of free cross sections (oliner2004, appendix).",
+}
+
+FAILURE_FITS = {
+    "auto": "As it is for a trace of our own, scaled for any other log.",
+    "exact": "Failures at the times that the log has.",
+    "scale": "The log's span stretched or compressed to that of the jobs.",
+    "repeat": "The log again and again until the jobs end.",
+}
+
+NODE_MAPS = {
+    "auto": "Identity if the machines agree, else a permutation.",
+    "identity": "A node of the log is the node of that number.",
+    "rank": "The log's nodes, most failures first, laid over the machine's.",
+    "permutation": "The same over the machine's nodes in random order.",
+}
+
+CHECKPOINTS = {
+    "none": "Never.",
+    "periodic": "After every interval of work (zhang2004, section V-B).",
+    "young": "After Young's interval of work, from the mean time between failures (1974).",
+    "daly": "After Daly's interval of work, from the mean time between failures (2006).",
+    "risk": "After an interval of work, if the predicted loss exceeds the cost.",
+    "exact": "Complete at the instant at which a node of the job fails (zhang2004, section V-B).",
+    "bucket": "At the start of every bucket of time that will contain a failure (zhang2004, section V-B).",
+}
+
+BUCKET_JOBS = {
+    "all": "All running jobs.",
+    "long": "Jobs that have run for a while.",
+    "biggest": "The jobs that hold most nodes.",
+}
+
+NODE_CHOICES = {
+    "first-fit": "The free nodes of lowest index (the baseline of zhang2004).",
+    "lff": "Least failure first: the free nodes that have failed least, with moves to safer ones (zhang2004, V-D).",
+    "random": "Free nodes at random.",
+    "round-robin": "The free nodes that follow the one taken last.",
+}
+
+REPAIRS = {
+    "constant": "Every repair takes the mean.",
+    "exponential": "Exponentially distributed.",
+    "lognormal": "Lognormally distributed.",
+}
+
+
+def code_of(policies: Mapping[str, str], name: str) -> int:
+    """Return the code of a policy: its place in its registry."""
+    return list(policies).index(name)
