@@ -61,7 +61,6 @@ def run_tests(tree: Path, tests: tuple[str, ...], examples: int, timeout_s: floa
         "FAULTSWEEP_SHARED": str(tree.parent / "absent"),
         "FAULTSWEEP_REQUIRE": "",
         "FAULTSWEEP_EXAMPLES": str(examples),
-        "FAULTSWEEP_SHRINK": "0",
     }
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests]
     try:
