@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.built_in import TARGETS, built_in_target
 from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store import STATUS_NAMES, WITH_RESULT, Store
 from faultsweep.sweeps.target import REQUIRED, Target
@@ -78,11 +79,9 @@ def rerun(
 
 def _target(store: Store, target: Target | None, logs: str | Path | None) -> Target:
     wanted = store.attributes["target"]
-    if target is None and wanted == "simulator":
-        from faultsweep.sweeps.simulator import SimulatorTarget
-
+    if target is None and wanted in TARGETS:
         folders = [folder for entry in reversed(store.text("provenance")) for folder in entry.get("folders", ())]
-        return SimulatorTarget(logs, [*dict.fromkeys(folders), store.path.resolve().parent, Path.cwd()])
+        return built_in_target(wanted, logs, [*dict.fromkeys(folders), store.path.resolve().parent, Path.cwd()])
     if target is None:
         raise InputError(
             f"{store.path}: results of the function {wanted}; rerun it from Python, with the function as target"

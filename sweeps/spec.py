@@ -25,7 +25,10 @@ from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target
 
-KEYS = ("name", "title", "seed", "replicates", "fixed", "axes", "formulas", "exclude", "metrics", "keep_jobs", "figure")
+KEYS = (
+    *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),
+    *("metrics", "keep_jobs", "figure"),
+)
 REPLICATE = "replicate"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.built_in import SIMULATOR, built_in_target
 from faultsweep.sweeps.collector import Collector, Results, describe_counts
 from faultsweep.sweeps.jobs import JobsWriter, derive, drop_unused, unpack_jobs
 from faultsweep.sweeps.journal import read_journal
@@ -56,6 +57,7 @@ class Sweep:
         axes: Mapping[str, Any],
         name: str = "sweep",
         title: str = "",
+        target: str = SIMULATOR,
         fixed: Mapping[str, Any] | None = None,
         replicates: int = 1,
         seed: int | None = None,
@@ -75,7 +77,8 @@ class Sweep:
 
         Parameters
         ----------
-        axes, name, title, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure : as in a TOML spec.
+        axes, name, title, target, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure : as in a TOML
+            spec.
         function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
         inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
         version : of a function, raised by you when what it calls or reads has changed: a store refuses to mix versions.
@@ -89,10 +92,11 @@ class Sweep:
         """
         raw: dict[str, Any] = {"name": name, "title": title, "seed": seed, "replicates": replicates, "metrics": metrics}
         raw = {key: value for key, value in raw.items() if value not in (None, "")}
+        raw |= {"target": target} if target != SIMULATOR else {}
         raw |= {"keep_jobs": True} if keep_jobs else {}
         parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude), "figure": figure}
         raw |= {key: part for key, part in parts.items() if part}
-        self.spec = read_spec(raw, _make_target(function, outputs, inert, version, logs, folder or Path.cwd()))
+        self.spec = read_spec(raw, _make_target(target, function, outputs, inert, version, logs, folder or Path.cwd()))
 
     @classmethod
     def from_toml(
@@ -108,9 +112,9 @@ class Sweep:
         """Read a sweep from a TOML file, or a shipped one by its name; relative paths in it start from its folder."""
         path = find_spec(spec_or_name)
         raw = {"name": path.stem, **load_toml(path)}
-        return cls.of(
-            read_spec(raw, _make_target(function, outputs, inert, version, logs, path.parent), where=str(path))
-        )
+        wanted = raw.get("target", SIMULATOR)
+        target = _make_target(wanted, function, outputs, inert, version, logs, path.parent)
+        return cls.of(read_spec(raw, target, where=str(path)))
 
     @classmethod
     def of(cls, spec: Spec) -> Sweep:
@@ -181,14 +185,12 @@ class Sweep:
 
 
 def _make_target(
-    function: Any, outputs: Any, inert: Any, version: str, logs: str | Path | None, folder: str | Path
+    name: Any, function: Any, outputs: Any, inert: Any, version: str, logs: str | Path | None, folder: str | Path
 ) -> Target:
     if function is None:
         if outputs is not None or inert is not None or version:
             raise InputError("outputs, inert and version belong to a function; give function as well")
-        from faultsweep.sweeps.simulator import SimulatorTarget
-
-        return SimulatorTarget(logs, [folder])
+        return built_in_target(name, logs, [folder])
     if outputs is None:
         raise InputError("outputs: name what the function returns")
     return FunctionTarget(function, outputs, inert, version)

@@ -89,7 +89,7 @@ def _png_panel(axis: Any, panel: Panel) -> None:
         _png_curve(axis, curve, _LARGEST_MARKER - 4 * number / max(1, len(panel.curves) - 1))
     _png_bars(axis, panel)
     if panel.log_x:
-        axis.set_xscale("log", base=2)
+        axis.set_xscale("log", base=_log_base(panel))
     if panel.log_y:
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
@@ -99,6 +99,12 @@ def _png_panel(axis: Any, panel: Panel) -> None:
         axis.axhline(0, color="#555555", linewidth=0.9, zorder=1)
     elif panel.curves or panel.bars:
         axis.set_ylim(bottom=0)
+
+
+def _log_base(panel: Panel) -> int:
+    """Return the base of the ticks of a logarithmic x: 2, but 10 where so many powers of two would not be read."""
+    x = np.concatenate([curve.x[curve.x > 0] for curve in panel.curves])
+    return 10 if len(x) and x.max() > 1000 * x.min() else 2
 
 
 def _png_curve(axis: Any, curve: Curve, size: float) -> None:
@@ -214,6 +220,8 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
     line = table.hvplot.line(
         x, y, label=curve.label, color=style.colour, line_dash="dashed" if style.dashed else "solid", line_width=2
     )
+    if not style.marker:
+        return [line]
     points = table.hvplot.scatter(
         x,
         y,
@@ -228,6 +236,8 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
     if band.empty:
         return [line, points]
     band = band.assign(below=band[y] - band["low"], above=band["high"] - band[y])
+    if panel.log_y:  # what is below 0 has no place on the axis
+        band["below"] = np.minimum(band["below"], 0.999 * band[y])
     return [
         line,
         points,

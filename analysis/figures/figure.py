@@ -15,7 +15,10 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Style:
-    """How a curve or a bar looks; colours are of the Okabe-Ito palette, which colour-blind readers can tell apart."""
+    """How a curve or a bar looks; colours are of the Okabe-Ito palette, which colour-blind readers can tell apart.
+
+    A curve without ``marker`` is a line alone, as for one of very many points.
+    """
 
     colour: str
     marker: str = "o"

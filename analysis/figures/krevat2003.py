@@ -93,7 +93,7 @@ def finders(data: xr.Dataset) -> Figure:
             paper = printed.get((workload, finder), ("", ""))
             here = [f"{float(cell[name]) * 1e3:,.3g}" for name in ("mean_scheduling_s", "max_scheduling_s")]
             rows.append([f"{workload_title(data, workload)}: {finder}", here[0], paper[0], here[1], paper[1]])
-    header = ["Finder", "Mean per job (ms)", "paper (s)", "Longest pass (ms)", "paper (s)"]
+    header = ["Finder", "Mean per job (ms)", "Paper: mean (s)", "Longest pass (ms)", "Paper: longest (s)"]
     caption = [
         describe_logs(data),
         f"{label_of(str(unique(data, 'scheduler')[0]))}; processor time of the events and the scheduling passes, "

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
+from faultsweep.analysis.figures.curves import curve_over
 from faultsweep.analysis.figures.describe import (
     CAPACITIES,
     describe_held,
@@ -109,10 +110,10 @@ def loads(data: xr.Dataset) -> Figure:
                 part = data.sel(workload=workload)
                 if not changed:
                     found = mean_interval(part["mean_bounded_slowdown"], part["status"]).sel(policy=row)
-                    curves.append(_curve(row, found, "load_scale", style))
+                    curves.append(curve_over(row, found, "load_scale", style))
                 elif row != "no prediction":
                     found = _paired(part, "mean_bounded_slowdown", "policy", "no prediction").sel(policy=row)
-                    curves.append(_curve(row, found * 100, "load_scale", style))
+                    curves.append(curve_over(row, found * 100, "load_scale", style))
             title = _title(data, workload)
             make = _change_panel if changed else _mean_panel
             panels.append(make(title, "Load scale c", curves))
@@ -179,7 +180,7 @@ def _slowdowns(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) ->
     """Return the mean bounded slowdown over ``x``, a curve per row of ``axis``."""
     found = mean_interval(data["mean_bounded_slowdown"], data["status"]).squeeze(drop=True)
     return [
-        _curve(label, found.sel({axis: row}), x, style)
+        curve_over(label, found.sel({axis: row}), x, style)
         for (row, label), style in zip(labels.items(), LOOKS, strict=False)
     ]
 
@@ -191,7 +192,7 @@ def _changes(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) -> l
         found = found.sel(accuracy=max(unique(data, "accuracy")))
     found = found.squeeze(drop=True)
     return [
-        _curve(label, found.sel({axis: row}), x, style)
+        curve_over(label, found.sel({axis: row}), x, style)
         for (row, label), style in zip(labels.items(), LOOKS, strict=False)
         if not (axis == "accuracy" and row == 0)
     ]
@@ -199,11 +200,6 @@ def _changes(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) -> l
 
 def _paired(data: xr.Dataset, metric: str, along: str, baseline: object, relative: bool = True) -> xr.Dataset:
     return paired_difference(data[metric], along, baseline, data["status"], relative=relative)
-
-
-def _curve(label: str, found: xr.Dataset, x: str, style: Style) -> Curve:
-    mean, low, high = (found[name].values for name in ("mean", "low", "high"))
-    return Curve(label, found[x].values.astype(float), mean, low, high, style)
 
 
 def _mean_panel(title: str, x_label: str, curves: list[Curve]) -> Panel:
@@ -233,7 +229,7 @@ def _capacity_changes(data: xr.Dataset, x: str) -> list[Curve]:
         found = 100 * _paired(data, metric, "accuracy", 0.0, relative=False)
         if x != "accuracy":
             found = found.sel(accuracy=max(unique(data, "accuracy")))
-        curves.append(_curve(label, found.squeeze(drop=True), x, Style(colour)))
+        curves.append(curve_over(label, found.squeeze(drop=True), x, Style(colour)))
     return curves
 
 

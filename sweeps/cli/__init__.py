@@ -29,7 +29,7 @@ app.add_typer(sweep.app)
 app.add_typer(figure.app)
 app.add_typer(share.app)
 app.add_typer(lists.app)
-app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate, table1.")
+app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")
 app.add_typer(logs.app, name="logs", help="Job logs and workload models: list, describe, fetch.")
 
 

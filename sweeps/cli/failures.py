@@ -1,4 +1,4 @@
-"""``faultsweep failures describe | generate | table1``."""
+"""``faultsweep failures describe | generate``."""
 
 from __future__ import annotations
 
@@ -69,21 +69,15 @@ def _generate(**options: Any) -> None:
     """
     from faultsweep.simcore.errors import unknown_name
     from faultsweep.simcore.failures.plain import write_failures
-    from faultsweep.simcore.failures.source import DAY_S, Span
-    from faultsweep.simcore.failures.sources import source_for
-    from faultsweep.simcore.machines import parse_machine
-    from faultsweep.simcore.parameters import resolve
     from faultsweep.sweeps.cli.output import check_writable
+    from faultsweep.sweeps.failure_target import GENERATORS, generate
 
     kind, days, output = options.pop("source"), options.pop("days"), options.pop("output")
-    if kind not in (*ENDLESS_FAILURES, "bursts"):
-        raise unknown_name("generator", kind, (*ENDLESS_FAILURES, "bursts"), where="SOURCE")
+    if kind not in GENERATORS:
+        raise unknown_name("generator", kind, GENERATORS, where="SOURCE")
     check_writable([output])
-    config = resolve({"failures": kind, **{name: value for name, value in options.items() if value is not None}})
-    nodes = parse_machine(config["machine"]).nodes
-    source = source_for(config, nodes, Span(0.0, days * DAY_S, days * DAY_S))
-    assert source is not None  # noqa: S101
-    trace = source.until(days * DAY_S)
+    given = {name: value for name, value in options.items() if value is not None}
+    trace, nodes = generate({"failures": kind, **given}, days)
     write_failures(trace, output, num_nodes=nodes)
     typer.echo(f"{output}: {len(trace):,} failures of {nodes:,} nodes in {days:g} days, {len(trace) / days:.3g} a day")
 
@@ -110,38 +104,6 @@ def _generate_with_options() -> Any:
 
 
 app.command("generate")(_generate_with_options())
-
-
-@app.command()
-def table1(
-    days: Annotated[float, typer.Option(min=1, help="Length of the job log.")] = 62.0,
-    replicates: Annotated[int, typer.Option(min=2, help="Independent streams.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
-    json_: JsonOption = False,
-) -> None:
-    """Count the failures of the Weibull model, and place Table I of zhang2004, one sample each, among them."""
-    from faultsweep.simcore.failures.table1 import sampling_distribution
-
-    rows = sampling_distribution(days=days, replicates=replicates, seed=seed)
-    if json_:
-        from faultsweep.sweeps.cli.output import print_json
-
-        print_json({f"{row.shape:g}": row._asdict() for row in rows})
-        return
-    table = _table(
-        "shape", "mean", "95 % interval of the mean", "95 % of samples", "paper", "samples at most that", right=6
-    )
-    for row in rows:
-        table.add_row(
-            f"{row.shape:g}",
-            f"{row.mean:.1f}",
-            f"{row.mean_low:.1f} to {row.mean_high:.1f}",
-            f"{row.low:.0f} to {row.high:.0f}",
-            str(row.paper),
-            f"{100 * row.paper_rank:.1f} %",
-        )
-    _console().print(table)
-    _console().print(f"failures in {days:g} days, scale 18,000 s; {replicates:,} replicates of seed {seed}")
 
 
 def _console() -> Any:

@@ -136,8 +136,8 @@ def _sweep(
 
     A store that exists decides which logs it has. Results of a stand-in never go into the store of a log.
     """
+    from faultsweep.sweeps.built_in import SIMULATOR, built_in_target
     from faultsweep.sweeps.logs import is_model
-    from faultsweep.sweeps.simulator import SimulatorTarget
     from faultsweep.sweeps.spec import find_spec, load_toml, read_spec
     from faultsweep.sweeps.sweep import Sweep
 
@@ -152,7 +152,7 @@ def _sweep(
     if stand_ins and not pins and (store is None or many):
         place = place.with_name(f"{'-'.join([str(raw['name']), *dict.fromkeys(stand_ins.values())])}.zarr")
         pins = _pins(place)
-    target = SimulatorTarget(logs, [path.parent], pins)
+    target = built_in_target(raw.get("target", SIMULATOR), logs, [path.parent], pins)
     return Sweep.of(read_spec(changed, target, where=str(path))), place, stand_ins
 
 

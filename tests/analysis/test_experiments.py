@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faultsweep.analysis.figures import FIGURES
-from faultsweep.analysis.figures.draw import draw_png
+from faultsweep.analysis.figures.draw import draw_html, draw_png
 from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
@@ -32,12 +32,13 @@ def small(name, monkeypatch, tmp_path):
     """The raw spec of an experiment with 60 jobs, two loads, two replicates, and models for all logs."""
     monkeypatch.setenv("FAULTSWEEP_LOGS", str(tmp_path))
     raw = _stand_in({"name": name, **load_toml(experiments()[name])}, tmp_path, {}, {})
-    raw["fixed"]["num_jobs"] = 60
+    raw["fixed"].update({"days": 5.0} if raw.get("target") == "failures" else {"num_jobs": 60})
     raw["replicates"] = 2
     raw.pop("exclude", None)
     if "finder" in raw["axes"]:
         raw["axes"]["finder"] = ["columns"]  # the others have to be compiled
     few = {"load_scale": [0.7, 1.4], "accuracy": [0.0, 0.9], "num_failures": [0, 40_000]}
+    few["target_utilisation"] = [0.7, 0.95]
     raw["axes"].update({axis: values for axis, values in few.items() if axis in raw["axes"]})
     for row in raw["axes"].get("workload", []):
         row.update({name: 40_000 for name in row if name == "num_failures"})
@@ -46,16 +47,19 @@ def small(name, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
-    sweep = Sweep(**small(name, monkeypatch, tmp_path))
+    raw = small(name, monkeypatch, tmp_path)
+    sweep = Sweep(**raw)
     sweep.run(tmp_path / "a.zarr", cluster=client, progress=False)
     results = open_results(tmp_path / "a.zarr")
     figure = FIGURES[name](results)
     assert figure.name == name
-    assert "A model stands in" in " ".join(figure.caption)
+    assert ("5 days" if raw.get("target") == "failures" else "stands in") in " ".join(figure.caption)
     assert all(panel.curves or panel.bars for panel in figure.panels)
     drawn = [part.y for panel in figure.panels for part in [*panel.curves, *panel.bars]]
     assert figure.table or any(np.isfinite(y).all() for y in drawn)
     draw_png(figure, tmp_path / "a.png")
+    if figure.table:
+        draw_html(figure, tmp_path / "a.html")
 
 
 def test_jobs_of_a_cell_are_those_of_its_run(client, monkeypatch, tmp_path):
@@ -194,7 +198,7 @@ def test_make_reproduce_draws_every_paper():
 
 
 def test_a_paper_is_all_its_experiments():
-    for paper in ("krevat2003", "oliner2004"):
+    for paper in ("krevat2003", "oliner2004", "zhang2004"):
         assert _experiments_of(paper) == [name for name in FIGURES if name.startswith(f"{paper}-")]
     assert _experiments_of("demo") == ["demo"]
 

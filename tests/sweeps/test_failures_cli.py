@@ -1,4 +1,4 @@
-"""``faultsweep failures describe | generate | table1``, and failures in sweeps."""
+"""``faultsweep failures describe | generate``, and failures in sweeps."""
 
 from __future__ import annotations
 
@@ -107,12 +107,6 @@ def test_describe_short_logs(tmp_path):
 def test_pictures_have_known_formats(trace, tmp_path):
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
         draw(read_failures(trace), tmp_path / "trace.gif")
-
-
-def test_table1():
-    rows = json.loads(output("table1", "--replicates", 20, "--json"))
-    assert rows["0.85"]["paper"] == 266
-    assert "samples at most that" in output("table1", "--replicates", 20)
 
 
 def test_sweeps_check_and_pin_failure_files(trace, tmp_path):

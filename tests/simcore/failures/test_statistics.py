@@ -18,7 +18,6 @@ from faultsweep.simcore.failures.statistics import (
     summary,
     worst_share,
 )
-from faultsweep.simcore.failures.table1 import PAPER, sampling_distribution
 from faultsweep.simcore.parameters import resolve
 from scipy import stats
 
@@ -142,16 +141,3 @@ def test_generated_correlation_and_skew_are_found():
     assert plain["down"]["mean_s"] == 120
     year = summary(synthetic_records(0, 0))
     assert year["space"]["failures_in_bursts_over_several_nodes"] > 0.3
-
-
-def test_table_1():
-    """The means that the model has over 62 days, and where the paper's samples lie; 0.2 does not agree."""
-    rows = {row.shape: row for row in sampling_distribution(replicates=200)}
-    assert list(rows) == list(PAPER)
-    for shape, mean in {0.85: 273, 0.65: 218, 0.55: 177, 0.2: 14}.items():
-        row = rows[shape]
-        assert abs(row.mean - mean) < 2 * (row.mean_high - row.mean_low) / 2 + 0.5
-        assert row.low <= row.mean <= row.high
-    for shape in (0.55, 0.65, 0.85):
-        assert rows[shape].low <= PAPER[shape] <= rows[shape].high
-    assert rows[0.2].high < PAPER[0.2]

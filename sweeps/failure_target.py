@@ -1,0 +1,110 @@
+"""The failure generators as the target of a sweep (``target = "failures"``): failures alone, without jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.parameters import ENDLESS_FAILURES, PARAMETERS, Config, Parameter, resolve
+from faultsweep.sweeps.target import Outcome, Output, Target
+
+GENERATORS = (*ENDLESS_FAILURES, "bursts")
+"""The names of the generators."""
+_NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s")
+
+
+def _never(config: Config) -> bool:
+    return False
+
+
+TRACE_PARAMETERS: dict[str, Parameter] = {
+    "days": Parameter("days", float, 365.0, "Length of the trace.", "failures", minimum=1e-6, maximum=1e6, unit="d"),
+    **{name: replace(PARAMETERS[name], inert=_never) for name in ("seed", "replicate")},
+    "machine": PARAMETERS["machine"],
+    "failures": replace(PARAMETERS["failures"], default="weibull", doc="Generator.", choices=GENERATORS, inert=_never),
+    **{name: p for name, p in PARAMETERS.items() if p.group == "failures" and name not in _NOT_HERE},
+}
+"""The parameters of a generated trace: its length, and those of the simulator that a generator heeds."""
+
+
+def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
+    """Return the failures of a generator in the first ``days``, and the number of the machine's nodes.
+
+    Raises
+    ------
+    InputError
+        If a value is not valid, or parameters contradict each other.
+    """
+    from faultsweep.simcore.failures.source import DAY_S, Span
+    from faultsweep.simcore.failures.sources import source_for
+    from faultsweep.simcore.machines import parse_machine
+
+    config = resolve(values)
+    nodes = parse_machine(config["machine"]).nodes
+    source = source_for(config, nodes, Span(0.0, days * DAY_S, days * DAY_S))
+    assert source is not None  # noqa: S101  (a generator gives a source)
+    return source.until(days * DAY_S), nodes
+
+
+class FailureTarget(Target):
+    """Draws failures; per-job results (``keep_jobs``) are the failures themselves: time_s, node, down_s."""
+
+    name = "failures"
+    outputs = (
+        Output("failures_drawn", "", "Failures in the trace."),
+        Output("failures_drawn_per_day", "1/d", "Failures per day."),
+        Output("mean_gap_s", "s", "Mean time between failures."),
+        Output("gap_variation", "", "Coefficient of variation of the times between failures."),
+        Output("gap_autocorrelation", "", "Correlation of each time between failures with the next."),
+        Output("worst_tenth_share", "", "Share of the failures that the worst tenth of the nodes has."),
+    )
+
+    def __init__(self) -> None:
+        """Take the table of parameters, and the version of the model, of this process."""
+        from faultsweep.simcore.simulate import MODEL_VERSION
+
+        self.parameters: Mapping[str, Any] = TRACE_PARAMETERS
+        self.version = str(MODEL_VERSION)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel to workers without the table of parameters."""
+        return {"version": self.version}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the table of parameters of the process at hand."""
+        self.__dict__.update(state, parameters=TRACE_PARAMETERS)
+
+    def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return a sentence for every machine there is not."""
+        from faultsweep.simcore.machines import parse_machine
+
+        problems = []
+        for machine in values.get("machine", ()):
+            try:
+                parse_machine(machine)
+            except InputError as error:
+                problems.append(str(error))
+        return problems
+
+    def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
+        """Draw the failures of one configuration, and measure them."""
+        from faultsweep.simcore.failures.statistics import autocorrelation, worst_share
+
+        days = config["days"]
+        trace, nodes = generate({name: value for name, value in config.items() if name != "days"}, days)
+        gaps = np.diff(trace.time_s, prepend=0.0)
+        count, mean = len(trace), float(gaps.mean()) if len(trace) else np.nan
+        values = [
+            count,
+            count / days,
+            mean,
+            gaps.std() / mean if mean > 0 else np.nan,
+            autocorrelation(gaps, 1),
+            worst_share(np.bincount(trace.node, minlength=nodes)) if count else np.nan,
+        ]
+        failures = {"time_s": trace.time_s, "node": trace.node, "down_s": trace.down_s} if keep_jobs else None
+        return Outcome([float(value) for value in values], jobs=failures)
