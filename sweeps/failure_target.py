@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.trace import FailureTrace
-from faultsweep.simcore.parameters import ENDLESS_FAILURES, PARAMETERS, Config, Parameter, resolve
+from faultsweep.simcore.parameters import PARAMETERS, Config, Parameter, resolve
 from faultsweep.sweeps.target import Outcome, Output, Target
 
-GENERATORS = (*ENDLESS_FAILURES, "bursts")
-"""The names of the generators."""
+GENERATORS = {
+    "weibull": "Weibull times between failures, correlated in segments (zhang2004).",
+    "weibull-copula": "Weibull times between failures, correlated by a stationary process.",
+    "mtbf": "Renewals with a mean time between failures, of the machine or of each node (tang2010).",
+    "bursts": "A synthetic year with the bursts and the skew of the trace of oliner2004.",
+}
+"""The generators of failures, each with a sentence."""
 _NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s")
 
 
