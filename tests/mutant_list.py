@@ -367,7 +367,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "floor = best_after",
         "a score of the user's wins only by a larger free partition",
     ),
+    Mutant(
+        PLACEMENT,
+        "        if largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z) >= size:\n            return True\n",
+        "        return True\n",
+        "on a torus longer than a word a box may take the head job's room",
+    ),
     # boxes
+    Mutant(
+        COLUMNS,
+        "min(side, fitting + extent - depth)",
+        "min(side, fitting)",
+        "room is left at one end of a box only",
+    ),
+    Mutant(
+        COLUMNS,
+        "        if fitting <= 0:\n            continue\n        if extent == side:",
+        "        if extent == side:",
+        "a box that spans the ring leaves room beside anything",
+    ),
     Mutant(
         COLUMNS,
         "        return 0, max(0, length - (end - side))\n",

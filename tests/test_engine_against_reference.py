@@ -102,6 +102,12 @@ def test_migration_parameters(scheduler):
     check()
 
 
+@examples(8)
+@given(runs(st.sampled_from(("torus:67x1x2", "torus:1x65x1"))), st.sampled_from(("actual", "requested")))
+def test_sides_longer_than_a_word(case, estimates):
+    assert_same(case, scheduler="backfill", estimates=estimates)
+
+
 @EXAMPLES
 @given(runs(machines, failures=True), st.sampled_from(list(SCHEDULERS)))
 def test_jobs_killed_at_their_estimate(case, scheduler):
