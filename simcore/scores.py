@@ -120,6 +120,7 @@ def _make_score(function: Callable[..., Any], name: str, monotone: bool) -> Scor
 def _caller(function: Callable[..., Any], wanted: list[str]) -> Callable[..., float]:
     """Return a function of all INPUTS that passes on those that are wanted."""
     namespace: dict[str, Any] = {"function": function}
+    # Numba compiles no function of *arguments; all names in this text have been checked to be among INPUTS.
     exec(f"def caller({', '.join(INPUTS)}): return float(function({', '.join(wanted)}))", namespace)  # noqa: S102
     caller: Callable[..., float] = namespace["caller"]
     return caller
@@ -157,7 +158,7 @@ def score_of_source(name: str, text: str) -> Score:
     namespace: dict[str, Any] = {"__name__": Path(path).stem, "__file__": path}
     try:
         exec(compile(text, path, "exec"), namespace)  # noqa: S102 - the user's own file, as importing it would
-    except Exception as error:
+    except Exception as error:  # whatever the user's file raises
         raise InputError(f"placement: {path} cannot be executed ({type(error).__name__}: {error})") from None
     if not callable(namespace.get(function)):
         functions = [key for key, value in namespace.items() if inspect.isfunction(value)]

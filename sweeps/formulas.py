@@ -106,7 +106,7 @@ def _check(node: ast.AST, text: str, names: dict[str, None]) -> None:
 
 def _evaluate(node: ast.AST, values: Mapping[str, Any]) -> float:
     if isinstance(node, ast.Constant):
-        return float(node.value)  # type: ignore[arg-type]
+        return float(node.value)  # type: ignore[arg-type]  # checked to be a number
     if isinstance(node, ast.Name):
         value = values[node.id]
         if isinstance(value, bool) or not isinstance(value, int | float):

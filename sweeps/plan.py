@@ -150,7 +150,7 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared) -> None:
             arguments = (packed, 1, prepared.grid.columns(one), prepared.keys[:, one], _MEASURE_S)
             try:
                 result: BatchResult = client.submit(run_batch, *arguments, pure=False).result(_MEASURE_S)
-            except Exception as error:
+            except Exception as error:  # whatever a run raises
                 plan.errors.append(f"{prepared.grid.labels(int(cell))}: {type(error).__name__}")
                 continue
             if number == 0 and result.wall_s[0] < _MEASURE_S / 10:

@@ -359,7 +359,7 @@ class Runner:
             return
         except (SweepStoppedError, OSError, CancelledError):
             raise
-        except Exception as error:
+        except Exception as error:  # whatever importing the task on a worker raises
             raise SweepStoppedError(f"the workers cannot run this: {task.describe_error(error)}") from None
         flying.future.release()
         self._fold(flying, result)

@@ -122,7 +122,7 @@ def warm(context: bytes, config: Mapping[str, Any]) -> str:
     """Prepare this process for its first run; returns what went wrong, or nothing."""
     try:
         _session(context).context.target.warm(config)
-    except Exception as error:
+    except Exception as error:  # whatever a target raises is told to the client
         return describe_error(error)
     return ""
 
@@ -177,7 +177,7 @@ class _Batch:
             if self.session.chosen is not None:
                 values = [values[i] for i in self.session.chosen]
             jobs = outcome.jobs if context.keep_jobs else None
-        except Exception as caught:
+        except Exception as caught:  # whatever a run raises is the error of its cell
             status, values, jobs = FAILED, self.session.nothing, None
             error = self.errors[number] = describe_error(caught)
         wall = time.perf_counter() - start

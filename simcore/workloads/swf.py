@@ -193,8 +193,7 @@ def _line_number(log: _Log, row: int) -> int:
     """Return the line in the file of a row of the table."""
     if log.line_numbers is None:  # the file was parsed in bulk: read it once more, slowly
         _parse_lines(log, _read(log))
-    assert log.line_numbers is not None  # noqa: S101
-    return int(log.line_numbers[row])
+    return int(np.asarray(log.line_numbers)[row])
 
 
 _FIELDS = {

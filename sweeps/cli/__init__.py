@@ -61,7 +61,7 @@ def main() -> None:
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
-    except Exception as error:
+    except Exception as error:  # typer's own errors, whose classes are private; others are raised again
         code = getattr(error, "exit_code", None)
         if code is None:
             raise

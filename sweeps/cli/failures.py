@@ -96,7 +96,7 @@ def _generate_with_options() -> Any:
     names = [name for name, p in PARAMETERS.items() if p.group == "failures" and name not in _NOT_HERE]
     options |= {name: parameter_option(PARAMETERS[name]) for name in (*_SHOWN, *names)}
     keyword = inspect.Parameter.KEYWORD_ONLY
-    _generate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    _generate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # functions have it all the same
         [inspect.Parameter(name, keyword, default=option, annotation=kind) for name, (kind, option) in options.items()]
     )
     _generate.__annotations__ = {name: kind for name, (kind, _) in options.items()}

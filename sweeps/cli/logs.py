@@ -213,11 +213,11 @@ def _requested(workload: Workload) -> str:
     )
 
 
-def _quantiles(values: object) -> str:
+def _quantiles(values: Any) -> str:
     import numpy as np
 
     return ", ".join(
-        f"{name} {_time(float(np.quantile(values, level)))}"  # type: ignore[call-overload]
+        f"{name} {_time(float(np.quantile(values, level)))}"
         for name, level in (("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("longest", 1.0))
     )
 

@@ -100,8 +100,8 @@ def print_metrics(run: Run, speed: Mapping[str, float]) -> None:
     from rich.table import Table
 
     table = Table(title=f"{run.config['scheduler']} on {run.config['machine']}, {run.status}", title_justify="left")
-    for heading, justify in (("metric", "left"), ("value", "right"), ("unit", "left"), ("meaning", "left")):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for heading in ("metric", "value", "unit", "meaning"):
+        table.add_column(heading, justify="right" if heading == "value" else "left")
     for name, value in run.metrics.items():
         if not math.isnan(value):
             table.add_row(name, f"{value:,.6g}", METRICS[name].unit, METRICS[name].doc)
