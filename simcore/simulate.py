@@ -19,6 +19,7 @@ from faultsweep.simcore.event_trace import EventTrace, TraceBuffer
 from faultsweep.simcore.failures.source import FailureSource, Span, TraceSource
 from faultsweep.simcore.failures.sources import source_for
 from faultsweep.simcore.failures.trace import NO_FAILURES, FailureTrace
+from faultsweep.simcore.jit import is_compiled
 from faultsweep.simcore.machines import FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.metrics import per_job_results, run_metrics
 from faultsweep.simcore.parameters import resolve
@@ -73,6 +74,7 @@ def simulate(
     repeat: int = 1,
     debug: bool = False,
     progress: Callable[[float], None] | None = None,
+    before_compiling: Callable[[], None] | None = None,
     **parameters: Any,
 ) -> Run:
     """Simulate one configuration.
@@ -90,6 +92,7 @@ def simulate(
     repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` is the median.
     debug : check the whole state after every instant against its invariants (``faultsweep.simcore.checks``); slow.
     progress : called about ten times a second with the share of jobs that have finished.
+    before_compiling : called before the kernels are compiled, which takes up to a minute, if they have not been.
     parameters : any of ``faultsweep.simcore.parameters.PARAMETERS``; the others have their defaults.
 
     Raises
@@ -126,6 +129,8 @@ def simulate(
             f"bucket_repeat_s: {config['bucket_repeat_s']:g} is too short (valid: 0 for once, or 1 or more)"
         )
     jobs = _job_arrays(prepared, estimate_s, config, machine)
+    if before_compiling is not None and not is_compiled():
+        before_compiling()
     _load_kernels("columns" if machine.kind == FLAT else config["finder"])
     base_rate = None if source is None else _base_rate(source, machine, span, config)
     rules = _Rules(score, base_rate, span.start_s)

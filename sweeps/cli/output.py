@@ -45,17 +45,15 @@ def check_picture(path: Path) -> None:
     check_writable([path])
 
 
-def say_if_compiling() -> None:
-    """Say on standard error that the simulator is compiled now, when it has not been on this machine."""
-    from faultsweep.simcore.jit import cache_dir, is_cache_writable, is_compiled
+def say_compiling() -> None:
+    """Say on standard error that the simulator is compiled now."""
+    from faultsweep.simcore.jit import cache_dir, is_cache_writable
 
-    if is_compiled():
-        return
     if is_cache_writable():
-        note = "this happens once and takes a minute or two."
+        note = "this happens once and takes up to a minute."
     else:
         note = (
-            f"it takes a minute or two, each time, because {cache_dir().parent} cannot be written: "
+            f"it takes up to a minute, each time, because {cache_dir().parent} cannot be written: "
             "name a folder that can in FAULTSWEEP_CACHE_DIR."
         )
     sys.stderr.write(f"Compiling the simulator for this machine; {note}\n")

@@ -78,7 +78,7 @@ def simulate(**options: Any) -> None:
     """
     from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
-    from faultsweep.sweeps.cli.output import check_writable, say_if_compiling
+    from faultsweep.sweeps.cli.output import check_writable, say_compiling
     from faultsweep.sweeps.logs import load_configured
 
     given = {name: options.pop(name) for name in PARAMETERS if options.get(name) is not None}
@@ -88,9 +88,13 @@ def simulate(**options: Any) -> None:
     workload = load_configured(
         config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
     )
-    say_if_compiling()
     run = run_simulation(
-        workload, events=bool(options["events_out"]), repeat=options["repeat"], debug=options["debug"], **given
+        workload,
+        events=bool(options["events_out"]),
+        repeat=options["repeat"],
+        debug=options["debug"],
+        before_compiling=say_compiling,
+        **given,
     )
     _write(run, options)
     _report(run, workload.content_hash, options["json_output"])

@@ -63,7 +63,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_cached_elsewher
     assert ask(tree) == ask(tree) == (16, 0, 1)
     assert not list(tree.rglob("*.nbi"))
     environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
-    program = "from faultsweep.sweeps.cli.output import say_if_compiling; say_if_compiling()"
+    program = "from faultsweep.sweeps.cli.output import say_compiling; say_compiling()"
     shutil.copytree(ROOT / "sweeps", tree / "sweeps")
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)

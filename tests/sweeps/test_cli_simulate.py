@@ -84,6 +84,13 @@ def test_bad_input_is_one_sentence_and_exit_code_2(log, arguments, words):
         assert word in done.stderr
 
 
+def test_bad_input_is_found_before_anything_is_compiled(log, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAULTSWEEP_CACHE_DIR", str(tmp_path / "cache"))
+    done = simulate("--log", log, "--machine", "flat:3")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{log}: job 3 needs 4 nodes")
+
+
 def test_missing_log_is_one_sentence(tmp_path):
     done = simulate("--log", tmp_path / "missing.swf")
     assert done.returncode == 2
