@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,18 +14,27 @@ from numpy.typing import NDArray
 
 FLAT = 0
 TORUS = 1
+CLUSTERS = 2
+MOST_CLUSTERS = 62
 LONGEST_SIDES = (1023, 1023, 64)
 """Longest sides of a torus in x, y and z: a column of nodes along z is one machine word."""
 _MAX_NODES = 4_000_000
+_CLUSTER = r"\d+(?:@\d+(?:\.\d+)?)?"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine: ``torus`` with three sides, or ``flat`` with sides (1, 1, nodes)."""
+    """A machine: ``torus`` with three sides, ``flat`` or ``clusters`` with sides (1, 1, nodes).
+
+    Clusters have their nodes numbered through, and after them their trunks; ``trunks_mbps`` are capacities, NaN where
+    the parameter ``trunk_mbps`` gives it.
+    """
 
     name: str
     kind: int
     sides: tuple[int, int, int]
+    clusters: tuple[int, ...] = ()
+    trunks_mbps: tuple[float, ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -37,6 +47,8 @@ MACHINE_FORMS = {
     "torus:XxYxZ": "X*Y*Z nodes (X and Y up to 1,023, Z up to 64); a job takes a contiguous box that may wrap around "
     "in every axis (krevat2003)",
     "flat:N": "N nodes; a job takes any free nodes (zhang2004)",
+    "clusters:N+N+...": "clusters of N nodes, each with a trunk to a common switch; a job takes any free nodes, of one "
+    "cluster or over several; N@MBPS gives the trunk's capacity (akshitha2011)",
 }
 
 
@@ -51,6 +63,7 @@ def parse_machine(name: str) -> Machine:
     """
     torus = re.fullmatch(r"torus:(\d+)x(\d+)x(\d+)", name)
     flat = re.fullmatch(r"flat:(\d+)", name)
+    clusters = re.fullmatch(rf"clusters:{_CLUSTER}(\+{_CLUSTER})*", name)
     if torus:
         x, y, z = (int(side) for side in torus.groups())
         machine = Machine(name, TORUS, (x, y, z))
@@ -59,18 +72,34 @@ def parse_machine(name: str) -> Machine:
             raise InputError(f"machine: {name!r} has a side that is too long (valid: {longest})")
     elif flat:
         machine = Machine(name, FLAT, (1, 1, int(flat.group(1))))
+    elif clusters:
+        machine = _parse_clusters(name)
     else:
         raise InputError(
-            f"machine: {name!r} is not a machine (valid: {', '.join(MACHINE_FORMS)}, e.g. torus:4x4x8 or flat:128)"
+            f"machine: {name!r} is not a machine (valid: {', '.join(MACHINE_FORMS)}, e.g. torus:4x4x8, flat:128 or "
+            "clusters:100+100)"
         )
     if not 1 <= machine.nodes <= _MAX_NODES:
         raise InputError(f"machine: {name!r} has {machine.nodes} nodes (valid: 1 to {_MAX_NODES:,})")
     return machine
 
 
+def _parse_clusters(name: str) -> Machine:
+    """Return clusters of a name of the right form."""
+    parts = [part.partition("@") for part in name.partition(":")[2].split("+")]
+    sizes = tuple(int(size) for size, _, _ in parts)
+    trunks = tuple(float(trunk) if trunk else math.nan for _, _, trunk in parts)
+    if len(sizes) > MOST_CLUSTERS or min(sizes) < 1 or any(trunk == 0 for trunk in trunks):
+        raise InputError(
+            f"machine: {name!r} has {len(sizes)} clusters, the smallest of {min(sizes)} nodes "
+            f"(valid: 1 to {MOST_CLUSTERS} clusters of 1 node or more, trunks of more than 0 Mbit/s)"
+        )
+    return Machine(name, CLUSTERS, (1, 1, sum(sizes)), sizes, trunks)
+
+
 def round_up(machine: Machine, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return, for sizes of 1 .. nodes, the least possible sizes that are not smaller (krevat2003 ch. 2)."""
-    if machine.kind == FLAT:
+    if machine.kind != TORUS:
         return sizes
     possible = possible_sizes(machine.sides)
     return possible[np.searchsorted(possible, sizes)]

@@ -60,6 +60,7 @@ METRICS: dict[str, Metric] = {
     ),
     "lost_to_down_time": Metric("", "Capacity of nodes that are down."),
     "lost_to_delay": Metric("", "Capacity held between being scheduled and starting."),
+    "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters)."),
     "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts."),
     "makespan_s": Metric("s", "Last finish - first submit."),
     "jobs_submitted": Metric("", "Jobs submitted."),
@@ -81,6 +82,17 @@ METRICS: dict[str, Metric] = {
     "migrations_per_attempt": Metric("", "Successful / attempted migrations."),
     "mean_time_between_migrations_s": Metric("s", "Mean time between migration attempts."),
     "jobs_migrated": Metric("", "Moves of running jobs to another partition."),
+    "co_allocations": Metric("", "Starts of jobs over more than one cluster."),
+    "jobs_co_allocated": Metric("", "Jobs that started over more than one cluster at least once."),
+    "started_elsewhere": Metric("", "Starts of jobs whole in another cluster than their own."),
+    "congestion_slowdown": Metric("", "Mean over jobs of run time with saturated trunks / run time without."),
+    "trunk_utilisation": Metric("", "Mean over time of the demand on the trunks, up to their capacity, of that."),
+    "saturated_time_frac": Metric("", "Share of the time in which some trunk is saturated."),
+    "highest_saturation": Metric("", "Highest demand on a trunk, of its capacity."),
+    "estimate_rmspe_pct": Metric("%", "Root mean square percentage error of the bandwidths that jobs state."),
+    "agent_activations": Metric("", "Activations of the agent."),
+    "jobs_taken": Metric("", "Checkpoints that the agent asked for."),
+    "jobs_barred": Metric("", "Jobs that the agent took twice: they are no longer co-allocated."),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling."),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling."),
 }
@@ -116,10 +128,16 @@ def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
     }
 
 
-def run_metrics(s: State, jobs: Mapping[str, NDArray[Any]], passes_s: Sequence[float] = ()) -> dict[str, float]:
-    """Return every metric of METRICS; NaN where it does not apply (no job finished, nothing measured).
+def run_metrics(
+    s: State,
+    jobs: Mapping[str, NDArray[Any]],
+    passes_s: Sequence[float] = (),
+    of_clusters: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Return every metric of METRICS; NaN where it does not apply (no job finished, nothing measured, no clusters).
 
-    passes_s: the processor times of the scheduling passes if they were measured.
+    passes_s: the processor times of the scheduling passes if they were measured. of_clusters: the metrics that only
+    clusters have.
     """
     finished = ~np.isnan(jobs["finish_s"])
     metrics = job_statistics(jobs)
@@ -127,7 +145,8 @@ def run_metrics(s: State, jobs: Mapping[str, NDArray[Any]], passes_s: Sequence[f
     metrics |= _counts(s, jobs, finished)
     metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
     metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
-    return {name: float(metrics[name]) for name in METRICS}
+    metrics |= of_clusters or {"lost_to_congestion": 0.0}
+    return {name: float(metrics.get(name, np.nan)) for name in METRICS}
 
 
 def job_statistics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:

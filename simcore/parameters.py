@@ -14,19 +14,28 @@ from typing import Any
 
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.simcore.policies import (
+    AGENTS,
+    BANDWIDTHS,
     BUCKET_JOBS,
     CHECKPOINTS,
+    CLUSTER_SCHEDULERS,
+    ERROR_DIRECTIONS,
     ESTIMATES,
     EVENT_ORDERS,
     FAILURE_FITS,
     FINDERS,
+    META_SCHEDULERS,
     NODE_CHOICES,
     NODE_MAPS,
     PARTITION_FAILURES,
+    PARTITIONINGS,
     PLACEMENTS,
+    QUEUES,
     REPAIRS,
     SCHEDULERS,
     SIZE_MAPS,
+    SPLITS,
+    TRUNK_OUTAGES,
 )
 
 Config = Mapping[str, Any]
@@ -136,6 +145,71 @@ def _is_flat(config: Config) -> bool:
     return not config["machine"].startswith("torus:")
 
 
+def has_clusters(config: Config) -> bool:
+    """Tell whether the machine is clusters joined by trunks."""
+    return bool(config["machine"].startswith("clusters:"))
+
+
+def _no_clusters(config: Config) -> bool:
+    return not has_clusters(config)
+
+
+def co_allocates(config: Config) -> bool:
+    """Tell whether any job may run over several clusters; if not, no trunk carries anything."""
+    meta = config["meta_scheduler"]
+    informed = meta == "bandwidth-aware" and config["information_pct"] > 0
+    return has_clusters(config) and (meta == "naive" or informed)
+
+
+def _never_spans(config: Config) -> bool:
+    return not co_allocates(config)
+
+
+def _asks_nobody(config: Config) -> bool:
+    """Tell whether what jobs state of their bandwidth makes no difference."""
+    heeds = config["meta_scheduler"] == "bandwidth-aware" or config["agent"] == "ctmr"
+    return not co_allocates(config) or not heeds
+
+
+def _no_information(config: Config) -> bool:
+    heeds = config["meta_scheduler"] == "bandwidth-aware" or (co_allocates(config) and config["agent"] == "ctmr")
+    return not has_clusters(config) or not heeds
+
+
+def _no_estimate_error(config: Config) -> bool:
+    return _asks_nobody(config) or config["information_pct"] == 0
+
+
+def _no_agent(config: Config) -> bool:
+    return not co_allocates(config) or config["agent"] == "none"
+
+
+def _not_ctmr(config: Config) -> bool:
+    return not co_allocates(config) or config["agent"] != "ctmr"
+
+
+def _nothing_communicates(config: Config) -> bool:
+    return not co_allocates(config) or config["ppbw_mbps"] == 0
+
+
+def _no_trunk_failures(config: Config) -> bool:
+    return not co_allocates(config) or config["trunk_mtbf_h"] == 0
+
+
+def _no_cluster_draws(config: Config) -> bool:
+    """Tell whether nothing is drawn that only clusters need."""
+    if not has_clusters(config):
+        return True
+    if config["split"] == "random" and "+" in config["machine"]:
+        return False
+    if not co_allocates(config):
+        return True
+    errs = config["estimate_error_pct"] > 0 and not _no_estimate_error(config)
+    some = 0 < config["information_pct"] < 100 and not _no_information(config)
+    drawn = config["ppbw_distribution"] != "constant" and config["ppbw_mbps"] > 0
+    return not (errs or some or drawn or config["trunk_mtbf_h"] > 0)
+
+
 def _no_growth_limit(config: Config) -> bool:
     return _is_flat(config) or config["scheduler"] not in ("backfill", "backfill+migration", "conservative")
 
@@ -179,7 +253,7 @@ def _nothing_random(config: Config) -> bool:
     """Tell whether no random number is drawn: the jobs are those of a log, and so are estimates and failures."""
     from faultsweep.simcore.workloads.models import is_model
 
-    if is_model(config["log"]) or config["estimates"] == "f-model":
+    if is_model(config["log"]) or config["estimates"] == "f-model" or not _no_cluster_draws(config):
         return False
     if config["node_choice"] == "random" and not _any_node_will_do(config):
         return False
@@ -215,7 +289,7 @@ def no_failures(config: Config) -> bool:
 
 def _any_node_will_do(config: Config) -> bool:
     """Tell whether it makes no difference which free nodes a job gets."""
-    return not _is_flat(config) or no_failures(config)
+    return not config["machine"].startswith("flat:") or no_failures(config)
 
 
 def _no_moves(config: Config) -> bool:
@@ -330,8 +404,15 @@ PARAMETERS: dict[str, Parameter] = _table(
         "replicate", int, 0, "Number of the replicate under one seed.", "workload", minimum=0, inert=_nothing_random
     ),
     # machine and scheduling
-    Parameter("machine", str, "torus:4x4x8", "torus:XxYxZ or flat:N.", "machine"),
-    Parameter("scheduler", str, "backfill", "Queue discipline.", "scheduling", choices=SCHEDULERS),
+    Parameter("machine", str, "torus:4x4x8", "torus:XxYxZ, flat:N or clusters:N+N+....", "machine"),
+    Parameter(
+        "scheduler",
+        str,
+        "backfill",
+        "Queue discipline; first-fit, fcfs and backfill on clusters.",
+        "scheduling",
+        choices={**CLUSTER_SCHEDULERS, **SCHEDULERS},
+    ),
     Parameter(
         "event_order",
         str,
@@ -771,7 +852,242 @@ PARAMETERS: dict[str, Parameter] = _table(
         minimum=0,
         maximum=1e9,
         unit="s",
-        inert=no_failures,
+        inert=lambda config: no_failures(config) and _no_trunk_failures(config),
+    ),
+    # clusters
+    Parameter(
+        "split",
+        str,
+        "random",
+        "Which cluster's queue a job is submitted to: drawn by size, in turn, by its user, or by laying consecutive "
+        "parts of the log, one for each cluster, over each other (overlay).",
+        "clusters",
+        choices=SPLITS,
+        inert=_no_clusters,
+    ),
+    Parameter(
+        "meta_scheduler",
+        str,
+        "bandwidth-aware",
+        "Where a job may start: in its own cluster only, whole in any, or over several: always, or if what it states "
+        "fits the trunks.",
+        "clusters",
+        choices=META_SCHEDULERS,
+        inert=_no_clusters,
+    ),
+    Parameter(
+        "queues",
+        str,
+        "local",
+        "Whether the queue discipline orders each cluster's queue, or all of them as one (global).",
+        "clusters",
+        choices=QUEUES,
+        inert=lambda config: _no_clusters(config) or config["scheduler"] == "first-fit",
+    ),
+    Parameter(
+        "partitioning",
+        str,
+        "largest-first",
+        "How a job is divided over clusters: those with most free nodes first, or so that the trunks carry least.",
+        "clusters",
+        choices=PARTITIONINGS,
+        inert=_never_spans,
+    ),
+    Parameter(
+        "trunk_mbps",
+        float,
+        10_000.0,
+        "Capacity of the trunk of a cluster, each way, unless the machine's name gives its own (100@2500).",
+        "clusters",
+        minimum=1e-6,
+        maximum=1e12,
+        unit="Mbit/s",
+        inert=_never_spans,
+    ),
+    Parameter(
+        "link_mbps",
+        float,
+        1000.0,
+        "Speed of a node's link: no job needs more bandwidth per processor.",
+        "clusters",
+        minimum=1e-6,
+        maximum=1e12,
+        unit="Mbit/s",
+        inert=_nothing_communicates,
+    ),
+    Parameter(
+        "ppbw_mbps",
+        float,
+        300.0,
+        "Mean bandwidth that a job needs per processor (PPBW).",
+        "clusters",
+        minimum=0,
+        maximum=1e12,
+        unit="Mbit/s",
+        inert=_never_spans,
+    ),
+    Parameter(
+        "ppbw_distribution",
+        str,
+        "uniform",
+        "Distribution of the jobs' bandwidths per processor.",
+        "clusters",
+        choices=BANDWIDTHS,
+        inert=_nothing_communicates,
+    ),
+    Parameter(
+        "ppbw_spread_pct",
+        float,
+        50.0,
+        "Half the width of the uniform distribution, of its mean.",
+        "clusters",
+        minimum=0,
+        maximum=100,
+        unit="%",
+        inert=lambda config: _nothing_communicates(config) or config["ppbw_distribution"] != "uniform",
+    ),
+    Parameter(
+        "communication_share",
+        float,
+        0.5,
+        "Share of the run time on one cluster that is communication, T_C / (T_P + T_C).",
+        "clusters",
+        minimum=0,
+        maximum=1,
+        inert=_nothing_communicates,
+    ),
+    Parameter(
+        "mesh_share",
+        float,
+        0.5,
+        "Share of the bandwidth that goes to neighbours on a 2-D mesh; the rest goes to all.",
+        "clusters",
+        minimum=0,
+        maximum=1,
+        inert=_nothing_communicates,
+    ),
+    Parameter(
+        "estimate_error_pct",
+        float,
+        0.0,
+        "Largest error of the bandwidth that a job states, uniform, of the true one.",
+        "clusters",
+        minimum=0,
+        maximum=100,
+        unit="%",
+        inert=_no_estimate_error,
+    ),
+    Parameter(
+        "error_direction",
+        str,
+        "both",
+        "Whether stated bandwidths err to both sides, or all below or all above the true ones.",
+        "clusters",
+        choices=ERROR_DIRECTIONS,
+        inert=lambda config: _no_estimate_error(config) or config["estimate_error_pct"] == 0,
+    ),
+    Parameter(
+        "information_pct",
+        float,
+        100.0,
+        "Share of the jobs that state their bandwidth at all; bandwidth-aware co-allocation takes no others.",
+        "clusters",
+        minimum=0,
+        maximum=100,
+        unit="%",
+        inert=_no_information,
+    ),
+    Parameter(
+        "agent",
+        str,
+        "none",
+        "What mends saturated trunks: nothing, the agent that checkpoints jobs which understated their bandwidth "
+        "(ctmr), or one that takes any job.",
+        "clusters",
+        choices=AGENTS,
+        inert=_never_spans,
+    ),
+    Parameter(
+        "agent_interval_s",
+        float,
+        300.0,
+        "How long after a look at a saturated trunk that changed nothing the agent looks again; 0: not by itself.",
+        "clusters",
+        minimum=0,
+        maximum=1e9,
+        unit="s",
+        inert=_no_agent,
+    ),
+    Parameter(
+        "overhead_s",
+        float,
+        720.0,
+        "Time that a checkpoint of the agent's (half) and the restart from it (half) take.",
+        "clusters",
+        minimum=0,
+        maximum=1e9,
+        unit="s",
+        inert=_no_agent,
+    ),
+    Parameter(
+        "overhead_known",
+        bool,
+        True,
+        "Whether the ctmr agent knows overhead_s; if not, it reckons with assumed_overhead_s.",
+        "clusters",
+        inert=_not_ctmr,
+    ),
+    Parameter(
+        "assumed_overhead_s",
+        float,
+        1800.0,
+        "What the ctmr agent takes an unknown overhead for.",
+        "clusters",
+        minimum=0,
+        maximum=1e9,
+        unit="s",
+        inert=lambda config: _not_ctmr(config) or config["overhead_known"],
+    ),
+    Parameter(
+        "cp_frac",
+        float,
+        0.04,
+        "CP_frac: the ctmr agent takes a job only if the overhead is below this share of its remaining time.",
+        "clusters",
+        minimum=0,
+        maximum=1e9,
+        inert=_not_ctmr,
+    ),
+    Parameter(
+        "trunk_mtbf_h",
+        float,
+        0.0,
+        "Mean time between failures of each trunk, exponential; 0: trunks do not fail.",
+        "clusters",
+        minimum=0,
+        maximum=1e7,
+        unit="h",
+        inert=_never_spans,
+    ),
+    Parameter(
+        "trunk_down_s",
+        float,
+        3600.0,
+        "Down time of a trunk that fails.",
+        "clusters",
+        minimum=0,
+        maximum=1e9,
+        unit="s",
+        inert=_no_trunk_failures,
+    ),
+    Parameter(
+        "trunk_outage",
+        str,
+        "kill",
+        "What the failure of a trunk does to the jobs that need it: they are killed, or wait until it is up.",
+        "clusters",
+        choices=TRUNK_OUTAGES,
+        inert=_no_trunk_failures,
     ),
     # run control and metrics
     Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),

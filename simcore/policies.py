@@ -96,6 +96,59 @@ REPAIRS = {
     "lognormal": "Lognormally distributed.",
 }
 
+CLUSTER_SCHEDULERS = {
+    "fcfs": SCHEDULERS["fcfs"],
+    "backfill": SCHEDULERS["backfill"],
+    "first-fit": "Every job that has a place starts, in the order of the queue (clusters).",
+}
+
+META_SCHEDULERS = {
+    "local": "A job runs in the cluster that it was submitted to.",
+    "migration-only": "A job runs whole in any cluster (the baseline of akshitha2011).",
+    "naive": "A job may run over several clusters, whatever their trunks carry.",
+    "bandwidth-aware": "A job may run over several clusters if what it and the others state fits the trunks.",
+}
+
+QUEUES = {
+    "local": "The queue discipline orders each cluster's queue for itself.",
+    "global": "The queue discipline orders all waiting jobs as one queue.",
+}
+
+PARTITIONINGS = {
+    "largest-first": "The cluster with most free nodes gives all of them, then the next (akshitha2011).",
+    "minimum-cut": "The nodes of each cluster are chosen so that the trunks together carry least.",
+}
+
+SPLITS = {
+    "random": "Clusters are drawn, in proportion to their nodes.",
+    "round-robin": "Clusters take jobs in turn.",
+    "user": "Each user has a cluster.",
+    "overlay": "Consecutive parts of the log, one for each cluster, are laid over each other.",
+}
+
+BANDWIDTHS = {
+    "constant": "Every job needs the mean.",
+    "uniform": "Uniform around the mean.",
+    "exponential": "Exponentially distributed.",
+}
+
+ERROR_DIRECTIONS = {
+    "both": "Below or above the true bandwidth.",
+    "under": "Below the true bandwidth.",
+    "over": "Above the true bandwidth.",
+}
+
+AGENTS = {
+    "none": "Nothing relieves a saturated trunk.",
+    "ctmr": "Jobs that understated their bandwidth are checkpointed and migrated, if that pays (akshitha2011, II.E).",
+    "naive": "The largest job on a saturated trunk is checkpointed and migrated, always (akshitha2011, II.D).",
+}
+
+TRUNK_OUTAGES = {
+    "kill": "Jobs that need the trunk are killed.",
+    "stall": "Jobs that need the trunk wait for its repair.",
+}
+
 
 def code_of(policies: Mapping[str, str], name: str) -> int:
     """Return the code of a policy: its place in its registry."""

@@ -13,6 +13,8 @@ import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.build import build_state, failure_rows, trace_buffer
 from faultsweep.simcore.checks import Checker, check_capacities
+from faultsweep.simcore.clusters.communication import Communication
+from faultsweep.simcore.clusters.decisions import Decisions
 from faultsweep.simcore.engine import advance
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.event_trace import EventTrace, TraceBuffer
@@ -20,9 +22,10 @@ from faultsweep.simcore.failures.source import FailureSource, Span, TraceSource
 from faultsweep.simcore.failures.sources import source_for
 from faultsweep.simcore.failures.trace import NO_FAILURES, FailureTrace
 from faultsweep.simcore.jit import is_compiled
-from faultsweep.simcore.machines import FLAT, Machine, parse_machine, round_up
+from faultsweep.simcore.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.metrics import per_job_results, run_metrics
 from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.policies import SCHEDULERS
 from faultsweep.simcore.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.scores import Score, score_for
 from faultsweep.simcore.state import State
@@ -52,7 +55,8 @@ class Run:
     config : the resolved configuration.
     events : the event trace if it was asked for.
     dropped : jobs of the log that were not simulated, by reason.
-    failures : the node failures up to the end of the run.
+    failures : the failures of nodes (and, behind them, of trunks) up to the end of the run.
+    decisions : the steps of the agent on clusters if they were asked for.
     """
 
     metrics: dict[str, float]
@@ -63,6 +67,7 @@ class Run:
     events: EventTrace | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     failures: FailureTrace = NO_FAILURES
+    decisions: Decisions | None = None
 
 
 def simulate(
@@ -70,7 +75,9 @@ def simulate(
     *,
     failures: FailureTrace | FailureSource | str | None = None,
     placement: str | Callable[..., Any] | Score = "mfp",
+    communication: Communication | None = None,
     events: bool = False,
+    trace: bool = False,
     repeat: int = 1,
     debug: bool = False,
     progress: Callable[[float], None] | None = None,
@@ -88,7 +95,10 @@ def simulate(
         not given.
     placement : the rule that places a job on the torus: a value of the parameter, or a score of your own, a function of
         any of ``faultsweep.simcore.scores.INPUTS`` that returns a number; the free box with the lowest wins.
+    communication : on clusters, what the jobs communicate and state of it, one value for each job that is simulated;
+        drawn from the parameters if not given.
     events : record the event trace.
+    trace : on clusters, record the steps of the agent: ``Run.decisions``.
     repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` is the median.
     debug : check the whole state after every instant against its invariants (``faultsweep.simcore.checks``); slow.
     progress : called about ten times a second with the share of jobs that have finished.
@@ -111,7 +121,7 @@ def simulate(
         config["placement"] = score.name
     _check_predictor(config)
     machine = parse_machine(config["machine"])
-    prepared, estimate_s = prepare(workload, config, machine.nodes)
+    prepared, estimate_s = prepare(workload, config, machine.nodes, machine.clusters)
     if len(prepared) == 0:
         raise InputError(
             f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
@@ -123,6 +133,20 @@ def simulate(
         source = failures
     else:
         source = source_for(config, machine.nodes, span)
+    if machine.kind == CLUSTERS:
+        return _simulate_clusters(
+            prepared,
+            estimate_s,
+            machine,
+            config,
+            source,
+            span,
+            communication,
+            trace,
+            _Watch(events, debug, progress),
+            repeat,
+        )
+    _check_machine(config, machine, communication, trace)
     _check_event_order(config, source)
     if 0 < config["bucket_repeat_s"] < 1:
         raise InputError(
@@ -155,6 +179,70 @@ def simulate(
     )
 
 
+def _check_machine(
+    config: Mapping[str, Any], machine: Machine, communication: Communication | None, trace: bool
+) -> None:
+    """Raise InputError for what only clusters have."""
+    if config["scheduler"] not in SCHEDULERS:
+        raise InputError(
+            f"scheduler: {config['scheduler']!r} is for machines of clusters (valid on {machine.name}: "
+            f"{', '.join(SCHEDULERS)})"
+        )
+    if communication is not None or trace:
+        name = "trace" if communication is None else "communication"
+        raise InputError(f"{name}: only machines of clusters, such as clusters:100+100, have that, not {machine.name}")
+
+
+def _simulate_clusters(
+    prepared: Workload,
+    estimate_s: NDArray[np.float64],
+    machine: Machine,
+    config: dict[str, Any],
+    source: FailureSource | None,
+    span: Span,
+    communication: Communication | None,
+    trace: bool,
+    watch: _Watch,
+    repeat: int,
+) -> Run:
+    """Simulate one configuration on clusters; what is compiled for them is loaded only here."""
+    from faultsweep.simcore.clusters import communication as talk
+    from faultsweep.simcore.clusters import results as clusters
+    from faultsweep.simcore.clusters import run as running
+    from faultsweep.simcore.clusters.trunk_failures import with_trunks
+
+    running.check_config(config)
+    if communication is None:
+        communication = talk.draw(prepared, config)
+    communication = talk.check(communication, prepared, config["link_mbps"])
+    if source is not None and not source.endless:
+        check_failures(source.until(math.inf), machine)
+    source = with_trunks(source, config, machine.nodes, len(machine.clusters), span)
+    jobs = _job_arrays(prepared, estimate_s, config, machine) | {"run_s": prepared.run_s}
+    jobs["home"] = np.zeros(len(prepared), np.int64) if prepared.home is None else prepared.home
+    watching = running.Watch(watch.events, trace, watch.debug, watch.progress)
+    elapsed = []
+    for _ in range(max(1, repeat)):
+        ran = running.run_clusters(jobs, communication, machine, config, source, watching)
+        elapsed.append(ran.elapsed_s)
+    state: Any = ran.state  # it has the rows of every state, and more
+    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
+    metrics = run_metrics(state, results, ran.passes_s, clusters.cluster_metrics(state, communication, config))
+    if watch.debug:
+        check_capacities(metrics)
+    return Run(
+        metrics=metrics,
+        jobs=results | clusters.cluster_jobs(state, communication, config),
+        status="done" if ran.code == st.ALL_DONE else "truncated",
+        elapsed_s=float(np.median(elapsed)),
+        config=config,
+        events=ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None,
+        dropped=prepared.dropped,
+        failures=NO_FAILURES if source is None else source.until(float(state.f[st.NOW])),
+        decisions=Decisions.of(ran.decisions, prepared.job_id) if trace else None,
+    )
+
+
 @lru_cache
 def _load_kernels(finder: str) -> None:
     """Compile the engine, or load it from the cache, by running it on one job: no run's time includes that."""
@@ -165,15 +253,17 @@ def _load_kernels(finder: str) -> None:
 
 
 def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
-    """Return failures that are sorted and within the machine."""
+    """Return failures that are sorted and within the machine; on clusters its trunks are numbered behind the nodes."""
     if np.any(np.diff(failures.time_s) < 0):
         raise InputError(f"{failures.name}: failures must be in order of time")
-    outside = np.flatnonzero((failures.node < 0) | (failures.node >= machine.nodes))
+    last = machine.nodes + len(machine.clusters) - 1
+    outside = np.flatnonzero((failures.node < 0) | (failures.node > last))
     if len(outside):
         at = int(outside[0])
         raise InputError(
             f"{failures.name}: failure {at + 1} is of node {failures.node[at]}, "
             f"but {machine.name} has nodes 0 to {machine.nodes - 1}"
+            + (f" and trunks {machine.nodes} to {last}" if machine.clusters else "")
         )
     if not (np.isfinite(failures.time_s).all() and (failures.down_s >= 0).all()):
         raise InputError(f"{failures.name}: times must be finite and down times 0 or more")

@@ -166,19 +166,30 @@ class SimulatorTarget(Target):
             return find(named_log(name), self.logs) is None
         return not Path(self._file(name)).is_file()
 
-    foreseen_by = ("log", "machine", "offset", "num_jobs", "procs_per_node", "size_map")
+    foreseen_by = (
+        "log",
+        "machine",
+        "offset",
+        "num_jobs",
+        "procs_per_node",
+        "size_map",
+        "meta_scheduler",
+        "information_pct",
+    )
 
     def foresee(self, config: Config) -> str:
         """Return the sentence for jobs of a log that are not there, or that are larger than the machine."""
         from faultsweep.simcore.machines import parse_machine
-        from faultsweep.simcore.workloads.transforms import map_sizes, span
+        from faultsweep.simcore.workloads.transforms import largest_size, map_sizes, span
         from faultsweep.sweeps.logs import is_model
 
         if is_model(config["log"]) or self._is_absent("log", config["log"]):
             return ""
         try:
             jobs = span(self._workload(config), config["offset"], config["num_jobs"])
-            map_sizes(jobs, parse_machine(config["machine"]).nodes, config["procs_per_node"], config["size_map"])
+            machine = parse_machine(config["machine"])
+            largest = largest_size(config, machine.nodes, machine.clusters)
+            map_sizes(jobs, largest, config["procs_per_node"], config["size_map"])
         except InputError as error:
             return " ".join(str(error).split())
         return ""

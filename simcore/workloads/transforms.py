@@ -11,15 +11,19 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.parameters import co_allocates
 from faultsweep.simcore.policies import ESTIMATES, SIZE_MAPS
 from faultsweep.simcore.streams import round_ms, stream
+from faultsweep.simcore.workloads.splitting import split_over
 from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
 
 TOO_LARGE = "larger than the machine"
 
 
-def prepare(workload: Workload, config: Mapping[str, Any], machine_nodes: int) -> tuple[Workload, NDArray[np.float64]]:
+def prepare(
+    workload: Workload, config: Mapping[str, Any], machine_nodes: int, clusters: tuple[int, ...] = ()
+) -> tuple[Workload, NDArray[np.float64]]:
     """Apply the workload parameters of a resolved configuration to a log or to the output of a model.
 
     Parameters
@@ -28,6 +32,7 @@ def prepare(workload: Workload, config: Mapping[str, Any], machine_nodes: int) -
     config : resolved configuration; ``offset``, ``num_jobs``, ``procs_per_node``, ``size_map``, ``arrival_scale``,
         ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``, ``seed`` and ``replicate`` are used.
     machine_nodes : nodes of the machine that is simulated.
+    clusters : nodes of its clusters, if it has any: then ``split`` says to which each job is submitted.
 
     Returns
     -------
@@ -40,7 +45,11 @@ def prepare(workload: Workload, config: Mapping[str, Any], machine_nodes: int) -
         If the log has too few jobs, or a job does not fit the machine and ``size_map`` does not say what to do.
     """
     workload = span(workload, config["offset"], config["num_jobs"])
-    workload = map_sizes(workload, machine_nodes, config["procs_per_node"], config["size_map"])
+    workload = map_sizes(
+        workload, largest_size(config, machine_nodes, clusters), config["procs_per_node"], config["size_map"]
+    )
+    if clusters:
+        workload = split_over(workload, clusters, config["split"], config["seed"], config["replicate"])
     workload = scale_arrivals(workload, config["arrival_scale"])
     if config["target_utilisation"] > 0:
         workload = scale_to_utilisation(workload, config["target_utilisation"], machine_nodes)
@@ -51,10 +60,21 @@ def prepare(workload: Workload, config: Mapping[str, Any], machine_nodes: int) -
     )
 
 
+def largest_size(config: Mapping[str, Any], machine_nodes: int, clusters: tuple[int, ...]) -> int:
+    """Return the nodes of the largest job that a run takes: those of the machine, or of its largest cluster.
+
+    A job that no cluster holds can only run over several, so the log must have it as it is, and jobs be co-allocated.
+    """
+    if not clusters or (config["size_map"] == "exact" and co_allocates(config)):
+        return machine_nodes
+    return max(clusters)
+
+
 def take(workload: Workload, rows: slice | NDArray[Any], **changes: Any) -> Workload:
     """Return the jobs of ``rows`` (a slice, indices or a mask), with further fields changed."""
     names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
-    return replace(workload, **({name: getattr(workload, name)[rows] for name in names} | changes))
+    home = None if workload.home is None else workload.home[rows]
+    return replace(workload, **({name: getattr(workload, name)[rows] for name in names} | {"home": home} | changes))
 
 
 def span(workload: Workload, offset: int = 0, num_jobs: int = 0) -> Workload:

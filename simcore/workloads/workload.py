@@ -32,6 +32,7 @@ class Workload:
     header : comment lines of the log, kept for acknowledgement and for writing it again.
     dropped : how many jobs of the log cannot be simulated, by reason.
     content_hash : "sha256:..." of the uncompressed log or of the model's parameters (not its seed).
+    home : int64, index of the cluster that each job is submitted to; None where the parameter ``split`` decides that.
     """
 
     job_id: NDArray[np.int64]
@@ -48,6 +49,7 @@ class Workload:
     header: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""
+    home: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
