@@ -49,10 +49,12 @@ _intrinsic: Any = intrinsic
 
 
 class StateType(types.Type):
-    """The type of ``s`` in compiled kernels."""
+    """The type of ``s`` in compiled kernels; ``fields`` are its arrays, in the order of the table."""
 
-
-STATE = StateType("faultsweep.State")
+    def __init__(self, name: str, fields: dict[str, Any]) -> None:
+        """Name a state with these arrays."""
+        self.fields = fields
+        super().__init__(name)
 
 
 @register_model(StateType)
@@ -66,14 +68,14 @@ class _StateAttributes(AttributeTemplate):
     key = StateType
 
     def generic_resolve(self, typ: Any, attr: str) -> Any:  # type: ignore[override]  # Numba marks it NotImplemented
-        return FIELDS.get(attr)
+        return typ.fields.get(attr)
 
 
 @lower_getattr_generic(StateType)
-def _lower_field(context: Any, builder: Any, _state: Any, table: Any, name: str) -> Any:
+def _lower_field(context: Any, builder: Any, state: Any, table: Any, name: str) -> Any:
     """Read an array from the table."""
-    kind = FIELDS[name]
-    row = _WORDS * list(FIELDS).index(name)
+    kind = state.fields[name]
+    row = _WORDS * list(state.fields).index(name)
     constant = builder.module.add_metadata([])
 
     array = context.make_array(kind)(context, builder)
@@ -99,18 +101,10 @@ def _lower_field(context: Any, builder: Any, _state: Any, table: Any, name: str)
     return array._getvalue()
 
 
-@_intrinsic
-def _state_at(_typing: Any, table: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
-
-    return STATE(table), generate
-
-
-def make_table(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+def make_table(arrays: Sequence[NDArray[Any]], fields: dict[str, Any] = FIELDS) -> NDArray[np.int64]:
     """Return the table of the arrays of a state, which must stay alive as long as it: int64 (arrays * 4,)."""
-    table = np.zeros((len(FIELDS), _WORDS), np.int64)
-    for row, array, (name, kind) in zip(table, arrays, FIELDS.items(), strict=True):
+    table = np.zeros((len(fields), _WORDS), np.int64)
+    for row, array, (name, kind) in zip(table, arrays, fields.items(), strict=True):
         if (array.dtype.name, array.ndim) != (str(kind.dtype), kind.ndim) or not array.flags.c_contiguous:
             raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {kind}")
         row[0] = array.ctypes.data
@@ -118,9 +112,25 @@ def make_table(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return table.reshape(-1)
 
 
+def make_state_at(name: str, fields: dict[str, Any]) -> Any:
+    """Return what gives an entry kernel the state of a table; the state itself where nothing is compiled."""
+    if is_interpreted():
+        return _itself
+    state = StateType(name, fields)
+
+    @_intrinsic
+    def state_at(_typing: Any, table: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+
+        return state(table), generate
+
+    return state_at
+
+
 def _itself(state: Any) -> Any:
     return state
 
 
-state_at: Any = _itself if is_interpreted() else _state_at
+state_at = make_state_at("faultsweep.State", FIELDS)
 """In an entry kernel: the state of ``State.handle``."""

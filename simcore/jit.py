@@ -216,9 +216,10 @@ entry_kernel = _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPT
 """Compile a function that Python calls: cached on disk together with all that it calls."""
 
 
-def is_compiled() -> bool:
-    """Tell whether the kernels of this version have been compiled on this machine before."""
+def is_compiled(clusters: bool = False) -> bool:
+    """Tell whether the engine of this version, or that of clusters, has been compiled on this machine before."""
+    entry = "engine._advance_clusters-*.nbc" if clusters else "engine._advance-*.nbc"
     folder = Path(numba_config.CACHE_DIR)
     if not is_cache_writable():
         return bool(numba_config.DISABLE_JIT)
-    return bool(numba_config.DISABLE_JIT) or any(folder.rglob("engine._advance*.nbc"))
+    return bool(numba_config.DISABLE_JIT) or any(folder.rglob(entry))

@@ -32,6 +32,7 @@ from faultsweep.simcore.clusters.state import (
     PLACES,
     QUEUE,
     SATURATED_TRUNK,
+    SHADOW_EXTRA,
     SPANNING,
     STATED,
     TAKEN,
@@ -43,6 +44,7 @@ from faultsweep.simcore.clusters.state import (
     TRIAL_BELIEVED,
     TRIAL_FREE,
     UNDERESTIMATED,
+    UNLIMITED,
     USELESS,
     WAKE,
     WORKS,
@@ -126,12 +128,13 @@ def _examine(s, trunk, job):
 def _who_could_use(s, job):
     """Return the first waiting job that could start with the nodes of a job and cannot without; -1 if there is none.
 
-    Where nobody overtakes (FCFS) only the first job of each queue could.
+    Where nobody overtakes (FCFS) only the first job of each queue could. Reservations (EASY) are not asked.
     """
     freed = 0
     for c in range(s.clusters.shape[1]):
         s.clusters[TRIAL_FREE, c] = s.clusters[FREE_HERE, c] + s.parts[job, c]
         freed += s.parts[job, c]
+        s.clusters[SHADOW_EXTRA, c] = UNLIMITED
     believe(s, job, TRIAL_BELIEVED)
     s.i[PLACES] += 1
     seen = 0  # queues whose first job has been looked at, as bits

@@ -36,10 +36,12 @@ from faultsweep.simcore.clusters.state import (
     NO_ROOM,
     NUM_SPANNING,
     OWNER,
+    PHASE,
     PLACES,
     RUN_END,
     RUNNING,
     SATURATED,
+    SAVES,
     SPANNING,
     STALLS,
     TELLING,
@@ -49,6 +51,8 @@ from faultsweep.simcore.clusters.state import (
     TRAFFIC,
     TRUNK_DOWN,
     WAKE,
+    ClusterState,
+    state_at,
 )
 from faultsweep.simcore.jit import entry_kernel, inlined, kernel
 from faultsweep.simcore.state import (
@@ -97,12 +101,17 @@ from faultsweep.simcore.state import (
 )
 
 
-@entry_kernel
-def advance_clusters(s, budget):
+def advance_clusters(state: ClusterState, budget: int) -> int:
     """Run up to ``budget`` instants and return why it stopped: a code of ``simcore.state``.
 
     The state is consistent whenever it returns, so the caller may look at it, empty the traces, and call again.
     """
+    return int(_advance_clusters(state.handle, budget))
+
+
+@entry_kernel
+def _advance_clusters(handle, budget):
+    s = state_at(handle)
     jobs = s.job_f.shape[1]
     for _ in range(budget):
         if s.i[FINISHED] == jobs:
@@ -279,7 +288,7 @@ def _fail_trunk(s, trunk):
     hit = False
     while at < s.i[NUM_SPANNING]:
         job = s.lists[SPANNING, at]
-        if s.demand[job, trunk] > 0.0:
+        if s.job_i[PHASE, job] != SAVES and s.demand[job, trunk] > 0.0:
             kill(s, job)
             worst = max(worst, s.job_i[RESTARTS, job])
             hit = True

@@ -33,6 +33,7 @@ from faultsweep.simcore.clusters.state import (
     SAVES,
     SHADOW_EXTRA,
     SHADOW_TIME,
+    UNLIMITED,
 )
 from faultsweep.simcore.jit import inlined, kernel
 from faultsweep.simcore.state import (
@@ -50,8 +51,6 @@ from faultsweep.simcore.state import (
     WORKED,
 )
 
-_UNLIMITED = 1 << 60
-
 
 @kernel
 def schedule(s):
@@ -62,7 +61,7 @@ def schedule(s):
     """
     for c in range(s.clusters.shape[1]):
         s.clusters[BLOCKED, c] = 0
-        s.clusters[SHADOW_EXTRA, c] = _UNLIMITED
+        s.clusters[SHADOW_EXTRA, c] = UNLIMITED
     at = s.i[QUEUE_HEAD]
     while at < s.i[QUEUE_TAIL] and s.i[FREE] > 0:
         job = s.lists[QUEUE, at]
@@ -100,7 +99,7 @@ def _use_reserved(s, job):
     """Take, of the nodes beside a reservation, those of a job that will still run at its time."""
     end = expected_end_if_started(s, job)
     for c in range(s.clusters.shape[1]):
-        if s.clusters[PARTS, c] > 0 and s.clusters[SHADOW_EXTRA, c] < _UNLIMITED and end > s.trunks[SHADOW_TIME, c]:
+        if s.clusters[PARTS, c] > 0 and s.clusters[SHADOW_EXTRA, c] < UNLIMITED and end > s.trunks[SHADOW_TIME, c]:
             s.clusters[SHADOW_EXTRA, c] -= s.clusters[PARTS, c]
 
 
@@ -115,7 +114,7 @@ def _reserve(s, job):
     at_home = s.clusters[NUM_NODES, home] >= size and (s.i[ONE_QUEUE] == 0 or s.i[META] == LOCAL_ONLY)
     best, earliest, extra = -1, np.inf, 0
     for c in range(s.clusters.shape[1]):
-        taken = s.clusters[SHADOW_EXTRA, c] < _UNLIMITED
+        taken = s.clusters[SHADOW_EXTRA, c] < UNLIMITED
         if taken or s.clusters[NUM_NODES, c] < size or (at_home and c != home):
             continue
         time, beside = _earliest(s, c, size)

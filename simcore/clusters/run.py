@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -181,9 +181,9 @@ class _Run:
         """Go on with a state that has failures drawn twice as far, and shares all that changes."""
         self._draw_s *= 2.0
         rows = failure_rows(self._failures())
-        self.state = self.state._replace(failures=rows)
+        self.state = replace(self.state, failures=rows)
         if self._buffer is not None:
             jobs = self.state.job_f.shape[1]
-            self.state = self.state._replace(trace=trace_buffer(self._machine, jobs, rows.shape[1]))
+            self.state = replace(self.state, trace=trace_buffer(self._machine, jobs, rows.shape[1]))
             self._buffer.move_to(self.state)  # type: ignore[arg-type]  # uses the rows that both have
         self.state.f[st.DRAWN_UNTIL] = self._known_until_s

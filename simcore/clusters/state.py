@@ -7,10 +7,15 @@ follows behind them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from faultsweep.simcore.handle import make_state_at, make_table
+from faultsweep.simcore.jit import is_interpreted
 from faultsweep.simcore.state import NUM_F, NUM_I, NUM_JOB_F, NUM_JOB_I
+from numba import types
 from numpy.typing import NDArray
 
 # --- s.f: float64 scalars, behind those of all machines -----------------------------------------------------------
@@ -108,6 +113,7 @@ OWNER = 3  # by node: the job that holds it, or FREE_NODE or DOWN_NODE
 NUM_LIST_ROWS = 4
 
 FREE_NODE, DOWN_NODE = -1, -2
+UNLIMITED = 1 << 60  # nodes beside a reservation, where there is none
 
 # --- s.decisions: float64 (rows, columns) ---------------------------------------------------------------------------
 NUM_DECISION_COLUMNS = 10  # time, activation, trunk, saturation, job, demand, stated, limit, waiting job, verdict
@@ -122,7 +128,12 @@ TOLERANCE = 1.0 + 1e-12
 """A trunk is saturated, and a demand too large, if it exceeds the capacity by more than rounding can."""
 
 
-class ClusterState(NamedTuple):
+_WHOLE = {"i", "job_i", "parts", "clusters", "lists", "partitions"}
+_FLAT = {"f", "i", "trace"}
+
+
+@dataclass(frozen=True)
+class ClusterState:
     """Everything a run changes, and its parameters; K clusters."""
 
     f: NDArray[np.float64]  # (NUM_CLUSTER_F,)
@@ -141,3 +152,18 @@ class ClusterState(NamedTuple):
     failures: NDArray[np.float64]  # (3, failures)
     trace: NDArray[np.float64]  # buffer of the event trace, as on all machines
     decisions: NDArray[np.float64]  # (rows, NUM_DECISION_COLUMNS)
+
+    @cached_property
+    def handle(self) -> Any:
+        """What the entry kernel takes: a table of the arrays, or the state itself where nothing is compiled."""
+        return self if is_interpreted() else make_table([getattr(self, name) for name in FIELDS], FIELDS)
+
+
+def _array_type(name: str) -> Any:
+    kind = types.int64 if name in _WHOLE else types.float64
+    return kind[::1] if name in _FLAT else kind[:, ::1]
+
+
+FIELDS: dict[str, Any] = {name: _array_type(name) for name in ClusterState.__annotations__}
+state_at = make_state_at("faultsweep.ClusterState", FIELDS)
+"""In the entry kernel: the state of ``ClusterState.handle``."""

@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 _POLICIES = {
-    Kind.schedulers: policies.SCHEDULERS,
+    Kind.schedulers: {**policies.SCHEDULERS, **policies.CLUSTER_SCHEDULERS},
     Kind.placements: policies.PLACEMENTS,
     Kind.finders: policies.FINDERS,
     Kind.checkpoints: policies.CHECKPOINTS,

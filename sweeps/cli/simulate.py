@@ -32,6 +32,8 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "repeat": (int, typer.Option(1, min=1, help="Simulate this many times; elapsed_s is the median.")),
     "jobs_out": (str, typer.Option("", help="Write the results of every job.", metavar="FILE.csv")),
     "events_out": (str, typer.Option("", help="Write every event.", metavar="FILE.csv")),
+    "trace": (bool, typer.Option(False, "--trace", help="Print every step of the agent on clusters, and why.")),
+    "trace_out": (str, typer.Option("", help="Write every step of the agent on clusters.", metavar="FILE.csv")),
     "failures_out": (str, typer.Option("", help="Write the node failures of the run.", metavar="FILE.csv")),
 }
 
@@ -83,7 +85,8 @@ def simulate(**options: Any) -> None:
 
     given = {name: options.pop(name) for name in PARAMETERS if options.get(name) is not None}
     config = resolve(given)
-    outputs = [options[name] for name in ("jobs_out", "events_out", "failures_out") if options[name]]
+    names = ("jobs_out", "events_out", "trace_out", "failures_out")
+    outputs = [options[name] for name in names if options[name]]
     check_writable(outputs)
     workload = load_configured(
         config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
@@ -91,12 +94,16 @@ def simulate(**options: Any) -> None:
     run = run_simulation(
         workload,
         events=bool(options["events_out"]),
+        trace=bool(options["trace"] or options["trace_out"]),
         repeat=options["repeat"],
         debug=options["debug"],
         before_compiling=say_compiling,
         **given,
     )
     _write(run, options)
+    if options["trace"] and run.decisions is not None:
+        for sentence in run.decisions.sentences():
+            typer.echo(sentence, err=options["json_output"])
     _report(run, workload.content_hash, options["json_output"])
 
 
@@ -108,6 +115,8 @@ def _write(run: Run, options: Mapping[str, Any]) -> None:
         write_jobs(run.jobs, options["jobs_out"])
     if options["events_out"] and run.events is not None:
         run.events.write_csv(options["events_out"])
+    if options["trace_out"] and run.decisions is not None:
+        run.decisions.write_csv(options["trace_out"])
     if options["failures_out"]:
         write_failures(run.failures, options["failures_out"])
 
