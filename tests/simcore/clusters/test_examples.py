@@ -106,7 +106,7 @@ def activation(overhead, waiting, jobs="PQR", offences=()):
     )
     rows = [PQR[name] for name in jobs]
     run_s = np.array([row[3] + row[4] for row in rows] + [1.0] * len(waiting))
-    arrays = {name: run_s for name in ("work_s", "run_s", "estimate_s")}
+    arrays = dict.fromkeys(("work_s", "run_s", "estimate_s"), run_s)
     arrays |= {"submit_s": np.zeros(len(run_s)), "home": np.zeros(len(run_s), np.int64)}
     arrays["size"] = np.array([sum(row[0]) for row in rows] + list(waiting))
     silent = [0.0] * len(waiting)
@@ -168,7 +168,7 @@ def test_one_activation_of_the_agent(overhead, waiting, candidate):
 def test_the_re_evaluation_stops():
     s, decisions, taken = activation(1740, [1])
     assert taken == ["P"]
-    assert [cs.SATURATED_TRUNK, cs.TAKEN_FIRST, cs.NOT_SATURATED] == decisions.verdict.tolist()
+    assert decisions.verdict.tolist() == [cs.SATURATED_TRUNK, cs.TAKEN_FIRST, cs.NOT_SATURATED]
     assert s.trunks[cs.DEMAND].tolist() == [400, 400]
     assert s.job_f[cs.SATURATION, 1:3].tolist() == [1, 1]
     assert s.agenda[cs.TIMER_TIME, 0] == 870
