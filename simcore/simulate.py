@@ -145,6 +145,7 @@ def simulate(
             trace,
             _Watch(events, debug, progress),
             repeat,
+            before_compiling,
         )
     _check_machine(config, machine, communication, trace)
     _check_event_order(config, source)
@@ -204,6 +205,7 @@ def _simulate_clusters(
     trace: bool,
     watch: _Watch,
     repeat: int,
+    before_compiling: Callable[[], None] | None,
 ) -> Run:
     """Simulate one configuration on clusters; what is compiled for them is loaded only here."""
     from faultsweep.simcore.clusters import communication as talk
@@ -220,6 +222,8 @@ def _simulate_clusters(
     source = with_trunks(source, config, machine.nodes, len(machine.clusters), span)
     jobs = _job_arrays(prepared, estimate_s, config, machine) | {"run_s": prepared.run_s}
     jobs["home"] = np.zeros(len(prepared), np.int64) if prepared.home is None else prepared.home
+    if before_compiling is not None and not is_compiled(clusters=True):
+        before_compiling()
     watching = running.Watch(watch.events, trace, watch.debug, watch.progress)
     elapsed = []
     for _ in range(max(1, repeat)):
