@@ -9,12 +9,14 @@ the trace alone suffices to recompute every metric.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from faultsweep.simcore import state as st
+from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.state import State
 from numpy.typing import NDArray
 
@@ -68,6 +70,52 @@ class EventTrace:
                         " ".join(map(str, nodes)),
                     )
                 )
+
+    @classmethod
+    def read_csv(cls, path: str | Path) -> EventTrace:
+        """Read a trace that ``write_csv`` wrote.
+
+        Raises
+        ------
+        InputError
+            There is no such file, or it is not an event trace; says which line.
+        """
+        try:
+            with open(path, newline="", encoding="utf-8") as file:
+                reader = csv.reader(file)
+                if tuple(next(reader, ())) != COLUMNS:
+                    raise InputError(f"{path}: not an event trace; its first line is not {','.join(COLUMNS)}")
+                return cls._of_rows(reader, path)
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file") from None
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{path}: cannot be read ({error})") from None
+
+    @classmethod
+    def _of_rows(cls, rows: Iterator[list[str]], path: str | Path) -> EventTrace:
+        kinds = {name: number for number, name in enumerate(st.EVENT_NAMES)}
+        times: list[float] = []
+        heads: list[tuple[int, int, int]] = []
+        nodes: list[int] = []
+        lengths = [0]
+        for line, row in enumerate(rows, 2):
+            try:
+                time_s, kind, job_id, attempt, held = row
+                times.append(float(time_s))
+                heads.append((kinds[kind], int(job_id or -1), int(attempt or -1)))
+                nodes += map(int, held.split())
+            except (ValueError, KeyError):
+                raise InputError(f"{path}, line {line}: not an event: {','.join(row)[:80]!r}") from None
+            needs_nodes = kind in ("fail", "repair", "start", "schedule", "migrate")
+            if (len(times) > 1 and times[-1] < times[-2]) or not math.isfinite(times[-1]) or (needs_nodes and not held):
+                raise InputError(f"{path}, line {line}: an event without nodes, or before the one before it")
+            lengths.append(len(nodes))
+        if nodes and min(nodes) < 0:
+            raise InputError(f"{path}: has a node with a number below 0")
+        head = np.array(heads, np.int64).reshape(-1, 3)
+        return cls(
+            np.array(times), head[:, 0], head[:, 1], head[:, 2], np.array(lengths, np.int64), np.array(nodes, np.int64)
+        )
 
 
 class TraceBuffer:

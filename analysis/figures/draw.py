@@ -166,10 +166,8 @@ def draw_html(figure: Figure, path: Path) -> None:
     import holoviews as hv
     import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
     import pandas as pd
-    from bokeh.embed import file_html
     from bokeh.layouts import column
     from bokeh.models.widgets import Div
-    from bokeh.resources import INLINE
 
     hv.extension("bokeh", logo=False)
     if figure.table:
@@ -181,9 +179,17 @@ def draw_html(figure: Figure, path: Path) -> None:
     heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(figure.title)}</h2>")
     words = escape(" ".join(figure.caption))
     caption = Div(text=f"<p style='font-family: sans-serif; max-width: 70em'>{words}</p>", width=1200)
+    write_page(column(heading, hv.render(drawn, backend="bokeh"), caption), figure.title, path)
+
+
+def write_page(root: Any, title: str, path: Path) -> None:
+    """Write a layout of Bokeh's as an HTML page with all scripts in it."""
+    from bokeh.embed import file_html
+    from bokeh.resources import INLINE
+
     # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts. Panel
     # still adds the address of a script that nothing here uses.
-    page = file_html(column(heading, hv.render(drawn, backend="bokeh"), caption), INLINE, figure.title)
+    page = file_html(root, INLINE, title)
     path.write_text(re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", page), encoding="utf-8")
 
 

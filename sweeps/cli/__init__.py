@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.cli import failures, figure, lists, logs, share, simulate, sweep
+from faultsweep.sweeps.cli import failures, figure, lists, logs, share, simulate, sweep, view
 
 _INTERRUPTED = 130
 
@@ -27,6 +27,7 @@ app = typer.Typer(
 app.add_typer(simulate.app)
 app.add_typer(sweep.app)
 app.add_typer(figure.app)
+app.add_typer(view.app)
 app.add_typer(share.app)
 app.add_typer(lists.app)
 app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")

@@ -151,3 +151,23 @@ def _place(labels: dict[str, Any]) -> str:
 def _some(names: list[Any]) -> str:
     shown = ", ".join(map(str, names[:10]))
     return f"{shown} and {len(names) - 10:,} more" if len(names) > 10 else shown
+
+
+@app.command()
+def notebook(
+    store: Annotated[str, typer.Argument(help="A store, a packed store, or the URL of either.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.ipynb", help="The file. [default: the store's name]", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write a Jupyter notebook to begin with: coverage, means with intervals, a picture, paired differences."""
+    from faultsweep.analysis.notebook import write_notebook
+
+    path = (
+        output if output is not None else Path(f"{Path(store).name.removesuffix('.zip').removesuffix('.zarr')}.ipynb")
+    )
+    write_notebook(store, path)
+    typer.echo(str(path))

@@ -1,0 +1,271 @@
+"""Reads an event trace again: who held which nodes from when to when, what came of it, and what the queue was.
+
+A *stay* is a time during which a job holds the same nodes and all that it does has one fate: it counted, a failure
+destroyed it, it was the wait between being scheduled and starting, or the trace ends before its fate is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.event_trace import EventTrace
+from faultsweep.simcore.machines import Machine
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+COUNTED, DESTROYED, DELAYED, RUNNING = range(4)
+FATES = (
+    "work that counts (two blues: by job)",
+    "work that a failure destroyed",
+    "start delay",
+    "running when the trace ends",
+)
+
+
+@dataclass(frozen=True)
+class Stays:
+    """Stays in the order of their ends; the nodes of stay k are ``node[first_node[k]:first_node[k + 1]]``, ascending.
+
+    Arrays of shape (stays,): ``start_s``, ``end_s``, ``job_id``, ``attempt``, ``fate`` (one of the constants).
+    """
+
+    start_s: Floats
+    end_s: Floats
+    job_id: Ints
+    attempt: Ints
+    fate: Ints
+    first_node: Ints
+    node: Ints
+
+    def __len__(self) -> int:
+        """Return the number of stays."""
+        return len(self.start_s)
+
+    @property
+    def num_nodes(self) -> Ints:
+        """Return how many nodes each holds."""
+        return np.diff(self.first_node)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Instants on nodes: shape (marks,) each; ``job_id`` is -1 for what is of a node."""
+
+    time_s: Floats
+    node: Floats
+    job_id: Ints
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A run, read again from its trace.
+
+    Attributes
+    ----------
+    machine : what it ran on.
+    begin_s, end_s : first arrival, and last finish (the last event if nothing finished).
+    stays : who held which nodes.
+    down : node, from, until, each of shape (times that a node was down,).
+    marks : "failure", "checkpoint", "restart", "migration" -> where they were.
+    queue_s, queue_jobs, queue_nodes : when the queue changed, how many jobs wait then and how many nodes they want.
+    size : job -> nodes that it asked for.
+    sizes_known : whether the sizes are those of the jobs' table; else they are what each job held first.
+    never_started : jobs of unknown size, because they never started.
+    """
+
+    machine: Machine
+    begin_s: float
+    end_s: float
+    stays: Stays
+    down: tuple[Ints, Floats, Floats]
+    marks: dict[str, Marks]
+    queue_s: Floats
+    queue_jobs: Ints
+    queue_nodes: Floats
+    size: dict[int, int]
+    sizes_known: bool
+    never_started: int
+
+
+def replay(events: EventTrace, machine: Machine, sizes: Mapping[int, int] | None = None) -> Replay:
+    """Read a trace again.
+
+    Parameters
+    ----------
+    events : the trace.
+    machine : of the run; its number of nodes, and its sides if it is a torus.
+    sizes : nodes that each job asked for; from each job's first start if not given.
+
+    Raises
+    ------
+    InputError
+        A node is not one of the machine, there is no event, or the events contradict each other.
+    """
+    if not len(events):
+        raise InputError("the trace has no events")
+    if len(events.node) and events.node.max() >= machine.nodes:
+        raise InputError(
+            f"the trace has node {events.node.max()}, and {machine.name} has nodes 0 to {machine.nodes - 1}; "
+            "name the machine of the run by --machine"
+        )
+    reader = _Reader(dict(sizes or {}), sizes is not None)
+    for time_s, kind, job_id, attempt, nodes in events.rows():
+        getattr(reader, kind)(time_s, job_id, attempt, nodes)
+    return reader.result(machine, float(events.time_s[-1]))
+
+
+@dataclass
+class _Stay:
+    """A stay that goes on; ``unsaved`` are earlier ones of the attempt whose fate is not known yet."""
+
+    start_s: float
+    nodes: list[int]
+    attempt: int
+    fate: int
+    unsaved: list[tuple[float, float, list[int]]] = field(default_factory=list)
+
+
+class _Reader:
+    """One method per kind of event."""
+
+    def __init__(self, sizes: dict[int, int], sizes_known: bool) -> None:
+        self.sizes, self.sizes_known = sizes, sizes_known
+        self.open: dict[int, _Stay] = {}
+        self.stays: list[tuple[float, float, int, int, int, list[int]]] = []
+        self.down_since: dict[int, float] = {}
+        self.down: list[tuple[int, float, float]] = []
+        self.marks: dict[str, list[tuple[float, float, int]]] = {
+            "failure": [],
+            "checkpoint": [],
+            "restart": [],
+            "migration": [],
+        }
+        self.waiting: list[tuple[float, int, int]] = []
+        self.begin_s = np.inf
+        self.finish_s = -np.inf
+
+    def _stay_of(self, time_s: float, job_id: int, what: str) -> _Stay:
+        if job_id not in self.open:
+            raise InputError(f"the trace has a {what} of job {job_id} at {time_s:.17g} s, which holds no nodes then")
+        return self.open[job_id]
+
+    def _mark(self, kind: str, time_s: float, job_id: int, nodes: list[int]) -> None:
+        self.marks[kind].append((time_s, float(np.median(nodes)), job_id))
+
+    def arrive(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        self.begin_s = min(self.begin_s, time_s)
+        self.waiting.append((time_s, job_id, 1))
+
+    def requeue(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        self.waiting.append((time_s, job_id, 1))
+
+    def schedule(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        self._take(time_s, job_id, attempt, nodes, DELAYED)
+
+    def _take(self, time_s: float, job_id: int, attempt: int, nodes: list[int], fate: int) -> None:
+        if job_id in self.open:
+            raise InputError(f"the trace starts job {job_id} at {time_s:.17g} s, which holds nodes already")
+        self.waiting.append((time_s, job_id, -1))
+        self.open[job_id] = _Stay(time_s, nodes, attempt, fate)
+        self.sizes.setdefault(job_id, len(nodes))
+
+    def start(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        if job_id in self.open and self.open[job_id].fate == DELAYED:
+            self._end(self.open.pop(job_id), time_s, job_id, DELAYED)
+            self.open[job_id] = _Stay(time_s, nodes, attempt, RUNNING)
+        else:
+            self._take(time_s, job_id, attempt, nodes, RUNNING)
+        if attempt > 0:
+            self._mark("restart", time_s, job_id, nodes)
+
+    def migrate(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        stay = self._stay_of(time_s, job_id, "migration")
+        self._mark("migration", time_s, job_id, nodes)
+        if stay.fate == DELAYED:
+            self._end(stay, time_s, job_id, DELAYED)
+        else:
+            stay.unsaved.append((stay.start_s, time_s, stay.nodes))
+        self.open[job_id] = _Stay(time_s, nodes, stay.attempt, stay.fate, stay.unsaved)
+
+    def checkpoint(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        stay = self._stay_of(time_s, job_id, "checkpoint")
+        self._mark("checkpoint", time_s, job_id, stay.nodes)
+        self._end(stay, time_s, job_id, COUNTED)
+        self.open[job_id] = _Stay(time_s, stay.nodes, stay.attempt, RUNNING)
+
+    def finish(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        self._end(self._stay_of(time_s, job_id, "finish"), time_s, job_id, COUNTED)
+        del self.open[job_id]
+        self.finish_s = time_s
+
+    def kill(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        stay = self._stay_of(time_s, job_id, "kill")
+        self._end(stay, time_s, job_id, DELAYED if stay.fate == DELAYED else DESTROYED)
+        del self.open[job_id]
+
+    def fail(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        self.marks["failure"].append((time_s, float(nodes[0]), -1))
+        self.down_since.setdefault(nodes[0], time_s)
+
+    def repair(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        since = self.down_since.pop(nodes[0], time_s)
+        if time_s > since:
+            self.down.append((nodes[0], since, time_s))
+
+    def _end(self, stay: _Stay, time_s: float, job_id: int, fate: int) -> None:
+        """End a stay, and those before it that share its fate."""
+        for start_s, end_s, nodes in [*stay.unsaved, (stay.start_s, time_s, stay.nodes)]:
+            if end_s > start_s:
+                self.stays.append((start_s, end_s, job_id, stay.attempt, fate, nodes))
+        stay.unsaved = []
+
+    def result(self, machine: Machine, last_s: float) -> Replay:
+        for job_id, stay in self.open.items():
+            self._end(stay, last_s, job_id, stay.fate)
+        self.down += [(node, since, last_s) for node, since in self.down_since.items() if last_s > since]
+        stays = sorted(self.stays, key=lambda row: row[1])
+        columns = list(zip(*stays, strict=True)) or [()] * 6
+        started = set(columns[2]) | set(self.sizes)
+        arrived = [row[1] for row in self.waiting if row[2] > 0]
+        begin_s = self.begin_s if np.isfinite(self.begin_s) else 0.0
+        queue_s, queue_jobs, queue_nodes = self._queue()
+        down = list(zip(*self.down, strict=True)) or [()] * 3
+        return Replay(
+            machine=machine,
+            begin_s=begin_s,
+            end_s=self.finish_s if self.finish_s > begin_s else max(last_s, begin_s),
+            stays=Stays(
+                start_s=np.array(columns[0], float),
+                end_s=np.array(columns[1], float),
+                job_id=np.array(columns[2], np.int64),
+                attempt=np.array(columns[3], np.int64),
+                fate=np.array(columns[4], np.int64),
+                first_node=np.concatenate([[0], np.cumsum([len(nodes) for nodes in columns[5]])]).astype(np.int64),
+                node=np.array([node for nodes in columns[5] for node in nodes], np.int64),
+            ),
+            down=(np.array(down[0], np.int64), np.array(down[1], float), np.array(down[2], float)),
+            marks={kind: _marks(rows) for kind, rows in self.marks.items()},
+            queue_s=queue_s,
+            queue_jobs=queue_jobs,
+            queue_nodes=queue_nodes,
+            size=self.sizes,
+            sizes_known=self.sizes_known,
+            never_started=len(set(arrived) - started),
+        )
+
+    def _queue(self) -> tuple[Floats, Ints, Floats]:
+        rows = sorted(self.waiting, key=lambda row: row[0])
+        times = np.array([row[0] for row in rows])
+        step = np.array([row[2] for row in rows], np.int64)
+        nodes = np.array([row[2] * self.sizes.get(row[1], 0) for row in rows], float)
+        return times, np.cumsum(step), np.cumsum(nodes)
+
+
+def _marks(rows: list[tuple[float, float, int]]) -> Marks:
+    times, nodes, jobs = list(zip(*rows, strict=True)) or [()] * 3
+    return Marks(np.array(times, float), np.array(nodes, float), np.array(jobs, np.int64))

@@ -1,0 +1,148 @@
+"""Pages of the site that are made from the program itself, so that they cannot lag behind it.
+
+The hooks of mkdocs (mkdocs.yml names this file): every command with its options, every parameter and metric, and the
+list of what Python offers; and the figures and tables outside of docs/ that pages link to.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = {
+    "Simulating": ("simcore.simulate.simulate", "simcore.simulate.Run", "simcore.event_trace.EventTrace"),
+    "Workloads and failures": (
+        "sweeps.logs.load_workload",
+        "simcore.workloads.workload.Workload",
+        "simcore.workloads.swf.read_swf",
+        "simcore.workloads.swf.write_swf",
+        "simcore.failures.trace.FailureTrace",
+    ),
+    "Sweeps": (
+        "sweeps.sweep.Sweep",
+        "sweeps.target.Output",
+        "sweeps.target.FunctionTarget",
+        "sweeps.rerun.rerun",
+        "cluster.connect.connect",
+    ),
+    "Results": (
+        "analysis.open.open_results",
+        "analysis.open.open_jobs",
+        "analysis.statistics.mean_interval",
+        "analysis.statistics.paired_difference",
+        "analysis.statistics.saturation",
+        "analysis.view.replay.replay",
+        "analysis.view.content.make_content",
+    ),
+    "Sharing": ("sweeps.pack.pack", "sweeps.pack.unpack", "sweeps.merge.merge", "analysis.compare.compare"),
+    "Errors": ("simcore.errors.InputError",),
+}
+"""Heading -> what stands under it on the page of the Python interface."""
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are made, and the files outside of docs/ that pages show."""
+    made = {"commands": _commands(), "parameters": _parameters(), "python": _python()}
+    for name, text in made.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    for name in sorted(_outside()):
+        files.append(File.generated(config, f"outside/{name}", abs_src_path=str(ROOT / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Point links to files outside of docs/ at their copies in the site."""
+    if page.file.src_uri.startswith("reference/"):
+        return markdown
+    return re.sub(r"\]\(\.\./([^)#]+)", r"](outside/\1", markdown)
+
+
+def _outside() -> set[str]:
+    """Return the files outside of docs/ that pages link to."""
+    pages = (ROOT / "docs").glob("*.md")
+    return {name for page in pages for name in re.findall(r"\]\(\.\./([^)#]+)", page.read_text("utf-8"))}
+
+
+def _commands() -> str:
+    """Return every command with its help and its options, from the command line itself."""
+    import typer.main
+    from faultsweep.sweeps.cli import app
+
+    parts = ["# Every option\n\nAs `--help` prints them. [Command line](../command-line.md) shows their use.\n"]
+    parts += _describe_command(typer.main.get_command(app), "faultsweep")
+    return "\n".join(parts)
+
+
+def _describe_command(command: Any, path: str) -> list[str]:
+    inner = getattr(command, "commands", {})
+    if inner:
+        return [part for name, each in sorted(inner.items()) for part in _describe_command(each, f"{path} {name}")]
+    help_text = re.sub(r"\s*\n\s*(?!\n)", " ", (command.help or "").strip())
+    rows = [_option_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
+    table = ["| | |", "| --- | --- |", *rows] if rows else []
+    return [f"\n## {path}\n\n{_plain(help_text)}\n", *table]
+
+
+def _option_row(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        name = parameter.metavar or parameter.name.upper()
+    else:
+        name = ", ".join([*parameter.opts, *parameter.secondary_opts])
+        name += f" {parameter.metavar}" if parameter.metavar and not parameter.is_flag else ""
+    text = _plain(" ".join((getattr(parameter, "help", None) or "").split()))
+    default = parameter.default
+    if (
+        isinstance(default, str | int | float)
+        and not isinstance(default, bool)
+        and default != ""
+        and "default" not in text
+    ):
+        text += f" (default: {default})"
+    return f"| `{name}` | {text} |"
+
+
+def _parameters() -> str:
+    """Return the tables of parameters and metrics."""
+    from faultsweep.simcore.metrics import METRICS
+    from faultsweep.simcore.parameters import PARAMETERS
+
+    parts = [
+        "# Parameters and metrics\n\nEvery parameter is an option of `simulate` (with dashes), a key of `[fixed]`, and"
+        " can be an axis of a sweep. What they mean together is in [What a run means](../model.md).\n"
+    ]
+    for group in dict.fromkeys(parameter.group for parameter in PARAMETERS.values()):
+        parts += [
+            f"\n## {group.capitalize()}\n",
+            "| parameter | default | unit | meaning |",
+            "| --- | --- | --- | --- |",
+        ]
+        for name, parameter in PARAMETERS.items():
+            if parameter.group == group:
+                choices = (
+                    f" One of {', '.join(f'`{choice}`' for choice in parameter.choices)}." if parameter.choices else ""
+                )
+                default = f"`{parameter.default}`" if parameter.default != "" else ""
+                parts.append(f"| `{name}` | {default} | {parameter.unit} | {_plain(parameter.doc)}{choices} |")
+    parts += ["\n## Metrics\n", "| metric | unit | meaning |", "| --- | --- | --- |"]
+    parts += [f"| `{name}` | {metric.unit} | {_plain(metric.doc)} |" for name, metric in METRICS.items()]
+    return "\n".join(parts)
+
+
+def _python() -> str:
+    """Return the page of the Python interface; mkdocstrings fills it from the docstrings."""
+    parts = [
+        "# Python\n\n`import faultsweep as fs` offers what most programs need, such as `fs.simulate` and `fs.Sweep`.\n"
+    ]
+    for heading, names in PYTHON.items():
+        parts.append(f"\n## {heading}\n")
+        parts += [f"::: faultsweep.{name}\n    options:\n      heading_level: 3\n" for name in names]
+    return "\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    """Return text in which nothing is markup."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_").replace("[", "\\[")

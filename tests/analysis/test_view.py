@@ -1,0 +1,330 @@
+"""Looking inside a run: stays and their fates, exact shares, occupancy, and pages that work in a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from faultsweep.analysis.view import content as content_module
+from faultsweep.analysis.view import draw_html, draw_png, make_content, replay
+from faultsweep.analysis.view.content import DOWN, FREE, RASTER
+from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED
+from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.event_trace import EventTrace
+from faultsweep.simcore.machines import parse_machine
+from faultsweep.simcore.partitions.exhaustive import largest_free_box
+from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.workloads.models import generate
+from faultsweep.sweeps import cli
+
+from tests.conftest import require
+
+HEAD = "time_s,kind,job_id,attempt,nodes\n"
+TRACE = """\
+0,arrive,1,0,
+0,schedule,1,0,0 1 4
+10,start,1,0,0 1 4
+20,arrive,2,0,
+30,schedule,2,0,2
+40,start,2,0,2
+50,checkpoint,1,0,
+60,migrate,1,0,5 6 7
+70,fail,,,6
+70,kill,1,0,
+70,requeue,1,0,
+80,finish,2,0,
+100,repair,,,6
+100,schedule,1,1,0 1 2
+110,start,1,1,0 1 2
+140,finish,1,1,
+150,arrive,3,0,
+160,schedule,3,0,0
+"""
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "run.csv"
+    path.write_text(HEAD + TRACE)
+    return path
+
+
+def read(path, machine="flat:8", sizes=None):
+    return replay(EventTrace.read_csv(path), parse_machine(machine), sizes)
+
+
+def test_stays_have_the_fate_that_the_trace_tells(trace):
+    run = read(trace)
+    stays = run.stays
+    nodes = [stays.node[a:b].tolist() for a, b in zip(stays.first_node, stays.first_node[1:], strict=False)]
+    rows = zip(
+        stays.start_s.tolist(), stays.end_s.tolist(), stays.job_id.tolist(), stays.fate.tolist(), nodes, strict=True
+    )
+    assert list(rows) == [
+        (0, 10, 1, DELAYED, [0, 1, 4]),
+        (30, 40, 2, DELAYED, [2]),
+        (10, 50, 1, COUNTED, [0, 1, 4]),
+        (50, 60, 1, DESTROYED, [0, 1, 4]),  # unsaved, and lost on the nodes that it moved from as well
+        (60, 70, 1, DESTROYED, [5, 6, 7]),
+        (40, 80, 2, COUNTED, [2]),
+        (100, 110, 1, DELAYED, [0, 1, 2]),
+        (110, 140, 1, COUNTED, [0, 1, 2]),
+    ]
+    assert [part.tolist() for part in run.down] == [[6], [70.0], [100.0]]
+    assert {kind: marks.time_s.tolist() for kind, marks in run.marks.items()} == {
+        "failure": [70],
+        "checkpoint": [50],
+        "restart": [110],
+        "migration": [60],
+    }
+    assert run.marks["checkpoint"].node.tolist() == [1]
+    assert (run.begin_s, run.end_s) == (0, 140)
+    assert dict(zip(run.queue_s.tolist(), run.queue_jobs.tolist(), strict=True)) == {
+        0: 0, 20: 1, 30: 0, 70: 1, 100: 0, 150: 1, 160: 0,
+    }  # fmt: skip
+
+
+def test_shares_are_exact(trace):
+    """Against the sum over pieces of time, in fractions."""
+    share = make_content(read(trace), "t").curves.share
+    whole = Fraction(140 * 8)
+    expected = {
+        "delayed": (10 * 3 + 10 * 1 + 10 * 3) / whole,
+        "counted": (40 * 3 + 40 * 1 + 30 * 3) / whole,
+        "destroyed": (10 * 3 + 10 * 3) / whole,
+        "down": 30 / whole,
+        "grown": Fraction(0),
+        # job 2 waits from 20 to 30 for one of 5 free nodes, job 1 from 70 to 100 for three of 6 and then of 7
+        "idle": (10 * 1 + 30 * 3) / whole,
+    }
+    expected["unused"] = 1 - sum(expected.values())
+    assert share == pytest.approx({name: float(value) for name, value in expected.items()}, rel=1e-12)
+    part = make_content(read(trace), "t", start_h=20 / 3600, stop_h=30 / 3600).curves.share
+    assert part["idle"] == pytest.approx(1 / 8)
+    known = make_content(read(trace, sizes={1: 2, 2: 1, 3: 1}), "t").curves.share
+    assert known["grown"] == pytest.approx((40 + 30) / (140 * 8))
+
+
+@pytest.fixture(scope="module")
+def failing():
+    """A run of real jobs with failures, start delays and growth, on a torus."""
+    jobs = generate("sdsc-model", 250, 3, 0)
+    settings = {"failures": "mtbf", "mtbf_h": 6.0, "down_time_s": 3600.0, "start_delay_s": 300.0}
+    return simulate(jobs, machine="torus:4x4x8", scheduler="backfill", load_scale=0.9, events=True, **settings)
+
+
+def replayed(run):
+    sizes = dict(zip(run.jobs["job_id"].tolist(), run.jobs["requested_size"].tolist(), strict=True))
+    return replay(run.events, parse_machine(run.config["machine"]), sizes)
+
+
+def test_shares_are_the_metrics_of_the_run(failing):
+    share, metrics = make_content(replayed(failing), "t").curves.share, failing.metrics
+    assert metrics["restarts"] > 3
+    pairs = {
+        "counted": "utilisation",
+        "grown": "lost_to_growth",
+        "destroyed": "lost_to_failures",
+        "delayed": "lost_to_delay",
+        "down": "lost_to_down_time",
+        "idle": "lost_to_fragmentation",
+        "unused": "unused_capacity",
+    }
+    assert all(metrics[name] > 0 for name in pairs.values())
+    assert share == pytest.approx({name: metrics[metric] for name, metric in pairs.items()}, rel=1e-9)
+
+
+def test_occupancy_is_that_of_each_instant(failing):
+    run = replayed(failing)
+    frames = make_content(run, "t").frames
+    starts, ends, stays = run.stays.start_s, run.stays.end_s, run.stays
+    for k in range(0, len(frames.time_h), 37):
+        at = run.begin_s + frames.time_h[k] * 3600
+        holder = np.zeros(128, np.int32)
+        for row in np.flatnonzero((starts <= at + 1e-6) & (ends > at + 1e-6)):
+            holder[stays.node[stays.first_node[row] : stays.first_node[row + 1]]] = stays.job_id[row] + 1
+        for node, since, until in zip(*run.down, strict=True):
+            if since <= at + 1e-6 < until:
+                holder[node] = DOWN
+        assert (frames.holder[k] == holder).all()
+        free = holder == FREE
+        assert frames.free[k] == free.sum()
+        assert frames.largest[k] == largest_free_box(free.reshape(4, 4, 8))[0]
+        assert free[frames.in_largest[k]].all()
+    worst = frames.free[frames.worst] - frames.largest[frames.worst]
+    assert worst == (frames.free - frames.largest)[frames.wanted > 0].max()
+
+
+def test_frames_are_thinned_out_to_what_a_page_can_carry(failing, monkeypatch):
+    run = replayed(failing)
+    whole = make_content(run, "t").frames
+    monkeypatch.setattr(content_module, "FRAME_NODES", 128 * 20)
+    thin = make_content(run, "t").frames
+    assert len(thin.time_h) == 20 < len(whole.time_h)
+    rows = np.searchsorted(whole.time_h, thin.time_h)
+    assert (whole.holder[rows] == thin.holder).all()
+
+
+def test_rectangles_are_runs_of_neighbouring_nodes(trace):
+    boxes = make_content(read(trace), "t").rectangles
+    assert sorted(zip(boxes.low.tolist(), boxes.high.tolist(), strict=True)) == sorted(
+        [(0, 1), (4, 4)] * 3 + [(2, 2)] * 2 + [(5, 7)] + [(0, 2)] * 2
+    )
+
+
+def test_beyond_the_limit_a_raster_has_the_share_of_each_pixels_time(tmp_path):
+    """Job 1 fills its nodes for half of every pixel of the last quarter, job 2 all of the first half."""
+    width = 1600.0
+    rows = ["0,arrive,1,0,", "0,arrive,2,0,", "0,start,2,0,0 1", f"{width / 2},finish,2,0,"]
+    for k in range(1200, 1600):
+        rows += [f"{k},start,1,0,2 3", f"{k + 0.5},kill,1,0,", f"{k + 0.5},requeue,1,0,"]
+    path = tmp_path / "run.csv"
+    rows += [f"{width},arrive,3,0,", f"{width},start,3,0,0"]
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    run = read(path, "flat:4")
+    run = type(run)(**{**run.__dict__, "end_s": width})
+    content = make_content(run, "t", most_rectangles=10)
+    assert content.rectangles is None
+    assert content.raster.shape == (4, RASTER[0], 4)
+    assert (content.raster[:2, :800, :3] == [0x00, 0x72, 0xB2]).all()
+    assert content.raster[:2, :800, 3].min() >= 254
+    assert (content.raster[:, 800:1200, 3] == 0).all()
+    half = content.raster[2:, 1200:1600]
+    assert (half[..., :3] == [0xD5, 0x5E, 0x00]).all()
+    assert abs(half[..., 3].astype(int) - 128).max() <= 2
+    assert "401 rectangles are summed up" in " ".join(content.caption)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b\n", "not an event trace; its first line is not time_s,kind,job_id,attempt,nodes"),
+        (HEAD, "the trace has no events"),
+        (HEAD + "0,arrive,1,0,\n5,begin,1,0,3\n", "line 3: not an event: '5,begin,1,0,3'"),
+        (HEAD + "0,start,1,0,3 x\n", "line 2: not an event: '0,start,1,0,3 x'"),
+        (HEAD + "5,arrive,1,0,\n4,arrive,2,0,\n", "line 3: an event without nodes, or before the one before it"),
+        (HEAD + "0,start,1,0,\n", "line 2: an event without nodes"),
+        (HEAD + "0,start,1,0,9\n", "the trace has node 9, and flat:8 has nodes 0 to 7"),
+        (HEAD + "0,start,1,0,-3\n", "has a node with a number below 0"),
+        (HEAD + "0,finish,1,0,\n", "a finish of job 1 at 0 s, which holds no nodes then"),
+        (HEAD + "0,start,1,0,1\n1,start,1,0,2\n", "the trace starts job 1 at 1 s, which holds nodes already"),
+    ],
+)
+def test_what_is_not_a_trace_is_one_sentence(tmp_path, text, sentence):
+    path = tmp_path / "run.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_trace_is_read_as_it_was_written(failing, tmp_path):
+    failing.events.write_csv(tmp_path / "run.csv")
+    again = EventTrace.read_csv(tmp_path / "run.csv")
+    assert list(again.rows()) == [
+        (time, kind, -1, -1, nodes) if kind in ("fail", "repair") else (time, kind, job, attempt, nodes)
+        for time, kind, job, attempt, nodes in failing.events.rows()
+    ]
+
+
+def test_a_window_outside_of_the_run_is_one_sentence(trace):
+    for window in ((5.0, None), (0.02, 0.01), (-1.0, None)):
+        with pytest.raises(InputError, match=r"expected 0 <= start < stop; the run has 0\.0388889 h"):
+            make_content(read(trace), "t", None, *window)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    def run(*arguments):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.argv", ["faultsweep", "view", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        printed = capsys.readouterr()
+        return end.value.code, printed.out, printed.err
+
+    return run
+
+
+def test_the_command_draws_a_trace(call, trace, tmp_path):
+    (tmp_path / "jobs.csv").write_text("job_id,requested_size\n1,2\n2,1\n3,1\n")
+    code, out, _ = call(trace, "--machine", "torus:2x2x2", "--jobs", tmp_path / "jobs.csv", "-o", "pictures")
+    assert (code, out.split()) == (0, ["pictures/run.png", "pictures/run.html"])
+    assert (tmp_path / "pictures" / "run.png").read_bytes()[:4] == b"\x89PNG"
+    page = (tmp_path / "pictures" / "run.html").read_text()
+    assert "nodes beyond the size asked for" in page
+    assert "src=" not in re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["no.csv"], "no.csv: no such file"),
+        (["run.csv", "--select", "a=1"], "--select is for a store, and run.csv is none"),
+        (["run.csv", "--machine", "ring:8"], "'ring:8' is not a machine"),
+        (["run.csv", "--at-h", "1"], "--at-h is the time of a torus' occupancy, and this machine is flat"),
+        (["run.csv", "--jobs", "run.csv"], "not a table of jobs (--jobs-out writes one"),
+        (["x.zarr.zip"], "a packed store; unpack it first"),
+    ],
+)
+def test_mistakes_are_one_sentence(call, trace, arguments, sentence):
+    code, _, error = call(*arguments)
+    assert code == 2
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.chromium
+def test_the_page_works_in_a_browser_without_a_network(failing, tmp_path):
+    browser = shutil.which("chromium")
+    if browser is None:
+        require("chromium", "there is no Chromium on this machine")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    content = make_content(replayed(failing), "Backfilling with failures")
+    draw_html(content, tmp_path / "run.html")
+    draw_png(content, tmp_path / "run.png")
+    frames = content.frames
+    messages, requests = [], []
+    with sync_api.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        context = chromium.new_context(offline=True)
+        page = context.new_page()
+        page.on("console", lambda message: messages.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto((tmp_path / "run.html").as_uri())
+        page.wait_for_selector("canvas", timeout=20_000)
+        assert page.title() == "Backfilling with failures"
+        assert page.evaluate(f"(() => {{ {_RECTANGLES} }})()") == len(content.rectangles.stay) + len(content.down[0])
+        shown = page.evaluate(f"(() => {{ {_MOVE} }})()")
+        for k, state in zip((0, len(frames.time_h) // 2), shown, strict=True):
+            holder = frames.holder[k]
+            assert [job == "free" for job in state["job"]] == (holder == FREE).tolist()
+            assert [colour == "#000000" for colour in state["colour"]] == (holder == DOWN).tolist()
+            assert state["line"] == pytest.approx(frames.time_h[k])
+            assert f"{frames.free[k]} nodes free" in state["text"]
+        assert shown[0]["colour"] != shown[1]["colour"]
+        chromium.close()
+    assert messages == []
+    assert requests == [(tmp_path / "run.html").as_uri()]
+
+
+_RECTANGLES = """
+const quads = [...Bokeh.documents[0]._all_models.values()].filter((m) => m.glyph && m.glyph.type == "Quad");
+return quads.reduce((sum, quad) => sum + quad.data_source.get_length(), 0);
+"""
+_MOVE = """
+const all = [...Bokeh.documents[0]._all_models.values()];
+const slider = all.find((m) => m.type == "Slider");
+const cells = all.find((m) => m.type == "GlyphRenderer" && m.name == "cells").data_source;
+const line = all.find((m) => m.type == "Span");
+const text = all.find((m) => m.type == "Div" && m.text.includes("Occupancy"));
+return [0, Math.floor((slider.end + 1) / 2)].map((k) => {
+  slider.value = k;
+  return {job: [...cells.data.job], colour: [...cells.data.colour], line: line.location, text: text.text};
+});
+"""
