@@ -300,7 +300,7 @@ def test_the_page_works_in_a_browser_without_a_network(failing, tmp_path):
         page.wait_for_selector("canvas", timeout=20_000)
         assert page.title() == "Backfilling with failures"
         assert page.evaluate(f"(() => {{ {_RECTANGLES} }})()") == len(content.rectangles.stay) + len(content.down[0])
-        shown = page.evaluate(f"(() => {{ {_MOVE} }})()")
+        shown = page.evaluate(f"(async () => {{ {_MOVE} }})()")
         for k, state in zip((0, len(frames.time_h) // 2), shown, strict=True):
             holder = frames.holder[k]
             assert [job == "free" for job in state["job"]] == (holder == FREE).tolist()
@@ -323,8 +323,13 @@ const slider = all.find((m) => m.type == "Slider");
 const cells = all.find((m) => m.type == "GlyphRenderer" && m.name == "cells").data_source;
 const line = all.find((m) => m.type == "Span");
 const text = all.find((m) => m.type == "Div" && m.text.includes("Occupancy"));
-return [0, Math.floor((slider.end + 1) / 2)].map((k) => {
+const shown = [];
+for (const k of [0, Math.floor((slider.end + 1) / 2)]) {
+  const changed = new Promise((resolve) => cells.change.connect(resolve));
   slider.value = k;
-  return {job: [...cells.data.job], colour: [...cells.data.colour], line: line.location, text: text.text};
-});
+  await changed;
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  shown.push({job: [...cells.data.job], colour: [...cells.data.colour], line: line.location, text: text.text});
+}
+return shown;
 """
