@@ -18,7 +18,7 @@ LANE_NOT := not shared and not slow and not slurm and not chromium
 PAPERS := krevat2003 oliner2004 zhang2004
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-main test-nojit test-bounds test-slow warm lint check bench fuzz mutants reproduce clean
+.PHONY: help install demo test test-main test-nojit test-bounds test-slow warm lint tree docs check bench fuzz mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,7 +40,7 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need."
-	@$(INSTALL) --editable '.[dashboard,s3,slurm,test]' && touch $@
+	@$(INSTALL) --editable '.[dashboard,docs,s3,slurm,test]' && touch $@
 
 install: $(CORE) ## install into .venv; then .venv/bin/faultsweep runs
 
@@ -73,15 +73,20 @@ test-bounds: warm
 test-slow: warm ## run the tests that take long: among them, every process of a sweep killed at thirty moments
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m slow
 
-# A type checker does not see through the import hook of an editable install: a tree of links shows it the package.
-lint: $(DEV)
+lint: $(DEV) tree
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@mkdir -p $(TYPES) && for part in simcore sweeps cluster analysis faultsweep/__init__.py faultsweep/__main__.py faultsweep/py.typed; do \
-	  ln -sfn "$(CURDIR)/$$part" $(TYPES)/$$(basename $$part); done
 	@MYPYPATH=build/types $(BIN)/mypy
 
-check: lint test ## style, types and all tests: what must pass before a change lands
+# Type checker and docs do not see through the import hook of an editable install: a tree of links shows them the package.
+tree:
+	@mkdir -p $(TYPES) && for part in simcore sweeps cluster analysis faultsweep/__init__.py faultsweep/__main__.py faultsweep/py.typed; do \
+	  ln -sfn "$(CURDIR)/$$part" $(TYPES)/$$(basename $$part); done
+
+docs: $(DEV) tree ## build the documents as a site into build/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check: lint docs test ## style, types, documents and all tests: what must pass before a change lands
 
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks

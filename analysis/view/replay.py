@@ -108,15 +108,15 @@ def replay(events: EventTrace, machine: Machine, sizes: Mapping[int, int] | None
     """
     if not len(events):
         raise InputError("the trace has no events")
-    if len(events.node) and events.node.max() >= machine.nodes:
+    if len(events.node) and events.node.max() >= machine.nodes + len(machine.clusters):
         raise InputError(
             f"the trace has node {events.node.max()}, and {machine.name} has nodes 0 to {machine.nodes - 1}; "
             "name the machine of the run by --machine"
         )
-    reader = _Reader(dict(sizes or {}), sizes is not None)
+    reader = _Reader(machine, dict(sizes or {}), sizes is not None)
     for time_s, kind, job_id, attempt, nodes in events.rows():
         getattr(reader, kind)(time_s, job_id, attempt, nodes)
-    return reader.result(machine, float(events.time_s[-1]))
+    return reader.result(float(events.time_s[-1]))
 
 
 @dataclass
@@ -133,8 +133,8 @@ class _Stay:
 class _Reader:
     """One method per kind of event."""
 
-    def __init__(self, sizes: dict[int, int], sizes_known: bool) -> None:
-        self.sizes, self.sizes_known = sizes, sizes_known
+    def __init__(self, machine: Machine, sizes: dict[int, int], sizes_known: bool) -> None:
+        self.machine, self.sizes, self.sizes_known = machine, sizes, sizes_known
         self.open: dict[int, _Stay] = {}
         self.stays: list[tuple[float, float, int, int, int, list[int]]] = []
         self.down_since: dict[int, float] = {}
@@ -209,6 +209,11 @@ class _Reader:
         del self.open[job_id]
 
     def fail(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        trunk = nodes[0] - self.machine.nodes
+        if trunk >= 0:  # of a cluster: marked in the middle of its nodes, none of which is down
+            clusters = self.machine.clusters
+            self.marks["failure"].append((time_s, sum(clusters[:trunk]) + (clusters[trunk] - 1) / 2, -1))
+            return
         self.marks["failure"].append((time_s, float(nodes[0]), -1))
         self.down_since.setdefault(nodes[0], time_s)
 
@@ -224,7 +229,7 @@ class _Reader:
                 self.stays.append((start_s, end_s, job_id, stay.attempt, fate, nodes))
         stay.unsaved = []
 
-    def result(self, machine: Machine, last_s: float) -> Replay:
+    def result(self, last_s: float) -> Replay:
         for job_id, stay in self.open.items():
             self._end(stay, last_s, job_id, stay.fate)
         self.down += [(node, since, last_s) for node, since in self.down_since.items() if last_s > since]
@@ -236,7 +241,7 @@ class _Reader:
         queue_s, queue_jobs, queue_nodes = self._queue()
         down = list(zip(*self.down, strict=True)) or [()] * 3
         return Replay(
-            machine=machine,
+            machine=self.machine,
             begin_s=begin_s,
             end_s=self.finish_s if self.finish_s > begin_s else max(last_s, begin_s),
             stays=Stays(

@@ -115,11 +115,9 @@ def _sizes(path: Path | None) -> dict[int, int] | None:
 def _cell(store: Path, select: str, logs: Path | None, run_code: bool) -> _Run:
     """Run a cell of a store again; return name, title, caption, events, machine and sizes."""
     from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name
-    from faultsweep.sweeps.cli.output import say_if_compiling
     from faultsweep.sweeps.rerun import rerun
     from faultsweep.sweeps.status import parse_select
 
-    say_if_compiling()
     again = rerun(store, parse_select(select), logs=logs, events=True, run_code=run_code)
     if again.run is None:
         raise InputError(f"{store}: results of a function of your own; only runs of the simulator can be looked into")

@@ -87,6 +87,18 @@ def test_stays_have_the_fate_that_the_trace_tells(trace):
     }  # fmt: skip
 
 
+def test_a_trunk_fails_in_the_middle_of_its_cluster_and_no_node_is_down(tmp_path):
+    path = tmp_path / "run.csv"
+    path.write_text(
+        HEAD + "0,arrive,1,0,\n0,start,1,0,4 5\n2,fail,,,8\n3,repair,,,8\n5,fail,,,1\n6,repair,,,1\n9,finish,1,0,\n"
+    )
+    run = read(path, "clusters:3+4")
+    assert run.marks["failure"].node.tolist() == [4.5, 1.0]
+    assert [part.tolist() for part in run.down] == [[1], [5.0], [6.0]]
+    with pytest.raises(InputError, match="the trace has node 8, and clusters:3 has nodes 0 to 2"):
+        read(path, "clusters:3")
+
+
 def test_shares_are_exact(trace):
     """Against the sum over pieces of time, in fractions."""
     share = make_content(read(trace), "t").curves.share
