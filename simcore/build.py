@@ -83,8 +83,8 @@ def build_state(
     if machine.kind == TORUS:
         state.lists[st.SHAPE_FIRST, : nodes + 2] = shape_table(machine.sides)[1]
     else:
-        slots = len(state.masks) - 1
-        state.lists[st.SLOTS, :slots] = np.arange(1, slots + 1)
+        slots = len(state.masks) - st.FIRST_SLOT
+        state.lists[st.SLOTS, :slots] = np.arange(st.FIRST_SLOT, st.FIRST_SLOT + slots)
         state.i[st.FREE_SLOTS] = slots
         state.lists[st.SAFEST, :nodes] = np.arange(nodes)
     return state
@@ -148,7 +148,7 @@ def _masks(machine: Machine, words: int, jobs: int) -> NDArray[np.uint64]:
         masks = np.zeros((st.NUM_TORUS_MASKS, words), np.uint64)
         masks[st.FREE_NODES] = (1 << machine.sides[2]) - 1
         return masks
-    masks = np.zeros((1 + min(machine.nodes, jobs), words), np.uint64)
+    masks = np.zeros((st.FIRST_SLOT + min(machine.nodes, jobs), words), np.uint64)
     masks[st.FREE_NODES] = 0xFFFFFFFFFFFFFFFF
     if machine.nodes % 64:
         masks[st.FREE_NODES, -1] = (1 << (machine.nodes % 64)) - 1

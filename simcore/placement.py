@@ -44,6 +44,7 @@ from faultsweep.simcore.state import (
     MFP,
     MONOTONE,
     NEEDS_MFP,
+    NEEDS_PLACE,
     NEEDS_PREDICTION,
     NEXT_FAILURE,
     NODE_SECONDS,
@@ -495,16 +496,23 @@ def failure_risk(s, marked):
 
 @kernel
 def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, head_size):
-    """Return what ``best_box`` does, by the user's score: the lowest wins, and NaN is never better."""
+    """Return what ``best_box`` does, by the user's score: the lowest wins, and NaN is never better.
+
+    A monotone score is asked first what the box would get if it left all it can, and what if it left as much as the
+    best so far. Without its place a score has one answer for all boxes of a shape with as many reported nodes.
+    """
     footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
     wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
     x_room, y_room, z_room = ZERO, ZERO, ZERO
     needs = s.i[SCORE_NEEDS]
     predicted = predict(s, job, window) if needs & NEEDS_PREDICTION != 0 else 0
+    prunes, placed = needs & MONOTONE != 0, needs & NEEDS_PLACE != 0
+    alike = predicted == 0 and not placed  # the boxes of a shape, but for what they leave
     before = boxes[0, 0]
     best, best_after, best_score = NO_BOX, 0, np.inf
     after, reported, risk = 0, 0, 0.0
+    floor = -1  # a box must leave more than this to win
     for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
         if masked:
@@ -514,6 +522,8 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
         bound = before
         if before == s.i[NODES]:
             bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
+        asked = -1  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
+        hopeless = False
         for x in range(X if a < X else 1):
             for y in range(Y if b < Y else 1):
                 mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
@@ -528,13 +538,17 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
                     if predicted > 0:
                         reported = reported_in(s, a, b, c, x, y, z)
                         risk = failure_risk(s, reported)
-                    floor = -1  # a box must leave more than this to win
-                    if needs & MONOTONE != 0 and best != NO_BOX:
+                    if prunes and best != NO_BOX and (placed or asked != reported):
                         most = _score(s, job, bound, before, size, reported, risk, a, b, c, x, y, z, window)
-                        if not most < best_score:
-                            continue
-                        as_much = _score(s, job, best_after, before, size, reported, risk, a, b, c, x, y, z, window)
-                        floor = -1 if as_much < best_score else best_after
+                        hopeless = not most < best_score
+                        if not hopeless:
+                            as_much = _score(s, job, best_after, before, size, reported, risk, a, b, c, x, y, z, window)
+                            floor = -1 if as_much < best_score else best_after
+                        asked = reported
+                    if hopeless:
+                        if alike:
+                            starts = ZERO
+                        continue
                     if needs & NEEDS_MFP != 0:
                         after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
                         if after <= floor:
@@ -545,6 +559,11 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
                     if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
                         continue
                     best, best_after, best_score = pack_box(a, b, c, x, y, z), after, score
+                    asked = -1
+                if hopeless and alike:
+                    break
+            if hopeless and alike:
+                break
     return best
 
 

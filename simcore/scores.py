@@ -21,7 +21,7 @@ import numba
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.simcore.jit import numba_config
 from faultsweep.simcore.parameters import SCORE_FORM
-from faultsweep.simcore.state import MONOTONE, NEEDS_MFP, NEEDS_PREDICTION
+from faultsweep.simcore.state import MONOTONE, NEEDS_MFP, NEEDS_PLACE, NEEDS_PREDICTION
 from llvmlite import ir
 from numba import types
 from numba.core.errors import NumbaError
@@ -50,7 +50,10 @@ _njit: Any = numba.njit
 _cfunc: Any = numba.cfunc
 _intrinsic: Any = intrinsic
 _KINDS = tuple(kind for kind, _ in INPUTS.values())
-_COSTLY = {"mfp_after": NEEDS_MFP, "reported": NEEDS_PREDICTION, "risk": NEEDS_PREDICTION}
+_NEEDS = {
+    **{"mfp_after": NEEDS_MFP, "reported": NEEDS_PREDICTION, "risk": NEEDS_PREDICTION},
+    **dict.fromkeys("xyz", NEEDS_PLACE),
+}
 _interpreted: dict[int, Callable[..., float]] = {}
 
 
@@ -62,7 +65,8 @@ class Score:
     ----------
     name : of the function, as configurations name it.
     address : of the compiled function.
-    needs : the costly inputs that it takes, and what it promises: NEEDS_MFP + NEEDS_PREDICTION + MONOTONE.
+    needs : the inputs that it takes and that cost something, and what it promises: NEEDS_MFP + NEEDS_PREDICTION +
+        NEEDS_PLACE + MONOTONE.
     compiled : what keeps the compiled function alive.
     """
 
@@ -103,7 +107,7 @@ def _make_score(function: Callable[..., Any], name: str, monotone: bool) -> Scor
             raise unknown_name(f"argument of the placement score {name!r}", argument, INPUTS, where="placement")
     needs = MONOTONE if monotone and "mfp_after" in wanted else 0
     for argument in wanted:
-        needs |= _COSTLY.get(argument, 0)
+        needs |= _NEEDS.get(argument, 0)
     if numba_config.DISABLE_JIT:
         caller = _caller(function, wanted)
         _interpreted[id(caller)] = caller

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.allocation import job_on, trace_allocation
+from faultsweep.simcore.bits import ONE, ZERO
 from faultsweep.simcore.checkpointing.saving import begin_saving
-from faultsweep.simcore.jit import kernel
+from faultsweep.simcore.jit import inlined, kernel
 from faultsweep.simcore.node_choice.nodes import give_node, is_free, take_node
 from faultsweep.simcore.state import (
     FINISHED_START,
@@ -15,12 +16,15 @@ from faultsweep.simcore.state import (
     MIGRATIONS,
     MOVE_COST,
     MOVE_THRESHOLD,
+    MOVERS,
     MOVES,
     MOVES_AWAY,
     NODE_FAILURES,
     NODES,
     NOW,
+    NUM_RELEASES,
     ORDER,
+    RELEASE_ITEM,
     RESUMED,
     SAFEST,
     SLOT,
@@ -34,26 +38,31 @@ from faultsweep.simcore.state import (
 def move_to_safer_nodes(s):
     """Exchange the least safe node of the jobs that may move with the safest idle one while that pays; each job that
     moves pays once."""
+    since = s.f[FINISHED_START]
+    s.f[FINISHED_START] = np.inf
     front, back, moved = 0, s.i[NODES] - 1, 0
+    while front < back and not is_free(s, s.lists[SAFEST, front]):
+        front += 1
+    if front == back or not _pays(s, front, back) or not _mark_movers(s, since):
+        return
     while True:
         while front < back and not is_free(s, s.lists[SAFEST, front]):
             front += 1
-        while front < back and _pays(s, front, back) and _mover_on(s, s.lists[SAFEST, back]) < 0:
+        while front < back and _pays(s, front, back) and not _may_move(s, s.lists[SAFEST, back]):
             back -= 1
         if front >= back or not _pays(s, front, back):
             break
-        job = _mover_on(s, s.lists[SAFEST, back])
+        job = job_on(s, s.lists[SAFEST, back])
         take_node(s, s.job_i[SLOT, job], s.lists[SAFEST, front])
         give_node(s, s.job_i[SLOT, job], s.lists[SAFEST, back])
         moved = _list_once(s, job, moved)
         front += 1
         back -= 1
-    s.f[FINISHED_START] = np.inf
     for at in range(moved):
         _begin_move(s, s.lists[ORDER, at])
 
 
-@kernel
+@inlined
 def _pays(s, front, back):
     """Tell whether the numbers of failures of two nodes, by place in SAFEST, differ by more than the threshold."""
     safe, unsafe = s.lists[SAFEST, front], s.lists[SAFEST, back]
@@ -61,14 +70,25 @@ def _pays(s, front, back):
 
 
 @kernel
-def _mover_on(s, node):
-    """Return the job on a node if it may move, or -1: it works, and has started after the job that ended."""
-    if is_free(s, node):
-        return -1
-    job = job_on(s, node)
-    if job < 0 or s.job_f[START, job] <= s.f[FINISHED_START] or s.job_f[RESUMED, job] > s.f[NOW]:
-        return -1
-    return job
+def _mark_movers(s, since):
+    """Mark the nodes of the jobs that may move: they work, and have started after ``since``; tell whether there are
+    any."""
+    found = False
+    for word in range(s.masks.shape[1]):
+        s.masks[MOVERS, word] = ZERO
+    for at in range(s.i[NUM_RELEASES]):
+        job = int(s.agenda[RELEASE_ITEM, at])
+        if job >= 0 and s.job_f[START, job] > since and s.job_f[RESUMED, job] <= s.f[NOW]:
+            found = True
+            for word in range(s.masks.shape[1]):
+                s.masks[MOVERS, word] |= s.masks[s.job_i[SLOT, job], word]
+    return found
+
+
+@inlined
+def _may_move(s, node):
+    """Tell whether a node is of a job that may move."""
+    return s.masks[MOVERS, node >> 6] >> np.uint64(node & 63) & ONE != ZERO
 
 
 @kernel
