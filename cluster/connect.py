@@ -10,7 +10,8 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ import dask
 from faultsweep.simcore.errors import InputError
 
 CREDENTIALS = "tls.json"
+START_S = 120.0
+"""Time in which a worker process has to start."""
 
 
 @contextmanager
@@ -59,6 +62,7 @@ def connect(
 @contextmanager
 def _local(workers: int | None) -> Iterator[Any]:
     import distributed
+    from distributed import system
     from faultsweep.cluster.steady import use_monotonic_clock
 
     use_monotonic_clock()
@@ -78,7 +82,7 @@ def _local(workers: int | None) -> Iterator[Any]:
     }
     with dask.config.set(settings), _no_interrupts():
         cluster = distributed.LocalCluster(
-            n_workers=number,
+            n_workers=0,
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
@@ -89,8 +93,13 @@ def _local(workers: int | None) -> Iterator[Any]:
             worker_dashboard_address=None,
             preload="faultsweep.cluster.steady",
             silence_logs=logging.CRITICAL,
+            config=settings,  # of processes that are started later, too
+            memory_limit=system.MEMORY_LIMIT // number,
         )
     try:
+        with _no_interrupts():
+            cluster.scale(number)
+            _wait_for_processes(cluster, number)
         client = distributed.Client(cluster, set_as_default=False)
         try:
             yield client
@@ -98,6 +107,39 @@ def _local(workers: int | None) -> Iterator[Any]:
             client.close(timeout=5)
     finally:
         cluster.close(timeout=10)
+
+
+def _wait_for_processes(cluster: Any, number: int) -> None:
+    """Wait until the workers are there; one that dies while it starts is started again."""
+    gone: set[Any] = set()
+    end = look = time.monotonic() + START_S
+    while len(cluster.scheduler.workers) < number and time.monotonic() < end:
+        time.sleep(0.02)
+        if time.monotonic() > look - START_S + 1:
+            look = time.monotonic() + START_S
+            gone = mend_workers(cluster, gone)
+    if not cluster.scheduler.workers:
+        raise InputError(f"no worker process has started within {START_S:g} s; is there too little memory?")
+
+
+def mend_workers(cluster: Any, gone: Set[Any]) -> set[Any]:
+    """Replace the worker processes of a local cluster that are gone for good; to be called every second or so.
+
+    A nanny starts a process that dies again, but not one that dies while it starts. Returns the names of workers that
+    have no process now; given as ``gone`` next time, those that still have none are replaced.
+    """
+    from distributed.core import Status
+
+    if cluster is None or cluster.status != Status.running:
+        return set()
+    here = dict(cluster.workers)
+    now = {name for name, nanny in here.items() if nanny.process is None or not nanny.process.is_alive()}
+    for name in now & gone:
+        cluster.workers.pop(name, None)
+        cluster.loop.add_callback(here[name].close, reason="its process is gone")
+    if now & gone:
+        cluster.scale(len(cluster.worker_spec))
+    return now - gone
 
 
 @contextmanager

@@ -26,6 +26,9 @@ _PUBLIC = {
     "InputError": "faultsweep.simcore.errors",
     "load_workload": "faultsweep.sweeps.logs",
     "Sweep": "faultsweep.sweeps.sweep",
+    "rerun": "faultsweep.sweeps.rerun",
+    "FunctionTarget": "faultsweep.sweeps.target",
+    "Output": "faultsweep.sweeps.target",
     "open_results": "faultsweep.analysis.open",
 }
 

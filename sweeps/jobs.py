@@ -31,6 +31,13 @@ def pack_jobs(jobs: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
+def compressed_size(jobs: Mapping[str, Any]) -> int:
+    """Return about how many bytes per-job arrays take in a store."""
+    from numcodecs.zstd import Zstd
+
+    return sum(len(Zstd(level=0).encode(np.ascontiguousarray(values))) for values in jobs.values())
+
+
 def unpack_jobs(path: Path, offset: int, length: int) -> dict[str, NDArray[Any]]:
     """Return the arrays that ``pack_jobs`` gave, from their place in a file."""
     with path.open("rb") as file:

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"FSJ1"
+DIED = 100
+"""The status of a record that says that a worker died at this configuration; no status of a store. It has no result."""
 _FRAME = struct.Struct("<II")
 _FIXED = 40
 """Bytes of a record before its values: key (16), wall time, status, length and offset of per-job results."""

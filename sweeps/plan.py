@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.collector import describe_counts
+from faultsweep.sweeps.jobs import compressed_size
 from faultsweep.sweeps.prepare import Prepared, prepare
+from faultsweep.sweeps.replay import count_journalled
 from faultsweep.sweeps.runner import TASK_S
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
@@ -20,6 +25,9 @@ MEASURED_CELLS = 8
 FORESEEN_CONFIGURATIONS = 256
 """Configurations of jobs and machine, at most, that are looked at for errors that are known without a run."""
 _MEASURE_S = 20.0
+_PATIENCE_S = 3.0
+_OVERHEAD_S = 5e-5
+"""What the engine adds to a simulation, about."""
 _ARRAY_BYTES = 1750
 """What zarr.json says of an array, in its own file and in the root's (a mean over the metrics of the simulator)."""
 _FRAME_BYTES = 40
@@ -35,12 +43,15 @@ class Plan:
     shape : axis -> rows of the store as it will be.
     cells, excluded, simulations, missing : cells in all; excluded ones; different simulations; those yet to be run.
     copies, not_requested : cells that take the result of an equal one; cells that no spec has asked for.
+    journalled : simulations that a run has finished which ended early, and that will be taken from its journals.
     status : cells of the present store by status (empty without one).
-    tasks, seconds, workers : estimates for the missing simulations on so many workers; NaN if not measured.
+    tasks, seconds, workers : estimates for the missing simulations on so many workers, the start of the workers
+        included; NaN if not measured.
+    start_s : the part of ``seconds`` that a run takes before the first simulation: workers, compiled code, logs.
     run_s : measured times of some missing simulations, in seconds.
     errors : what went wrong in these.
     foreseen : errors that are known without a run -> how many missing simulations will end with them.
-    bytes : size of the store, about, when it is complete.
+    bytes : size of the store, about, when it is complete; without per-job results if nothing was measured.
     """
 
     name: str
@@ -59,15 +70,29 @@ class Plan:
     foreseen: dict[str, int] = field(default_factory=dict)
     tasks: float = math.nan
     seconds: float = math.nan
+    start_s: float = math.nan
+    keep_jobs: bool = False
     bytes: int = 0
+    journalled: int = 0
     grows: bool = False
     configuration: dict[str, Any] = field(default_factory=dict)
     spec: str = ""
 
 
-def make_plan(spec: Spec, path: Path, workers: int, measure: bool = True) -> Plan:
-    """Plan a run of ``spec`` into the store at ``path``; times a few missing cells in a worker process if asked to."""
-    prepared = prepare(spec, path)
+def make_plan(
+    spec: Spec,
+    path: Path,
+    workers: int,
+    measure: bool = True,
+    recompute: bool = False,
+    retry_failed: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+) -> Plan:
+    """Plan a run of ``spec`` into the store at ``path``; times a few missing cells in a worker process if asked to.
+
+    ``recompute`` and ``retry_failed`` are those of the run. ``say`` is told what takes long.
+    """
+    prepared = prepare(spec, path, recompute, retry_failed)
     counts = (
         np.bincount(prepared.status, minlength=len(STATUS_NAMES)) if prepared.store else np.zeros(len(STATUS_NAMES))
     )
@@ -87,10 +112,14 @@ def make_plan(spec: Spec, path: Path, workers: int, measure: bool = True) -> Pla
         grows=prepared.grows,
         configuration=prepared.grid.fixed,
         spec=spec.to_toml(),
+        keep_jobs=spec.keep_jobs or (prepared.store is not None and prepared.store.keeps_jobs),
     )
+    if prepared.store is not None and not prepared.recompute:
+        plan.journalled = count_journalled(prepared)
+    plan.missing -= plan.journalled
     plan.foreseen = _foresee(spec, prepared)
     if measure and len(prepared.todo):
-        _measure(plan, spec, prepared)
+        _measure(plan, spec, prepared, say)
     return plan
 
 
@@ -130,40 +159,60 @@ def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:
     return found
 
 
-def _measure(plan: Plan, spec: Spec, prepared: Prepared) -> None:
+def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], None]) -> None:
     """Time some missing cells, spread over the grid, in a process of their own (one may hang, or end it)."""
-    from distributed import KilledWorker
     from faultsweep.cluster.connect import connect
 
     step = max(1, len(prepared.todo) // MEASURED_CELLS)
     cells = prepared.todo[step // 2 :: step][:MEASURED_CELLS]
     cells = np.concatenate([cells[:1], cells])  # the first run of a process reads the log; it is not timed
-    context = Context("plan", spec.target, prepared.outputs, prepared.grid.fixed, None, "", _MEASURE_S)
-    packed = context.pack()
+    context = Context("plan", spec.target, prepared.outputs, prepared.grid.fixed, None, "", _MEASURE_S, plan.keep_jobs)
+    packed, job_bytes = context.pack(), []
+    begin = time.monotonic()
     with connect("local", 1) as client:
-        try:
-            client.submit(warm, packed, prepared.grid.config(int(cells[0])), pure=False).result()
-        except KilledWorker as error:
-            plan.errors.append(f"{prepared.grid.labels(int(cells[0]))}: {type(error).__name__}")
+        plan.start_s = time.monotonic() - begin + _warm(plan, client, packed, prepared, cells[0], say)
         for number, cell in enumerate(cells):
             one = np.array([cell])
             arguments = (packed, 1, prepared.grid.columns(one), prepared.keys[:, one], _MEASURE_S)
+            begin = time.monotonic()
             try:
-                result: BatchResult = client.submit(run_batch, *arguments, pure=False).result(_MEASURE_S)
-            except Exception as error:  # whatever a run raises
+                result: BatchResult = client.submit(run_batch, *arguments, pure=False).result(2 * _MEASURE_S)
+            except Exception as error:  # whatever a run raises, or does to its process
                 plan.errors.append(f"{prepared.grid.labels(int(cell))}: {type(error).__name__}")
                 continue
             if number == 0 and result.wall_s[0] < _MEASURE_S / 10:
+                plan.start_s += time.monotonic() - begin
                 continue
             plan.run_s.append(float(result.wall_s[0]))
             plan.errors += [f"{prepared.grid.labels(int(cell))}: {text}" for text in result.errors.values()]
+            job_bytes += [compressed_size(jobs) for jobs in result.jobs or () if jobs is not None]
             if sum(plan.run_s) > _MEASURE_S:
                 break
     plan.errors = list(dict.fromkeys(plan.errors))
+    if job_bytes:
+        plan.bytes += int(plan.simulations * np.mean(job_bytes))
     if plan.run_s:
         mean = float(np.mean(plan.run_s))
-        plan.seconds = plan.missing * (mean + 5e-5) / plan.workers
+        plan.seconds = plan.start_s + plan.missing * (mean + _OVERHEAD_S) / plan.workers
         plan.tasks = math.ceil(plan.missing * mean / max(TASK_S, mean)) if mean else 1
+
+
+def _warm(plan: Plan, client: Any, packed: bytes, prepared: Prepared, cell: int, say: Callable[[str], None]) -> float:
+    """Prepare the process for its first run, and return how long that will take a run that comes after this plan."""
+    from distributed import KilledWorker
+
+    begin = time.monotonic()
+    call = client.submit(warm, packed, prepared.grid.config(int(cell)), pure=False)
+    try:
+        call.result(_PATIENCE_S)
+    except TimeoutError:
+        say("compiling for this machine (once for each version of the simulator; a minute or two)")
+        with contextlib.suppress(KilledWorker):
+            call.result()
+        return _PATIENCE_S  # compiled code is on the disk now
+    except KilledWorker as error:
+        plan.errors.append(f"{prepared.grid.labels(int(cell))}: {type(error).__name__}")
+    return time.monotonic() - begin
 
 
 def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> None:
@@ -193,14 +242,19 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
         console.print(
             f"  {plan.store} has {describe_counts(counts, STATUS_NAMES)}" + ("; it grows" if plan.grows else "")
         )
+    if plan.journalled:
+        console.print(
+            f"  {plan.journalled:,} simulations were finished by a run that ended early; their journals are there"
+        )
     console.print(f"  {plan.missing:,} simulations to run")
     if plan.run_s:
         low, high = min(plan.run_s), max(plan.run_s)
         console.print(
             f"  about {format_seconds(plan.seconds)} on {plan.workers} workers, in about {plan.tasks:,} tasks"
-            f" (timed: {format_seconds(low)} to {format_seconds(high)} each)"
+            f" (timed: {format_seconds(low)} to {format_seconds(high)} each; {format_seconds(plan.start_s)} to start)"
         )
-    console.print(f"  about {format_bytes(plan.bytes)} on disk at {plan.store}")
+    without = ", without per-job results," if plan.keep_jobs and not plan.run_s else ""
+    console.print(f"  about {format_bytes(plan.bytes)} on disk{without} at {plan.store}")
     for text, count in plan.foreseen.items():
         console.print(f"  {count:,} simulations will fail: {text}")
     for text in plan.errors:

@@ -320,5 +320,7 @@ def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
         "axes": json.dumps(tables),
         "metrics": json.dumps([out.name for out in prepared.outputs]),
         "adding": "[]",
+        "open_runs": "[]",
+        "recomputing": "",
         "pins": json.dumps(prepared.pins),
     }

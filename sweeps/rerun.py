@@ -84,7 +84,8 @@ def _target(store: Store, target: Target | None, logs: str | Path | None) -> Tar
         return built_in_target(wanted, logs, [*dict.fromkeys(folders), store.path.resolve().parent, Path.cwd()])
     if target is None:
         raise InputError(
-            f"{store.path}: results of the function {wanted}; rerun it from Python, with the function as target"
+            f"{store.path}: results of the function {wanted}, which no store holds; in Python, Sweep(function=...)"
+            ".rerun(store, select={...}) runs a cell again"
         )
     if target.name != wanted:
         raise InputError(f"{store.path}: results of {wanted}, not of {target.name}")

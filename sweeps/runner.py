@@ -4,8 +4,10 @@ Work is handed out in tasks of about half a second, from measured times: a Dask 
 second, and a bounded number of tasks in flight keeps its memory small (both measured). A task returns when its time is
 over even if it was cut too large; what it left is handed out again.
 
-A worker that dies leaves a mark that names the configuration it was at. That one is run again alone; at its third
-death it is quarantined: it fails with a sentence, and the others go on.
+A worker that dies leaves a mark that names the configuration it was at. That one is run again in a task of its own, and
+after a second death at the end, with nothing beside it: a neighbour's hunger for memory is no fault of its own. If its
+worker dies then, too, it is quarantined: it fails with a sentence. Deaths are written down, so that a run that goes on
+after a kill knows them.
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from faultsweep.cluster.connect import mend_workers
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import task
 from faultsweep.sweeps.collector import Collector, Results
 from faultsweep.sweeps.grid import Cells, Grid, Keys
 from faultsweep.sweeps.jobs import unpack_jobs
-from faultsweep.sweeps.journal import JournalWriter, read_journal
+from faultsweep.sweeps.journal import DIED, JournalWriter, read_journal
 from faultsweep.sweeps.progress import LOG, Progress, format_seconds
 from faultsweep.sweeps.store import FAILED
 from numpy.typing import NDArray
@@ -40,14 +43,15 @@ TASK_S = 0.5
 TASKS_A_SECOND = 200
 """Tasks that a scheduler is given at most; many workers get longer tasks."""
 MOST_DEATHS = 3
-"""Deaths of its worker at which a configuration is quarantined."""
+"""Deaths of its worker, the last one alone, at which a configuration is quarantined."""
 _LARGEST_BATCH = 16_384
 _FIRST_BATCH = 16
-LOCAL_ABSENCE_S = 60.0
+LOCAL_ABSENCE_S = 120.0
 """A run on worker processes of its own stops when there has been none of them for so long."""
 ABSENCE_S = 600.0
 """A run on another cluster stops when, after the first, there has been no worker for so long."""
 _IDLE_DEATHS = 20
+"""Workers that die one after another, none of them at a configuration, after which a run gives up."""
 _SILENT_S = 5.0
 _LOOK_S = 1.0
 _PATIENCE_S = 2.0
@@ -88,10 +92,12 @@ class Runner:
         collector: Collector,
         progress: Progress,
         local: bool = False,
+        deaths: Mapping[int, int] | None = None,
     ) -> None:
         """Prepare; ``folder`` is the run's, ``keys`` are the canonical keys of all cells, shape (2, cells).
 
-        ``local`` tells that the workers are processes started for this run, so that nothing queues for them.
+        ``local`` tells that the workers are processes started for this run, so that nothing queues for them. ``deaths``
+        are those of earlier runs: cell -> number.
         """
         self.client = client
         self.context = context
@@ -108,8 +114,12 @@ class Runner:
         self._waiting: deque[Cells] = deque()
         self._suspects: deque[int] = deque()
         self._told_stop = False
-        self._deaths: dict[int, int] = {}
-        self._idle_deaths = 0
+        self._deaths: dict[int, int] = dict(deaths or {})
+        self._explained: set[str] = set()
+        self._unexplained: set[str] = set()
+        self._most_workers = 0
+        self._told_loss = False
+        self._gone: set[Any] = set()
         self._number = 0
         self._per_run_s = 0.0
         self._batch = _FIRST_BATCH
@@ -134,7 +144,8 @@ class Runner:
         """
         from distributed.comm import CommClosedError
 
-        todo = _Cursor(cells)
+        self._suspects.extend(cell for cell in cells.tolist() if self._is_suspect(cell))
+        todo = _Cursor(cells[~np.isin(cells, list(self._suspects))])
         try:
             with self._signals():
                 self._wait_for_workers()
@@ -238,6 +249,7 @@ class Runner:
             time.sleep(0.2)
             self._check_scheduler()
             if self.local:
+                self._gone = mend_workers(self.client.cluster, self._gone)
                 self._check_absence()
 
     def _count_workers(self) -> None:
@@ -247,6 +259,7 @@ class Runner:
         threads = self._threads()
         self._looked = time.monotonic()
         self._workers = max(1, sum(threads.values()))
+        self._mend_workers(threads)
         if threads:
             self._seen = self._looked
             self.progress.pace.work()
@@ -255,6 +268,15 @@ class Runner:
             self.progress.say("no worker is left; waiting for one (Ctrl-C stops)")
             self.progress.pace.rest()
         self._check_absence()
+
+    def _mend_workers(self, threads: Mapping[str, int]) -> None:
+        """Replace worker processes of this machine that are gone for good; say when another cluster has lost some."""
+        if self.local:
+            self._gone = mend_workers(self.client.cluster, self._gone)
+        elif len(threads) < self._most_workers and threads and not self._told_loss:
+            self.progress.say(f"{len(threads)} of {self._most_workers} workers are left")
+        self._told_loss = len(threads) < self._most_workers
+        self._most_workers = max(self._most_workers, len(threads))
 
     def _check_absence(self) -> None:
         """Give up when there has been no worker for a while."""
@@ -355,7 +377,7 @@ class Runner:
         try:
             result = flying.future.result()
         except KilledWorker as error:
-            self._bury(flying, int(getattr(error, "allowed_failures", 0)) + 1)
+            self._bury(flying, error)
             return
         except (SweepStoppedError, OSError, CancelledError):
             raise
@@ -374,7 +396,7 @@ class Runner:
             raise OSError(*result.problem)
         if not result.journalled:
             self._write_down(cells, result)
-        self._idle_deaths = 0
+        self._unexplained.clear()
         if result.done:
             per_run = result.elapsed_s / result.done
             self._per_run_s = per_run if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * per_run
@@ -393,52 +415,79 @@ class Runner:
 
     def _write_down(self, cells: Cells, result: task.BatchResult) -> None:
         """Journal results here, for workers that do not see the run's folder."""
-        if self._journal is None:
-            path = self.folder / "journals" / f"{self.context.run_id}-client.journal"
-            self._journal = JournalWriter(path, self.context.columns)
         for number, key in enumerate(self.keys[:, cells].T.tolist()):
-            self._journal.write(
+            self._own_journal().write(
                 (key[0], key[1]),
                 int(result.status[number]),
                 float(result.wall_s[number]),
                 result.values[number],
                 result.errors.get(number, ""),
             )
-        self._journal.sync()
+        self._own_journal().sync()
 
-    def _bury(self, flying: _Flying, deaths: int) -> None:
+    def _own_journal(self) -> JournalWriter:
+        if self._journal is None:
+            path = self.folder / "journals" / f"{self.context.run_id}-client.journal"
+            self._journal = JournalWriter(path, self.context.columns)
+        return self._journal
+
+    def _bury(self, flying: _Flying, error: Any) -> None:
         """Find out which configuration a dead worker was at, keep what it had finished, and hand out the rest again."""
         found = _marks(self.folder, self.context.run_id, flying.number)
+        self._explain(str(getattr(error.last_worker, "address", flying.number)), bool(found) or self._blind)
+        if not found and self._blind:
+            self._split(flying)
+            return
         key_of = {(int(a), int(b)): i for i, (a, b) in enumerate(self.keys[:, flying.cells].T)}
         finished: set[int] = set()
-        culprits: dict[int, bool] = {}
-        for key, journal, hung in found:
+        for _, journal, _ in found:
             finished |= self._recover(journal, flying.cells, key_of)
+        culprits: dict[int, list[bool]] = {}
+        for key, _, hung in found:  # a scheduler that tries again on other workers leaves a mark for each
             if key in key_of and key_of[key] not in finished:
-                culprits[key_of[key]] = hung
-        left = np.array([i for i in range(len(flying.cells)) if i not in finished], dtype=np.int64)
-        if not found and not self._blind:
-            self._idle_deaths += 1
-            if self._idle_deaths > _IDLE_DEATHS:
-                raise SweepStoppedError("worker processes die before they run anything")
-        if not found and self._blind:
-            self._split(flying, deaths)
-            return
-        for i, hung in culprits.items():
-            cell = int(flying.cells[i])
-            self._deaths[cell] = self._deaths.get(cell, 0) + deaths
-            if hung:
-                self._quarantine(cell, f"exceeded the time limit of {self.context.time_limit_s:g} s")
-            elif self._deaths[cell] >= MOST_DEATHS:
-                self._quarantine(cell, f"its worker process died {self._deaths[cell]} times running this")
-            else:
-                LOG.warning("a worker died at %s", self.grid.labels(cell))
-                self._waiting.append(np.array([cell]))
-        rest = flying.cells[[i for i in left.tolist() if i not in culprits]]
+                culprits.setdefault(key_of[key], []).append(hung)
+        for i, hangs in culprits.items():
+            self._suspect(int(flying.cells[i]), len(hangs), any(hangs), flying.solo)
+        rest = flying.cells[[i for i in range(len(flying.cells)) if i not in finished and i not in culprits]]
         if len(rest):
             self._waiting.appendleft(rest)
 
-    def _split(self, flying: _Flying, deaths: int) -> None:
+    def _explain(self, worker: str, explained: bool) -> None:
+        """Note whether a dead worker was at a configuration; give up when many die, one after another, that were not.
+
+        What only waits at a worker that dies comes back, too: that death is explained by the task that was running.
+        """
+        if explained:
+            self._explained.add(worker)
+            self._unexplained.clear()
+        elif worker not in self._explained:
+            self._unexplained.add(worker)
+        if len(self._unexplained) > _IDLE_DEATHS:
+            raise SweepStoppedError("worker processes die before they run anything")
+
+    def _is_suspect(self, cell: int) -> bool:
+        return self._deaths.get(cell, 0) >= MOST_DEATHS - 1
+
+    def _suspect(self, cell: int, deaths: int, hung: bool, solo: bool) -> None:
+        """Run a configuration again whose worker died, or quarantine it."""
+        self._deaths[cell] = self._deaths.get(cell, 0) + deaths
+        LOG.warning("a worker died at %s (death %d)", self.grid.labels(cell), self._deaths[cell])
+        key = tuple(int(part) for part in self.keys[:, cell])
+        for _ in range(deaths):
+            self._own_journal().write((key[0], key[1]), DIED, 0.0, [np.nan] * len(self.context.columns))
+        self._own_journal().sync()
+        if hung:
+            self._quarantine(cell, f"exceeded the time limit of {self.context.time_limit_s:g} s")
+        elif solo and self._deaths[cell] >= MOST_DEATHS:
+            limit = f", or the time limit of {self.context.time_limit_s:g} s" if self.context.time_limit_s else ""
+            cause = f"a crash, or more memory than there is{limit}"
+            self._quarantine(cell, f"its worker process died {self._deaths[cell]} times running this ({cause})")
+        elif self._is_suspect(cell):
+            self._suspects.append(cell)
+        else:
+            self._waiting.append(np.array([cell]))
+
+    def _split(self, flying: _Flying) -> None:
         """Look for the configuration that kills workers by halving, where no mark can be seen.
 
         A task dies with its worker even if it only waited there. So a configuration that is left over is run at the
@@ -448,14 +497,10 @@ class Runner:
         if len(cells) > 1:
             half = len(cells) // 2
             self._waiting.extend([cells[:half], cells[half:]])
-            return
-        cell = int(cells[0])
-        if flying.solo:
-            self._deaths[cell] = self._deaths.get(cell, 0) + deaths
-        if self._deaths.get(cell, 0) >= MOST_DEATHS:
-            self._quarantine(cell, f"its worker process died {self._deaths[cell]} times running this")
+        elif flying.solo:
+            self._suspect(int(cells[0]), 1, hung=False, solo=True)
         else:
-            self._suspects.append(cell)
+            self._suspects.append(int(cells[0]))
 
     def _recover(self, journal: Path, cells: Cells, key_of: Mapping[tuple[int, int], int]) -> set[int]:
         """Take from a dead worker's journal what it had finished of this task."""

@@ -7,10 +7,13 @@ import errno
 import json
 import os
 import shutil
+import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +22,14 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import SIMULATOR, built_in_target
 from faultsweep.sweeps.collector import Collector, Results, describe_counts
 from faultsweep.sweeps.jobs import JobsWriter, derive, drop_unused, unpack_jobs
-from faultsweep.sweeps.journal import read_journal
+from faultsweep.sweeps.journal import DIED, JournalWriter
 from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
 from faultsweep.sweeps.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.progress import LOG, LogFile, Progress
 from faultsweep.sweeps.provenance import describe_run
+from faultsweep.sweeps.replay import find_journals, match_records, open_run
+from faultsweep.sweeps.rerun import Rerun, rerun
 from faultsweep.sweeps.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
 from faultsweep.sweeps.store import (
@@ -127,11 +132,38 @@ class Sweep:
         """Return where the results go: ``store``, or ``NAME.zarr`` in the working directory."""
         return Path(store if store is not None else f"{self.spec.name}.zarr").resolve()
 
-    def plan(self, store: str | Path | None = None, *, workers: int | None = None, measure: bool = True) -> Plan:
+    def plan(
+        self,
+        store: str | Path | None = None,
+        *,
+        workers: int | None = None,
+        measure: bool = True,
+        recompute: bool = False,
+        retry_failed: bool = False,
+        progress: bool = True,
+    ) -> Plan:
         """Return what ``run`` would do with this store; times a few cells unless ``measure`` is false."""
         if measure:
             check_script()
-        return make_plan(self.spec, self.store_path(store), workers or os.cpu_count() or 1, measure)
+        say = partial(print, file=sys.stderr, flush=True) if progress else lambda text: None
+        number = workers or os.cpu_count() or 1
+        return make_plan(self.spec, self.store_path(store), number, measure, recompute, retry_failed, say)
+
+    def rerun(
+        self,
+        store: str | Path | None = None,
+        *,
+        select: Mapping[str, Any] | None = None,
+        events: bool = False,
+        run_code: bool = False,
+    ) -> Rerun:
+        """Run one cell of a store again and compare it bit by bit; ``select`` names it by its labels.
+
+        The store alone says what the cell's configuration is; the simulator, or the function, is this sweep's.
+        ``events`` asks for the event trace of a simulation, in ``run.events``. See ``faultsweep.rerun``.
+        """
+        path = self.store_path(store)
+        return rerun(path, select or {}, target=self.spec.target, events=events, run_code=run_code)
 
     def run(
         self,
@@ -232,6 +264,8 @@ class _Run:
     lock: Lock
     time_limit_s: float
     show: bool
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    deaths: dict[int, int] = field(default_factory=dict)
 
     def open(self, recompute: bool, retry_failed: bool) -> None:
         """Make or grow the store, and take over what earlier runs left in their journals."""
@@ -242,10 +276,11 @@ class _Run:
         self.store = self._store(prepared)
         replacing = bool((prepared.again & ~np.isin(prepared.status, FAILURES)).any())
         self.collector = Collector(
-            self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self.lock.check, replacing
+            self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self._check, replacing
         )
         self._replay(skip_failed=retry_failed)
-        self._clear_folder()
+        self._clear_folder(but=self._keep_deaths())
+        self._list_run()
 
     def _store(self, prepared: Prepared) -> Store:
         self.history = [{**describe_run(), "folders": [str(folder) for folder in self.spec.target.folders]}]
@@ -283,34 +318,66 @@ class _Run:
 
     def _replay(self, skip_failed: bool = False) -> None:
         """Fold what journals have into the store: of runs that were killed, or of this one when it stops."""
-        prepared, jobs_writer = self.prepared, self.collector.jobs
-        simulated = np.unique(prepared.source[prepared.source >= 0])
-        ordered = simulated[np.argsort(prepared.keys[0][simulated], kind="stable")]
-        first = prepared.keys[0][ordered]
-        columns = output_columns(prepared.outputs)
-        for path in sorted((self.folder / "journals").glob("*.journal")) if len(ordered) else ():
-            for records in read_journal(path):
-                if not set(columns) <= set(records.outputs):
-                    continue
-                at = ordered[np.minimum(np.searchsorted(first, records.keys[0]), len(first) - 1)]
-                known = (prepared.keys[:, at] == records.keys).all(0) & ~np.isin(self.collector.status[at], FINAL)
-                keep = np.flatnonzero(known & ((records.status != FAILED) | (not skip_failed)))
-                pick = [records.outputs.index(name) for name in columns]
-                errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
-                jobs = None
-                if jobs_writer is not None:
-                    places = [_append_jobs(jobs_writer, path, int(a), int(n)) for a, n in records.jobs[:, keep].T]
-                    jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
-                values = records.values[keep][:, pick]
-                self.collector.add(Results(at[keep], records.status[keep], records.wall_s[keep], values, errors, jobs))
+        left = find_journals(self.store)
+        for text in left.notes:
+            self.say(text)
+        deaths: Counter[int] = Counter()
+        for path, records, cells, numbers, columns in match_records(self.prepared, left.journals):
+            status = records.status[numbers]
+            deaths.update(cells[status == DIED].tolist())
+            wanted = (status != DIED) & ~np.isin(self.collector.status[cells], FINAL)
+            if skip_failed:
+                wanted &= status != FAILED
+            keep = numbers[wanted]
+            errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
+            jobs = None
+            if self.collector.jobs is not None:
+                places = [_append_jobs(self.collector.jobs, path, int(a), int(n)) for a, n in records.jobs[:, keep].T]
+                jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
+            values = records.values[keep][:, columns]
+            self.collector.add(Results(cells[wanted], status[wanted], records.wall_s[keep], values, errors, jobs))
         self.collector.flush()
+        self.deaths = {cell: n for cell, n in deaths.items() if self.collector.status[cell] not in FINAL}
 
-    def _clear_folder(self) -> None:
+    def _check(self) -> None:
+        """Raise if the store is another process' by now, or is not there any more."""
+        self.lock.check()
+        if not (self.path / "zarr.json").exists():
+            raise SweepStoppedError(
+                f"{self.path}: the store is not there any more; what was finished is in {self.folder}"
+            )
+
+    def say(self, text: str) -> None:
+        """Tell the user, and the log file."""
+        LOG.info(text)
+        if self.show:
+            sys.stderr.write(text + "\n")
+
+    def _keep_deaths(self) -> Path | None:
+        """Write the deaths that earlier runs have seen into a journal of this one."""
+        if not self.deaths:
+            return None
+        columns = output_columns(self.prepared.outputs)
+        journal = JournalWriter(self.folder / "journals" / f"{self.run_id}-deaths.journal", columns)
+        for cell, number in self.deaths.items():
+            first, second = (int(part) for part in self.prepared.keys[:, cell])
+            for _ in range(number):
+                journal.write((first, second), DIED, 0.0, [np.nan] * len(columns))
+        journal.sync()
+        journal.close()
+        return journal.path
+
+    def _list_run(self, saved: bool = False) -> None:
+        """Let the store know that this run's journals may have more than it has, or that they have not."""
+        self.store.commit(open_runs=json.dumps([open_run(self.run_id, self.folder, saved)]))
+
+    def _clear_folder(self, but: Path | None = None) -> None:
         """Remove journals and marks; what was in them is in the store, and on the disk."""
         os.sync()
         for part in ("journals", "marks"):
             for file in (self.folder / part).iterdir():
-                file.unlink(missing_ok=True)
+                if file != but:
+                    file.unlink(missing_ok=True)
 
     def simulate(self, cluster: Any, workers: int | None, credentials: Path | None) -> None:
         """Run what is missing."""
@@ -323,7 +390,7 @@ class _Run:
         nonce = uuid.uuid4().hex
         (self.folder / "nonce").write_text(nonce)
         context = Context(
-            nonce[:12],
+            self.run_id,
             self.spec.target,
             self.prepared.outputs,
             self.prepared.grid.fixed,
@@ -336,7 +403,7 @@ class _Run:
         LOG.info("run %s: %d of %d simulations are missing", context.run_id, len(todo), total)
         with connect(cluster, workers, credentials) as client, Progress(total, self.show, total - len(todo)) as bar:
             grid, keys, local = self.prepared.grid, self.prepared.keys, isinstance(cluster, str) and cluster == "local"
-            runner = Runner(client, context, self.folder, grid, keys, self.collector, bar, local)
+            runner = Runner(client, context, self.folder, grid, keys, self.collector, bar, local, self.deaths)
             try:
                 runner.run(todo)
             except SweepStoppedError as error:
@@ -350,6 +417,7 @@ class _Run:
         # on a full disk the store cannot take more, but the journals stay and the next run reads them
         with contextlib.suppress(OSError):
             self._replay()
+            self._list_run(saved=True)
         done = describe_counts(self.collector.counts(), STATUS_NAMES)
         raise kind(f"{why}; {self.path} has {done}; run again to go on") from None
 
@@ -359,7 +427,7 @@ class _Run:
         self._clear_folder()
         (self.folder / "nonce").unlink(missing_ok=True)
         sweep_partials(self.path)
-        self.store.commit(adding="[]", recomputing="")
+        self.store.commit(adding="[]", recomputing="", open_runs="[]")
         if self.store.keeps_jobs:
             drop_unused(self.store)
         LOG.info("finished: %s", describe_counts(self.collector.counts(), STATUS_NAMES))

@@ -1,7 +1,7 @@
 """What a worker does: run some configurations, one after the other, each with its own result, error and time.
 
-A worker process keeps one ``_Session`` per run: the target (loaded once, so that logs are read once), its journal, and
-its mark. The mark is a small file that says which configuration is being run: when the process dies, it tells which.
+A thread of a worker keeps one ``_Session`` per run: the target (loaded once, so that logs are read once), its journal,
+and its mark: a small file that says which configuration is being run. When the process dies, it tells which.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import pickle
 import socket
 import struct
+import threading
 import time
 import traceback
 import uuid
@@ -103,7 +104,8 @@ class BatchResult:
 
 
 _stopped: set[str] = set()
-_sessions: dict[str, _Session] = {}
+_sessions: dict[tuple[str, int], _Session] = {}
+"""By the context and the thread: a worker may have several threads, and each is at a configuration of its own."""
 
 
 def request_stop(run_id: str) -> None:
@@ -113,7 +115,7 @@ def request_stop(run_id: str) -> None:
 
 def leave_run(run_id: str) -> None:
     """Close the files that this process has open for a run."""
-    for session in _sessions.values():
+    for session in list(_sessions.values()):
         if session.context.run_id == run_id:
             session.close()
 
@@ -238,7 +240,6 @@ class _Session:
         self._jobs_file = -1
         self._jobs_size = 0
         self._mark = -1
-        self._armed_at = -1.0
         self._hang_file = -1
         name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         if context.folder is not None and self._sees(context.folder):
@@ -274,23 +275,15 @@ class _Session:
         """Note what is run next, and see that the process ends if it takes too long."""
         if self._mark >= 0:
             os.pwrite(self._mark, MARK.pack(task, key[0], key[1]), 0)
-        limit = self.context.time_limit_s
-        if limit > 0:
-            now = time.monotonic()
-            grace = min(0.2, limit / 10)
-            # setting the timer starts a thread, so it is set again only every ``grace`` seconds; a configuration
-            # gets its limit, and up to twice the grace more. The timer needs no GIL: it ends native code, too.
-            if self._armed_at < 0 or now - self._armed_at > grace:
-                faulthandler.dump_traceback_later(limit + grace, exit=True, file=self._hang_file)
-                self._armed_at = now
+        if self.context.time_limit_s > 0:
+            _alarm.set(self._hang_file, self.context.time_limit_s)
 
     def leave(self) -> None:
         """Note that no configuration is being run."""
         if self._mark >= 0:
             os.pwrite(self._mark, MARK.pack(0, 0, 0), 0)
         if self.context.time_limit_s > 0:
-            faulthandler.cancel_dump_traceback_later()
-            self._armed_at = -1.0
+            _alarm.clear(self._hang_file)
 
     def close(self) -> None:
         """Close the files; a task that comes later keeps no journal (the run is over)."""
@@ -318,12 +311,54 @@ class _Session:
         self.journal = None
 
 
+class _Alarm:
+    """Ends this process when one of its threads is not back in time; native code, too: the timer needs no GIL.
+
+    A process has one such timer. It is set to the earliest deadline of all threads, and what it writes when it goes off
+    goes to the file of the thread that missed it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._deadlines: dict[int, float] = {}
+        self._armed: tuple[int, float] | None = None
+
+    def set(self, file: int, limit_s: float) -> None:
+        """Give the thread whose file this is at least ``limit_s`` from now, and at most a tenth or 0.2 s more."""
+        now = time.monotonic()
+        with self._lock:
+            # setting the timer starts a thread, so a deadline that is late enough stays
+            if self._deadlines.get(file, 0.0) - now < limit_s:
+                self._deadlines[file] = now + limit_s + min(0.2, limit_s / 10)
+                self._arm(now)
+
+    def clear(self, file: int) -> None:
+        """Forget a thread's deadline."""
+        with self._lock:
+            self._deadlines.pop(file, None)
+            self._arm(time.monotonic())
+
+    def _arm(self, now: float) -> None:
+        first = min(self._deadlines.items(), key=lambda item: item[1], default=None)
+        if first == self._armed:
+            return
+        self._armed = first
+        if first is None:
+            faulthandler.cancel_dump_traceback_later()
+        else:
+            faulthandler.dump_traceback_later(max(1e-3, first[1] - now), exit=True, file=first[0])
+
+
+_alarm = _Alarm()
+
+
 def _session(context: bytes) -> _Session:
-    key = hashlib.blake2b(context, digest_size=16).hexdigest()
+    thread = threading.get_ident()
+    key = hashlib.blake2b(context, digest_size=16).hexdigest(), thread
     if key not in _sessions:
-        for session in _sessions.values():
-            session.close()
-        _sessions.clear()  # a worker that is used for one run after the other keeps the last one's logs only
+        # a thread that is used for one run after the other keeps the last one's logs only
+        for other in [other for other in list(_sessions) if other[1] == thread]:
+            _sessions.pop(other).close()
         _sessions[key] = _Session(pickle.loads(context))  # noqa: S301 - the client's own bytes, as every Dask task
     return _sessions[key]
 

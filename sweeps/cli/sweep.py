@@ -37,6 +37,12 @@ TimeLimitOption = Annotated[
     ),
 ]
 
+RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")]
+RecomputeOption = Annotated[
+    bool,
+    typer.Option("--recompute", help="Replace all results: of other logs, code or versions, not of another sweep."),
+]
+
 
 @app.command()
 def run(
@@ -47,8 +53,8 @@ def run(
     workers: WorkersOption = None,
     credentials: CredentialsOption = None,
     time_limit: TimeLimitOption = 0.0,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
-    recompute: Annotated[bool, typer.Option("--recompute", help="Replace all results.")] = False,
+    retry_failed: RetryOption = False,
+    recompute: RecomputeOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the log file gets.")] = False,
 ) -> None:
@@ -93,6 +99,8 @@ def plan(
     store: StoreOption = None,
     logs: LogsOption = None,
     workers: WorkersOption = None,
+    retry_failed: RetryOption = False,
+    recompute: RecomputeOption = False,
     measure: Annotated[bool, typer.Option(help="Time a few cells for the estimates.")] = True,
     resolved: Annotated[bool, typer.Option("--resolved", help="Print the resolved configuration, too.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -101,8 +109,10 @@ def plan(
     from faultsweep.sweeps.plan import print_plan
     from faultsweep.sweeps.sweep import Sweep
 
-    sweep = Sweep.from_toml(spec, logs=logs)
-    print_plan(sweep.plan(store, workers=workers, measure=measure), resolved=resolved, as_json=json_)
+    plan = Sweep.from_toml(spec, logs=logs).plan(
+        store, workers=workers, measure=measure, recompute=recompute, retry_failed=retry_failed
+    )
+    print_plan(plan, resolved=resolved, as_json=json_)
 
 
 @app.command()

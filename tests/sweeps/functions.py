@@ -66,6 +66,18 @@ class Uneven(FunctionTarget):
         return Outcome(super().run(config).values, truncated=config["a"] % 3 == 1)
 
 
+def deadly(a: int, calls: str) -> float:
+    """Note the call, and end the process from a = 2 on; let it hang at a = 10."""
+    with Path(calls).open("a") as file:
+        file.write(f"{a}\n")
+    if 2 <= a < 10:
+        os._exit(7)
+    while a == 10:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    return a * 2.0
+
+
 def vector(a: float) -> dict[str, Any]:
     """A number and a vector."""
     return {"total": 3 * a, "parts": [a, 2 * a, 4 * a]}

@@ -18,11 +18,14 @@ if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
 from faultsweep.simcore.errors import InputError  # noqa: E402
+from faultsweep.sweeps import store as store_module  # noqa: E402
 from faultsweep.sweeps.runner import SweepStoppedError  # noqa: E402
 from faultsweep.sweeps.sweep import Sweep  # noqa: E402
 
 from tests.sweeps import functions  # noqa: E402
 
+CHUNK_CELLS = 40
+"""So small that the sweeps here have several chunks."""
 GROWTH = ((4, 1), (8, 2), (12, 2))
 """Rows and replicates of a sweep that grows."""
 
@@ -91,6 +94,7 @@ def run_and_grow(store: Path) -> None:
 
 
 if __name__ == "__main__":
+    store_module.CHUNK_CELLS = CHUNK_CELLS
     try:
         if sys.argv[1] == "run":
             settings = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps import runner as runner_module
+from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.spec import read_spec
 from faultsweep.sweeps.status import describe_failures, read_status
@@ -174,6 +178,58 @@ def test_a_configuration_that_ends_its_process_is_quarantined(tmp_path, run, wha
     assert again.status.values[3, 0] == FAILED
 
 
+def test_many_configurations_that_end_their_process_do_not_end_the_run(tmp_path, run, monkeypatch):
+    """What waits at a worker that dies is not at fault; and a run that goes on remembers the deaths before."""
+    monkeypatch.setattr(runner_module, "_IDLE_DEATHS", 2)
+    calls = tmp_path / "calls"
+    sweep = Sweep(axes={"a": [2, 3, 4, 0, 1]}, fixed={"calls": str(calls)}, function=functions.deadly, outputs=["y"])
+    suspect, seen = runner_module.Runner._suspect, []
+
+    def dying(self, cell, *arguments, **options):
+        suspect(self, cell, *arguments, **options)
+        seen.append(cell)
+        if len(seen) == 4:
+            raise MemoryError("the client dies here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner_module.Runner, "_suspect", dying)
+        with pytest.raises(MemoryError):
+            run(sweep, tmp_path / "s.zarr")
+    results = run(sweep, tmp_path / "s.zarr")
+    assert results.status.sel(a=[2, 3, 4, 0, 1]).values[:, 0].tolist() == [FAILED] * 3 + [DONE] * 2
+    texts = [str(results.error.sel(a=a).item()) for a in (2, 3, 4)]
+    assert all(
+        "its worker process died 3 times running this (a crash, or more memory than there is)" in t for t in texts
+    )
+    counts = Counter(calls.read_text().split())
+    assert all(counts[a] >= 3 for a in "234")
+    assert sum(counts[a] for a in "234") <= 11, "three times each, and what the first run had in flight"
+    assert read_status(tmp_path / "s.zarr")["status"]["failed"] == 3
+
+
+def test_a_time_limit_holds_for_each_thread_of_a_worker(tmp_path):
+    import dask
+    import distributed
+
+    calls = tmp_path / "calls"
+    sweep = Sweep(
+        axes={"a": [0, 1, 10, *range(11, 40)]}, fixed={"calls": str(calls)}, function=functions.deadly, outputs=["y"]
+    )
+    options = {"n_workers": 1, "threads_per_worker": 4, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        results = sweep.run(tmp_path / "s.zarr", cluster=client, progress=False, time_limit_s=1.0)
+    assert results.status.sel(a=10).item() == FAILED
+    assert "exceeded the time limit of 1 s" in str(results.error.sel(a=10).item())
+    others = results.drop_sel(a=10)
+    assert (others.status == DONE).all()
+    assert np.array_equal(others.y.values[:, 0], 2.0 * others.a.values)
+    assert Counter(calls.read_text().split())["10"] == 1
+
+
 def test_rerun_gives_the_same_bits(tmp_path, run):
     run(small(formulas={"seed": "10 * a"}), tmp_path / "s.zarr")
     target = FunctionTarget(functions.add, {"sum": "s", "product": ""})
@@ -197,6 +253,49 @@ def test_plan_counts_and_changes_nothing(tmp_path, run):
     assert plan.missing == 15 - 6
     run(sweep, tmp_path / "s.zarr")
     assert plan.bytes / 1.5 < Store(tmp_path / "s.zarr").size_bytes() < plan.bytes * 1.5
+
+
+def test_plan_counts_per_job_results_and_the_start(tmp_path, run, capsys):
+    settings = {"function": functions.with_many_jobs, "outputs": "y", "keep_jobs": True, "axes": {"a": range(30)}}
+    sweep = Sweep(**settings)
+    plan = sweep.plan(tmp_path / "s.zarr", workers=2)
+    run(sweep, tmp_path / "s.zarr")
+    assert plan.bytes == pytest.approx(Store(tmp_path / "s.zarr").size_bytes(), rel=0.2)
+    assert plan.start_s > 0.1
+    assert plan.seconds > plan.start_s
+    blind = sweep.plan(measure=False)
+    print_plan(blind)
+    assert "on disk, without per-job results, at" in capsys.readouterr().out
+
+
+def test_plan_of_a_recomputation_and_of_failed_cells(tmp_path, run):
+    sweep = Sweep(axes={"a": range(6)}, fixed={"what": "raise"}, function=functions.moody, outputs=["y"])
+    run(sweep, tmp_path / "s.zarr")
+    options = [{}, {"retry_failed": True}, {"recompute": True}]
+    assert [sweep.plan(tmp_path / "s.zarr", measure=False, **option).missing for option in options] == [0, 1, 6]
+
+
+def test_a_cell_of_a_function_is_run_again_from_the_public_names(tmp_path, run):
+    import faultsweep as fs
+
+    run(small(), tmp_path / "s.zarr")
+    again = small().rerun(tmp_path / "s.zarr", select={"a": 2, "b": 0.3})
+    assert (again.different, again.labels) == ([], {"a": 2, "b": 0.3, "replicate": 0})
+    target = fs.FunctionTarget(functions.add, ["sum", "product"])
+    assert fs.rerun(tmp_path / "s.zarr", {"a": 2, "b": 0.3}, target=target).metrics == again.metrics
+    with pytest.raises(InputError, match=r"results of the function add, .* Sweep\(function=...\).rerun"):
+        fs.rerun(tmp_path / "s.zarr", {"a": 2, "b": 0.3})
+    with pytest.raises(InputError, match="function add has changed"):
+        Sweep(axes={"a": [1]}, function=_other_add, outputs=["sum"]).rerun(
+            tmp_path / "s.zarr", select={"a": 1, "b": 0.1}
+        )
+
+
+def _other_add(a=0, b=0, mode="x", replicate=0, seed=0):
+    return {"sum": a - b, "product": 0}
+
+
+_other_add.__qualname__ = "add"
 
 
 def test_plan_tells_copies_from_cells_that_nobody_asked_for(tmp_path, run):

@@ -1,0 +1,100 @@
+"""Journals that runs left which ended early: where they are, and which cells of a store their records belong to.
+
+A store lists its open runs (attribute ``open_runs``): a run that has started and has not yet left everything in the
+store. Only journals of these are believed, by the number of the run in their names; so neither a store that was made
+anew nor one that was moved takes results that are not its own. They are looked for beside the store, and where the run
+had its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.grid import Cells
+from faultsweep.sweeps.journal import DIED, Records, read_journal
+from faultsweep.sweeps.lock import owner_of
+from faultsweep.sweeps.prepare import Prepared
+from faultsweep.sweeps.store import Store, run_folder
+from faultsweep.sweeps.task import output_columns
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Left:
+    """What earlier runs of a store left: their journals, and sentences about what is not where the store is."""
+
+    journals: list[Path]
+    notes: list[str]
+
+
+def open_run(run_id: str, folder: Path, saved: bool = False) -> dict[str, Any]:
+    """Return how a store lists a run; ``saved`` tells that its journals have nothing that the store lacks."""
+    return {"id": run_id, "folder": str(folder), "host": socket.gethostname(), "saved": saved}
+
+
+def find_journals(store: Store) -> Left:
+    """Return the journals of the open runs of a store.
+
+    Raises
+    ------
+    InputError
+        One of these runs is going on, in another folder: the store was moved, or copied, meanwhile.
+    """
+    here = run_folder(store.path)
+    journals: list[Path] = []
+    notes = []
+    for run in json.loads(store.attributes.get("open_runs", "[]")):
+        beside = sorted((here / "journals").glob(f"{run['id']}-*.journal"))
+        there = Path(run["folder"])
+        moved = there.resolve() != here.resolve()
+        if moved and owner_of(there / "lock"):
+            raise InputError(f"{store.path}: was moved while a run writes it; stop the run that has {there / 'lock'}")
+        elsewhere = sorted((there / "journals").glob(f"{run['id']}-*.journal")) if moved else []
+        journals += [*beside, *elsewhere]
+        if elsewhere:
+            notes.append(f"taking what was finished from {there}, where the store was")
+        elif moved and not beside and not run.get("saved"):
+            notes.append(
+                f"the last run ended early and left what was not saved yet in {there} on {run['host']}, which is not"
+                f" beside the store; it is simulated again, unless you stop now and move that folder to {here}"
+            )
+    return Left(journals, notes)
+
+
+def match_records(
+    prepared: Prepared, journals: Iterable[Path]
+) -> Iterator[tuple[Path, Records, Cells, NDArray[np.int64], list[int]]]:
+    """Yield journals' records with the cells that they belong to: path, records, cells, their places, columns.
+
+    Only records of cells that are simulated, and that have all outputs of the store; ``columns`` are where these are.
+    """
+    simulated = np.unique(prepared.source[prepared.source >= 0])
+    if not len(simulated):
+        return
+    ordered = simulated[np.argsort(prepared.keys[0][simulated], kind="stable")]
+    first = prepared.keys[0][ordered]
+    names = output_columns(prepared.outputs)
+    for path in journals:
+        for records in read_journal(path):
+            if set(names) <= set(records.outputs):
+                at = ordered[np.minimum(np.searchsorted(first, records.keys[0]), len(first) - 1)]
+                known = np.flatnonzero((prepared.keys[:, at] == records.keys).all(0))
+                yield path, records, at[known], known, [records.outputs.index(name) for name in names]
+
+
+def count_journalled(prepared: Prepared) -> int:
+    """Return how many of the cells that are to be simulated have a result in the journals of the store's open runs."""
+    if prepared.store is None:
+        return 0
+    found = [
+        cells[records.status[numbers] != DIED]
+        for _, records, cells, numbers, _ in match_records(prepared, find_journals(prepared.store).journals)
+    ]
+    return len(np.intersect1d(np.concatenate(found), prepared.todo)) if found else 0
