@@ -117,6 +117,18 @@ def status_code(status: xr.DataArray, name: str) -> int:
     return int(np.atleast_1d(status.attrs["flag_values"])[meanings.index(name)])
 
 
+def status_name(status: xr.DataArray, code: int) -> str:
+    """Return the name of a status such as ``copy`` from its number."""
+    values = np.atleast_1d(status.attrs["flag_values"]).tolist()
+    return str(status.attrs["flag_meanings"]).split()[values.index(code)].replace("_", " ")
+
+
+def count_cells(data: xr.Dataset) -> dict[str, int]:
+    """Return how many cells have each status, by name, those of zero left out."""
+    codes, counts = np.unique(data["status"].values, return_counts=True)
+    return {status_name(data["status"], int(code)): int(count) for code, count in zip(codes, counts, strict=True)}
+
+
 def fixed_parameters(data: xr.Dataset) -> dict[str, Any]:
     """Return the parameters that are the same in every cell, with their values."""
     return dict(json.loads(data.attrs["configuration"]))

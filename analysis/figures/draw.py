@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
 
-_POINTS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "P": "plus"}
+POINTS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "P": "plus"}
 _PANEL_INCHES = (5.4, 3.9)
 _TABLE_INCHES = (8.5, 0.38)
 _LINE_INCHES = 0.28
@@ -25,13 +25,13 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     """Write ``NAME.png`` and ``NAME.html`` into the folder and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     png, html = folder / f"{figure.name}.png", folder / f"{figure.name}.html"
-    draw_png(figure, png)
+    draw_picture(figure, png)
     draw_html(figure, html)
     return [png, html]
 
 
-def draw_png(figure: Figure, path: Path) -> None:
-    """Write the figure as a PNG, legible at half its size."""
+def draw_picture(figure: Figure, path: Path) -> None:
+    """Write the figure as a PNG, SVG or PDF, by the name of the file; legible at half its size."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
 
@@ -233,7 +233,7 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
         y,
         label=curve.label,
         color=style.colour,
-        marker=_POINTS[style.marker],
+        marker=POINTS[style.marker],
         size=70 if style.dashed else 45,
         fill_alpha=0.0 if style.dashed else 1.0,
         hover_cols=["curve", "low", "high"],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -12,7 +12,7 @@ import xarray as xr
 from faultsweep.analysis.figures.describe import SCHEDULERS, describe_held, describe_jobs, describe_values, machine_name
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel, Style
 from faultsweep.analysis.open import metric_names
-from faultsweep.analysis.statistics import mean_interval
+from faultsweep.analysis.statistics import mean_interval, paired_difference
 
 _HELD = ("machine", "scheduler", "load_scale", "estimates")
 
@@ -30,6 +30,7 @@ def sweep_figure(
     panels: str = "",
     log_x: bool = False,
     log_y: bool = False,
+    against: Against | None = None,
 ) -> Figure:
     """Return a figure with a panel per metric of ``y`` and row of ``panels``; see ``sweeps.figure`` for the rest.
 
@@ -38,35 +39,82 @@ def sweep_figure(
     data : results with the rows that are to be drawn.
     name, title : of the figure's files, and above it.
     kind, x, along, y, curves, panels, log_x, log_y : the layout.
+    against : what the metrics are compared with, replicate by replicate; None draws themselves.
     """
     drawn = []
+    signed = against is not None and not against.ratio
     for metric in y:
-        for row in data[panels].values if panels else [None]:
-            part = data if row is None else data.sel({panels: row})
-            title_of, words = "" if row is None else _label(panels, row), (_quantity(data, x), _quantity(data, metric))
-            series = list(_series(part, metric, x, along, curves))
+        found = intervals(data, metric, against)
+        words = (quantity(data, x), compared(quantity(data, metric), against))
+        for row in found[panels].values if panels else [None]:
+            at = {} if row is None else {panels: row}
+            title_of = "" if row is None else row_label(panels, row)
+            series = list(_series(data, found.sel(at), at, metric, x, along, curves))
             if kind == "bars":
-                categories = [_label(along, label, short=True) for label in data[along].values]
+                categories = [row_label(along, label, short=True) for label in data[along].values]
                 bars = [Bars(curve.label, curve.y, curve.style, curve.low, curve.high) for curve in series]
-                drawn.append(Panel(title_of, *words, bars=bars, categories=categories, log_y=log_y))
+                drawn.append(Panel(title_of, *words, bars=bars, categories=categories, log_y=log_y, signed=signed))
             else:
                 known = [_without_gaps(curve) for curve in series]
-                drawn.append(Panel(title_of, *words, curves=known, log_x=log_x, log_y=log_y))
-    return Figure(name, title or name, _caption(data, y, (along, *curves, *filter(None, [panels]))), drawn)
+                drawn.append(Panel(title_of, *words, curves=known, log_x=log_x, log_y=log_y, signed=signed))
+    return Figure(name, title or name, _caption(data, y, (along, *curves, *filter(None, [panels])), against), drawn)
 
 
-def _series(part: xr.Dataset, metric: str, x: str, along: str, curves: Sequence[str]) -> Iterator[Curve]:
+@dataclass(frozen=True)
+class Against:
+    """A baseline: a label of an axis, and whether the ratio to it is drawn instead of the difference.
+
+    ``at`` is the label that is compared with it where the axis itself is not drawn over.
+    """
+
+    axis: str
+    label: Any
+    ratio: bool = False
+    at: Any = None
+
+
+def intervals(data: xr.Dataset, metric: str, against: Against | None = None) -> xr.Dataset:
+    """Return mean, low, high and n over replicates of a metric, or of its difference or ratio to a baseline."""
+    if against is None:
+        return mean_interval(data[metric], data["status"])
+    found = paired_difference(data[metric], against.axis, against.label, data["status"], relative=against.ratio)
+    if against.ratio:
+        found = found.assign({bound: found[bound] + 1 for bound in ("mean", "low", "high")})
+    return found if against.at is None else found.sel({against.axis: against.at}, drop=True)
+
+
+def compared(words: str, against: Against | None) -> str:
+    """Return a metric in words, or its difference or ratio to a baseline."""
+    if against is None:
+        return words
+    baseline = f"{against.axis} = {against.label}"
+    if against.ratio:
+        return f"{words.partition(' (')[0]}, ratio to {baseline}"
+    return f"{words}, difference to {baseline}"
+
+
+def _series(
+    data: xr.Dataset,
+    found: xr.Dataset,
+    at: Mapping[str, Any],
+    metric: str,
+    x: str,
+    along: str,
+    curves: Sequence[str],
+) -> Iterator[Curve]:
     """Yield the means and intervals over x of each combination of the rows of ``curves``."""
-    for number, labels in enumerate(product(*(part[axis].values for axis in curves))):
-        one = part.sel(dict(zip(curves, labels, strict=True)))
-        one = one.squeeze([dim for dim, size in one.sizes.items() if size == 1 and dim not in (along, "replicate")])
-        found = mean_interval(one[metric], one["status"])
-        places = mean_interval(one[x], one["status"])["mean"] if x in metric_names(part) else one[x]
+    places = mean_interval(data[x], data["status"])["mean"] if x in metric_names(data) else data[x]
+    for number, labels in enumerate(product(*(data[axis].values for axis in curves))):
+        here = {**at, **dict(zip(curves, labels, strict=True))}
+        one, place = (part.sel({dim: here[dim] for dim in here if dim in part.dims}) for part in (found, places))
+        one, place = (
+            part.squeeze([d for d in part.dims if d != along and part.sizes[d] == 1]) for part in (one, place)
+        )
         look = LOOKS[number % len(LOOKS)]
-        label = ", ".join(map(_label, curves, labels)) or _quantity(part, metric)
-        mean, low, high = (np.asarray(found[bound]) for bound in ("mean", "low", "high"))
+        label = ", ".join(map(row_label, curves, labels)) or quantity(data, metric)
+        mean, low, high = (np.asarray(one[bound]) for bound in ("mean", "low", "high"))
         style = Style(look.colour, look.marker, dashed=number >= len(LOOKS))
-        yield Curve(label, np.asarray(places), mean, low, high, style)
+        yield Curve(label, np.asarray(place), mean, low, high, style)
 
 
 def _without_gaps(curve: Curve) -> Curve:
@@ -76,14 +124,14 @@ def _without_gaps(curve: Curve) -> Curve:
     return replace(curve, x=x, y=y, low=low, high=high)
 
 
-def _label(axis: str, label: Any, short: bool = False) -> str:
+def row_label(axis: str, label: Any, short: bool = False) -> str:
     """Return the label of a row as a legend has it: names as they are, numbers with what they are of."""
     if isinstance(label, str):
         return machine_name(label) if axis == "machine" else SCHEDULERS.get(label, label)
     return f"{label:g}" if short else f"{axis} = {label:g}"
 
 
-def _quantity(data: xr.Dataset, name: str) -> str:
+def quantity(data: xr.Dataset, name: str) -> str:
     """Return a metric or parameter in words, with its unit: ``mean_wait_s`` is "Mean wait (s)"."""
     unit = str(data[name].attrs.get("units", ""))
     words = name.removesuffix(f"_{unit.replace(' ', '_')}") if unit else name
@@ -91,17 +139,18 @@ def _quantity(data: xr.Dataset, name: str) -> str:
     return f"{words} ({unit})" if unit and unit != "1" else words
 
 
-def _caption(data: xr.Dataset, y: Sequence[str], axes: Sequence[str]) -> list[str]:
+def _caption(data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: Against | None) -> list[str]:
     varied = [f"{axis} {describe_values(data[axis].values.tolist())}" for axis in axes if data.sizes[axis] > 1]
-    meanings = [f"{_quantity(data, name)}: {data[name].attrs['long_name']}" for name in y if _has_meaning(data, name)]
+    meanings = [f"{quantity(data, name)}: {data[name].attrs['long_name']}" for name in y if _has_meaning(data, name)]
     most = int(max(mean_interval(data[name], data["status"])["n"].max() for name in y))
-    intervals = f"Means of {most} replicates; error bars are 95\u00a0% t intervals."
+    paired = ", of differences replicate by replicate" if against else ""
+    bars = f"Means of {most} replicates; error bars are 95\u00a0% t intervals{paired}."
     sentences = [
         *meanings,
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",
         describe_held(data, _HELD),
-        intervals if most > 1 else "One simulation a point, so there is no interval.",
+        bars if most > 1 else "One simulation a point, so there is no interval.",
     ]
     return [sentence for sentence in sentences if sentence]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.cli import failures, figure, lists, logs, share, simulate, sweep, view
+from faultsweep.sweeps.cli import dashboard, failures, figure, lists, logs, share, simulate, sweep, view
 
 _INTERRUPTED = 130
 
@@ -29,6 +29,7 @@ app.add_typer(sweep.app)
 app.add_typer(figure.app)
 app.add_typer(view.app)
 app.add_typer(share.app)
+app.add_typer(dashboard.app)
 app.add_typer(lists.app)
 app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")
 app.add_typer(logs.app, name="logs", help="Job logs and workload models: list, describe, fetch.")

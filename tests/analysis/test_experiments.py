@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faultsweep.analysis.figures import FIGURES
-from faultsweep.analysis.figures.draw import draw_html, draw_png
+from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
@@ -57,7 +57,7 @@ def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
     assert all(panel.curves or panel.bars for panel in figure.panels)
     drawn = [part.y for panel in figure.panels for part in [*panel.curves, *panel.bars]]
     assert figure.table or any(np.isfinite(y).all() for y in drawn)
-    draw_png(figure, tmp_path / "a.png")
+    draw_picture(figure, tmp_path / "a.png")
     if figure.table:
         draw_html(figure, tmp_path / "a.html")
 

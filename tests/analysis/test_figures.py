@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from faultsweep.analysis.figures import FIGURES
-from faultsweep.analysis.figures.draw import _png_panel, draw, draw_html, draw_png
+from faultsweep.analysis.figures.draw import _png_panel, draw, draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Panel, Style, Table
 from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, figure_5_6
 from faultsweep.analysis.figures.oliner2004 import figure_6
@@ -168,7 +168,7 @@ def test_the_figure_of_any_sweep_as_bars(tmp_path):
     assert panel.categories == ["FCFS", "Backfill", "Migration", "B+M"]
     assert [bars.label for bars in panel.bars] == [f"load_scale = {load:g}" for load in LOADS]
     assert panel.bars[3].y.tolist() == pytest.approx([0.6, 0.85, 0.7, 0.9])
-    draw_png(sweep_figure(results(tmp_path / "b"), "mine", "", **layout), tmp_path / "bars.png")
+    draw_picture(sweep_figure(results(tmp_path / "b"), "mine", "", **layout), tmp_path / "bars.png")
 
 
 class _Addresses(HTMLParser):
@@ -248,7 +248,7 @@ def test_a_page_opens_in_a_browser_without_a_network(tmp_path):
 
 
 def test_the_png_of_a_single_panel_is_drawn(tmp_path):
-    draw_png(Figure("one", "One", ["A sentence."], figures()[0].panels[:1]), tmp_path / "one.png")
+    draw_picture(Figure("one", "One", ["A sentence."], figures()[0].panels[:1]), tmp_path / "one.png")
     assert (tmp_path / "one.png").stat().st_size > 10_000
 
 

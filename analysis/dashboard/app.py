@@ -1,0 +1,305 @@
+"""The page: widgets for the choices, the view that they describe, and what can be taken away from it."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pandas as pd
+import panel as pn
+from faultsweep.analysis.dashboard import choices as ch
+from faultsweep.analysis.dashboard.choices import Choices
+from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
+from faultsweep.analysis.dashboard.plots import draw_curves, draw_heat_map
+from faultsweep.analysis.dashboard.view import cells_of, figure_of, heat_map
+from faultsweep.simcore.errors import InputError
+
+_WIDE = 300
+_CHECK_EVERY_MS = 500
+_MOST_ROWS = 200
+_NONE = "(none)"
+_SWITCHES = {
+    "log_x": "Logarithmic horizontal axis",
+    "log_y": "Logarithmic vertical axis",
+    "bands": "95 % intervals over replicates",
+}
+
+
+class Dashboard:
+    """One user's page over a store."""
+
+    def __init__(self, store: FollowedStore, query: Mapping[str, str]) -> None:
+        """Lay out the page for the choices that the link carries."""
+        self.store = store
+        self.version = store.version
+        self._quiet = False
+        note = ""
+        try:
+            self.choices = ch.read_query(store.data, query)
+        except InputError as error:
+            self.choices, note = ch.default_choices(store.data), f"The link was not understood: {error}."
+        self._make_widgets()
+        self._make_page()
+        self._note(note)
+        self._offer()
+        self.draw()
+
+    # Widgets
+
+    def _make_widgets(self) -> None:
+        data = self.store.data
+        self.widgets: dict[str, Any] = {
+            "view": pn.widgets.Select(name="View", options=list(ch.VIEWS), width=_WIDE),
+            "metric": pn.widgets.Select(name="Metric", options=ch.scalar_metrics(data), width=_WIDE),
+            "x": pn.widgets.Select(name="Horizontal axis", width=_WIDE),
+            "curves": pn.widgets.Select(name="A curve per label of", width=_WIDE),
+            "facets": pn.widgets.Select(name="A panel per label of", width=_WIDE),
+            "heat_x": pn.widgets.Select(name="Heat map, horizontal", width=_WIDE),
+            "heat_y": pn.widgets.Select(name="Heat map, vertical", width=_WIDE),
+            "show": pn.widgets.Select(name="Show", options=list(ch.SHOWN), width=_WIDE),
+            "baseline": pn.widgets.Select(name="Baseline", width=_WIDE),
+        }
+        self.switches = pn.widgets.CheckBoxGroup(options={words: name for name, words in _SWITCHES.items()})
+        self.switches.param.watch(self._switched, "value")
+        self.at: dict[str, Any] = {}
+        for name, widget in self.widgets.items():
+            widget.param.watch(self._changed(name), "value")
+        for axis in ch.axes_of(data):
+            self._make_axis(axis)
+
+    def _make_axis(self, axis: str) -> None:
+        """Make the knob of an axis: a slider over numbers, a select over names."""
+        data = self.store.data
+        labels = ch.labels_of(data, axis)
+        number = data[axis].dtype.kind in "iuf" and len(labels) > 1
+        unit = data[axis].attrs.get("units")
+        name = f"{axis} ({unit})" if unit else axis
+        kind = pn.widgets.DiscreteSlider if number else pn.widgets.Select
+        self.at[axis] = kind(name=name, options=labels, width=_WIDE)
+        self.at[axis].param.watch(self._changed(axis), "value")
+
+    def _offer(self) -> None:
+        """Offer in every widget what can be chosen beside the other choices, and show the choices that are made."""
+        data, now = self.store.data, self.choices
+        axes, along = ch.axes_of(data), ch.x_axes(data)[now.x]
+        few = [axis for axis in axes if 1 < data.sizes[axis] <= ch.MOST_CURVES and axis != along]
+        options: dict[str, Iterable[str]] = {
+            "x": [x for x, axis in ch.x_axes(data).items() if axis not in (now.curves, now.facets)],
+            "curves": ["", *(axis for axis in few if axis != now.facets)],
+            "facets": ["", *(axis for axis in few if axis != now.curves and data.sizes[axis] <= ch.MOST_FACETS)],
+            "heat_x": [axis for axis in axes if axis != now.heat_y],
+            "heat_y": ["", *(axis for axis in axes if axis != now.heat_x)],
+            "baseline": ["", *ch.baselines(data, now.x)],
+        }
+        with self._silently():
+            for name, each in options.items():
+                self.widgets[name].options = {text or _NONE: text for text in each}
+            for name, widget in self.widgets.items():
+                widget.value = getattr(now, name)
+            for axis, widget in self.at.items():
+                widget.visible = axis in now.at and data.sizes[axis] > 1
+                if axis in now.at:
+                    widget.value = now.at[axis]
+            heat = now.view == "heat map"
+            self.switches.value = [name for name in _SWITCHES if getattr(now, name)]
+            for widget in (self.switches, *(self.widgets[name] for name in ("x", "curves", "facets"))):
+                widget.visible = not heat
+            for name in ("heat_x", "heat_y"):
+                self.widgets[name].visible = heat
+            self.widgets["baseline"].visible = len(self.widgets["baseline"].options) > 1
+
+    @contextmanager
+    def _silently(self) -> Any:
+        before, self._quiet = self._quiet, True
+        try:
+            yield
+        finally:
+            self._quiet = before
+
+    def _changed(self, name: str) -> Callable[[Any], None]:
+        def changed(event: Any) -> None:
+            if not self._quiet:
+                self._choose(name, event.new)
+
+        return changed
+
+    def _switched(self, event: Any) -> None:
+        if not self._quiet:
+            on: dict[str, Any] = {name: name in event.new for name in _SWITCHES}
+            self._take(replace(self.choices, **on))
+
+    def _choose(self, name: str, value: Any) -> None:
+        now = self.choices
+        wanted = replace(now, at={**now.at, name: value}) if name in self.at else replace(now, **{name: value})
+        self._take(self._with_baseline(name, wanted))
+
+    def _take(self, wanted: Choices) -> None:
+        """Take new choices; where one contradicts another that is told, and the old ones stay."""
+        data = self.store.data
+        try:
+            wanted = ch.check(data, replace(wanted, at={a: v for a, v in wanted.at.items() if a in self.at}))
+        except InputError as error:
+            self._note(str(error))
+        else:
+            self.choices = wanted
+            self._note("")
+        self._offer()
+        self.draw()
+
+    def _with_baseline(self, name: str, wanted: Choices) -> Choices:
+        """Return the choices with a baseline where one is needed, and without one where it is not."""
+        valid = ch.baselines(self.store.data, wanted.x)
+        if name == "baseline":
+            show = "value" if not wanted.baseline else "difference" if wanted.show == "value" else wanted.show
+            return replace(wanted, show=show)
+        if wanted.show == "value":
+            return replace(wanted, baseline="")
+        if wanted.baseline not in valid:
+            own = [one for one in valid if one.startswith(f"{wanted.curves}=")]
+            return replace(wanted, baseline=(own or valid or [""])[0])
+        return wanted
+
+    # Page
+
+    def _make_page(self) -> None:
+        self.progress = pn.indicators.Progress(name="Share of the cells that are done", value=0, max=100, width=_WIDE)
+        self.share, self.message = pn.pane.HTML(width=_WIDE), pn.pane.HTML()
+        self.title, self.caption = pn.pane.HTML(), pn.pane.HTML()
+        self.plot = pn.Column(sizing_mode="stretch_width", min_height=440)
+        self.cells = pn.pane.HTML(sizing_mode="stretch_width")
+        self.link = pn.widgets.TextInput(name="Link to this view", disabled=True, width=_WIDE)
+        self.command = pn.widgets.TextInput(name="Command that opens this view", disabled=True, width=_WIDE)
+        take = [self._download(*one) for one in _DOWNLOADS]
+        knobs = [*self.widgets.values(), self.switches, *self.at.values()]
+        left = pn.Column(
+            self.share, self.progress, *knobs, *take, self.link, self.command, width=_WIDE + 30, scroll=False
+        )
+        right = pn.Column(self.title, self.message, self.plot, self.caption, self.cells, sizing_mode="stretch_width")
+        self.page = pn.Row(left, right, sizing_mode="stretch_width")
+
+    def _download(self, label: str, suffix: str, make: Callable[[Dashboard], bytes]) -> Any:
+        name = str(self.store.data.attrs.get("name", "sweep"))
+        return pn.widgets.FileDownload(
+            callback=lambda: io.BytesIO(make(self)), filename=f"{name}.{suffix}", label=label, width=_WIDE, embed=False
+        )
+
+    def _note(self, text: str) -> None:
+        self.message.object = f"<p role='alert' style='color:#A00000;font-size:15px'>{escape(text)}</p>" if text else ""
+
+    def draw(self) -> None:
+        """Draw the choices anew."""
+        data, now = self.store.data, self.choices
+        share, words = describe_share(data)
+        self.progress.value = int(100 * share)
+        self.share.object = f"<b>{escape(Path(self.store.place).name)}</b><br>{escape(words)}"
+        if now.view == "heat map":
+            found = heat_map(data, now)
+            title, caption = found.title, [f"Means over replicates of {found.quantity}."]
+            self.plot.objects = [pn.pane.HoloViews(draw_heat_map(found), sizing_mode="stretch_width")]
+        else:
+            figure = figure_of(data, now)
+            title, caption = figure.title, figure.caption
+            drawn = draw_curves(figure, now.bands, self._tapped)
+            self.plot.objects = [pn.pane.Bokeh(drawn, sizing_mode="stretch_width")]
+        self.title.object = f"<h2 style='font-size:20px;margin:4px'>{escape(title)}</h2>"
+        self.caption.object = f"<p style='font-size:14px;color:#333'>{escape(' '.join(caption))}</p>"
+        self.cells.object = "" if now.view == "heat map" else "<p>Click a point to see the cells behind it.</p>"
+        self.show_link()
+
+    def show_link(self) -> None:
+        """Let the address of the page, the link and the command say what is shown."""
+        query = self.choices.query()
+        if pn.state.location is not None:
+            pn.state.location.search = "?" + urlencode(query)
+            self.link.value = f"{pn.state.location.href.partition('?')[0]}?{urlencode(query)}"
+        self.command.value = shlex.join(["faultsweep", "dashboard", self.store.place, "--view", urlencode(query)])
+
+    def _tapped(self, panel: int, curve: int, point: int) -> None:
+        """Show the cells behind a point."""
+        data, now = self.store.data, self.choices
+        along = ch.x_axes(data)[now.x]
+        rows = {along: self._row_of(along, panel, curve, point)}
+        rows |= {now.curves: curve} if now.curves else {}
+        rows |= {now.facets: panel} if now.facets else {}
+        self.cells.object = _table(cells_of(data, now, rows))
+
+    def _row_of(self, along: str, panel: int, curve: int, point: int) -> int:
+        figure = figure_of(self.store.data, self.choices).panels[panel]
+        if figure.bars:
+            return point
+        places = self.store.data[self.choices.x].values
+        return int(abs(places - figure.curves[curve].x[point]).argmin())
+
+    def follow(self) -> None:
+        """Draw again if the store has changed."""
+        if self.version == self.store.version:
+            return
+        self.version = self.store.version
+        for axis, widget in self.at.items():
+            with self._silently():
+                widget.options = ch.labels_of(self.store.data, axis)
+        self.choices = ch.complete(self.store.data, self.choices)
+        self._offer()
+        self.draw()
+
+
+def _table(cells: pd.DataFrame) -> str:
+    """Return cells as a table in HTML; whatever a store says is text."""
+    head = "".join(f"<th style='text-align:left;padding:2px 8px'>{escape(str(name))}</th>" for name in cells.columns)
+    rows = []
+    for row in cells.head(_MOST_ROWS).itertuples(index=False):
+        texts = [escape(f"{value:.6g}" if isinstance(value, float) else str(value)) for value in row]
+        texts[-1] = f"<code style='white-space:nowrap'>{texts[-1]}</code>"
+        rows.append("".join(f"<td style='padding:2px 8px'>{text}</td>" for text in texts))
+    more = f"<p>{len(cells) - _MOST_ROWS:,} more: see the exported data.</p>" if len(cells) > _MOST_ROWS else ""
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<div style='overflow-x:auto'><table><tr>{head}</tr>{body}</table>{more}</div>"
+
+
+def _picture(suffix: str) -> Callable[[Dashboard], bytes]:
+    def make(dashboard: Dashboard) -> bytes:
+        from faultsweep.analysis.figures.draw import draw_html, draw_picture
+
+        figure = figure_of(dashboard.store.data, replace(dashboard.choices, view="curves"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"figure.{suffix}"
+            (draw_html if suffix == "html" else draw_picture)(figure, path)
+            return path.read_bytes()
+
+    return make
+
+
+def _csv(dashboard: Dashboard) -> bytes:
+    return cells_of(dashboard.store.data, dashboard.choices).to_csv(index=False).encode()
+
+
+def _parquet(dashboard: Dashboard) -> bytes:
+    file = io.BytesIO()
+    cells_of(dashboard.store.data, dashboard.choices).to_parquet(file, index=False)
+    return file.getvalue()
+
+
+_DOWNLOADS: tuple[tuple[str, str, Callable[[Dashboard], bytes]], ...] = (
+    ("Picture (PNG)", "png", _picture("png")),
+    ("Picture (SVG)", "svg", _picture("svg")),
+    ("Picture (HTML)", "html", _picture("html")),
+    ("Data (CSV)", "csv", _csv),
+    ("Data (Parquet)", "parquet", _parquet),
+)
+
+
+def make_page(store: FollowedStore) -> Any:
+    """Return the page for the session at hand, which its link describes."""
+    query = {name: values[0].decode() for name, values in pn.state.session_args.items()}
+    dashboard = Dashboard(store, query)
+    pn.state.add_periodic_callback(dashboard.follow, _CHECK_EVERY_MS)
+    pn.state.onload(dashboard.show_link)  # the page tells its own address only once it is there
+    return dashboard.page

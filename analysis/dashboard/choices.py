@@ -1,0 +1,204 @@
+"""What a user has chosen to see of a store: one value, that a link carries and that any store can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from faultsweep.analysis.open import metric_names
+from faultsweep.simcore.errors import InputError, unknown_name
+
+REPLICATE = "replicate"
+SHOWN = ("value", "difference", "ratio")
+VIEWS = ("curves", "heat map")
+MOST_CURVES = 12
+"""Curves of a panel that can be told apart."""
+MOST_FACETS = 9
+_AT = "at."
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is shown.
+
+    Attributes
+    ----------
+    metric : the metric that is drawn.
+    x : what is on the horizontal axis: an axis of the store, or a parameter of numbers that varies along one.
+    curves, facets : axes; a curve, a panel per label. "" for a single one.
+    at : axis -> label, as text, of every axis that is not drawn over.
+    show : the metric itself, or its difference or ratio to ``baseline``, replicate by replicate.
+    baseline : "axis=label", "" while ``show`` is "value".
+    log_x, log_y, bands : whether scales are logarithmic, and intervals drawn.
+    view : "curves" or "heat map".
+    heat_x, heat_y : the axes of the heat map.
+    """
+
+    metric: str
+    x: str
+    curves: str = ""
+    facets: str = ""
+    at: Mapping[str, str] = field(default_factory=dict)
+    show: str = "value"
+    baseline: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    bands: bool = True
+    view: str = "curves"
+    heat_x: str = ""
+    heat_y: str = ""
+
+    def query(self) -> dict[str, str]:
+        """Return the choices as the arguments of a link."""
+        plain = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "at"}
+        texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in plain.items()}
+        return {**texts, **{_AT + axis: label for axis, label in self.at.items()}}
+
+
+def axes_of(data: xr.Dataset) -> list[str]:
+    """Return the axes of a store that can be chosen: all but the replicates."""
+    return [str(dim) for dim in data["status"].dims if dim != REPLICATE]
+
+
+def labels_of(data: xr.Dataset, axis: str) -> list[str]:
+    """Return the labels of an axis as text."""
+    return [str(label) for label in data[axis].values.tolist()]
+
+
+def x_axes(data: xr.Dataset) -> dict[str, str]:
+    """Return what can be on the horizontal axis -> the axis of the store along which it varies."""
+    own = {axis: axis for axis in axes_of(data)}
+    numbers = {
+        str(name): str(coordinate.dims[0])
+        for name, coordinate in data.coords.items()
+        if coordinate.ndim == 1 and coordinate.dtype.kind in "iuf" and coordinate.dims[0] != REPLICATE
+    }
+    return own | {name: axis for name, axis in numbers.items() if name not in own}
+
+
+def scalar_metrics(data: xr.Dataset) -> list[str]:
+    """Return the metrics that are one number a cell."""
+    return [name for name in metric_names(data) if data[name].dims == data["status"].dims]
+
+
+def baselines(data: xr.Dataset, x: str) -> list[str]:
+    """Return the baselines that there are for a figure over ``x``: a label of any other axis."""
+    along = x_axes(data)[x]
+    axes = [axis for axis in axes_of(data) if axis != along and data.sizes[axis] > 1]
+    return [f"{axis}={label}" for axis in axes for label in labels_of(data, axis)]
+
+
+def default_choices(data: xr.Dataset) -> Choices:
+    """Return what a store shows at first: a metric over the first axis of numbers, a curve per name on another axis.
+
+    Raises
+    ------
+    InputError
+        The store has no axis to draw over, or no metric.
+    """
+    metrics, axes = scalar_metrics(data), axes_of(data)
+    if not metrics or not axes:
+        raise InputError("nothing to show: the store has no metric or no axis")
+    long = [axis for axis in axes if data.sizes[axis] > 1] or axes
+    x = min(long, key=lambda axis: (_is_text(data, axis), axes.index(axis)))
+    rest = [axis for axis in long if axis != x and data.sizes[axis] <= MOST_CURVES]
+    curves = min(rest, key=lambda axis: (not _is_text(data, axis), axes.index(axis)), default="")
+    metric = next((name for name in ("mean_bounded_slowdown", "mean_wait_s") if name in metrics), metrics[0])
+    others = [axis for axis in (curves, *long, *axes) if axis and axis != x]
+    chosen = Choices(metric, x, curves, heat_x=x, heat_y=others[0] if others else "")
+    return complete(data, chosen)
+
+
+def _is_text(data: xr.Dataset, axis: str) -> bool:
+    return data[axis].dtype.kind not in "iuf"
+
+
+def complete(data: xr.Dataset, choices: Choices) -> Choices:
+    """Return the choices with a label for every axis that is not drawn over."""
+    drawn = drawn_axes(data, choices)
+    at = {axis: choices.at.get(axis, labels_of(data, axis)[0]) for axis in axes_of(data) if axis not in drawn}
+    show = choices.show if choices.baseline else "value"
+    return replace(choices, at=at, show=show, baseline="" if show == "value" else choices.baseline)
+
+
+def drawn_axes(data: xr.Dataset, choices: Choices) -> tuple[str, ...]:
+    """Return the axes of the store that the chosen view is drawn over."""
+    if choices.view == "heat map":
+        return tuple(filter(None, (choices.heat_x, choices.heat_y)))
+    return tuple(filter(None, (x_axes(data)[choices.x], choices.curves, choices.facets)))
+
+
+def check(data: xr.Dataset, choices: Choices) -> Choices:
+    """Return the choices if the store has what they name.
+
+    Raises
+    ------
+    InputError
+        One sentence that says what the store does not have, or which axes cannot be chosen together.
+    """
+    axes = axes_of(data)
+    _one_of("metric", choices.metric, scalar_metrics(data))
+    _one_of("x", choices.x, x_axes(data))
+    _one_of("show", choices.show, SHOWN)
+    _one_of("view", choices.view, VIEWS)
+    for part in ("curves", "facets", "heat_x", "heat_y"):
+        _one_of(part, getattr(choices, part), ("", *axes))
+    drawn = drawn_axes(data, choices)
+    if len(set(drawn)) < len(drawn):
+        raise InputError(f"one axis stands for two things: {', '.join(drawn)}; choose different ones")
+    if choices.view == "curves":
+        _check_number(data, "curves", choices.curves, MOST_CURVES)
+        _check_number(data, "facets", choices.facets, MOST_FACETS)
+    for axis, label in choices.at.items():
+        _one_of("axis", axis, axes)
+        _one_of(f"label of {axis}", label, labels_of(data, axis))
+    if choices.baseline:
+        _one_of("baseline", choices.baseline, baselines(data, choices.x))
+    return complete(data, choices)
+
+
+def _check_number(data: xr.Dataset, part: str, axis: str, most: int) -> None:
+    if axis and data.sizes[axis] > most:
+        raise InputError(
+            f"{part}: {axis} has {data.sizes[axis]} labels, at most {most} can be told apart; use a slider"
+        )
+
+
+def _one_of(what: str, value: str, valid: Iterable[str]) -> None:
+    if value not in (valid := list(valid)):
+        raise unknown_name(what, value, valid)
+
+
+def read_query(data: xr.Dataset, query: Mapping[str, str]) -> Choices:
+    """Return the choices that a link carries; what it leaves out is as at first.
+
+    Raises
+    ------
+    InputError
+        The link names something that the store does not have.
+    """
+    first = default_choices(data)
+    given: dict[str, Any] = {}
+    for part in fields(Choices):
+        if part.name in query:
+            text = query[part.name]
+            given[part.name] = text == "true" if isinstance(getattr(first, part.name), bool) else text
+    at = {name.removeprefix(_AT): label for name, label in query.items() if name.startswith(_AT)}
+    return check(data, replace(first, **given, at={**first.at, **at}))
+
+
+def rows_of(data: xr.Dataset, choices: Choices) -> dict[str, int]:
+    """Return axis -> row of every axis that is not drawn over."""
+    return {axis: labels_of(data, axis).index(label) for axis, label in choices.at.items()}
+
+
+def part_of(data: xr.Dataset, choices: Choices) -> xr.Dataset:
+    """Return the cells that the chosen view shows, loaded: nothing else of the store is read."""
+    rows = rows_of(data, choices)
+    against, _, baseline = choices.baseline.partition("=")
+    if against in rows:
+        rows[against] = np.unique([rows[against], labels_of(data, against).index(baseline)])  # type: ignore[assignment]
+    return data[[choices.metric, "status"]].isel(rows).load()

@@ -1,0 +1,200 @@
+"""Draws figures and heat maps in the page.
+
+Curves are drawn with Bokeh, the library below hvPlot: an overlay of five curves with bands takes hvPlot half a second,
+Bokeh a tenth of that, and a knob has to answer within 0.3 s. The heat map is hvPlot's.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from faultsweep.analysis.dashboard.view import HeatMap
+from faultsweep.analysis.figures.draw import POINTS
+from faultsweep.analysis.figures.figure import Curve, Figure, Panel
+
+Tapped = Callable[[int, int, int], None]
+"""Called with the numbers of the panel, the curve and the point along it."""
+_HEIGHT = 430
+_MOST_PRINTED = 150  # cells of a heat map that have room for their number
+
+
+def draw_curves(figure: Figure, bands: bool, tapped: Tapped) -> Any:
+    """Return the figure as a Bokeh layout; a click on a point calls ``tapped``."""
+    from bokeh.layouts import gridplot
+
+    plots: list[Any] = [
+        _draw_panel(panel, bands, partial(tapped, number)) for number, panel in enumerate(figure.panels)
+    ]
+    columns = 1 if len(plots) == 1 else 2
+    return gridplot(plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
+
+
+def _draw_panel(panel: Panel, bands: bool, tapped: Callable[[int, int], None]) -> Any:
+    from bokeh.models.annotations import Legend, LegendItem
+    from bokeh.plotting import figure
+
+    across: dict[str, Any] = {"x_axis_type": "log" if panel.log_x else "linear"}
+    if panel.bars:
+        across = {"x_range": panel.categories}
+    plot: Any = figure(
+        height=_HEIGHT,
+        title=panel.title,
+        x_axis_label=panel.x_label,
+        y_axis_label=panel.y_label,
+        y_axis_type="log" if panel.log_y else "linear",
+        tools="pan,box_zoom,wheel_zoom,reset,tap",
+        active_scroll=None,
+        **across,
+    )
+    series = _as_curves(panel)
+    for number, curve in enumerate(series):
+        _draw_curve(plot, panel, curve, number, len(series), bands, tapped)
+    _style(plot)
+    if len(series) > 1:
+        items = [LegendItem(label=c.label, renderers=_named(plot, number)) for number, c in enumerate(series)]
+        legend = Legend(items=items, click_policy="hide", ncols=3, label_text_font_size="13px", border_line_color=None)
+        plot.add_layout(legend, "above")
+    return plot
+
+
+def _named(plot: Any, number: int) -> list[Any]:
+    return [renderer for renderer in plot.renderers if renderer.name == f"curve {number}"]
+
+
+def _as_curves(panel: Panel) -> list[Curve]:
+    """Return the series of a panel; bars stand over the numbers of their categories."""
+    if not panel.bars:
+        return panel.curves
+    places = np.arange(len(panel.categories), dtype=float)
+    none = np.full(len(places), np.nan)
+    return [
+        Curve(b.label, places, b.y, none if b.low is None else b.low, none if b.high is None else b.high, b.style)
+        for b in panel.bars
+    ]
+
+
+def _draw_curve(
+    plot: Any, panel: Panel, curve: Curve, number: int, count: int, bands: bool, tapped: Callable[[int, int], None]
+) -> None:
+    from bokeh.models import ColumnDataSource
+
+    data: dict[str, Any] = {
+        "y": curve.y,
+        "low": curve.low,
+        "high": curve.high,
+        "x": curve.x,
+        "label": [curve.label] * len(curve.x),
+    }
+    look = {"color": curve.style.colour, "name": f"curve {number}"}
+    if panel.bars:
+        width = 0.8 / count
+        offset = (number - (count - 1) / 2) * width
+        data["place"] = [(name, offset) for name in panel.categories]
+        source = ColumnDataSource(data)
+        floor = np.nanmin(curve.y[curve.y > 0], initial=1.0) / 2 if panel.log_y else 0.0
+        shown = plot.vbar("place", width * 0.92, "y", floor, source=source, **look)
+        if bands:
+            plot.segment("place", "low", "place", "high", source=source, line_color="black", name=look["name"])
+    else:
+        source = ColumnDataSource(data)
+        if bands and np.isfinite(curve.low).any():
+            plot.varea("x", "low", "high", source=source, fill_alpha=0.18, **look)
+            plot.segment("x", "low", "x", "high", source=source, line_width=1.2, **look)
+        dash = "dashed" if curve.style.dashed else "solid"
+        plot.line("x", "y", source=source, line_width=2.2, line_dash=dash, **look)
+        hollow = {"fill_color": "white"} if curve.style.dashed else {}
+        marker = POINTS[curve.style.marker]
+        shown = plot.scatter("x", "y", source=source, marker=marker, size=9, **{**look, **hollow})
+    _make_tappable(plot, panel, shown, number, tapped)
+
+
+def _make_tappable(plot: Any, panel: Panel, shown: Any, number: int, tapped: Callable[[int, int], None]) -> None:
+    from bokeh.models import HoverTool
+
+    shown.nonselection_glyph = None
+    tips = [("", "@label"), (panel.x_label, "@place" if panel.bars else "@x"), (panel.y_label, "@y{0,0.[0000]}")]
+    if panel.bars:
+        tips.pop(1)
+    tips.append(("95 % interval", "@low{0,0.[0000]} to @high{0,0.[0000]}"))
+    plot.add_tools(HoverTool(renderers=[shown], tooltips=tips, visible=False))
+
+    def on_tap(attribute: str, old: list[int], new: list[int]) -> None:
+        if new:
+            tapped(number, new[0])
+
+    shown.data_source.selected.on_change("indices", on_tap)
+
+
+def _style(plot: Any) -> None:
+    from bokeh.models.annotations import Span
+
+    for axis in plot.axis:
+        axis.axis_label_text_font_size = axis.major_label_text_font_size = "14px"
+        axis.axis_label_text_font_style = "normal"
+    plot.title.text_font_size = "15px"
+    plot.toolbar.logo = None
+    plot.add_layout(Span(location=0, dimension="width", line_color="#555555", line_width=0.8))
+
+
+def draw_heat_map(found: HeatMap) -> Any:
+    """Return the heat map as a HoloViews element, with the values printed where there is room."""
+    import holoviews as hv
+    import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
+
+    hv.renderer("bokeh").webgl = False  # a drawing of some rectangles; without a graphics card it only complains
+    rows, columns = found.value.shape
+    table = pd.DataFrame(
+        {
+            found.x: np.tile(found.x_labels, rows),
+            found.y or "": np.repeat(found.y_labels, columns),
+            "value": found.value.ravel(),
+            "low": found.low.ravel(),
+            "high": found.high.ravel(),
+        }
+    )
+    finite = found.value[np.isfinite(found.value)]
+    limits = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if found.centre is not None:
+        reach = max(abs(limits[0] - found.centre), abs(limits[1] - found.centre), 1e-12)
+        limits = (found.centre - reach, found.centre + reach)
+    picture = table.hvplot.heatmap(
+        found.x,
+        found.y or "",
+        "value",
+        hover_cols=["low", "high"],
+        cmap="viridis" if found.centre is None else "RdBu_r",
+        clim=limits,
+        clabel=textwrap.shorten(found.quantity, 60),
+        responsive=True,
+        height=max(300, min(900, 120 + 34 * rows)),
+        xlabel=found.x,
+        ylabel=found.y,
+        rot=30 if max(map(len, found.x_labels)) > 6 else 0,
+        fontscale=1.2,
+    )
+    return picture * _printed(found, table, limits) if found.value.size <= _MOST_PRINTED and len(finite) else picture
+
+
+def _printed(found: HeatMap, table: pd.DataFrame, limits: tuple[float, float]) -> Any:
+    """Return the values as text, white where the colour below is dark."""
+    import holoviews as hv
+
+    table = table.dropna(subset=["value"])
+    place = (table["value"] - limits[0]) / max(limits[1] - limits[0], 1e-300)
+    dark = place < 0.55 if found.centre is None else (place < 0.15) | (place > 0.85)
+    table = table.assign(text=[_short(value) for value in table["value"]])
+    parts = [
+        hv.Labels(table[chosen], [found.x, found.y or ""], "text").opts(text_color=colour, text_font_size="13px")
+        for chosen, colour in ((dark, "white"), (~dark, "black"))
+        if chosen.any()
+    ]
+    return hv.Overlay(parts)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"

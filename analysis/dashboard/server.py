@@ -1,0 +1,121 @@
+"""Serves the page on the loopback, to whoever has the token: every user of a login node reaches its loopback.
+
+The printed link carries the token. The first visit exchanges it for a cookie that scripts cannot read, and goes on to
+the same address without the token, so that it stays out of the history and of links that are passed on. The page and
+the connection that carries its data are refused without that cookie; a page of another site cannot open the connection,
+because its origin is not ours.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import signal
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from bokeh.server.auth_provider import AuthProvider
+from faultsweep.analysis.dashboard.follow import FollowedStore
+from faultsweep.simcore.errors import InputError
+from tornado.web import Finish, RequestHandler
+
+HOST = "127.0.0.1"
+_SENTENCE = "This dashboard opens with the link that faultsweep printed when it was started: it carries the token."
+_ORIGINS = ["127.0.0.1", "localhost"]
+"""With the port of the server, so that an SSH tunnel has to end at the same one."""
+
+
+class TokenAuth(AuthProvider):
+    """Lets in whoever has the token, in the link at first and in a cookie from then on."""
+
+    def __init__(self, token: str) -> None:
+        """Expect this token."""
+        self._token = token
+        self._cookie = f"faultsweep_{secrets.token_hex(4)}"  # cookies do not know ports: each server has its own name
+        super().__init__()
+
+    @property
+    def get_user(self) -> Callable[[RequestHandler], str | None]:  # type: ignore[override]
+        """Return the function that tells whether a request may be answered."""
+        return self._user
+
+    def _user(self, handler: RequestHandler) -> str | None:
+        given = handler.get_query_argument("token", None)
+        if given is not None and hmac.compare_digest(given.encode(), self._token.encode()):
+            handler.set_signed_cookie(self._cookie, "user", expires_days=None, httponly=True, samesite="Lax")
+            rest = [pair for pair in parse_qsl(handler.request.query, keep_blank_values=True) if pair[0] != "token"]
+            handler.redirect(f"{handler.request.path}?{urlencode(rest)}")
+            raise Finish
+        return "user" if handler.get_signed_cookie(self._cookie) else None
+
+    @property
+    def login_url(self) -> str:
+        """Return where a request without the token is sent."""
+        return "/refused"
+
+    @property
+    def login_handler(self) -> type[RequestHandler]:
+        """Return what answers there."""
+        return _Refused
+
+
+class _Refused(RequestHandler):
+    """Says how to get in."""
+
+    def get(self) -> None:
+        self.set_status(403)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(f"<!doctype html><title>faultsweep</title><p style='font:16px sans-serif;margin:3em'>{_SENTENCE}")
+
+
+def make_server(store: FollowedStore, port: int = 0, token: str | None = None) -> tuple[Any, str]:
+    """Return a server that has not started yet, and the link that opens the dashboard.
+
+    Parameters
+    ----------
+    store : what is shown.
+    port : on the loopback; 0 takes a free one.
+    token : what the link carries; a random one if not given.
+
+    Raises
+    ------
+    InputError
+        The port is taken.
+    """
+    import panel as pn
+    from faultsweep.analysis.dashboard.app import make_page
+
+    token = token or secrets.token_urlsafe(32)
+    pn.extension(sizing_mode=None, notifications=False)
+    try:
+        server = pn.io.server.get_server(
+            {"/": lambda: make_page(store)},
+            port=port,
+            address=HOST,
+            title=f"faultsweep: {store.data.attrs.get('name', 'sweep')}",
+            show=False,
+            start=False,
+            websocket_origin=_ORIGINS,
+            auth_provider=TokenAuth(token),
+            cookie_secret=secrets.token_hex(32),
+            include_headers=[],
+            include_cookies=[],
+        )
+    except OSError as error:
+        raise InputError(f"port {port}: cannot be opened on {HOST} ({error.strerror}); name another, or none") from None
+    return server, f"http://{HOST}:{server.port}/?token={token}"
+
+
+def serve(store: FollowedStore, port: int, view: str, started: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; ``started`` is called with the link once it can be opened."""
+    server, link = make_server(store, port)
+    store.start()
+    server.start()
+    signal.signal(signal.SIGTERM, lambda *_: server.io_loop.add_callback_from_signal(server.io_loop.stop))
+    server.io_loop.add_callback(started, f"{link}&{view}" if view else link)
+    try:
+        server.io_loop.start()
+    finally:
+        store.stop()
+        server.stop()

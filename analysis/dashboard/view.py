@@ -1,0 +1,152 @@
+"""From a store and choices to what is drawn: figures, heat maps and tables, without a browser."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from faultsweep.analysis.dashboard.choices import Choices, labels_of, part_of, rows_of, x_axes
+from faultsweep.analysis.figures.figure import Figure
+from faultsweep.analysis.figures.sweep import Against, compared, intervals, quantity, sweep_figure
+from faultsweep.analysis.open import status_name
+from numpy.typing import NDArray
+
+MOST_NAMED = 4
+
+
+def title_of(data: xr.Dataset, choices: Choices) -> str:
+    """Return what is drawn, over what, and what is held."""
+    over = [f"{axis}" for axis in ((choices.heat_x, choices.heat_y) if choices.view == "heat map" else (choices.x,))]
+    by = [axis for axis in (choices.curves, choices.facets) if axis and choices.view == "curves"]
+    held = [f"{axis} = {label}" for axis, label in choices.at.items() if data.sizes[axis] > 1]
+    what = quantity(data, choices.metric)
+    if choices.show != "value":
+        what = f"{what}, {choices.show} to {choices.baseline.replace('=', ' = ', 1)}"
+    text = f"{what} over {' and '.join(filter(None, over))}"
+    text += f" by {' and '.join(by)}" if by else ""
+    if not held:
+        return text
+    more = f" and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
+    return f"{text}, at {', '.join(held[:MOST_NAMED])}{more}"
+
+
+def against_of(data: xr.Dataset, choices: Choices) -> Against | None:
+    """Return the chosen baseline with labels as the store has them."""
+    if not choices.baseline:
+        return None
+    axis, _, text = choices.baseline.partition("=")
+    labels = dict(zip(labels_of(data, axis), data[axis].values.tolist(), strict=True))
+    at = labels[choices.at[axis]] if axis in choices.at else None
+    return Against(axis, labels[text], choices.show == "ratio", at)
+
+
+def figure_of(data: xr.Dataset, choices: Choices) -> Figure:
+    """Return the figure of curves, or of bars over an axis of names."""
+    names = data[choices.x].dtype.kind not in "iuf"
+    return sweep_figure(
+        part_of(data, choices),
+        name=str(data.attrs.get("name", "sweep")),
+        title=title_of(data, choices),
+        kind="bars" if names else "curves",
+        x=choices.x,
+        along=x_axes(data)[choices.x],
+        y=[choices.metric],
+        curves=[choices.curves] if choices.curves else [],
+        panels=choices.facets,
+        log_x=choices.log_x and not names,
+        log_y=choices.log_y and choices.show != "difference",
+        against=against_of(data, choices),
+    )
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Means over two axes.
+
+    Attributes
+    ----------
+    title : what is drawn and what is held.
+    x, y : the axes in words; ``x_labels``, ``y_labels`` their labels as text.
+    value, low, high, n : arrays of shape (y, x), NaN where there is no result; the interval over replicates and the
+        independent observations behind it.
+    quantity : the metric in words with its unit, or what it is compared with.
+    centre : the value that means "no difference", None for the metric itself.
+    """
+
+    title: str
+    x: str
+    y: str
+    x_labels: list[str]
+    y_labels: list[str]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    n: NDArray[np.int64]
+    quantity: str
+    centre: float | None = None
+
+
+def heat_map(data: xr.Dataset, choices: Choices) -> HeatMap:
+    """Return the heat map of the chosen metric over the chosen two axes."""
+    part, against = part_of(data, choices), against_of(data, choices)
+    found = intervals(part, choices.metric, against)
+    axes = [axis for axis in (choices.heat_y, choices.heat_x) if axis]
+    found = found.transpose(*axes)
+    shape = [found.sizes[axis] for axis in axes] if len(axes) == 2 else [1, found.sizes[choices.heat_x]]
+    mean, low, high, n = (np.asarray(found[name]).reshape(shape) for name in ("mean", "low", "high", "n"))
+    return HeatMap(
+        title_of(data, choices),
+        quantity(data, choices.heat_x),
+        quantity(data, choices.heat_y) if choices.heat_y else "",
+        labels_of(data, choices.heat_x),
+        labels_of(data, choices.heat_y) if choices.heat_y else [""],
+        mean,
+        low,
+        high,
+        n,
+        compared(quantity(data, choices.metric), against),
+        {"value": None, "difference": 0.0, "ratio": 1.0}[choices.show],
+    )
+
+
+def cells_of(data: xr.Dataset, choices: Choices, rows: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """Return the cells behind what is drawn, or behind one point of it, a row per cell and replicate.
+
+    Parameters
+    ----------
+    data, choices : the store, and what is drawn of it.
+    rows : axis -> row of the point, for the axes that are drawn over; None for all cells that are drawn.
+
+    Returns
+    -------
+    The labels of all axes, the metric, ``status``, ``wall_s``, ``error``, and ``rerun``, the command that runs the
+    cell again ("" for a store that is not on this machine).
+    """
+    names = [name for name in (choices.metric, "status", "wall_s", "error") if name in data]
+    part = data[names].isel({**rows_of(data, choices), **(rows or {})}).load()
+    dims = [str(dim) for dim in data["status"].dims]
+    held = {dim: part[dim].values.item() for dim in dims if dim not in part.dims}
+    part = part.drop_vars([name for name in part.coords if name not in part.dims])
+    table = (part.to_dataframe().reset_index() if part.dims else part.to_pandas().to_frame().T).assign(**held)
+    table["status"] = [status_name(part["status"], int(code)) for code in table["status"]]
+    place = str(data.encoding.get("source", ""))
+    table["rerun"] = [rerun_command(place, labels) for labels in table[dims].to_dict("records")]
+    return table[[*dims, *names, "rerun"]]
+
+
+def rerun_command(place: str, labels: Mapping[str, Any]) -> str:
+    """Return the command that runs one cell of a store again; "" for a store that is not on this machine."""
+    if "://" in place:
+        return ""
+    select = ",".join(f"{axis}={_quoted(label)}" for axis, label in labels.items())
+    return shlex.join(["faultsweep", "rerun", place, "--select", select])
+
+
+def _quoted(label: Any) -> str:
+    text = str(label)
+    return f'"{text}"' if "," in text else text

@@ -1,0 +1,128 @@
+"""How fast a knob of the dashboard answers on a store of a million cells: ``python -m benchmarks.dashboard``.
+
+A real browser turns knobs of the running dashboard and waits until the new picture is drawn. The store has ten axes of
+four labels (4^10 = 1,048,576 cells), two metrics and no replicates. Times are medians of some turns; beside the wall
+time stands the processor time of the server, which other programs on the machine do not change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from faultsweep.sweeps.prepare import attributes, prepare
+from faultsweep.sweeps.store import DONE, create
+from faultsweep.sweeps.sweep import Sweep
+
+TARGET_MS = 300.0
+RESULTS = Path(__file__).resolve().parent / "results" / "dashboard.json"
+AXES = "abcdefghij"
+# Chooses an option of the select that a label names, and resolves when Bokeh has drawn a figure that was not there.
+TURN = """async ([label, option]) => {
+  const deep = (root) => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...deep(e.shadowRoot)] : [e]);
+  const all = deep(document);
+  const title = all.find(e => e.tagName === 'LABEL' && e.textContent.trim() === label);
+  const select = title.getRootNode().querySelector('select');
+  const figures = () => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+    .filter(m => m.type === 'Figure').map(m => m.id).join();
+  const before = figures(), start = performance.now();
+  select.value = [...select.options].find(o => o.textContent === option).value;
+  select.dispatchEvent(new Event('change'));
+  while (figures() === before || !figures()) await new Promise(r => requestAnimationFrame(r));
+  await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));
+  return performance.now() - start;
+}"""
+
+
+def nothing(a=0, b=0, c=0, d=0, e=0, f=0, g=0, h=0, i=0, j=0):
+    """Have ten arguments; it is never called."""
+    return {"y": 0.0, "z": 0.0}
+
+
+def make_store(path: Path, axes: int) -> int:
+    """Write a store of ``4 ** axes`` cells whose values are random; returns the cells."""
+    labels = {name: [f"{name}{i}" for i in range(4)] if name < "c" else [0, 1, 2, 3] for name in AXES[:axes]}
+    spec = Sweep(function=nothing, axes=labels, outputs=["y", "z"]).spec
+    path.with_name(path.name + ".run").mkdir()
+    prepared = prepare(spec, path)
+    extra = {**attributes(spec, prepared), "provenance": json.dumps([])}
+    store = create(path, prepared.grid, prepared.outputs, extra)
+    random = np.random.default_rng(0)
+    for name in ("y", "z"):
+        store.arrays[name][...] = random.random(prepared.grid.shape)
+    store.arrays["status"][...] = DONE
+    return prepared.grid.size
+
+
+def measure(path: Path, turns: int) -> dict[str, Any]:
+    """Return how long knobs take in the browser, in ms."""
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-m", "faultsweep", "dashboard", str(path)]
+    start = time.perf_counter()
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    turn = partial(_turn, psutil.Process(server.pid), turns)
+    try:
+        link = server.stdout.readline().strip()  # type: ignore[union-attr]
+        ready = time.perf_counter() - start
+        with sync_playwright() as playwright:
+            chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            page = chromium.new_page()
+            page.goto(link)
+            page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0")
+            page.wait_for_timeout(3000)
+            found = {
+                "another label of an axis": turn(page, "b", ["b1", "b2", "b3", "b0"]),
+                "another metric": turn(page, "Metric", ["z", "y"]),
+                "another horizontal axis": turn(page, "Horizontal axis", ["d", "e", "f", "c"]),
+            }
+            page.get_by_label("View", exact=True).select_option("heat map")
+            page.wait_for_timeout(2000)
+            found["another axis of the heat map"] = turn(page, "Heat map, horizontal", ["d", "e", "f", "c"])
+            chromium.close()
+    finally:
+        server.terminate()
+        server.wait()
+    return {"start, s": round(ready, 2), **found}
+
+
+def _turn(server: psutil.Process, turns: int, page: Any, label: str, options: list[str]) -> dict[str, float]:
+    page.evaluate(TURN, [label, options[0]])
+    used = sum(server.cpu_times()[:2])
+    took = [page.evaluate(TURN, [label, options[number % len(options)]]) for number in range(1, turns + 1)]
+    used = sum(server.cpu_times()[:2]) - used
+    return {"median, ms": round(float(np.median(took))), "processor of the server, ms": round(1000 * used / turns)}
+
+
+def main(arguments: list[str] | None = None) -> dict[str, Any]:
+    """Measure, print, and write the figures into benchmarks/results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="a small store, nothing written")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "million.zarr"
+        cells = make_store(path, 5 if options.small else 10)
+        figures = {"cells": cells, **measure(path, 2 if options.small else 8)}
+    for name, value in figures.items():
+        note = ""
+        if isinstance(value, dict):
+            reached = value["median, ms"] <= TARGET_MS
+            note = f"   target <= {TARGET_MS:g} ms: {'reached' if reached else 'MISSED'}"
+        print(f"    {name:32} {value}{note}")
+    if not options.small:
+        RESULTS.write_text(json.dumps(figures, indent=1) + "\n")
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""``faultsweep dashboard``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def dashboard(
+    store: Annotated[str, typer.Argument(metavar="STORE-or-URL", help="A store, finished or being written.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0 takes a free one.")] = 0,
+    view: Annotated[
+        str, typer.Option(metavar="VIEW", help="A view to begin with, as the page gives it.", show_default=False)
+    ] = "",
+    browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = False,
+) -> None:
+    """Look at a store in a browser: every axis is a knob, and a store that is being written is followed.
+
+    The printed link carries a token; nobody gets in without it, on this machine either. Ctrl-C ends it. From another
+    machine: ssh -L 8888:127.0.0.1:8888 HOST, with --port 8888 here, and open the link there.
+    """
+    from faultsweep.simcore.errors import InputError
+
+    try:
+        import panel  # noqa: F401
+    except ImportError:
+        raise InputError("the dashboard needs Panel: pip install 'faultsweep[dashboard]'") from None
+    from faultsweep.analysis.dashboard.follow import FollowedStore
+    from faultsweep.analysis.dashboard.server import serve
+
+    def started(link: str) -> None:
+        typer.echo(link)
+        if browser:
+            import webbrowser
+
+            webbrowser.open(link)
+
+    serve(FollowedStore(store), port, view, started)

@@ -1,0 +1,221 @@
+"""The dashboard in a real browser: it shows what the store has, follows the store, and asks nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from faultsweep.analysis.statistics import mean_interval, paired_difference
+
+from tests.conftest import require
+
+from .stores import STATUSES, make_results, write_results
+
+LOADS = [0.5, 1.0, 1.5, 2.0]
+POLICIES = ["never", "daly", "<b>young</b>"]
+MACHINES = ["flat:128", "torus:4x4x8"]
+SHAPE = (3, 4, 2, 5)
+PENDING, DONE = STATUSES.index("pending"), STATUSES.index("done")
+SOURCES = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+  .filter(m => m.type === 'ColumnDataSource' && m.data.label)
+  .map(m => ({label: m.data.label[0], x: [...m.data.x], y: [...m.data.y], low: [...m.data.low]}))"""
+
+
+def make_store(path):
+    """A store whose last load is pending at first."""
+    rng = np.random.default_rng(3)
+    wait = rng.gamma(3, 100, SHAPE) * np.array(LOADS)[None, :, None, None]
+    status = np.full(SHAPE, DONE, np.int8)
+    status[:, -1] = PENDING
+    axes = {"policy": POLICIES, "load_scale": LOADS, "machine": MACHINES}
+    data = make_results(axes, {"mean_wait_s": wait, "utilisation": wait / 1e4}, status, 5, name="small")
+    data["mean_wait_s"].attrs["units"] = "s"
+    return write_results(path / "small.zarr", data)
+
+
+class Served:
+    """A dashboard over a store of its own, in a process of its own."""
+
+    def __init__(self, folder):
+        self.path = make_store(folder)
+        self.data = xr.open_zarr(self.path, chunks=None).load()
+        command = [sys.executable, "-P", "-m", "faultsweep", "dashboard", str(self.path)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.link = self.process.stdout.readline().strip()
+        self.address = self.link.partition("?")[0]
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(20) == 0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    served = Served(tmp_path_factory.mktemp("dashboard"))
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if shutil.which("chromium") is None:
+        require("chromium", "there is no chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(served, browser):
+    """A page that has drawn its first view; at the end it must have complained about nothing and asked nobody else."""
+    context = browser.new_context(accept_downloads=True, viewport={"width": 1300, "height": 1000})
+    page = context.new_page()
+    complaints, elsewhere = [], []
+    ours = (served.address, "data:", "blob:")
+    page.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: request.url.startswith(ours) or elsewhere.append(request.url))
+    page.goto(served.link)
+    page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0")
+    wait_for(page, lambda: len(page.evaluate(SOURCES)) == 3)
+    yield page
+    context.close()
+    assert complaints == []
+    assert elsewhere == []
+
+
+def wait_for(page, condition, seconds=15.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)
+
+
+def plotted(page):
+    """The curves as the browser has them: label -> x, y, low."""
+    return {one["label"]: one for one in page.evaluate(SOURCES)}
+
+
+def shown(page, text):
+    wait_for(page, lambda: text in page.locator("h2").first.inner_text())
+
+
+def expect_curve(curve, interval, loads=3):
+    assert curve["x"] == LOADS[:loads]
+    assert curve["y"] == pytest.approx(interval["mean"].values[:loads].tolist())
+    assert curve["low"] == pytest.approx(interval["low"].values[:loads].tolist())
+
+
+def test_it_draws_what_the_store_has(served, page):
+    curves = plotted(page)
+    assert list(curves) == POLICIES
+    for policy, curve in curves.items():
+        cells = served.data["mean_wait_s"].sel(policy=policy, machine="flat:128")
+        expect_curve(curve, mean_interval(cells))
+    assert page.locator("h2").first.inner_text() == "Mean wait (s) over load_scale by policy, at machine = flat:128"
+
+
+def test_knobs_change_what_is_drawn(served, page):
+    page.get_by_label("machine").select_option("torus:4x4x8")
+    shown(page, "torus:4x4x8")
+    page.get_by_label("Metric").select_option("utilisation")
+    shown(page, "Utilisation over load_scale")
+    cells = served.data["utilisation"].sel(policy="never", machine="torus:4x4x8")
+    expect_curve(plotted(page)["never"], mean_interval(cells))
+
+
+def test_a_difference_is_paired(served, page):
+    page.get_by_label("Baseline").select_option("policy=never")
+    shown(page, "difference to policy = never")
+    cells = served.data["mean_wait_s"].sel(machine="flat:128")
+    found = paired_difference(cells, "policy", "never").sel(policy="daly")
+    expect_curve(plotted(page)["daly"], found)
+    assert plotted(page)["never"]["y"] == [0, 0, 0]
+    page.get_by_label("Show").select_option("ratio")
+    shown(page, "ratio to policy = never")
+    ratio = (cells.sel(policy="daly") / cells.sel(policy="never")).mean("replicate").values[:3]
+    assert plotted(page)["daly"]["y"] == pytest.approx(ratio.tolist())
+
+
+def test_a_click_shows_the_cells_with_the_command_that_reruns_each(served, page):
+    page.evaluate("""() => { const s = Bokeh.documents.flatMap(d => [...d._all_models.values()])
+      .find(m => m.type === 'ColumnDataSource' && m.data.label && m.data.label[0] === 'daly');
+      s.selected.indices = [1]; }""")
+    wait_for(page, lambda: page.locator("table tr").count() == 6)
+    text = page.locator("table").inner_text()
+    assert f"faultsweep rerun {served.path} --select policy=daly,load_scale=1.0,machine=flat:128,replicate=4" in text
+    value = served.data["mean_wait_s"].sel(policy="daly", load_scale=1.0, machine="flat:128", replicate=4).item()
+    assert f"{value:.6g}" in text
+
+
+def test_the_heat_map_has_a_value_for_each_pair(served, page):
+    page.get_by_label("View", exact=True).select_option("heat map")
+    shown(page, "over load_scale and policy")
+    read = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+      .filter(m => m.type === 'ColumnDataSource' && m.data.value).map(m => [...m.data.value])[0]"""
+    wait_for(page, lambda: page.evaluate(read))
+    expected = served.data["mean_wait_s"].sel(machine="flat:128").mean("replicate").values
+    drawn = [value for value in page.evaluate(read) if isinstance(value, float)]
+    assert sorted(drawn) == pytest.approx(sorted(expected[:, :3].ravel()))
+
+
+def test_a_view_travels_as_a_link(served, page):
+    page.get_by_label("machine").select_option("torus:4x4x8")
+    page.get_by_label("Logarithmic vertical axis").check()
+    wait_for(page, lambda: "log_y=true" in page.url)
+    link = page.get_by_label("Link to this view").input_value()
+    assert "token" not in link
+    page.goto(link)
+    shown(page, "torus:4x4x8")
+    assert page.get_by_label("Logarithmic vertical axis").is_checked()
+
+
+def test_a_link_to_what_is_not_there_says_so(served, page):
+    page.goto(f"{served.address}?metric=mean_wait")
+    wait_for(page, lambda: page.get_by_role("alert").count() == 1)
+    assert "unknown metric 'mean_wait'; did you mean 'mean_wait_s'" in page.get_by_role("alert").inner_text()
+
+
+def test_what_is_shown_can_be_taken_away(served, page, tmp_path):
+    for button, begin in (("PNG", b"\x89PNG"), ("SVG", b"<?xml"), ("CSV", b"policy,load_scale"), ("Parquet", b"PAR1")):
+        page.get_by_text(f"({button})").click()
+        with page.expect_download() as download:
+            page.get_by_text(f"({button})").click()
+        download.value.save_as(tmp_path / button)
+        assert (tmp_path / button).read_bytes().startswith(begin)
+    table = pd.read_csv(tmp_path / "CSV")
+    assert len(table) == 3 * 4 * 5
+    assert table["mean_wait_s"].sum() == pytest.approx(served.data["mean_wait_s"].sel(machine="flat:128")[:, :3].sum())
+    assert pd.read_parquet(tmp_path / "Parquet").shape == table.shape
+
+
+def test_it_follows_a_store_that_is_being_written(served, page):
+    assert page.get_by_text("75% done").count() == 1
+    part = served.data[["status"]].isel(load_scale=[3]).drop_vars(["policy", "machine", "replicate", "load_scale"])
+    part["status"][:] = DONE
+    with contextlib.suppress(UserWarning):
+        part.to_zarr(served.path, region={"load_scale": slice(3, 4)})
+    wait_for(page, lambda: page.get_by_text("100% done").count() == 1)
+    cells = served.data["mean_wait_s"].sel(policy="never", machine="flat:128")
+    wait_for(page, lambda: len(plotted(page)["never"]["x"]) == 4)
+    expect_curve(plotted(page)["never"], mean_interval(cells), loads=4)
+
+
+@pytest.mark.parametrize("query", ["", "?token=", "?token=wrong"])
+def test_nobody_gets_in_without_the_token(served, query):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(served.address + query)  # noqa: S310 - the address of our own server
+    assert refused.value.code == 403
+    assert "carries the token" in refused.value.read().decode()

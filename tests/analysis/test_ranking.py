@@ -1,0 +1,88 @@
+"""Ranked tables against scipy, and Holm's method against its definition."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from faultsweep.analysis.ranking import holm, rank
+from faultsweep.simcore.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from .stores import make_results
+
+DONE, COPY = 1, 4
+
+
+def results(rows, status=None):
+    rows = np.asarray(rows, float)
+    return make_results({"policy": [f"p{i}" for i in range(len(rows))]}, {"x": rows}, status, rows.shape[1])
+
+
+def holm_by_definition(p):
+    """Reject the smallest while it is at most alpha / (number left); the adjusted value is the least such alpha."""
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    adjusted = [0.0] * len(p)
+    for place, i in enumerate(order):
+        adjusted[i] = max(min(1.0, p[j] * (len(p) - r)) for r, j in enumerate(order[: place + 1]))
+    return adjusted
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_is_its_definition(p):
+    assert holm(p).tolist() == pytest.approx(holm_by_definition(p))
+
+
+def test_holm_by_hand_and_without_what_is_missing():
+    assert holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.01, np.nan, 0.04])[[0, 2]].tolist() == pytest.approx([0.02, 0.04])
+    assert np.isnan(holm([np.nan])).all()
+
+
+def test_a_table_has_the_p_values_of_paired_t_tests():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(100, 30, 8) + np.array([[5], [0], [2], [9]]) + rng.normal(0, 2, (4, 8))
+    data = results(rows)
+    table = rank(data["x"], "policy", data["status"])
+    order = np.argsort(rows.mean(1))
+    assert table["policy"].values.tolist() == [f"p{i}" for i in order]
+    pairs = list(combinations(order, 2))
+    adjusted = dict(zip(pairs, holm([stats.ttest_rel(rows[a], rows[b]).pvalue for a, b in pairs]), strict=True))
+    assert table["p"].values[1:] == pytest.approx([adjusted[order[0], other] for other in order[1:]], rel=1e-6)
+    expected = stats.ttest_rel(rows[order[2]], rows[order[0]]).confidence_interval(1 - 0.05 / 6)
+    assert (table["difference_low"][2].item(), table["difference_high"][2].item()) == pytest.approx(tuple(expected))
+    assert table["as_good"].values.tolist() == [True, *(table["p"].values[1:] > 0.05)]
+
+
+def test_intervals_hold_together_as_often_as_they_say():
+    """Of six equal policies no difference is real: at most one table in twenty may claim one."""
+    rng = np.random.default_rng(5)
+    claims = 0
+    for _ in range(150):
+        rows = rng.normal(50, 10, 6) + rng.normal(0, 1, (6, 6))
+        claims += not rank(results(rows)["x"], "policy")["as_good"].all()
+    assert claims <= 15  # 7.5 expected at most, three standard errors above
+
+
+def test_more_can_be_better_and_gaps_are_left_out():
+    data = results([[1, 2, 3], [4, 5, 7], [np.nan] * 3])
+    table = rank(data["x"], "policy", data["status"], higher_is_better=True)
+    assert table["policy"].values.tolist() == ["p1", "p0"]
+    assert table["difference"].values[1] == pytest.approx(-10 / 3)
+
+
+def test_one_simulation_each_says_nothing_of_differences():
+    data = results([[3, 3], [4, 4]], [[DONE, COPY], [DONE, COPY]])
+    table = rank(data["x"], "policy", data["status"])
+    assert np.isnan(table["p"]).all()
+    assert table["as_good"].all()
+
+
+def test_a_table_of_one_policy_or_of_two_axes():
+    assert rank(results([[3, 4]])["x"], "policy")["mean"].values == [3.5]
+    data = make_results({"policy": ["a"], "load": [1.0]}, {"x": np.ones((1, 1, 2))}, replicates=2)
+    with pytest.raises(InputError, match="choose a label of load"):
+        rank(data["x"], "policy")
