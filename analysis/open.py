@@ -120,7 +120,7 @@ def status_code(status: xr.DataArray, name: str) -> int:
 def status_name(status: xr.DataArray, code: int) -> str:
     """Return the name of a status such as ``copy`` from its number."""
     values = np.atleast_1d(status.attrs["flag_values"]).tolist()
-    return str(status.attrs["flag_meanings"]).split()[values.index(code)].replace("_", " ")
+    return str(status.attrs["flag_meanings"]).split()[values.index(code)]
 
 
 def count_cells(data: xr.Dataset) -> dict[str, int]:

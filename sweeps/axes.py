@@ -22,7 +22,7 @@ import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.target import scalar
 
-DESIGNS = ("latin-hypercube", "sobol", "halton", "random")
+DESIGNS = ("latin-hypercube", "sobol", "halton", "random", "saltelli")
 LONGEST_AXIS = 1_000_000
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are the same as floating-point numbers."""
@@ -252,8 +252,8 @@ def _read_sample(name: str, raw: Mapping[str, Any]) -> Axis:
         raise unknown_name("design", design, DESIGNS)
     num = _number(raw, "num", whole=True)
     _check_count("num", num, 1)
-    if design == "sobol" and num & (num - 1):
-        raise InputError(f"num: a sobol design is balanced for powers of two only, got {num}")
+    if design in ("sobol", "saltelli") and num & (num - 1):
+        raise InputError(f"num: a {design} design is balanced for powers of two only, got {num}")
     seed = _number({"seed": 0, **raw}, "seed", whole=True)
     if not isinstance(raw["sample"], Mapping) or not raw["sample"]:
         raise InputError("sample: expected a table of parameters, each with low and high")
@@ -264,15 +264,24 @@ def _read_sample(name: str, raw: Mapping[str, Any]) -> Axis:
             columns[key] = _scale_sample(unit[:, column], bounds)
         except InputError as error:
             raise InputError(f"sample.{key}: {error}") from None
-    return Axis(name, list(range(num)), columns)
+    return Axis(name, list(range(len(unit))), columns)
 
 
 def _unit_cube(design: str, dimensions: int, num: int, seed: int) -> np.ndarray:
-    """Return the design as an array (num, dimensions) in [0, 1)."""
+    """Return the design as an array (points, dimensions) in [0, 1); a Saltelli design has num (dimensions + 2) points.
+
+    That one is for Sobol indices (Saltelli et al. 2010, radial by columns): for each of num pairs of points (A, B) of a
+    Sobol sequence come A, A with one coordinate after the other taken from B, and B.
+    """
     from scipy.stats import qmc  # half a second, and few sweeps need it
 
     if design == "random":
         return np.random.default_rng(seed).random((num, dimensions))
+    if design == "saltelli":
+        pair = _unit_cube("sobol", 2 * dimensions, num, seed)
+        a, b = pair[:, :dimensions], pair[:, dimensions:]
+        mixed = [np.where(np.arange(dimensions) == column, b, a) for column in range(dimensions)]
+        return np.stack([a, *mixed, b], axis=1).reshape(-1, dimensions)
     maker = {"latin-hypercube": qmc.LatinHypercube, "sobol": qmc.Sobol, "halton": qmc.Halton}[design]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -39,6 +39,7 @@ class Prepared:
     recompute : whether all results are replaced.
     todo : the cells to simulate, chunk by chunk.
     grows : whether the store has to grow first.
+    asked : cells that the spec asks for.
     """
 
     path: Path
@@ -56,10 +57,19 @@ class Prepared:
     grows: bool
     pins: dict[str, str]
     recompute: bool
+    asked: NDArray[np.bool_]
 
 
-def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool = False) -> Prepared:
+def prepare(
+    spec: Spec,
+    path: Path,
+    recompute: bool = False,
+    retry_failed: bool = False,
+    replicates: NDArray[np.int64] | None = None,
+) -> Prepared:
     """Compare the spec with the store at ``path``, if there is one; nothing is changed.
+
+    ``replicates`` says for every configuration, over all axes but the last, how many are asked for; all if not given.
 
     Raises
     ------
@@ -95,6 +105,8 @@ def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool 
     chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
     keys, excluded = grid.keys(), grid.excluded()
     skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished.ravel()
+    if replicates is not None:
+        skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
     final = np.isin(status, FINAL) & ~again
     source = sources(keys, skip & ~has_result, _rank(chunks, final))
     wanted = source[(source >= 0) & (~skip | again)]
@@ -119,6 +131,7 @@ def prepare(spec: Spec, path: Path, recompute: bool = False, retry_failed: bool 
         grows=grows,
         pins=pins,
         recompute=recompute,
+        asked=~skip,
     )
 
 

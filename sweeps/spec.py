@@ -23,11 +23,12 @@ from faultsweep.sweeps import axes as axis_forms
 from faultsweep.sweeps.axes import Axis, one_type, plain, read_axis
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
+from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target
 
 KEYS = (
     *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),
-    *("metrics", "keep_jobs", "figure"),
+    *("metrics", "keep_jobs", "figure", "precision"),
 )
 REPLICATE = "replicate"
 
@@ -46,6 +47,7 @@ class Spec:
     exclude : rules; a rule maps parameters or axes to the values it excludes together.
     outputs : the outputs that are stored.
     keep_jobs : whether per-job results are stored.
+    precision : how precise means have to be, None where the number of replicates is given.
     raw : the spec as it was written, for printing and for the store.
     """
 
@@ -58,6 +60,7 @@ class Spec:
     exclude: list[dict[str, list[Any]]]
     outputs: tuple[Output, ...]
     keep_jobs: bool = False
+    precision: Precision | None = None
     raw: dict[str, Any] = field(default_factory=dict)
 
     def layout(self) -> Layout:
@@ -150,12 +153,16 @@ class _Reader:
         self.check_names(axes, formulas)
         if self.table("figure") and not self.problems:
             self.attempt("figure", lambda: read_figure(self.table("figure"), axes, outputs, experiments()))
+        precision = None
+        if "precision" in self.raw and not self.problems:
+            read = partial(read_precision, self.raw["precision"], outputs, len(axes[-1]))
+            precision = self.attempt("precision", read)
         if not self.problems:
             self.precheck(axes, fixed)
         if self.problems:
             raise InputError("\n".join(self.problems))
         fixed = {key: value for key, value in fixed.items() if key not in self.setters or self.setters[key] == "fixed"}
-        return Spec(name, title, self.target, axes, fixed, formulas, exclude, outputs, keep_jobs, self.raw)
+        return Spec(name, title, self.target, axes, fixed, formulas, exclude, outputs, keep_jobs, precision, self.raw)
 
     def plain(self, key: str, kind: type, default: Any) -> Any:
         value = self.raw.get(key, default)
@@ -218,7 +225,7 @@ class _Reader:
         return Axis(name, axis.labels, columns)
 
     def read_replicates(self) -> Axis:
-        count = self.plain("replicates", int, 1)
+        count = self.plain("replicates", int, FIRST_REPLICATES if "precision" in self.raw else 1)
         if not 1 <= count <= axis_forms.LONGEST_AXIS:
             self.problem("replicates", f"expected 1 to {axis_forms.LONGEST_AXIS:,}, got {count:,}")
             count = 1

@@ -12,7 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from faultsweep.sweeps.jobs import JobsWriter, derive, drop_unused, unpack_jobs
 from faultsweep.sweeps.journal import DIED, JournalWriter
 from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
+from faultsweep.sweeps.precision import replicates_needed, with_replicates
 from faultsweep.sweeps.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.progress import LOG, LogFile, Progress
 from faultsweep.sweeps.provenance import describe_run
@@ -64,13 +65,14 @@ class Sweep:
         title: str = "",
         target: str = SIMULATOR,
         fixed: Mapping[str, Any] | None = None,
-        replicates: int = 1,
+        replicates: int | None = None,
         seed: int | None = None,
         formulas: Mapping[str, str] | None = None,
         exclude: Sequence[Mapping[str, Any]] = (),
         metrics: Sequence[str] | None = None,
         keep_jobs: bool = False,
         figure: Mapping[str, Any] | None = None,
+        precision: str | float | Mapping[str, Any] | None = None,
         function: Callable[..., Any] | None = None,
         outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
@@ -99,6 +101,7 @@ class Sweep:
         raw = {key: value for key, value in raw.items() if value not in (None, "")}
         raw |= {"target": target} if target != SIMULATOR else {}
         raw |= {"keep_jobs": True} if keep_jobs else {}
+        raw |= {"precision": precision} if precision is not None else {}
         parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude), "figure": figure}
         raw |= {key: part for key, part in parts.items() if part}
         self.spec = read_spec(raw, _make_target(target, function, outputs, inert, version, logs, folder or Path.cwd()))
@@ -207,8 +210,14 @@ class Sweep:
             run = _Run(self.spec, path, folder, lock, time_limit_s, progress)
             try:
                 run.open(recompute, retry_failed)
-                run.simulate(cluster, workers, None if credentials is None else Path(credentials))
-                run.close()
+                while True:
+                    run.simulate(cluster, workers, None if credentials is None else Path(credentials))
+                    run.close()
+                    following = run.next_round()
+                    if following is None:
+                        break
+                    run = following
+                    run.open(recompute=False, retry_failed=False)
             except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
                 run.say_stopped("stopped", InterruptedSweepError())
             except OSError as error:
@@ -266,12 +275,27 @@ class _Run:
     show: bool
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     deaths: dict[int, int] = field(default_factory=dict)
+    replicates: NDArray[np.int64] | None = None
+
+    def next_round(self) -> _Run | None:
+        """Return the run that adds replicates where a precision is asked for that is not reached; None if it is."""
+        precision = self.spec.precision
+        if precision is None:
+            return None
+        have, needed = replicates_needed(self.store, precision)
+        needed = np.where(self.prepared.asked.reshape(self.store.chunks.shape).any(-1), needed, have)
+        more = int((needed > have).sum())
+        if not more:
+            return None
+        LOG.info("precision: %d configurations get more replicates, up to %d", more, needed.max())
+        spec = replace(self.spec, axes=with_replicates(self.spec.axes, int(needed.max())))
+        return _Run(spec, self.path, self.folder, self.lock, self.time_limit_s, self.show, replicates=needed)
 
     def open(self, recompute: bool, retry_failed: bool) -> None:
         """Make or grow the store, and take over what earlier runs left in their journals."""
         sweep_partials(self.folder)
         shutil.rmtree(self.folder / "new.zarr", ignore_errors=True)
-        prepared = prepare(self.spec, self.path, recompute, retry_failed)
+        prepared = prepare(self.spec, self.path, recompute, retry_failed, self.replicates)
         self.prepared = prepared
         self.store = self._store(prepared)
         replacing = bool((prepared.again & ~np.isin(prepared.status, FAILURES)).any())
@@ -294,7 +318,8 @@ class _Run:
                 self.spec.keep_jobs,
             )
         store = prepared.store
-        self.history = [*store.text("provenance"), *self.history]
+        again = self.replicates is not None  # a later round of the same run
+        self.history = [*store.text("provenance"), *([] if again else self.history)]
         store.repair()
         pins = {**store.text("pins"), **prepared.pins}
         if prepared.recompute:

@@ -1,7 +1,8 @@
-"""``faultsweep dashboard``."""
+"""``faultsweep dashboard | report``."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,3 +41,31 @@ def dashboard(
             webbrowser.open(link)
 
     serve(FollowedStore(store), port, view, started)
+
+
+@app.command()
+def report(
+    store: Annotated[str, typer.Argument(metavar="STORE-or-URL", help="A store, finished or not.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page.")] = Path(
+        "report.html"
+    ),
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="A metric to report on; may be given more than once. [default: the usual ones]"),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS", help="The axis that is ranked. [default: scheduler, or the first of names]"),
+    ] = None,
+) -> None:
+    """Write one page about a store, readable on paper: results, effects, the best policy per region, provenance.
+
+    It has no scripts and asks nothing of a network.
+    """
+    from faultsweep.analysis.open import open_results
+    from faultsweep.analysis.report import write_report
+    from faultsweep.sweeps.cli.output import check_writable
+
+    check_writable([output])
+    write_report(open_results(store), output, metric, policy)
+    typer.echo(str(output))

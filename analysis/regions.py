@@ -1,0 +1,96 @@
+"""The best policy in every region of a sweep, with its margin over the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from faultsweep.analysis.effects import variance_shares, varied
+from faultsweep.analysis.ranking import HIGHER_IS_BETTER, rank
+from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.simcore.errors import InputError, unknown_name
+
+MOST_REGIONS = 40
+
+
+def policy_axis(data: xr.Dataset) -> str | None:
+    """Return the axis whose labels are compared: the scheduler, or else the first axis of names with two or more."""
+    axes = [axis for axis in varied(data["status"]) if data[axis].dtype.kind not in "iuf"]
+    return "scheduler" if "scheduler" in axes else next(iter(axes), None)
+
+
+def region_axes(values: xr.DataArray, policy: str) -> list[str]:
+    """Return the axes that make regions: those that matter most, while there are at most 40 regions."""
+    others = [axis for axis in varied(values) if axis != policy]
+    try:
+        shares = variance_shares(values)
+    except InputError:
+        shares = {}
+    chosen: list[str] = []
+    count = 1
+    for axis in sorted(others, key=lambda axis: -shares.get((axis,), 0.0)):
+        if count * values.sizes[axis] <= MOST_REGIONS:
+            chosen.append(axis)
+            count *= values.sizes[axis]
+    return [axis for axis in others if axis in chosen]
+
+
+def best_policies(
+    data: xr.Dataset, metric: str, policy: str, regions: Sequence[str] | None = None, level: float = 0.95
+) -> pd.DataFrame:
+    """Return the best label of an axis in every region, with its margin over the next one.
+
+    Parameters
+    ----------
+    data, metric : results and the metric that decides; ``HIGHER_IS_BETTER`` says of which more is better.
+    policy : the axis whose labels are compared.
+    regions : axes whose combinations of labels are the regions; those that matter most if not given. Axes that are
+        neither are averaged over, within each replicate, where all labels of ``policy`` have a result.
+    level : of the intervals; those of margins hold together over the pairs of a region.
+
+    Returns
+    -------
+    A row per region that has results: its labels; ``best`` and its ``mean, low, high``; ``next``, the ``margin`` to it
+    (how much worse it is, of the best's mean) with ``margin_low, margin_high``; the adjusted ``p``; and ``as_good``,
+    the labels that cannot be told from the best.
+    """
+    values = data[metric].load()
+    status: xr.DataArray | None = data["status"]
+    if policy not in values.dims:
+        raise unknown_name("axis", policy, map(str, values.dims))
+    chosen = region_axes(values, policy) if regions is None else list(regions)
+    averaged = [dim for dim in values.dims if dim not in (policy, REPLICATE, *chosen) and values.sizes[dim] > 1]
+    single = [dim for dim in values.dims if values.sizes[dim] == 1 and dim not in (policy, REPLICATE)]
+    values, status = values.squeeze(single, drop=True), data["status"].squeeze(single, drop=True)
+    if averaged:
+        values, status = values.where(values.notnull().all(policy)).mean(averaged), None
+    rows = []
+    for labels in product(*(data[axis].values.tolist() for axis in chosen)):
+        at = dict(zip(chosen, labels, strict=True))
+        here = None if status is None else status.sel(at)
+        table = rank(values.sel(at), policy, here, level, metric in HIGHER_IS_BETTER)
+        if table.sizes[policy]:
+            rows.append({**at, **_row(table, policy)})
+    return pd.DataFrame(rows)
+
+
+def _row(table: xr.Dataset, policy: str) -> dict[str, Any]:
+    labels = [str(label) for label in table[policy].values]
+    best = {name: float(table[name][0]) for name in ("mean", "low", "high")}
+    row: dict[str, Any] = {"best": labels[0], **best, "next": "", "margin": np.nan}
+    row |= {"margin_low": np.nan, "margin_high": np.nan, "p": np.nan, "as_good": ""}
+    if len(labels) > 1:
+        scale = abs(best["mean"]) or np.nan
+        bounds = sorted(float(table[name][1]) / scale for name in ("difference_low", "difference_high"))
+        margin = float(table["difference"][1]) / scale
+        worse = [bound * (1 if margin >= 0 else -1) for bound in bounds]
+        row |= {"next": labels[1], "margin": abs(margin), "margin_low": min(worse), "margin_high": max(worse)}
+        row["p"] = float(table["p"][1])
+        row["as_good"] = ", ".join(
+            label for label, as_good in zip(labels, table["as_good"].values, strict=True) if as_good
+        )
+    return row

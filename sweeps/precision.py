@@ -1,0 +1,127 @@
+"""Sequential replication: replicates are added where the interval of a mean is wider than the spec allows.
+
+precision = "5%"                                   # of the first metric, at most 100 replicates
+precision = {within = "5%", metrics = ["mean_wait_s", "utilisation"], most = 40, level = 0.9}
+
+Every configuration begins with ``replicates`` (5 if the spec does not say). After each round, one whose t interval
+reaches further than ``within`` of its mean, for any of the metrics, gets as many replicates as its spread so far
+suggests, at most twice as many as it has; until all intervals are narrow enough or have ``most`` replicates. A run
+that was stopped goes on from what there is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.store import EXCLUDED, FAILURES, NOT_REQUESTED, PENDING, SETTLED, STATUS_NAMES, Store
+from faultsweep.sweeps.target import Output
+from numpy.typing import NDArray
+
+KEYS = ("within", "metrics", "most", "level")
+FIRST_REPLICATES = 5
+MOST_REPLICATES = 100
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How precise means have to be.
+
+    Attributes
+    ----------
+    within : half the width of the interval, of the mean; 0.05 is 5 %.
+    metrics : whose intervals count.
+    most : replicates of a configuration at most.
+    level : of the t intervals.
+    """
+
+    within: float
+    metrics: tuple[str, ...]
+    most: int = MOST_REPLICATES
+    level: float = 0.95
+
+
+def read_precision(raw: Any, outputs: Sequence[Output], replicates: int) -> Precision:
+    """Return the precision that a spec asks for.
+
+    Raises
+    ------
+    InputError
+        One sentence that says which key is wrong and what is valid.
+    """
+    table = raw if isinstance(raw, dict) else {"within": raw}
+    for key in table:
+        if key not in KEYS:
+            raise unknown_name("key", key, KEYS)
+    known = [out.name for out in outputs if not out.dim]
+    metrics = table.get("metrics", known[:1])
+    metrics = [metrics] if isinstance(metrics, str) else metrics
+    if not isinstance(metrics, list) or not metrics:
+        raise InputError(f"metrics: expected a list of metrics, got {metrics!r}")
+    for name in metrics:
+        if name not in known:
+            raise unknown_name("metric", str(name), known, where="metrics")
+    most = table.get("most", max(MOST_REPLICATES, replicates))
+    if isinstance(most, bool) or not isinstance(most, int) or most < replicates:
+        raise InputError(f"most: expected a whole number of at least {replicates} (replicates), got {most!r}")
+    level = table.get("level", 0.95)
+    if isinstance(level, bool) or not isinstance(level, float) or not 0 < level < 1:
+        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+    if replicates < 2:
+        raise InputError("an interval needs two replicates or more; set replicates = 5, or leave it out")
+    return Precision(_share(table.get("within")), tuple(metrics), most, level)
+
+
+def _share(raw: Any) -> float:
+    """Return "5%" or 0.05 as 0.05."""
+    try:
+        if isinstance(raw, str) and raw.strip().endswith("%"):
+            share = float(raw.strip()[:-1]) / 100
+        else:
+            share = float("nan") if isinstance(raw, str | bool) or raw is None else float(raw)
+    except (TypeError, ValueError):
+        share = float("nan")
+    if not (math.isfinite(share) and 0 < share < 1):
+        raise InputError(f'within: expected a share of the mean such as "5%" or 0.05, got {raw!r}')
+    return share
+
+
+def with_replicates(axes: Sequence[Axis], count: int) -> list[Axis]:
+    """Return the axes with so many replicates."""
+    numbers = list(range(count))
+    last = axes[-1]
+    return [*axes[:-1], replace(last, labels=numbers, columns=dict.fromkeys(last.columns, numbers))]
+
+
+def replicates_needed(store: Store, precision: Precision) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many replicates each configuration has, and how many it should have by the results so far.
+
+    Returns
+    -------
+    Two arrays over all axes of the store but ``replicate``, the last one. A configuration whose replicates are all one
+    simulation (nothing in it is random) needs no more than it has, and neither does one without a result.
+    """
+    from faultsweep.analysis.statistics import mean_interval
+
+    flags = {"flag_values": list(range(len(STATUS_NAMES))), "flag_meanings": " ".join(STATUS_NAMES)}
+    status = xr.DataArray(store.arrays["status"][...], dims=store.dims, attrs=flags)
+    known = status.isin([code for code in SETTLED if code not in FAILURES])
+    have = (~status.isin((PENDING, EXCLUDED, NOT_REQUESTED))).sum(store.dims[-1]).values.astype(np.int64)
+    needed = have.copy()
+    for name in precision.metrics:
+        values = xr.DataArray(store.arrays[name][...], dims=store.dims).where(known)
+        found = mean_interval(values, status, precision.level)
+        mean, high, n = (found[part].values for part in ("mean", "high", "n"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = (high - mean) / (precision.within * np.abs(mean))
+            wide = excess > 1
+            wanted = np.ceil(n * np.minimum(excess, 1e3) ** 2)
+        wanted = np.clip(np.where(wide, wanted, 0), have + 1, 2 * have)
+        needed = np.where(wide, np.maximum(needed, wanted), needed).astype(np.int64)
+    return have, np.maximum(np.minimum(needed, precision.most), have)

@@ -1,0 +1,128 @@
+"""The report says what the store has, stands alone, and executes nothing that a store says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from faultsweep.analysis.open import open_results
+from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
+from faultsweep.analysis.report import write_report
+from faultsweep.simcore.errors import InputError
+from scipy import stats
+
+from tests.conftest import require
+
+from .stores import STATUSES, make_results, write_results
+
+SHAPE = (3, 4, 2, 6)
+AXES = {"scheduler": ["fcfs", "backfill", "conservative"], "load_scale": [0.5, 1.0, 1.5, 2.0], "machine": ["a", "b"]}
+
+
+def results(path, **attributes):
+    """Waits that grow with the load; backfill is best by far at low loads, and hardly at the highest."""
+    rng = np.random.default_rng(6)
+    common = rng.gamma(9, 10, (1, 4, 1, 6)) * np.array(AXES["load_scale"])[None, :, None, None]
+    factor = np.array([[1.5, 1.5, 1.5, 1.02], [1.0, 1.0, 1.0, 1.01], [1.2, 1.2, 1.2, 1.0]])[:, :, None, None]
+    wait = common * factor * rng.normal(1, 0.02, SHAPE)
+    status = np.full(SHAPE, STATUSES.index("done"), np.int8)
+    status[2, 3, 1, 5] = STATUSES.index("failed")
+    status[0, 0, 0, 5] = STATUSES.index("pending")
+    data = make_results(AXES, {"mean_wait_s": wait, "utilisation": 1 / wait}, status, 6, **attributes)
+    data["mean_wait_s"].attrs["units"] = "s"
+    data["error"] = (
+        data["status"].astype(str).copy(data=np.where(status == 2, "ValueError: <script>alert(1)</script>", ""))
+    )
+    return open_results(write_results(path / "a.zarr", data))
+
+
+def test_the_best_policy_of_a_region_has_the_margin_of_paired_differences(tmp_path):
+    data = results(tmp_path)
+    found = best_policies(data, "mean_wait_s", "scheduler")
+    assert found.columns[:2].tolist() == ["load_scale", "machine"]
+    assert len(found) == 8
+    row = found[(found["load_scale"] == 1.0) & (found["machine"] == "b")].iloc[0]
+    waits = data["mean_wait_s"].sel(load_scale=1.0, machine="b").values
+    assert (row["best"], row["next"], row["as_good"]) == ("backfill", "conservative", "backfill")
+    difference = stats.ttest_rel(waits[2], waits[1])
+    interval = difference.confidence_interval(1 - 0.05 / 3)
+    best = waits[1].mean()
+    assert row["margin"] == pytest.approx((waits[2] - waits[1]).mean() / best)
+    assert (row["margin_low"], row["margin_high"]) == pytest.approx((interval.low / best, interval.high / best))
+    close = found[found["load_scale"] == 2.0]
+    assert all("backfill" in names and "conservative" in names for names in close["as_good"])
+
+
+def test_more_is_better_for_utilisation(tmp_path):
+    data = results(tmp_path)
+    found = best_policies(data, "utilisation", "scheduler", ["load_scale"])
+    means = data["utilisation"].where(data["utilisation"].notnull().all("scheduler")).mean("machine").mean("replicate")
+    assert found["best"].tolist()[:3] == ["backfill"] * 3
+    assert found["mean"].tolist() == pytest.approx(means.max("scheduler").values.tolist())
+    assert (found["margin"] >= 0).all()
+
+
+def test_axes_of_regions_are_those_that_matter(tmp_path):
+    data = results(tmp_path)
+    assert policy_axis(data) == "scheduler"
+    assert region_axes(data["mean_wait_s"], "scheduler") == ["load_scale", "machine"]
+    with pytest.raises(InputError, match="unknown axis 'sched'"):
+        best_policies(data, "mean_wait_s", "sched")
+
+
+@pytest.fixture
+def page(tmp_path):
+    data = results(tmp_path, title="A sweep of <waits>", spec='name = "a"', pins='{"log nasa": "sha256:00"}')
+    write_report(data, tmp_path / "report.html")
+    return tmp_path / "report.html"
+
+
+def test_it_says_what_was_run_and_what_came_out(page):
+    text = page.read_text()
+    words = re.sub(r"<[^>]*>", " ", re.sub(r'src="data:[^"]*"', "", text))
+    for part in (
+        "A sweep of &lt;waits&gt;",
+        "done    142    98.6%",
+        "failed    1    0.7%",
+        "The sweep is not finished: 1 cells are pending",
+        "1    ValueError: &lt;script&gt;alert(1)&lt;/script&gt;    scheduler = conservative, load_scale = 2.0,",
+        "Best scheduler per region",
+        "log nasa    sha256:00",
+    ):
+        assert re.sub(r"\s+", " ", part) in re.sub(r"\s+", " ", words)
+    assert "<script" not in text
+    assert not re.search(r'(?:src|href)="(?!data:)', text)
+    assert text.count("<img") == 4
+    assert all("alt=" in image for image in re.findall("<img[^>]*", text))
+
+
+def test_it_opens_in_a_browser(page):
+    if shutil.which("chromium") is None:
+        require("chromium", "there is no chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        tab = browser.new_page()
+        asked, complaints = [], []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.goto(page.as_uri())
+        widths = tab.evaluate("() => [...document.images].map(i => i.naturalWidth)")
+        browser.close()
+    assert all(width > 300 for width in widths)
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert complaints == []
+
+
+def test_what_cannot_be_reported_is_one_sentence(tmp_path):
+    data = results(tmp_path)
+    with pytest.raises(InputError, match="unknown metric 'mean_wait'; did you mean 'mean_wait_s'"):
+        write_report(data, tmp_path / "a.html", ["mean_wait"])
+    with pytest.raises(InputError, match="unknown axis 'policy'"):
+        write_report(data, tmp_path / "a.html", policy="policy")
+    data["status"][:] = 0
+    with pytest.raises(InputError, match="no cell has a result yet; run the sweep first"):
+        write_report(data, tmp_path / "a.html")

@@ -1,0 +1,134 @@
+"""Sequential replication: who gets more replicates, how many, and that a stopped run decides the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from faultsweep.analysis.open import open_results
+from faultsweep.analysis.statistics import mean_interval
+from faultsweep.cluster.connect import connect
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.precision import Precision, read_precision, replicates_needed
+from faultsweep.sweeps.store import DONE, NOT_REQUESTED, Store
+from faultsweep.sweeps.sweep import Sweep
+from faultsweep.sweeps.target import Output
+from scipy import stats
+
+
+def noisy(spread, replicate, seed=0):
+    """A number around 100."""
+    return 100 + spread * float(np.random.default_rng([seed, replicate]).normal())
+
+
+def sweep(**changed):
+    settings = {"axes": {"spread": [0.0, 1.0, 20.0]}, "function": noisy, "outputs": ["y"], "precision": "5%"}
+    return Sweep(**{**settings, **changed})
+
+
+@pytest.fixture(scope="module")
+def client():
+    with connect("local", 1) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def store(client, tmp_path_factory):
+    path = tmp_path_factory.mktemp("precision") / "a.zarr"
+    sweep().run(path, cluster=client, progress=False)
+    return path
+
+
+def test_only_cells_that_need_them_get_more_replicates(store):
+    results = open_results(store)
+    found = mean_interval(results["y"], results["status"])
+    assert found["n"].values[:2].tolist() == [5, 5]
+    assert 5 < found["n"].values[2] <= 100
+    assert ((found["high"] - found["mean"]) / found["mean"])[1:].max() <= 0.05
+    status = Store(store, mode="r").status().reshape(3, -1)
+    assert (status[:2, 5:] == NOT_REQUESTED).all()
+    assert (status[2] == DONE).all()
+
+
+def test_a_replicate_more_is_the_one_that_it_always_was(store):
+    """The first five are those of a sweep without a precision, and so is the last one."""
+    results = open_results(store)
+    for replicate in results["replicate"].values:
+        assert results["y"].sel(spread=20.0, replicate=replicate) == noisy(20.0, int(replicate))
+
+
+def test_running_it_again_adds_nothing(store, client):
+    before = open_results(store).load()
+    sweep().run(store, cluster=client, progress=False)
+    assert open_results(store).load()["y"].identical(before["y"])
+
+
+def test_a_run_that_was_stopped_goes_on(client, tmp_path):
+    """From what a kill leaves: the first round whole, and of the next one some."""
+    sweep(precision=None, replicates=5).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    sweep(axes={"spread": [20.0]}, precision=None, replicates=6).run(
+        tmp_path / "a.zarr", cluster=client, progress=False
+    )
+    sweep().run(tmp_path / "a.zarr", cluster=client, progress=False)
+    results = open_results(tmp_path / "a.zarr")
+    found = mean_interval(results["y"], results["status"])
+    assert found["n"].values[:2].tolist() == [5, 5]
+    assert ((found["high"] - found["mean"]) / found["mean"])[2] <= 0.05
+
+
+def test_a_cap_is_kept(client, tmp_path):
+    sweep(precision={"within": "0.1%", "most": 7}).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    results = open_results(tmp_path / "a.zarr")
+    assert results["y"].notnull().sum("replicate").values.tolist() == [5, 7, 7]
+
+
+def needed_by_hand(spread, within, most):
+    """Half-width h of n replicates shrinks as 1 / sqrt(n): n (h / wanted)^2 of them, at most twice as many."""
+    values = np.array([noisy(spread, replicate) for replicate in range(5)])
+    half = stats.t.ppf(0.975, 4) * values.std(ddof=1) / math.sqrt(5)
+    if half <= within * values.mean():
+        return 5
+    return min(max(6, math.ceil(5 * (half / (within * values.mean())) ** 2)), 10, most)
+
+
+def test_how_many_are_needed_by_hand(client, tmp_path):
+    sweep(precision=None, replicates=5).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    made = Store(tmp_path / "a.zarr", mode="r")
+    seen = set()
+    for within, most in ((0.2, 99), (0.1, 99), (0.08, 99), (0.07, 99), (0.06, 99), (0.01, 99), (0.001, 7)):
+        expected = [needed_by_hand(spread, within, most) for spread in (0.0, 1.0, 20.0)]
+        have, needed = replicates_needed(made, Precision(within, ("y",), most))
+        assert (have.tolist(), needed.tolist()) == ([5, 5, 5], expected)
+        seen.update(expected)
+    assert {5, 7, 10} <= seen
+
+
+def test_configurations_that_are_not_asked_for_get_none(client, tmp_path):
+    sweep(precision=None, replicates=5).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    sweep(axes={"spread": [0.0, 1.0]}).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    assert open_results(tmp_path / "a.zarr").sizes["replicate"] == 5
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentence"),
+    [
+        ("5", "within: expected a share of the mean such as \"5%\" or 0.05, got '5'"),
+        (0, "within: expected a share of the mean"),
+        ({"most": 5}, "within: expected a share of the mean"),
+        ({"within": 0.1, "metrics": "z"}, "metrics: unknown metric 'z'"),
+        ({"within": 0.1, "most": 3}, "most: expected a whole number of at least 5 (replicates), got 3"),
+        ({"within": 0.1, "level": 95}, "level: expected a number between 0 and 1, got 95"),
+        ({"with": 0.1}, "unknown key 'with'; did you mean 'within'?"),
+    ],
+)
+def test_a_wrong_precision_is_one_sentence(raw, sentence):
+    with pytest.raises(InputError) as error:
+        sweep(precision=raw)
+    assert f"precision: {sentence}" in str(error.value)
+
+
+def test_one_replicate_has_no_interval():
+    with pytest.raises(InputError, match="an interval needs two replicates or more"):
+        sweep(replicates=1)
+    assert read_precision("2.5%", [Output("y")], 5) == Precision(0.025, ("y",))
