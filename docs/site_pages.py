@@ -83,7 +83,7 @@ def _describe_command(command: Any, path: str) -> list[str]:
         return [part for name, each in sorted(inner.items()) for part in _describe_command(each, f"{path} {name}")]
     help_text = re.sub(r"\s*\n\s*(?!\n)", " ", (command.help or "").strip())
     rows = [_option_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
-    table = ["| | |", "| --- | --- |", *rows] if rows else []
+    table = ["| option | meaning |", "| --- | --- |", *rows] if rows else []
     return [f"\n## {path}\n\n{_plain(help_text)}\n", *table]
 
 

@@ -17,7 +17,7 @@ MOST_MARKS = 5_000
 RASTER = (1_600, 512)
 """Columns and at most so many rows of a raster."""
 BINS = 400
-FRAME_NODES = 500_000
+FRAME_NODES = 2_000_000
 """Nodes of all occupancy frames together: what a page can carry."""
 HOUR = 3600.0
 
@@ -175,6 +175,10 @@ def _explain(run: Replay, count: int, dense: bool, marks: dict[str, tuple[Floats
     if dense:
         says.append(f"{count:,} rectangles are summed up: the deeper a colour, the more of the pixel's time it fills.")
     crowded = [kind for kind, (times, _, _) in marks.items() if len(times) > MOST_MARKS]
+    if not dense:
+        says.append("Two blues tell neighbouring jobs apart.")
+    if run.machine.kind == TORUS:
+        says.append("Occupancy: a colour per job, white is free, black is down, dots are the largest free box.")
     if crowded:
         says.append(f"Too many to be marked: {', '.join(crowded)}s; a shorter window shows them.")
     if not run.sizes_known:

@@ -81,6 +81,8 @@ def _figure(part: str, **options: Any) -> Any:
     )
     made.toolbar.logo = None
     made.xaxis.axis_label = "time since the first arrival (h)"
+    for axis in made.axis:
+        axis.axis_label_text_font_size, axis.major_label_text_font_size = "14px", "13px"
     made.min_border_left, made.min_border_right = 75, 75
     return made
 
@@ -107,9 +109,15 @@ def _raster(plot: Any, content: Content, raster: NDArray[np.uint8]) -> list[tupl
     size = {"dw": content.stop_h - content.start_h, "dh": content.run.machine.nodes}
     plot.image_rgba([image], x=content.start_h, y=0, **size)
     fates = sorted(set(content.run.stays.fate.tolist()))
-    entries = [(FATES[fate], [plot.scatter([], [], marker="square", size=12, color=COLOURS[fate])]) for fate in fates]
-    down = plot.scatter([], [], marker="square", size=12, color=DOWN_COLOUR)
-    return [*entries, *([("node down", [down])] if len(content.down[0]) else [])]
+    entries = [(FATES[fate], [_swatch(plot, content, COLOURS[fate])]) for fate in fates]
+    down = [("node down", [_swatch(plot, content, DOWN_COLOUR)])] if len(content.down[0]) else []
+    return [*entries, *down]
+
+
+def _swatch(plot: Any, content: Content, colour: str) -> Any:
+    """Return a rectangle of no width, for the legend of an image."""
+    at = [content.start_h]
+    return plot.quad(left=at, right=at, bottom=[0], top=[0], fill_color=colour, line_color=None)
 
 
 def _rectangles(plot: Any, content: Content, boxes: Rectangles) -> list[tuple[str, list[Any]]]:

@@ -25,7 +25,7 @@ from faultsweep.analysis.view.replay import COUNTED, FATES, Stays
 _WIDTH = 11.0
 _HEIGHTS = {"gantt": 4.6, "queue": 1.9, "bands": 2.2, "occupancy": 2.3}
 _DPI = 150
-_FEW_MARKS = 300
+_FEW_MARKS = 150
 HOLDERS = ("#56B4E9", "#E69F00", "#CC79A7", "#0072B2", "#D55E00", "#F0E442", "#8C6BB1", "#A6761D", "#66C2A5", "#999999")
 """Colours of jobs in an occupancy view, by job number."""
 

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 COUNTED, DESTROYED, DELAYED, RUNNING = range(4)
 FATES = (
-    "work that counts (two blues: by job)",
+    "work that counts",
     "work that a failure destroyed",
     "start delay",
     "running when the trace ends",
