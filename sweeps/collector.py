@@ -48,21 +48,16 @@ class Results:
 
 
 @dataclass
-class _Buffer:
-    """One chunk in memory."""
+class _Buffer(Results):
+    """One chunk in memory: the results of its cells, as the store has them or will have them."""
 
-    cells: Cells
-    status: NDArray[np.int8]
-    wall_s: NDArray[np.float64]
-    metrics: NDArray[np.float64]
-    errors: dict[int, str]
-    jobs: NDArray[np.int64] | None
+    errors: dict[int, str] = field(default_factory=dict)
     dirty: bool = False
     dirty_errors: bool = False
 
     @property
     def size(self) -> int:
-        return int(self.metrics.nbytes) + 32 * len(self.cells)
+        return int(self.values.nbytes) + 32 * len(self.cells)
 
 
 class Collector:
@@ -185,7 +180,7 @@ class Collector:
             places = self.store.chunks.places(int(chunk), results.cells[here])
             buffer.status[places] = results.status[here]
             buffer.wall_s[places] = results.wall_s[here]
-            buffer.metrics[places] = results.values[here]
+            buffer.values[places] = results.values[here]
             if buffer.jobs is not None and results.jobs is not None:
                 buffer.jobs[:, places] = results.jobs[:, here]
             self._set_errors(buffer, places, [results.errors.get(int(i), "") for i in here])
@@ -247,7 +242,7 @@ class Collector:
         buffer = self._load(chunk)
         for here, results in taken:
             buffer.status[here] = [COPY_OF[int(status)] for status in results.status]
-            buffer.metrics[here] = results.values
+            buffer.values[here] = results.values
             if buffer.jobs is not None and results.jobs is not None:
                 buffer.jobs[:, here] = results.jobs
             self._set_errors(buffer, here, [results.errors.get(i, "") for i in range(len(here))])
@@ -259,7 +254,7 @@ class Collector:
         errors = {i: buffer.errors[p] for i, p in enumerate(places.tolist()) if p in buffer.errors}
         jobs = None if buffer.jobs is None else buffer.jobs[:, places]
         return Results(
-            buffer.cells[places], buffer.status[places], buffer.wall_s[places], buffer.metrics[places], errors, jobs
+            buffer.cells[places], buffer.status[places], buffer.wall_s[places], buffer.values[places], errors, jobs
         )
 
     def _write(self, chunk: int) -> None:
@@ -272,7 +267,7 @@ class Collector:
         if self.jobs is not None:
             self.jobs.flush()
         for output, part in self._parts():
-            block = buffer.metrics[:, part]
+            block = buffer.values[:, part]
             self.store.write_block(output.name, chunk, block if output.dim else block[:, 0])
         self.store.write_block("wall_s", chunk, buffer.wall_s)
         if buffer.dirty_errors:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.records import FailureRecords
 from faultsweep.simcore.failures.source import DAY_S
 from faultsweep.simcore.failures.statistics import autocorrelation, equal_worst_share, fit_gaps, worst_share
-from faultsweep.sweeps.log_picture import check_suffix
+from faultsweep.sweeps.picture import draw_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,27 +35,11 @@ def draw(records: FailureRecords, path: str | Path) -> None:
     InputError
         If the file cannot be written.
     """
-    from matplotlib.figure import Figure
-
-    path = Path(path)
-    check_suffix(path)
-    figure = Figure(figsize=(14, 7.8), layout="constrained")
-    axes = figure.subplots(2, 3)
-    for panel, axis in zip((_where, _gaps, _nodes, _counts, _correlation, _down), axes.flat, strict=True):
-        panel(records, axis)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25)
-        axis.set_axisbelow(True)
     days = records.span_s / DAY_S
     rate = f", {len(records) / days:,.2f} a day" if days else ""
     nodes = "node" if records.num_nodes == 1 else "nodes"
-    figure.suptitle(
-        f"{records.name}: {len(records):,} failures of {records.num_nodes:,} {nodes} in {days:,.1f} days{rate}"
-    )
-    try:
-        figure.savefig(path, dpi=130)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    title = f"{records.name}: {len(records):,} failures of {records.num_nodes:,} {nodes} in {days:,.1f} days{rate}"
+    draw_panels(path, records, [[_where, _gaps, _nodes], [_counts, _correlation, _down]], (14, 7.8), title)
 
 
 def _days(records: FailureRecords) -> np.ndarray:

@@ -7,23 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.workloads.summary import capacity, offered_load, processors, size_classes, span_s, work
 from faultsweep.simcore.workloads.workload import Workload
+from faultsweep.sweeps.picture import draw_panels
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 JOBS_COLOUR, WORK_COLOUR, REQUESTED_COLOUR = "#3a6ea5", "#e07b39", "#7a7a7a"
-FORMATS = (".png", ".pdf", ".svg")
 TICKS_S = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 360_000: "100 h"}
-
-
-def check_suffix(path: Path) -> None:
-    """Raise InputError unless the suffix is one of a picture."""
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: pictures are written as {', '.join(FORMATS)}")
 
 
 def draw(workload: Workload, path: str | Path) -> None:
@@ -34,23 +27,9 @@ def draw(workload: Workload, path: str | Path) -> None:
     InputError
         If the file cannot be written.
     """
-    from matplotlib.figure import Figure
-
-    path = Path(path)
-    check_suffix(path)
-    figure = Figure(figsize=(11, 7.5), layout="constrained")
-    axes = figure.subplots(2, 2)
-    for panel, axis in zip((_sizes, _times, _hours, _load), axes.flat, strict=True):
-        panel(workload, axis)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="y", alpha=0.25)
-        axis.set_axisbelow(True)
     load = f", offered load {offered_load(workload):.2f}" if capacity(workload) else ""
-    figure.suptitle(f"{workload.name}: {len(workload):,} jobs in {span_s(workload) / 86400:,.1f} days{load}")
-    try:
-        figure.savefig(path, dpi=130)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    title = f"{workload.name}: {len(workload):,} jobs in {span_s(workload) / 86400:,.1f} days{load}"
+    draw_panels(path, workload, [[_sizes, _times], [_hours, _load]], (11, 7.5), title, grid="y")
 
 
 def _sizes(workload: Workload, axis: Axes) -> None:

@@ -39,7 +39,7 @@ def check_writable(paths: Iterable[str | Path]) -> None:
 
 def check_picture(path: Path) -> None:
     """Raise InputError, before anything is read, if a picture cannot be written as this file."""
-    from faultsweep.sweeps.log_picture import check_suffix
+    from faultsweep.sweeps.picture import check_suffix
 
     check_suffix(path)
     check_writable([path])
