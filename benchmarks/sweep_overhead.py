@@ -269,7 +269,6 @@ def million(small: bool) -> Figures:
             figures |= {"configurations": number, "s": took, "scheduler and client, MB": peak[0] / 1e6}
         else:
             figures[f"{name}, {number:,} configurations, s"] = took
-            figures[f"{name}, {number:,} configurations, MB"] = peak[0] / 1e6
     return figures
 
 

@@ -18,7 +18,7 @@ from faultsweep.sweeps.replay import count_journalled
 from faultsweep.sweeps.runner import TASK_S
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
-from faultsweep.sweeps.target import RESERVED
+from faultsweep.sweeps.target import VARIABLES
 from faultsweep.sweeps.task import BatchResult, Context, run_batch, warm
 
 MEASURED_CELLS = 8
@@ -134,7 +134,7 @@ def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
     lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(grid.shape)
     chunks = math.prod(-(-n // length) for n, length in zip(grid.shape, lengths, strict=True))
     coordinates = {*grid.dims_of, *(axis.name for axis in grid.axes)}
-    arrays = len(prepared.outputs) + len(RESERVED) + len(coordinates)
+    arrays = len(prepared.outputs) + len(VARIABLES) + len(coordinates)
     rows = sum(len(axis) * max(1, len(axis.columns)) for axis in grid.axes)
     return 8 * (numbers * grid.size + rows) + _FRAME_BYTES * chunks * numbers + _ARRAY_BYTES * arrays + 2 * text_bytes
 

@@ -240,7 +240,7 @@ def _known(store: Store, spec: Spec) -> dict[str, Any]:
 def _differences(store: Store, spec: Spec) -> list[str]:
     """Return what the spec fixes or computes otherwise than the store; --recompute does not help, since rows stay."""
     known = _known(store, spec)
-    stored = {name: parse(text) for name, text in store.text("formulas").items()}
+    stored = {name: parse(text) for name, text in json.loads(store.attributes.get("formulas", "{}")).items()}
     pairs = [
         (f"fixed.{name}", known[name], spec.fixed[name])
         for name in spec.fixed

@@ -24,7 +24,7 @@ from faultsweep.sweeps.axes import Axis, one_type, plain, read_axis
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
-from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target
+from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target, check_name
 
 KEYS = (
     *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),
@@ -208,6 +208,7 @@ class _Reader:
 
     def read_one_axis(self, name: str, raw: Any) -> Axis | None:
         key = f"axes.{name}"
+        self.attempt(key, lambda: check_name(name))
         axis = self.attempt(key, lambda: read_axis(name, raw))
         if name in RESERVED or name == REPLICATE or name in {out.name for out in self.target.outputs}:
             hint = "; set replicates = N instead" if name == REPLICATE else "; choose another name"
@@ -306,7 +307,7 @@ class _Reader:
         taken = RESERVED | {out.name for out in self.target.outputs}
         varied = [(f"axes.{axis.name}", name) for axis in axes for name in axis.columns if name != axis.name]
         for key, name in (*varied, *((f"formulas.{name}", name) for name in formulas)):
-            if name in taken:
+            if name in taken | dims:
                 self.problem(key, f"the parameter {name!r} has the name of a result; rename one of them")
         for axis in axes:
             by = self.setters.get(axis.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import shutil
 import sys
@@ -146,6 +147,7 @@ class Sweep:
         progress: bool = True,
     ) -> Plan:
         """Return what ``run`` would do with this store; times a few cells unless ``measure`` is false."""
+        _check_options(workers)
         if measure:
             check_script()
         say = partial(print, file=sys.stderr, flush=True) if progress else lambda text: None
@@ -200,6 +202,7 @@ class Sweep:
         """
         from faultsweep.analysis.open import open_results
 
+        _check_options(workers, time_limit_s)
         check_script()
         path = self.store_path(store)
         check_store(self.spec, path, recompute)
@@ -223,6 +226,13 @@ class Sweep:
             except OSError as error:
                 run.say_stopped(_describe_os_error(error, path))
         return open_results(path)
+
+
+def _check_options(workers: int | None, time_limit_s: float = 0.0) -> None:
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise InputError(f"workers: expected a whole number of 1 or more, got {workers!r}")
+    if not isinstance(time_limit_s, int | float) or not 0 <= time_limit_s < math.inf:
+        raise InputError(f"time_limit_s: expected seconds, 0 for no limit, got {time_limit_s!r}")
 
 
 def _make_target(
@@ -394,6 +404,7 @@ class _Run:
 
     def _list_run(self, saved: bool = False) -> None:
         """Let the store know that this run's journals may have more than it has, or that they have not."""
+        self._check()
         self.store.commit(open_runs=json.dumps([open_run(self.run_id, self.folder, saved)]))
 
     def _clear_folder(self, but: Path | None = None) -> None:

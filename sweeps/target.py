@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +24,10 @@ Config = Mapping[str, Any]
 REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
 
-RESERVED = frozenset({"status", "error", "wall_s"})
-"""Variables that every store has; no output and no axis may take their names."""
+VARIABLES = ("status", "error", "wall_s")
+"""Variables that every store has."""
+RESERVED = frozenset({*VARIABLES, "jobs", "jobs_offset", "jobs_length"})
+"""No output and no axis may take these names: of variables, and of what stands for per-job results."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,19 @@ def _read_outputs(outputs: Iterable[str | Output] | Mapping[str, str]) -> tuple[
         raise InputError(
             f"outputs: expected one or more different names, none of {', '.join(sorted(RESERVED))}, got {names}"
         )
+    labels: dict[str, tuple[Any, ...]] = {}
+    for out in read:
+        for name in filter(None, (out.name, out.dim)):
+            check_name(name, "outputs: ")
+        if out.dim and labels.setdefault(out.dim, out.labels) != out.labels:
+            raise InputError(f"outputs: {out.name}: other labels along {out.dim} than another output has")
     return read
+
+
+def check_name(name: str, where: str = "") -> None:
+    """Raise InputError unless a name can be that of an array, which is a folder of a store."""
+    if not re.fullmatch(r"(?!__)\w[\w +-]*", name):
+        raise InputError(f"{where}{name!r} cannot be a name in a store; use letters, digits, spaces, _ + -")
 
 
 def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tuple[dict[str, Argument], bool]:

@@ -144,6 +144,14 @@ BAD = {
     "nan": ({"axes": {"load": [math.nan]}}, "axes.load: nan is not a value of an axis"),
     "inf": ({"axes": {"load": [math.inf]}}, "axes.load: load: inf is not a finite number"),
     "mixed": ({"axes": {"load": [1, "a"]}}, "axes.load: labels are all text or all numbers, not both"),
+    "path as a name": (
+        {"axes": {"../x": [{"label": "a", "load": 1}]}},
+        "axes.../x: '../x' cannot be a name in a store",
+    ),
+    "file as a name": ({"axes": {"zarr.json": [{"label": "a", "load": 1}]}}, "'zarr.json' cannot be a name in a store"),
+    "jobs as a name": ({"axes": {"jobs": [{"label": "a", "load": 1}]}}, "the name 'jobs' is taken in every store"),
+    "whole beside fraction": ({"axes": {"load": [2**53 + 1, 0.5]}}, "axes.load: load: 9007199254740993 beside numbers"),
+    "whole too large": ({"axes": {"load": [2**63]}}, "axes.load: load: whole numbers of an axis have at most 63 bits"),
     "range without way": ({"axes": {"load": {"start": 1, "stop": 2}}}, "exactly one of step, num, geometric"),
     "range with two ways": (
         {"axes": {"load": {"start": 1, "stop": 2, "num": 3, "step": 1}}},

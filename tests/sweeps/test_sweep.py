@@ -324,6 +324,34 @@ def test_what_a_function_encloses_is_part_of_its_version():
         assert function_hash(make(object())) == function_hash(make(object()))
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"workers": 0}, "workers: expected a whole number of 1 or more, got 0"),
+        ({"workers": 1.5}, "workers: expected a whole number of 1 or more, got 1.5"),
+        ({"time_limit_s": -1}, "time_limit_s: expected seconds, 0 for no limit, got -1"),
+        ({"time_limit_s": float("nan")}, "time_limit_s: expected seconds, 0 for no limit, got nan"),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        small().run(tmp_path / "s.zarr", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_outputs_that_no_store_can_hold():
+    for outputs, sentence in (
+        (["../x"], "outputs: '../x' cannot be a name in a store"),
+        (["jobs"], "outputs: expected one or more different names, none of error, jobs,"),
+        (
+            [Output("u", dim="part", labels=(1, 2)), Output("v", dim="part", labels=(1, 3))],
+            "v: other labels along part",
+        ),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            FunctionTarget(functions.vector, outputs)
+
+
 def test_a_version_that_was_raised_is_refused(tmp_path, run):
     run(small(version="1"), tmp_path / "s.zarr")
     with pytest.raises(InputError, match="version"):
