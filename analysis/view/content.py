@@ -26,7 +26,7 @@ SECOND_BLUE = "#3D93C4"
 """Of every other job, so that neighbours can be told apart."""
 DOWN_COLOUR = BLACK
 BANDS: dict[str, tuple[str, str]] = {
-    "counted": ("work that counts, checkpoints included", BLUE),
+    "counted": ("work that counts", BLUE),
     "grown": ("nodes beyond the size asked for", SKY),
     "destroyed": ("destroyed by failures", VERMILION),
     "delayed": ("start delay", ORANGE),
@@ -175,6 +175,8 @@ def _explain(run: Replay, count: int, dense: bool, marks: dict[str, tuple[Floats
     if dense:
         says.append(f"{count:,} rectangles are summed up: the deeper a colour, the more of the pixel's time it fills.")
     crowded = [kind for kind, (times, _, _) in marks.items() if len(times) > MOST_MARKS]
+    if len(marks["checkpoint"][0]):
+        says.append("Work that counts includes the time of checkpoints.")
     if not dense:
         says.append("Two blues tell neighbouring jobs apart.")
     if run.machine.kind == TORUS:

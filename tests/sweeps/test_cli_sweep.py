@@ -380,6 +380,18 @@ def test_a_result_that_differs_is_told(tmp_path, spec, call):
     assert "mean_wait_s differ from the store" in err
 
 
+def test_a_cell_is_looked_into(tmp_path, spec, call):
+    store = tmp_path / "s.zarr"
+    assert call("run", spec, "--store", store, "--quiet")[0] == 0
+    code, out, _ = call("view", store, "--select", "scheduler=backfill,load_scale=1.5", "-o", tmp_path / "out")
+    name = "s-scheduler=backfill-load_scale=1.5-replicate=0"
+    assert (code, out.split()) == (0, [str(tmp_path / "out" / f"{name}.{suffix}") for suffix in ("png", "html")])
+    page = (tmp_path / "out" / f"{name}.html").read_text()
+    title = "Backfill on a flat machine of 4 nodes: scheduler = backfill, load_scale = 1.5, replicate = 0"
+    assert f"<title>{title}</title>" in page
+    assert "A cell of s.zarr, simulated again. Held: log = " in page
+
+
 def test_help_answers_at_once_and_names_every_command():
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
