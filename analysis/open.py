@@ -92,7 +92,12 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
     offset, length = int(cell["jobs_offset"]), int(cell["jobs_length"])
     if offset < 0:
         raise InputError(f"{place}: this cell has no result yet")
-    return _open(str(place), group="jobs").isel(job=slice(offset, offset + length)).load()
+    return open_all_jobs(data).isel(job=slice(offset, offset + length)).load()
+
+
+def open_all_jobs(data: xr.Dataset) -> xr.Dataset:
+    """Return the per-job results of all cells, read when used; ``jobs_offset`` and ``jobs_length`` tell whose."""
+    return _open(str(data.encoding["source"]), group="jobs")
 
 
 def metric_names(data: xr.Dataset) -> list[str]:

@@ -25,11 +25,13 @@ from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_
 from faultsweep.analysis.ranking import HIGHER_IS_BETTER
 from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
+from faultsweep.analysis.warmup import steady_means
 from faultsweep.simcore.errors import InputError, unknown_name
 
 USUAL_METRICS = ("mean_bounded_slowdown", "mean_wait_s", "utilisation")
 _MOST_SHOWN = 12
 _SMALL_SHARE = 0.01
+_MOST_RUNS = 20_000  # whose jobs are read for the page
 _STYLE = """
 body { font: 15px/1.45 sans-serif; color: #111; max-width: 60em; margin: 2em auto; padding: 0 1em }
 h1 { font-size: 1.7em } h2 { margin-top: 2em; border-bottom: 1px solid #999 } h3 { margin-top: 1.5em }
@@ -66,7 +68,7 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         raise InputError(f"{data.encoding.get('source', 'the store')}: no cell has a result yet; run the sweep first")
     parts = [_what_was_run(data), _coverage(data), _failures(data)]
     parts += [_of_metric(data, metric, policy) for metric in chosen]
-    parts.append(_provenance(data))
+    parts += [_steadiness(data), _provenance(data)]
     title = str(data.attrs.get("title") or data.attrs.get("name") or "sweep")
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -240,6 +242,25 @@ def _sensitivities(data: xr.Dataset, metric: str) -> str:
             "interactions (total); ± is half the width of the 95\u00a0% interval.</p>"
         ) + _table([*map(str, found.dims), *heads], rows)
     return text
+
+
+def _steadiness(data: xr.Dataset) -> str:
+    """Return what warm-up deletion finds in the waits of a sweep that keeps per-job results."""
+    if "jobs_offset" not in data or data["status"].size > _MOST_RUNS:
+        return ""
+    found = steady_means(data)
+    steady = found["steady"].values & is_one_of(data["status"], RESULTS).values
+    runs = int(np.isfinite(found["mean"].values).sum())
+    text = f"{int(steady.sum()):,} of {runs:,} runs have a steady part by MSER-5 over the jobs' waits."
+    if steady.any() and "mean_wait_s" in data:
+        deleted = found["deleted"].values[steady]
+        change = found["mean"].values[steady] / data["mean_wait_s"].values[steady] - 1
+        middle = f"{np.nanmedian(np.abs(change)):.1%}" if np.isfinite(change).any() else "nothing"
+        text += (
+            f" There, warm-up is {np.median(deleted):.1%} of the jobs (median; at most {deleted.max():.1%}), and "
+            f"without it the mean wait differs by {middle} (median). The means above are of all jobs."
+        )
+    return f"<h2>Warm-up</h2><p>{escape(text)}</p>"
 
 
 def _provenance(data: xr.Dataset) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import metric_names
+from faultsweep.analysis.warmup import TAIL_METRICS
 from faultsweep.simcore.errors import InputError, unknown_name
 
 REPLICATE = "replicate"
@@ -201,4 +202,5 @@ def part_of(data: xr.Dataset, choices: Choices) -> xr.Dataset:
     against, _, baseline = choices.baseline.partition("=")
     if against in rows:
         rows[against] = np.unique([rows[against], labels_of(data, against).index(baseline)])  # type: ignore[assignment]
-    return data[[choices.metric, "status"]].isel(rows).load()
+    tail = [name for name in TAIL_METRICS if name in data and name != choices.metric]
+    return data[[choices.metric, *tail, "status"]].isel(rows).load()

@@ -72,10 +72,11 @@ def _as_curves(panel: Panel) -> list[Curve]:
         return panel.curves
     places = np.arange(len(panel.categories), dtype=float)
     none = np.full(len(places), np.nan)
-    return [
-        Curve(b.label, places, b.y, none if b.low is None else b.low, none if b.high is None else b.high, b.style)
-        for b in panel.bars
-    ]
+    series = []
+    for bars in panel.bars:
+        low, high = (none if bound is None else bound for bound in (bars.low, bars.high))
+        series.append(Curve(bars.label, places, bars.y, low, high, bars.style, bars.flagged))
+    return series
 
 
 def _draw_curve(
@@ -110,6 +111,10 @@ def _draw_curve(
         hollow = {"fill_color": "white"} if curve.style.dashed else {}
         marker = POINTS[curve.style.marker]
         shown = plot.scatter("x", "y", source=source, marker=marker, size=9, **{**look, **hollow})
+    if curve.flagged is not None and curve.flagged.any():
+        ring = {"fill_color": None, "line_color": "#333333", "line_width": 1.5, "size": 19, "name": look["name"]}
+        places = np.array(data.get("place", curve.x), dtype=object)[curve.flagged].tolist()
+        plot.scatter([tuple(p) for p in places] if panel.bars else places, curve.y[curve.flagged], **ring)
     _make_tappable(plot, panel, shown, number, tapped)
 
 

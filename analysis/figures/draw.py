@@ -117,6 +117,14 @@ def _png_curve(axis: Any, curve: Curve, size: float) -> None:
         error = np.nan_to_num([curve.y - curve.low, curve.high - curve.y])
     bars = {"ecolor": style.colour, "elinewidth": 1.1, "capsize": 2.5}
     axis.errorbar(curve.x, curve.y, error, label=curve.label, **line, **markers, **bars)
+    _png_rings(axis, curve.x, curve.y, curve.flagged)
+
+
+def _png_rings(axis: Any, x: Any, y: Any, flagged: Any) -> None:
+    """Ring the points that the caption warns of."""
+    if flagged is not None and flagged.any():
+        ring = {"marker": "o", "markersize": 14, "markerfacecolor": "none", "markeredgecolor": "#333333"}
+        axis.plot(x[flagged], y[flagged], linestyle="none", **ring)
 
 
 def _png_bars(axis: Any, panel: Panel) -> None:
@@ -137,6 +145,7 @@ def _png_bars(axis: Any, panel: Panel) -> None:
         elif bars.low is not None and bars.high is not None and np.isfinite(bars.low).any():
             error = np.nan_to_num([bars.y - bars.low, bars.high - bars.y])
             axis.errorbar(at, bars.y, error, fmt="none", ecolor="black", capsize=3)
+        _png_rings(axis, at, bars.y, bars.flagged)
     axis.set_xticks(places, panel.categories)
 
 
@@ -238,6 +247,9 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
         fill_alpha=0.0 if style.dashed else 1.0,
         hover_cols=["curve", "low", "high"],
     )
+    if curve.flagged is not None and curve.flagged.any():
+        ringed = table[curve.flagged[np.isfinite(curve.x) & np.isfinite(curve.y)]]
+        points = points * ringed.hvplot.scatter(x, y, size=240, fill_alpha=0.0, line_color="#333333")
     band = table.dropna(subset=["low", "high"])
     if band.empty:
         return [line, points]

@@ -27,7 +27,10 @@ class Style:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line with markers: values over x, with the bounds of their intervals (NaN where there is none)."""
+    """One line with markers: values over x, with the bounds of their intervals (NaN where there is none).
+
+    ``flagged`` points are ringed: the caption says what is the matter with them.
+    """
 
     label: str
     x: Numbers
@@ -35,6 +38,7 @@ class Curve:
     low: Numbers
     high: Numbers
     style: Style
+    flagged: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Bars:
     style: Style
     low: Numbers | None = None
     high: Numbers | None = None
+    flagged: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)

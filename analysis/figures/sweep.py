@@ -13,6 +13,7 @@ from faultsweep.analysis.figures.describe import SCHEDULERS, describe_held, desc
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel, Style
 from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.statistics import mean_interval, paired_difference
+from faultsweep.analysis.warmup import LONGEST_TAIL, unsteady
 
 _HELD = ("machine", "scheduler", "load_scale", "estimates")
 
@@ -42,6 +43,10 @@ def sweep_figure(
     against : what the metrics are compared with, replicate by replicate; None draws themselves.
     """
     drawn = []
+    saturated, truncated = unsteady(data)
+    flagged = saturated | truncated
+    if against is not None and against.at is not None:
+        flagged = flagged.any(against.axis)
     signed = against is not None and not against.ratio
     for metric in y:
         found = intervals(data, metric, against)
@@ -49,15 +54,20 @@ def sweep_figure(
         for row in found[panels].values if panels else [None]:
             at = {} if row is None else {panels: row}
             title_of = "" if row is None else row_label(panels, row)
-            series = list(_series(data, found.sel(at), at, metric, x, along, curves))
+            series = list(_series(data, found.assign(flagged=flagged).sel(at), at, metric, x, along, curves))
             if kind == "bars":
                 categories = [row_label(along, label, short=True) for label in data[along].values]
-                bars = [Bars(curve.label, curve.y, curve.style, curve.low, curve.high) for curve in series]
+                bars = [Bars(c.label, c.y, c.style, c.low, c.high, c.flagged) for c in series]
                 drawn.append(Panel(title_of, *words, bars=bars, categories=categories, log_y=log_y, signed=signed))
             else:
                 known = [_without_gaps(curve) for curve in series]
                 drawn.append(Panel(title_of, *words, curves=known, log_x=log_x, log_y=log_y, signed=signed))
-    return Figure(name, title or name, _caption(data, y, (along, *curves, *filter(None, [panels])), against), drawn)
+    return Figure(
+        name,
+        title or name,
+        [*_caption(data, y, (along, *curves, *filter(None, [panels])), against), *_warnings(saturated, truncated)],
+        drawn,
+    )
 
 
 @dataclass(frozen=True)
@@ -114,14 +124,14 @@ def _series(
         label = ", ".join(map(row_label, curves, labels)) or quantity(data, metric)
         mean, low, high = (np.asarray(one[bound]) for bound in ("mean", "low", "high"))
         style = Style(look.colour, look.marker, dashed=number >= len(LOOKS))
-        yield Curve(label, np.asarray(place), mean, low, high, style)
+        yield Curve(label, np.asarray(place), mean, low, high, style, np.asarray(one["flagged"]))
 
 
 def _without_gaps(curve: Curve) -> Curve:
     """Return the points that there are, in the order of the axis."""
     known = np.isfinite(curve.x) & np.isfinite(curve.y)
-    x, y, low, high = (values[known] for values in (curve.x, curve.y, curve.low, curve.high))
-    return replace(curve, x=x, y=y, low=low, high=high)
+    names = ("x", "y", "low", "high", "flagged")
+    return replace(curve, **{name: getattr(curve, name)[known] for name in names})
 
 
 def row_label(axis: str, label: Any, short: bool = False) -> str:
@@ -153,6 +163,19 @@ def _caption(data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: A
         bars if most > 1 else "One simulation a point, so there is no interval.",
     ]
     return [sentence for sentence in sentences if sentence]
+
+
+def _warnings(saturated: xr.DataArray, truncated: xr.DataArray) -> list[str]:
+    """Return sentences that say which points are ringed, and why."""
+    texts = []
+    if bool(saturated.any()):
+        texts.append(
+            f"Ringed: saturated; more than {LONGEST_TAIL:.0%} of the run came after the last job was submitted, so its "
+            "means grow with the length of the log and say nothing of a longer one."
+        )
+    if bool(truncated.any()):
+        texts.append("Ringed: truncated runs; the means are of the jobs that had finished.")
+    return texts
 
 
 def _has_meaning(data: xr.Dataset, name: str) -> bool:
