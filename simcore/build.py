@@ -11,7 +11,7 @@ import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import FLAT, TORUS, Machine
-from faultsweep.simcore.parameters import FORESEEN, no_failures, saves_nothing
+from faultsweep.simcore.parameters import FORESEEN, no_failures, recall_of, saves_nothing
 from faultsweep.simcore.partitions.boxes import shape_table
 from faultsweep.simcore.partitions.searches import finder_address, make_block
 from faultsweep.simcore.policies import (
@@ -214,7 +214,7 @@ def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray
     f[st.HORIZON] = config["horizon_s"]
     f[st.ACCURACY] = config["accuracy"]
     f[st.DRAWN_UNTIL] = math.inf
-    f[st.RECALL] = config["accuracy"] if config["placement"] == "tie-breaking" else config["recall"]
+    f[st.RECALL] = recall_of(config)
     f[st.FALSE_RATE] = config["false_positive_rate"]
     f[st.PRECISION] = config["precision"]
     f[st.NODE_SECONDS] = 1.0 if base_rate is None else base_rate.node_seconds

@@ -232,17 +232,34 @@ def _is_mfp(config: Config) -> bool:
     return _is_flat(config) or (built_in and (config["failures"] == "none" or _no_reports(config)))
 
 
+def recall_of(config: Config) -> float:
+    """Return the probability that the predictor reports a node that will fail."""
+    breaks_ties = config["placement"] == "tie-breaking" and not _is_flat(config)
+    return float(config["accuracy"] if breaks_ties else config["recall"])
+
+
+def _asks_risk(config: Config) -> bool:
+    """Tell whether checkpoints heed the predictor."""
+    return config["checkpoint"] == "risk" and not saves_nothing(config)
+
+
+def _places_by_reports(config: Config) -> bool:
+    """Tell whether the placement rule heeds the predictor."""
+    return not (_no_prediction(config) or _no_reports(config))
+
+
 def _no_recall(config: Config) -> bool:
-    return _no_prediction(config) or config["placement"] == "tie-breaking" or _no_reports(config)
+    asked = _places_by_reports(config) or _asks_risk(config)
+    return not asked or (config["placement"] == "tie-breaking" and not _is_flat(config))
 
 
 def _no_false_positives(config: Config) -> bool:
-    return _no_prediction(config) or (config["placement"] == "balancing" and config["accuracy"] == 0)
+    weightless = config["placement"] == "balancing" and config["accuracy"] == 0
+    return (_no_prediction(config) or weightless) and (config["checkpoint"] != "risk" or no_failures(config))
 
 
 def _no_precision(config: Config) -> bool:
-    recall = config["accuracy"] if config["placement"] == "tie-breaking" else config["recall"]
-    return _no_prediction(config) or _no_reports(config) or recall == 0
+    return not (_places_by_reports(config) or _asks_risk(config)) or recall_of(config) == 0
 
 
 def _no_migration(config: Config) -> bool:
@@ -269,9 +286,9 @@ def _no_random_failures(config: Config) -> bool:
 
 def _no_coins(config: Config) -> bool:
     """Tell whether no predictor throws coins."""
-    if _no_prediction(config) or _no_reports(config):
+    if not (_places_by_reports(config) or _asks_risk(config)):
         return True
-    recall = config["accuracy"] if config["placement"] == "tie-breaking" else config["recall"]
+    recall = recall_of(config)
     certain = recall in (0, 1) and config["false_positive_rate"] in (0, 1)
     return certain and (config["precision"] == 1 or recall == 0)
 
@@ -303,7 +320,8 @@ def saves_nothing(config: Config) -> bool:
         return bool(policy == "none")
     if policy in ("young", "daly") and config["checkpoint_mtbf_h"] > 0:
         return False
-    return no_failures(config) or (policy == "risk" and config["accuracy"] == 0)
+    unheard = recall_of(config) == 0 and config["false_positive_rate"] == 0
+    return no_failures(config) or (policy == "risk" and (config["accuracy"] == 0 or unheard))
 
 
 def _no_predictor(config: Config) -> bool:

@@ -415,7 +415,7 @@ def predict(s, job, window):
     The coin of (seed, node, job, restarts) is compared with the recall for a node that fails in the window, and with
     the rate of false positives for any other.
     """
-    recall, false_rate = s.f[RECALL], _false_positive_rate(s, window)
+    recall, false_rate = s.f[RECALL], false_positive_rate(s, window)
     if recall <= 0.0 and false_rate <= 0.0:
         return 0
     Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
@@ -445,7 +445,7 @@ def predict(s, job, window):
 
 
 @kernel
-def _false_positive_rate(s, window):
+def false_positive_rate(s, window):
     """Return the probability that a node without a failure in the window is reported: given, or by the precision."""
     precision = s.f[PRECISION]
     if precision >= 1.0:

@@ -187,6 +187,20 @@ CHECKPOINTS = st.one_of(
             "checkpoint_interval": st.sampled_from((4, 10)),
             "a": st.sampled_from((0, 0.25, 0.5, 1)),
             "partition_risk": st.sampled_from(("product", "max")),
+        },
+        optional={
+            "recall": st.sampled_from((0, 0.5, 1)),
+            "false_positive_rate": st.sampled_from((0.1, 1)),
+            "placement": st.sampled_from(("balancing", "tie-breaking")),
+        },
+    ),
+    st.fixed_dictionaries(
+        {
+            "checkpoint": st.just("risk"),
+            "checkpoint_interval": st.sampled_from((4, 10)),
+            "a": st.just(1),
+            "recall": st.sampled_from((0.5, 1)),
+            "precision": st.sampled_from((0.5, 0.1)),
         }
     ),
     st.just({"checkpoint": "exact"}),

@@ -38,7 +38,7 @@ def draw_picture(figure: Figure, path: Path) -> None:
     rows, columns = _grid(figure)
     width = _TABLE_INCHES[0] if figure.table or columns == 1 else _PANEL_INCHES[0] * columns
     body = _TABLE_INCHES[1] * (len(figure.table.rows) + 1) if figure.table else _PANEL_INCHES[1] * rows
-    caption = textwrap.fill(" ".join(figure.caption), int(width * 14))
+    caption = textwrap.fill(" ".join(figure.caption), int(width * 13))
     labels = {curve.label for panel in figure.panels for curve in panel.curves}
     labels |= {bars.label for panel in figure.panels for bars in panel.bars}
     legend_columns = _legend_columns(len(labels), max(map(len, labels), default=1), width)

@@ -7,14 +7,14 @@ nodes, every pass recomputes everything, and times are fractions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 from typing import Any
 
 from .conservative import Conservative
 from .machines import machine as machine_of
-from .placement import choose
+from .placement import choose, false_positive_rate, reported_nodes, risk
 from .state import Attempt, Event, Job, Moment, Options, exact
 
 
@@ -311,12 +311,12 @@ class Simulator:
     def pays(self, attempt: Attempt) -> bool:
         """Whether the predicted loss, if the job fails within the next interval, exceeds the cost of a checkpoint."""
         options, end = self.options, self.now + self.options.checkpoint_interval
-        failing = {node for time, node, _ in self.failures if self.now < time < end} & attempt.nodes
-        if options.partition_risk == "max":
-            chance = options.a if failing else 0
-        else:
-            chance = 1 - (1 - options.a) ** len(failing)
-        return chance * (attempt.work_at(self.now) - attempt.job.saved) > options.checkpoint_cost
+        if not self.machine.is_torus:
+            options = replace(options, placement="mfp")  # no rule places, so the recall is the predictor's own
+        count, window = self.machine.nodes, self.options.checkpoint_interval
+        false_rate = false_positive_rate(self.failures, count, window, 0, self.last_submit, options)
+        reported = reported_nodes(attempt.nodes, attempt.job, self.failures, self.now, end, false_rate, options)
+        return risk(reported, options) * (attempt.work_at(self.now) - attempt.job.saved) > options.checkpoint_cost
 
     def begin_saving(self, attempt: Attempt, cost: Any, kind: str) -> None:
         attempt.pause(self.now, cost)
