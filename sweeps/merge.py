@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, sources
 from faultsweep.sweeps.jobs import JobsWriter, read_jobs
-from faultsweep.sweeps.lock import owner_of
 from faultsweep.sweeps.prepare import join_axis
-from faultsweep.sweeps.simulator import SimulatorTarget
+from faultsweep.sweeps.replay import check_at_rest
 from faultsweep.sweeps.store import (
     COPY,
     COPY_OF,
@@ -104,11 +104,7 @@ def merge(stores: Sequence[str | Path], path: str | Path) -> Store:
 
 def _open(path: Path) -> Store:
     store = Store(path, mode="r")
-    owner = owner_of(run_folder(path) / "lock")
-    if owner is not None:
-        raise InputError(f"{path}: process {owner.get('pid')} on {owner.get('host')} is writing it; wait for its end")
-    if store.recomputing or any((run_folder(path) / "journals").glob("*.journal")):
-        raise InputError(f"{path}: a run was stopped before its last results were in the store; run it again first")
+    check_at_rest(store)
     return store
 
 
@@ -150,7 +146,7 @@ def _outputs(stores: Sequence[Store]) -> tuple[Output, ...]:
     """Return all metrics of the stores; measured ones are known of the simulator's."""
     from faultsweep.simcore.metrics import MEASURED
 
-    simulator = stores[0].attributes["target"] == SimulatorTarget.name
+    simulator = stores[0].attributes["target"] == SIMULATOR
     outputs: dict[str, Output] = {}
     for store in stores:
         for name in store.metrics:
@@ -166,12 +162,13 @@ def _outputs(stores: Sequence[Store]) -> tuple[Output, ...]:
 
 
 def _grid(store: Store, axes: Sequence[Axis], outputs: tuple[Output, ...]) -> Grid:
-    """Return the grid of the joined axes; only the simulator that is here knows which cells are one simulation."""
-    simulator = SimulatorTarget()
+    """Return the grid of the joined axes; only a target that is here knows which cells are one simulation."""
     fixed = store.text("configuration")
     names = [*fixed, *(name for axis in axes for name in axis.columns), *store.formulas]
-    alike = store.attributes["target"] == simulator.name and store.attributes["model_version"] == simulator.version
-    target = simulator if alike and set(names) <= set(simulator.parameters) else _StoredTarget(store, names, outputs)
+    target: Target = _StoredTarget(store, names, outputs)
+    if target.name in TARGETS:
+        here = built_in_target(target.name)
+        target = here if here.version == target.version and set(names) <= set(here.parameters) else target
     formulas = {name: parse(store.arrays[name].attrs["formula"]) for name in store.formulas}
     return Grid(target, axes, fixed, formulas)
 
@@ -280,6 +277,7 @@ class _Joined:
             "metrics": [output.name for output in self.outputs],
             "adding": self._lacking(),
             "pins": pins,
+            "open_runs": [],
             "provenance": sorted(history, key=lambda run: run.get("time", "")),
         }
         attributes = {**kept, **{name: json.dumps(value) for name, value in texts.items()}}

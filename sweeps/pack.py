@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.grid import MOST_CELLS
-from faultsweep.sweeps.lock import owner_of
 from faultsweep.sweeps.logs import acknowledgements
-from faultsweep.sweeps.store import Store, check_format, run_folder
+from faultsweep.sweeps.replay import check_at_rest
+from faultsweep.sweeps.store import Store, check_format
 
 from faultsweep import __version__
 
@@ -89,11 +90,11 @@ def pack(store: str | Path, archive: str | Path, *, licence: str | None = None, 
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; make it, or name another")
     root = _described(source, licence, citation)
-    _check_idle(source)
+    check_at_rest(Store(source, mode="r"))
     partial = target.with_name(f"{target.name}.partial")
     try:
         files, size = _write(source, partial, root)
-        _check_idle(source)
+        check_at_rest(Store(source, mode="r"))
         os.replace(partial, target)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
@@ -112,6 +113,7 @@ def _described(store: Path, licence: str | None, citation: str | None) -> dict[s
     attributes["citation"] = citation or attributes.get("citation") or _citation(attributes)
     attributes["acknowledgements"] = attributes.get("acknowledgements") or _acknowledgements(store, attributes)
     runs = json.loads(attributes["provenance"])
+    attributes["open_runs"] = "[]"  # nothing of this machine's folders
     attributes["provenance"] = json.dumps([{k: v for k, v in run.items() if k != "folders"} for run in runs])
     return {**json.loads((store / "zarr.json").read_text("utf-8")), "attributes": attributes}
 
@@ -125,7 +127,7 @@ def _citation(attributes: Mapping[str, Any]) -> str:
 
 
 def _acknowledgements(path: Path, attributes: Mapping[str, Any]) -> str:
-    if attributes["target"] != "simulator":
+    if attributes["target"] not in TARGETS:
         return ""
     store = Store(path, mode="r")
     fixed = store.text("configuration")
@@ -135,14 +137,6 @@ def _acknowledgements(path: Path, attributes: Mapping[str, Any]) -> str:
             values[name] = list(dict.fromkeys(store.column(name)))
     folders = [folder for run in store.text("provenance") for folder in run.get("folders", ())]
     return " ".join(acknowledgements(values["log"], values["failures"], [*folders, path.resolve().parent, Path.cwd()]))
-
-
-def _check_idle(store: Path) -> None:
-    owner = owner_of(run_folder(store) / "lock")
-    if owner is not None:
-        raise InputError(
-            f"{store}: process {owner.get('pid')} on {owner.get('host')} is writing it; wait for its end, or stop it"
-        )
 
 
 def _write(store: Path, archive: Path, root: Mapping[str, Any]) -> tuple[int, int]:

@@ -68,6 +68,19 @@ def find_journals(store: Store) -> Left:
     return Left(journals, notes)
 
 
+def check_at_rest(store: Store) -> None:
+    """Raise InputError if a run writes a store, or ended before all that it has finished was in the store."""
+    owner = owner_of(run_folder(store.path) / "lock")
+    if owner is not None:
+        raise InputError(
+            f"{store.path}: process {owner.get('pid')} on {owner.get('host')} is writing it; wait, or stop that run"
+        )
+    if store.recomputing or find_journals(store).journals:
+        raise InputError(
+            f"{store.path}: the last run ended early, and what it finished is not in the store; run it again first"
+        )
+
+
 def match_records(
     prepared: Prepared, journals: Iterable[Path]
 ) -> Iterator[tuple[Path, Records, Cells, NDArray[np.int64], list[int]]]:

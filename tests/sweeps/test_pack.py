@@ -21,8 +21,10 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import pack as pack_module
 from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.logs import acknowledgements
+from faultsweep.sweeps.merge import merge
 from faultsweep.sweeps.pack import file_sha256, pack, unpack
-from faultsweep.sweeps.store import run_folder
+from faultsweep.sweeps.replay import open_run
+from faultsweep.sweeps.store import commit, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
 from tests.sweeps import functions
@@ -91,6 +93,20 @@ def test_a_store_that_is_being_written_is_not_packed(store, tmp_path):
     with Lock(run_folder(copy) / "lock"), pytest.raises(InputError, match="is writing it"):
         pack(copy, tmp_path / "s.zarr.zip")
     assert not list(tmp_path.glob("*.zip*"))
+
+
+def test_results_that_only_a_journal_has_are_not_left_out(store, tmp_path):
+    copy = shutil.copytree(store, tmp_path / "s.zarr")
+    (run_folder(copy) / "journals").mkdir(parents=True)
+    (run_folder(copy) / "journals" / "abc-1.journal").write_bytes(b"")
+    commit(copy, {"open_runs": json.dumps([open_run("abc", run_folder(copy))])})
+    for action in (lambda: pack(copy, tmp_path / "s.zarr.zip"), lambda: merge([store, copy], tmp_path / "m.zarr")):
+        with pytest.raises(InputError, match="what it finished is not in the store; run it again first"):
+            action()
+    (run_folder(copy) / "journals" / "abc-1.journal").unlink()
+    pack(copy, tmp_path / "s.zarr.zip")
+    with zipfile.ZipFile(tmp_path / "s.zarr.zip") as opened:
+        assert str(tmp_path) not in opened.read("zarr.json").decode()
 
 
 @pytest.mark.parametrize(
