@@ -266,7 +266,7 @@ def _no_migration(config: Config) -> bool:
     return _is_flat(config) or "migration" not in config["scheduler"]
 
 
-def _nothing_random(config: Config) -> bool:
+def nothing_random(config: Config) -> bool:
     """Tell whether no random number is drawn: the jobs are those of a log, and so are estimates and failures."""
     from faultsweep.simcore.workloads.models import is_model
 
@@ -417,9 +417,9 @@ PARAMETERS: dict[str, Parameter] = _table(
         "workload",
         inert=_is("estimates", "actual", "f-model"),
     ),
-    Parameter("seed", int, 0, "Seed of everything random in a run.", "workload", minimum=0, inert=_nothing_random),
+    Parameter("seed", int, 0, "Seed of everything random in a run.", "workload", minimum=0, inert=nothing_random),
     Parameter(
-        "replicate", int, 0, "Number of the replicate under one seed.", "workload", minimum=0, inert=_nothing_random
+        "replicate", int, 0, "Number of the replicate under one seed.", "workload", minimum=0, inert=nothing_random
     ),
     # machine and scheduling
     Parameter("machine", str, "torus:4x4x8", "torus:XxYxZ, flat:N or clusters:N+N+....", "machine"),

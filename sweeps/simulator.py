@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.parameters import PARAMETERS
+from faultsweep.simcore.parameters import PARAMETERS, nothing_random
 from faultsweep.sweeps.target import Config, Outcome, Output, Target
 
 _WARM_JOBS = 20
@@ -38,7 +39,7 @@ class SimulatorTarget(Target):
         self.logs = None if logs is None else Path(logs).resolve()
         self.folders = [Path(folder).resolve() for folder in folders] or [Path.cwd()]
         self.pinned = dict(pinned or {})
-        self.parameters: Mapping[str, Any] = PARAMETERS
+        self.parameters: Mapping[str, Any] = self._parameters()
         self.outputs = tuple(
             Output(name, metric.unit, metric.doc, measured=name in MEASURED) for name, metric in METRICS.items()
         )
@@ -53,7 +54,23 @@ class SimulatorTarget(Target):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the table of parameters of the process at hand."""
         self.__dict__.update(state)
-        self.parameters = PARAMETERS
+        self.parameters = self._parameters()
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the table of parameters; it knows which failure logs are traces of our own."""
+        seeds = {name: replace(PARAMETERS[name], inert=self._nothing_random) for name in ("seed", "replicate")}
+        return {**PARAMETERS, **seeds}
+
+    def _nothing_random(self, config: Config) -> bool:
+        """Tell whether no random number is drawn; none is for a trace of our own that "auto" takes as it is."""
+        from faultsweep.simcore.failures.sources import is_own_trace
+
+        automatic = {"failure_fit": "exact", "node_map": "identity"}
+        taken = {name: value for name, value in automatic.items() if config[name] == "auto"}
+        # a chain, not a copy: the grid notes which parameters are looked at
+        own = bool(taken) and is_own_trace(self._failures(config["failures"]))
+        known = ChainMap(taken, config) if own else config  # type: ignore[arg-type]  # it is only read
+        return nothing_random(known)
 
     def _workload(self, config: Config) -> Any:
         from faultsweep.sweeps.logs import is_model, is_name, load_configured

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.simcore.failures.bursts import synthetic_records
-from faultsweep.simcore.failures.files import known_content, read_failures
+from faultsweep.simcore.failures.files import detect_format, known_content, read_failures
 from faultsweep.simcore.failures.fitting import fit_times, map_nodes
 from faultsweep.simcore.failures.mtbf import mtbf_source
 from faultsweep.simcore.failures.records import FailureRecords
@@ -89,6 +89,20 @@ def _version(name: str) -> tuple[int, int]:
         valid = ("none", "bursts", *GENERATORS, "the path of a failure log")
         raise unknown_name("source of failures", name, valid, where="failures") from None
     return stat.st_mtime_ns, stat.st_size
+
+
+def is_own_trace(name: str) -> bool:
+    """Tell whether ``failures`` names a file of our own format, which "auto" takes as it is: times, nodes and all."""
+    try:
+        return is_file(name) and _is_own_trace(name, *_version(name))
+    except InputError:
+        return False
+
+
+@lru_cache(maxsize=64)
+def _is_own_trace(path: str, mtime_ns: int, size: int) -> bool:
+    del mtime_ns, size
+    return detect_format(known_content(path)[0]) == "csv"
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from faultsweep.simcore.parameters import PARAMETERS, resolve
 from faultsweep.sweeps.cli.failures import app
 from faultsweep.sweeps.failure_picture import draw
 from faultsweep.sweeps.simulator import SimulatorTarget
+from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
 
 
@@ -122,6 +123,21 @@ def test_sweeps_check_and_pin_failure_files(trace, tmp_path):
     assert "did you mean 'weibull'" in problems[0]
     assert "no such file" in problems[1]
     assert "not a failure log" in problems[2]
+
+
+def test_replicates_of_a_trace_of_our_own_are_one_run(trace, tmp_path):
+    """Nothing is drawn where jobs and failures are files that are taken as they are."""
+    (tmp_path / "jobs.swf").write_text("; MaxNodes: 320\n; MaxProcs: 320\n1 0 -1 9 4 " + "-1 " * 13)
+    fixed = {"machine": "flat:320", "log": "jobs.swf", "failures": str(trace)}
+    for changed, simulations in (
+        ({}, 1),
+        ({"failure_fit": "repeat"}, 3),
+        ({"node_map": "permutation"}, 3),
+        ({"num_failures": 5}, 3),
+        ({"failures": "weibull"}, 3),
+    ):
+        sweep = Sweep(axes={"load_scale": [1.0]}, fixed=fixed | changed, replicates=3, folder=tmp_path)
+        assert sweep.plan(tmp_path / "a.zarr", measure=False).simulations == simulations, changed
 
 
 @pytest.mark.shared
