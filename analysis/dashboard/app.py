@@ -19,7 +19,7 @@ from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
 from faultsweep.analysis.dashboard.plots import draw_curves, draw_heat_map
-from faultsweep.analysis.dashboard.view import cells_of, figure_of, heat_map
+from faultsweep.analysis.dashboard.view import cells_of, figure_of, shown
 from faultsweep.simcore.errors import InputError
 
 _WIDE = 300
@@ -28,7 +28,7 @@ _MOST_ROWS = 200
 _NONE = "(none)"
 _SWITCHES = {
     "log_x": "Logarithmic horizontal axis",
-    "log_y": "Logarithmic vertical axis",
+    "log_y": "Logarithmic vertical axis or colours",
     "bands": "95 % intervals over replicates",
 }
 
@@ -110,8 +110,8 @@ class Dashboard:
                     widget.value = now.at[axis]
             heat = now.view == "heat map"
             self.switches.value = [name for name in _SWITCHES if getattr(now, name)]
-            for widget in (self.switches, *(self.widgets[name] for name in ("x", "curves", "facets"))):
-                widget.visible = not heat
+            for name in ("x", "curves", "facets"):
+                self.widgets[name].visible = not heat
             for name in ("heat_x", "heat_y"):
                 self.widgets[name].visible = heat
             self.widgets["baseline"].visible = len(self.widgets["baseline"].options) > 1
@@ -200,17 +200,14 @@ class Dashboard:
         share, words = describe_share(data)
         self.progress.value = int(100 * share)
         self.share.object = f"<b>{escape(Path(self.store.place).name)}</b><br>{escape(words)}"
+        figure = shown(data, now)
         if now.view == "heat map":
-            found = heat_map(data, now)
-            title, caption = found.title, [f"Means over replicates of {found.quantity}."]
-            self.plot.objects = [pn.pane.HoloViews(draw_heat_map(found), sizing_mode="stretch_width")]
+            self.plot.objects = [pn.pane.HoloViews(draw_heat_map(figure), sizing_mode="stretch_width")]
         else:
-            figure = figure_of(data, now)
-            title, caption = figure.title, figure.caption
             drawn = draw_curves(figure, now.bands, self._tapped)
             self.plot.objects = [pn.pane.Bokeh(drawn, sizing_mode="stretch_width")]
-        self.title.object = f"<h2 style='font-size:20px;margin:4px'>{escape(title)}</h2>"
-        self.caption.object = f"<p style='font-size:14px;color:#333'>{escape(' '.join(caption))}</p>"
+        self.title.object = f"<h2 style='font-size:20px;margin:4px'>{escape(figure.title)}</h2>"
+        self.caption.object = f"<p style='font-size:14px;color:#333'>{escape(' '.join(figure.caption))}</p>"
         self.cells.object = "" if now.view == "heat map" else "<p>Click a point to see the cells behind it.</p>"
         self.show_link()
 
@@ -268,7 +265,7 @@ def _picture(suffix: str) -> Callable[[Dashboard], bytes]:
     def make(dashboard: Dashboard) -> bytes:
         from faultsweep.analysis.figures.draw import draw_html, draw_picture
 
-        figure = figure_of(dashboard.store.data, replace(dashboard.choices, view="curves"))
+        figure = shown(dashboard.store.data, dashboard.choices)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"figure.{suffix}"
             (draw_html if suffix == "html" else draw_picture)(figure, path)

@@ -6,21 +6,18 @@ Bokeh a tenth of that, and a knob has to answer within 0.3 s. The heat map is hv
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from faultsweep.analysis.dashboard.view import HeatMap
 from faultsweep.analysis.figures.draw import POINTS
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel
+from faultsweep.analysis.figures.heat import draw_hvplot
 
 Tapped = Callable[[int, int, int], None]
 """Called with the numbers of the panel, the curve and the point along it."""
 _HEIGHT = 430
-_MOST_PRINTED = 150  # cells of a heat map that have room for their number
 
 
 def draw_curves(figure: Figure, bands: bool, tapped: Tapped) -> Any:
@@ -146,60 +143,9 @@ def _style(plot: Any) -> None:
     plot.add_layout(Span(location=0, dimension="width", line_color="#555555", line_width=0.8))
 
 
-def draw_heat_map(found: HeatMap) -> Any:
-    """Return the heat map as a HoloViews element, with the values printed where there is room."""
-    import holoviews as hv
-    import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
-
-    hv.renderer("bokeh").webgl = False  # a drawing of some rectangles; without a graphics card it only complains
-    rows, columns = found.value.shape
-    table = pd.DataFrame(
-        {
-            found.x: np.tile(found.x_labels, rows),
-            found.y or "": np.repeat(found.y_labels, columns),
-            "value": found.value.ravel(),
-            "low": found.low.ravel(),
-            "high": found.high.ravel(),
-        }
-    )
-    finite = found.value[np.isfinite(found.value)]
-    limits = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-    if found.centre is not None:
-        reach = max(abs(limits[0] - found.centre), abs(limits[1] - found.centre), 1e-12)
-        limits = (found.centre - reach, found.centre + reach)
-    picture = table.hvplot.heatmap(
-        found.x,
-        found.y or "",
-        "value",
-        hover_cols=["low", "high"],
-        cmap="viridis" if found.centre is None else "RdBu_r",
-        clim=limits,
-        clabel=textwrap.shorten(found.quantity, 60),
-        responsive=True,
-        height=max(300, min(900, 120 + 34 * rows)),
-        xlabel=found.x,
-        ylabel=found.y,
-        rot=30 if max(map(len, found.x_labels)) > 6 else 0,
-        fontscale=1.2,
-    )
-    return picture * _printed(found, table, limits) if found.value.size <= _MOST_PRINTED and len(finite) else picture
-
-
-def _printed(found: HeatMap, table: pd.DataFrame, limits: tuple[float, float]) -> Any:
-    """Return the values as text, white where the colour below is dark."""
-    import holoviews as hv
-
-    table = table.dropna(subset=["value"])
-    place = (table["value"] - limits[0]) / max(limits[1] - limits[0], 1e-300)
-    dark = place < 0.55 if found.centre is None else (place < 0.15) | (place > 0.85)
-    table = table.assign(text=[_short(value) for value in table["value"]])
-    parts = [
-        hv.Labels(table[chosen], [found.x, found.y or ""], "text").opts(text_color=colour, text_font_size="13px")
-        for chosen, colour in ((dark, "white"), (~dark, "black"))
-        if chosen.any()
-    ]
-    return hv.Overlay(parts)
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+def draw_heat_map(figure: Figure) -> Any:
+    """Return the heat map as a HoloViews element."""
+    panel = figure.panels[0]
+    assert panel.heat is not None  # noqa: S101 - a heat map was asked for
+    rows = len(panel.heat.y_labels)
+    return draw_hvplot(panel, responsive=True, height=max(300, min(900, 120 + 34 * rows)))

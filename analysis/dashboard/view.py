@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import Choices, labels_of, part_of, rows_of, x_axes
-from faultsweep.analysis.figures.figure import Figure
-from faultsweep.analysis.figures.sweep import Against, compared, intervals, quantity, sweep_figure
+from faultsweep.analysis.figures.figure import Figure, Heat, Panel
+from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, quantity, sweep_figure
 from faultsweep.analysis.open import status_name
-from numpy.typing import NDArray
 
 MOST_NAMED = 4
 
@@ -64,54 +62,27 @@ def figure_of(data: xr.Dataset, choices: Choices) -> Figure:
     )
 
 
-@dataclass(frozen=True)
-class HeatMap:
-    """Means over two axes.
-
-    Attributes
-    ----------
-    title : what is drawn and what is held.
-    x, y : the axes in words; ``x_labels``, ``y_labels`` their labels as text.
-    value, low, high, n : arrays of shape (y, x), NaN where there is no result; the interval over replicates and the
-        independent observations behind it.
-    quantity : the metric in words with its unit, or what it is compared with.
-    centre : the value that means "no difference", None for the metric itself.
-    """
-
-    title: str
-    x: str
-    y: str
-    x_labels: list[str]
-    y_labels: list[str]
-    value: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    n: NDArray[np.int64]
-    quantity: str
-    centre: float | None = None
-
-
-def heat_map(data: xr.Dataset, choices: Choices) -> HeatMap:
-    """Return the heat map of the chosen metric over the chosen two axes."""
+def heat_map(data: xr.Dataset, choices: Choices) -> Figure:
+    """Return the heat map of the chosen metric over the chosen two axes, as a figure of one panel."""
     part, against = part_of(data, choices), against_of(data, choices)
-    found = intervals(part, choices.metric, against)
     axes = [axis for axis in (choices.heat_y, choices.heat_x) if axis]
-    found = found.transpose(*axes)
-    shape = [found.sizes[axis] for axis in axes] if len(axes) == 2 else [1, found.sizes[choices.heat_x]]
-    mean, low, high, n = (np.asarray(found[name]).reshape(shape) for name in ("mean", "low", "high", "n"))
-    return HeatMap(
-        title_of(data, choices),
-        quantity(data, choices.heat_x),
-        quantity(data, choices.heat_y) if choices.heat_y else "",
-        labels_of(data, choices.heat_x),
-        labels_of(data, choices.heat_y) if choices.heat_y else [""],
-        mean,
-        low,
-        high,
-        n,
-        compared(quantity(data, choices.metric), against),
-        {"value": None, "difference": 0.0, "ratio": 1.0}[choices.show],
+    found = intervals(part, choices.metric, against).transpose(*axes)
+    shape = (found.sizes[choices.heat_y] if choices.heat_y else 1, found.sizes[choices.heat_x])
+    mean, low, high = (np.asarray(found[name], float).reshape(shape) for name in ("mean", "low", "high"))
+    y_labels = labels_of(data, choices.heat_y) if choices.heat_y else [""]
+    what = compared(quantity(data, choices.metric), against)
+    centre = {"value": None, "difference": 0.0, "ratio": 1.0}[choices.show]
+    heat = Heat(
+        labels_of(data, choices.heat_x), y_labels, mean, low, high, what, centre, choices.log_y and centre is None
     )
+    words = [quantity(data, axis) if axis else "" for axis in (choices.heat_x, choices.heat_y)]
+    name, title = str(data.attrs.get("name", "sweep")), title_of(data, choices)
+    return Figure(name, title, describe(part, [choices.metric], axes, against), [Panel("", *words, heat=heat)])
+
+
+def shown(data: xr.Dataset, choices: Choices) -> Figure:
+    """Return the figure of the chosen view."""
+    return heat_map(data, choices) if choices.view == "heat map" else figure_of(data, choices)
 
 
 def cells_of(data: xr.Dataset, choices: Choices, rows: Mapping[str, int] | None = None) -> pd.DataFrame:

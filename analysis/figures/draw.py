@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.analysis.figures import heat
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
 
 POINTS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "P": "plus"}
@@ -82,6 +83,9 @@ def _png_panel(axis: Any, panel: Panel) -> None:
     axis.set_title(panel.title)
     axis.set_xlabel(panel.x_label)
     axis.set_ylabel(panel.y_label)
+    if panel.heat is not None:
+        heat.draw_png(axis, panel)
+        return
     axis.grid(axis="y" if panel.bars else "both", color="#DDDDDD", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
@@ -97,8 +101,14 @@ def _png_panel(axis: Any, panel: Panel) -> None:
         axis.yaxis.set_minor_formatter(ticker.NullFormatter())
     elif panel.signed:
         axis.axhline(0, color="#555555", linewidth=0.9, zorder=1)
-    elif panel.curves or panel.bars:
+    elif _is_positive(panel):
         axis.set_ylim(bottom=0)
+
+
+def _is_positive(panel: Panel) -> bool:
+    """Tell whether there is something to show, and nothing of it below 0."""
+    parts = [part.y for part in (*panel.curves, *panel.bars)]
+    return bool(parts) and not any((part < 0).any() for part in parts)
 
 
 def _log_base(panel: Panel) -> int:
@@ -215,6 +225,8 @@ def _html_panel(panel: Panel) -> Any:
         "logy": panel.log_y,
         "fontscale": 1.1,
     }
+    if panel.heat is not None:
+        return heat.draw_hvplot(panel, width=900, height=430, title=panel.title)
     if panel.curves:
         parts = [part for curve in panel.curves for part in _html_curve(curve, panel)]
         parts += [hv.HLine(0).opts(color="#555555", line_width=1)] if panel.signed else []
@@ -222,7 +234,10 @@ def _html_panel(panel: Panel) -> Any:
         return overlay.opts(click_policy="hide", padding=(0.04, 0.08))
     tops = [np.nan_to_num(bars.y) for bars in panel.bars]
     top = float(np.max(np.sum(tops, axis=0) if panel.stacked else tops))
-    return hv.Overlay(_html_bars(panel)).opts(show_grid=True, legend_position="right", ylim=(0, 1.05 * top), **options)
+    low = 1.05 * min(0.0, float(np.min(tops)))
+    return hv.Overlay(_html_bars(panel)).opts(
+        show_grid=True, legend_position="right", ylim=(low, 1.05 * top), **options
+    )
 
 
 def _html_curve(curve: Curve, panel: Panel) -> list[Any]:

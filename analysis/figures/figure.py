@@ -54,8 +54,31 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class Heat:
+    """Values over two axes of labels.
+
+    Attributes
+    ----------
+    x_labels, y_labels : labels as text.
+    value, low, high : arrays of shape (y, x), NaN where there is no result, and the intervals.
+    quantity : what the values are, with their unit.
+    centre : the value that means "no difference", None for values that are not compared.
+    log : whether colours are logarithmic.
+    """
+
+    x_labels: list[str]
+    y_labels: list[str]
+    value: Numbers
+    low: Numbers
+    high: Numbers
+    quantity: str
+    centre: float | None = None
+    log: bool = False
+
+
+@dataclass(frozen=True)
 class Panel:
-    """One pair of axes: curves over x, or bars over categories; ``signed`` values have a line at 0."""
+    """One pair of axes: curves over x, bars over categories, or a heat map; ``signed`` values have a line at 0."""
 
     title: str
     x_label: str
@@ -67,6 +90,7 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     signed: bool = False
+    heat: Heat | None = None
 
 
 @dataclass(frozen=True)

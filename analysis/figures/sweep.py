@@ -65,7 +65,7 @@ def sweep_figure(
     return Figure(
         name,
         title or name,
-        [*_caption(data, y, (along, *curves, *filter(None, [panels])), against), *_warnings(saturated, truncated)],
+        [*describe(data, y, (along, *curves, *filter(None, [panels])), against), *_warnings(saturated, truncated)],
         drawn,
     )
 
@@ -149,7 +149,8 @@ def quantity(data: xr.Dataset, name: str) -> str:
     return f"{words} ({unit})" if unit and unit != "1" else words
 
 
-def _caption(data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: Against | None) -> list[str]:
+def describe(data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: Against | None) -> list[str]:
+    """Return the sentences of a caption: what metrics mean, what was varied and held, and what the intervals are."""
     varied = [f"{axis} {describe_values(data[axis].values.tolist())}" for axis in axes if data.sizes[axis] > 1]
     meanings = [f"{quantity(data, name)}: {data[name].attrs['long_name']}" for name in y if _has_meaning(data, name)]
     most = int(max(mean_interval(data[name], data["status"])["n"].max() for name in y))

@@ -174,13 +174,13 @@ def test_the_heat_map_has_a_value_for_each_pair(served, page):
 
 def test_a_view_travels_as_a_link(served, page):
     page.get_by_label("machine").select_option("torus:4x4x8")
-    page.get_by_label("Logarithmic vertical axis").check()
+    page.get_by_label("Logarithmic vertical axis or colours").check()
     wait_for(page, lambda: "log_y=true" in page.url)
     link = page.get_by_label("Link to this view").input_value()
     assert "token" not in link
     page.goto(link)
     shown(page, "torus:4x4x8")
-    assert page.get_by_label("Logarithmic vertical axis").is_checked()
+    assert page.get_by_label("Logarithmic vertical axis or colours").is_checked()
 
 
 def test_a_link_to_what_is_not_there_says_so(served, page):

@@ -1,0 +1,116 @@
+"""Draws heat maps: as a part of a PNG, and with hvPlot for pages."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+from faultsweep.analysis.figures.figure import Heat, Panel
+
+_MOST_PRINTED = (12, 15)
+"""Columns and rows whose cells have room for their number."""
+_MOST_TICKS = 25
+
+
+def limits(heat: Heat) -> tuple[float, float]:
+    """Return the values at the ends of the colours; even on both sides of the centre if there is one."""
+    finite = heat.value[np.isfinite(heat.value) & ((heat.value > 0) | (not heat.log))]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if heat.centre is not None:
+        reach = max(abs(low - heat.centre), abs(high - heat.centre), 1e-12)
+        return heat.centre - reach, heat.centre + reach
+    return low, high if high > low else high + abs(high) + 1.0
+
+
+def _colours(heat: Heat) -> str:
+    """Return a palette that colour-blind readers can read: from dark to light, or from blue to red through white."""
+    return "viridis" if heat.centre is None else "RdBu_r"
+
+
+def _dark(heat: Heat) -> Any:
+    """Return where the colour is so dark that a number on it has to be white."""
+    low, high = limits(heat)
+    value = heat.value
+    if heat.log:
+        low, high, value = np.log(low), np.log(high), np.log(np.maximum(value, low))
+    place = (value - low) / (high - low)
+    return place < 0.55 if heat.centre is None else (place < 0.15) | (place > 0.85)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def _has_room(heat: Heat) -> bool:
+    rows, columns = heat.value.shape
+    return columns <= _MOST_PRINTED[0] and rows <= _MOST_PRINTED[1]
+
+
+def draw_png(axis: Any, panel: Panel) -> None:
+    """Draw the heat map of a panel with matplotlib, with the values printed where there is room."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    heat = panel.heat
+    assert heat is not None  # noqa: S101 - the caller has looked
+    axis.grid(visible=False)
+    low, high = limits(heat)
+    norm = (LogNorm if heat.log else Normalize)(low, high)
+    picture = axis.imshow(heat.value, origin="lower", aspect="auto", cmap=_colours(heat), norm=norm)
+    axis.figure.colorbar(picture, ax=axis, label=textwrap.fill(heat.quantity, 40))
+    for place, labels in ((axis.xaxis, heat.x_labels), (axis.yaxis, heat.y_labels)):
+        step = -(-len(labels) // _MOST_TICKS)
+        place.set_ticks(range(0, len(labels), step), labels[::step])
+    if max(map(len, heat.x_labels)) * len(heat.x_labels) > 60:
+        axis.tick_params(axis="x", rotation=45)
+    if _has_room(heat):
+        for (row, column), value in np.ndenumerate(heat.value):
+            if np.isfinite(value):
+                colour = "white" if _dark(heat)[row, column] else "black"
+                axis.text(column, row, _short(value), ha="center", va="center", color=colour, fontsize=9)
+
+
+def draw_hvplot(panel: Panel, **options: Any) -> Any:
+    """Return the heat map of a panel as a HoloViews element; ``options`` are sizes."""
+    import holoviews as hv
+    import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
+    import pandas as pd
+
+    heat = panel.heat
+    assert heat is not None  # noqa: S101 - the caller has looked
+    hv.renderer("bokeh").webgl = False  # a drawing of some rectangles; without a graphics card it only complains
+    rows, columns = heat.value.shape
+    x, y = panel.x_label, panel.y_label or " "
+    table = pd.DataFrame(
+        {
+            x: np.tile(heat.x_labels, rows),
+            y: np.repeat(heat.y_labels, columns),
+            "value": heat.value.ravel(),
+            "low": heat.low.ravel(),
+            "high": heat.high.ravel(),
+            "text": [_short(value) for value in heat.value.ravel()],
+            "dark": _dark(heat).ravel(),
+        }
+    )
+    picture = table.hvplot.heatmap(
+        x,
+        y,
+        "value",
+        hover_cols=["low", "high"],
+        cmap=_colours(heat),
+        clim=limits(heat),
+        cnorm="log" if heat.log else "linear",
+        clabel=textwrap.shorten(heat.quantity, 60),
+        xlabel=x,
+        ylabel=y,
+        rot=30 if max(map(len, heat.x_labels)) > 6 else 0,
+        fontscale=1.2,
+        **options,
+    )
+    known = table.dropna(subset=["value"])
+    if not len(known) or not _has_room(heat):
+        return picture
+    for colour, part in (("white", known[known["dark"]]), ("black", known[~known["dark"]])):
+        if len(part):
+            picture = picture * hv.Labels(part, [x, y], "text").opts(text_color=colour, text_font_size="13px")
+    return picture

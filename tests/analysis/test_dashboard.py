@@ -1,0 +1,165 @@
+"""What the dashboard shows, without a browser: choices and links, figures, heat maps, and the cells behind them."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from faultsweep.analysis.dashboard import choices as ch
+from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
+from faultsweep.analysis.dashboard.view import cells_of, figure_of, heat_map, shown
+from faultsweep.analysis.figures.draw import draw_html, draw_picture
+from faultsweep.analysis.open import open_results
+from faultsweep.analysis.statistics import mean_interval
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.status import parse_select
+
+from .stores import STATUSES, make_results, write_results
+
+LOADS = [0.5, 1.0, 2.0]
+SHAPE = (3, 2, 2, 4)
+
+
+@pytest.fixture
+def path(tmp_path):
+    rng = np.random.default_rng(4)
+    axes = {"load": LOADS, "policy": ["never", "daly, 2 h"], "nodes": [64, 128]}
+    status = np.full(SHAPE, STATUSES.index("done"), np.int8)
+    status[2, 1, 1, 3] = STATUSES.index("failed")
+    status[2, 0, 0] = STATUSES.index("pending")
+    values = rng.gamma(5, 10, SHAPE)
+    data = make_results(axes, {"wait_s": values, "loss": -values}, status, 4, name="small")
+    data["wait_s"].attrs["units"] = "s"
+    return write_results(tmp_path / "a.zarr", data.assign_coords(hours=("load", [12.0, 24.0, 48.0])))
+
+
+@pytest.fixture
+def data(path):
+    return open_results(path)
+
+
+def test_at_first_numbers_are_across_and_names_are_curves(data):
+    first = ch.default_choices(data)
+    assert (first.metric, first.x, first.curves, first.at) == ("wait_s", "load", "policy", {"nodes": "64"})
+    assert ch.check(data, first) == first
+
+
+def test_choices_travel_through_a_link(data):
+    chosen = ch.check(data, replace(ch.default_choices(data), x="hours", at={"nodes": "128"}, log_y=True))
+    assert ch.read_query(data, chosen.query()) == chosen
+    assert ch.read_query(data, {}) == ch.default_choices(data)
+    compared = ch.check(data, replace(chosen, show="ratio", baseline="policy=never"))
+    assert ch.read_query(data, compared.query()) == compared
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ({"metric": "waits"}, "unknown metric 'waits'; did you mean 'wait_s'?"),
+        ({"x": "policy"}, "one axis stands for two things: policy, policy"),
+        ({"view": "table"}, "unknown view 'table'"),
+        ({"at.nodes": "65"}, "unknown label of nodes '65'"),
+        ({"at.node": "64"}, "unknown axis 'node'"),
+        ({"show": "ratio", "baseline": "load=0.5"}, "unknown baseline 'load=0.5'"),
+    ],
+)
+def test_a_wrong_link_is_one_sentence(data, query, sentence):
+    with pytest.raises(InputError) as error:
+        ch.read_query(data, query)
+    assert str(error.value).startswith(sentence)
+
+
+def test_a_figure_has_the_means_at_the_chosen_labels(data):
+    chosen = ch.check(data, replace(ch.default_choices(data), at={"nodes": "128"}))
+    figure = figure_of(data, chosen)
+    assert figure.title == "Wait (s) over load by policy, at nodes = 128"
+    expected = mean_interval(data["wait_s"].sel(policy="daly, 2 h", nodes=128), data["status"])
+    assert figure.panels[0].curves[1].y.tolist() == pytest.approx(expected["mean"].values.tolist())
+    assert figure.panels[0].curves[1].x.tolist() == LOADS
+
+
+def test_a_parameter_is_across_as_well_as_its_axis(data):
+    chosen = ch.check(data, replace(ch.default_choices(data), x="hours"))
+    assert figure_of(data, chosen).panels[0].curves[1].x.tolist() == [12, 24, 48]
+
+
+def test_a_baseline_on_an_axis_that_is_not_drawn(data):
+    """The label that the slider stands at is compared with the baseline, at every point."""
+    chosen = replace(ch.default_choices(data), at={"nodes": "128"}, show="difference", baseline="nodes=64")
+    figure = figure_of(data, ch.check(data, chosen))
+    waits = data["wait_s"].sel(policy="daly, 2 h")
+    expected = (waits.sel(nodes=128) - waits.sel(nodes=64)).mean("replicate").values
+    assert figure.panels[0].curves[1].y.tolist() == pytest.approx(expected.tolist())
+    assert "difference to nodes = 64" in figure.panels[0].y_label
+    same = figure_of(data, ch.check(data, replace(chosen, at={"nodes": "64"})))
+    assert same.panels[0].curves[1].y.tolist() == [0, 0, 0]
+
+
+def test_names_across_are_bars_and_facets_are_panels(data):
+    chosen = replace(ch.default_choices(data), x="policy", curves="nodes", facets="load", at={})
+    figure = figure_of(data, ch.check(data, chosen))
+    assert [panel.title for panel in figure.panels] == ["load = 0.5", "load = 1", "load = 2"]
+    assert figure.panels[0].categories == ["never", "daly, 2 h"]
+    expected = data["wait_s"].sel(load=0.5, nodes=128).mean("replicate").values
+    assert figure.panels[0].bars[1].y.tolist() == pytest.approx(expected.tolist())
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_heat_map_has_a_value_a_pair(data, log, tmp_path):
+    chosen = replace(ch.default_choices(data), view="heat map", heat_x="load", heat_y="policy", log_y=log)
+    figure = heat_map(data, ch.check(data, chosen))
+    heat = figure.panels[0].heat
+    expected = data["wait_s"].sel(nodes=64).mean("replicate").transpose("policy", "load").values
+    assert np.array_equal(heat.value, expected, equal_nan=True)
+    assert np.isnan(heat.value[0, 2])
+    draw_picture(figure, tmp_path / "a.svg")
+    draw_html(figure, tmp_path / "a.html")
+    assert (tmp_path / "a.svg").stat().st_size > 10_000
+
+
+def test_a_heat_map_of_differences_has_its_middle_at_zero(data):
+    chosen = replace(ch.default_choices(data), view="heat map", heat_x="load", heat_y="policy", at={"nodes": "128"})
+    figure = shown(data, ch.check(data, replace(chosen, show="ratio", baseline="nodes=64")))
+    assert figure.panels[0].heat.centre == 1
+    waits = data["wait_s"].sel(policy="daly, 2 h", load=1.0)
+    ratio = (waits.sel(nodes=128) / waits.sel(nodes=64)).mean("replicate").item()
+    assert figure.panels[0].heat.value[1, 1] == pytest.approx(ratio)
+
+
+def test_values_below_zero_are_in_the_picture(data, tmp_path):
+    from faultsweep.analysis.figures.draw import _png_panel
+    from matplotlib.figure import Figure as Canvas
+
+    figure = figure_of(data, ch.check(data, replace(ch.default_choices(data), metric="loss")))
+    axis = Canvas().subplots()
+    _png_panel(axis, figure.panels[0])
+    assert axis.get_ylim()[0] < np.nanmin(figure.panels[0].curves[0].y)
+
+
+def test_the_cells_behind_a_point_have_the_command_that_reruns_them(path, data):
+    cells = cells_of(data, ch.default_choices(data), {"load": 1, "policy": 1})
+    assert cells["replicate"].tolist() == [0, 1, 2, 3]
+    assert cells["wait_s"].tolist() == data["wait_s"].sel(load=1.0, policy="daly, 2 h", nodes=64).values.tolist()
+    words = shlex.split(cells["rerun"][2])
+    assert words[:4] == ["faultsweep", "rerun", str(path), "--select"]
+    assert parse_select(words[4]) == {"load": "1.0", "policy": "daly, 2 h", "nodes": "64", "replicate": "2"}
+    assert len(cells_of(data, ch.default_choices(data))) == 3 * 2 * 4
+
+
+def test_a_store_is_opened_again_when_it_has_changed(path):
+    store = FollowedStore(str(path))
+    assert not store.look()
+    assert describe_share(store.data) == (pytest.approx(44 / 48), "92% done: 43 of 48 cells have a result (1 failed)")
+    changed = store.data[["status"]].isel(load=[2]).drop_vars(["load", "policy", "nodes", "replicate", "hours"])
+    changed["status"][:] = STATUSES.index("done")
+    changed.to_zarr(path, region={"load": slice(2, 3)})
+    assert store.look()
+    assert (store.version, describe_share(store.data)[0]) == (1, 1.0)
+    assert store.data["wait_s"].notnull().all()
+
+
+def test_a_store_without_axes_has_nothing_to_show():
+    with pytest.raises(InputError, match="nothing to show: the store has no metric or no axis"):
+        ch.default_choices(make_results({}, {"y": np.ones(3)}, replicates=3))
