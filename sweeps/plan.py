@@ -50,6 +50,7 @@ class Plan:
     start_s : the part of ``seconds`` that a run takes before the first simulation: workers, compiled code, logs.
     run_s : measured times of some missing simulations, in seconds.
     errors : what went wrong in these.
+    precision : which replicates may be added, in words, "" if none.
     foreseen : errors that are known without a run -> how many missing simulations will end with them.
     bytes : size of the store, about, when it is complete; without per-job results if nothing was measured.
     """
@@ -68,6 +69,7 @@ class Plan:
     run_s: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     foreseen: dict[str, int] = field(default_factory=dict)
+    precision: str = ""
     tasks: float = math.nan
     seconds: float = math.nan
     start_s: float = math.nan
@@ -117,6 +119,7 @@ def make_plan(
     if prepared.store is not None and not prepared.recompute:
         plan.journalled = count_journalled(prepared)
     plan.missing -= plan.journalled
+    plan.precision = _describe_precision(spec, plan)
     plan.foreseen = _foresee(spec, prepared)
     if measure and len(prepared.todo):
         _measure(plan, spec, prepared, say)
@@ -137,6 +140,18 @@ def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
     arrays = len(prepared.outputs) + len(VARIABLES) + len(coordinates)
     rows = sum(len(axis) * max(1, len(axis.columns)) for axis in grid.axes)
     return 8 * (numbers * grid.size + rows) + _FRAME_BYTES * chunks * numbers + _ARRAY_BYTES * arrays + 2 * text_bytes
+
+
+def _describe_precision(spec: Spec, plan: Plan) -> str:
+    """Return a sentence on the replicates that may be added, "" if none are."""
+    if spec.precision is None:
+        return ""
+    most, first = spec.precision.most, len(spec.axes[-1])
+    more = plan.simulations * (most - first) // first
+    return (
+        f"where an interval of {', '.join(spec.precision.metrics)} is wider than {100 * spec.precision.within:g} %, up "
+        f"to {most} replicates: at most {more:,} simulations more"
+    )
 
 
 def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:
@@ -255,6 +270,8 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
         )
     without = ", without per-job results," if plan.keep_jobs and not plan.run_s else ""
     console.print(f"  about {format_bytes(plan.bytes)} on disk{without} at {plan.store}")
+    if plan.precision:
+        console.print(f"  {plan.precision}")
     for text, count in plan.foreseen.items():
         console.print(f"  {count:,} simulations will fail: {text}")
     for text in plan.errors:

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 import panel as pn
+from bokeh.models import CustomJS
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
@@ -293,10 +294,23 @@ _DOWNLOADS: tuple[tuple[str, str, Callable[[Dashboard], bytes]], ...] = (
 )
 
 
+_NAME_SLIDERS = """
+const deep = (root) => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...deep(e.shadowRoot)] : [e]);
+const name = () => deep(document).filter(e => e.getAttribute('role') === 'slider').forEach(e => {
+  const words = e.getRootNode().host?.previousElementSibling?.shadowRoot?.querySelector('.bk-clearfix');
+  if (words) e.setAttribute('aria-label', words.innerText);
+});
+name();
+setInterval(name, 1000);
+"""
+"""Gives the handles of sliders, for those who do not see them, the names that stand above them."""
+
+
 def make_page(store: FollowedStore) -> Any:
     """Return the page for the session at hand, which its link describes."""
     query = {name: values[0].decode() for name, values in pn.state.session_args.items()}
     dashboard = Dashboard(store, query)
     pn.state.add_periodic_callback(dashboard.follow, _CHECK_EVERY_MS)
+    pn.state.curdoc.js_on_event("document_ready", CustomJS(code=_NAME_SLIDERS))
     pn.state.onload(dashboard.show_link)  # the page tells its own address only once it is there
     return dashboard.page

@@ -6,6 +6,7 @@ Bokeh a tenth of that, and a knob has to answer within 0.3 s. The heat map is hv
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -27,6 +28,8 @@ def draw_curves(figure: Figure, bands: bool, tapped: Tapped) -> Any:
     plots: list[Any] = [
         _draw_panel(panel, bands, partial(tapped, number)) for number, panel in enumerate(figure.panels)
     ]
+    for plot in plots[1:]:
+        plot.y_range = plots[0].y_range  # panels are compared: they have one scale, also while one of them is zoomed
     columns = 1 if len(plots) == 1 else 2
     return gridplot(plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
 
@@ -42,7 +45,7 @@ def _draw_panel(panel: Panel, bands: bool, tapped: Callable[[int, int], None]) -
         height=_HEIGHT,
         title=panel.title,
         x_axis_label=panel.x_label,
-        y_axis_label=panel.y_label,
+        y_axis_label=textwrap.fill(panel.y_label, 48),
         y_axis_type="log" if panel.log_y else "linear",
         tools="pan,box_zoom,wheel_zoom,reset,tap",
         active_scroll=None,

@@ -82,7 +82,7 @@ def _png_panel(axis: Any, panel: Panel) -> None:
 
     axis.set_title(panel.title)
     axis.set_xlabel(panel.x_label)
-    axis.set_ylabel(panel.y_label)
+    axis.set_ylabel(textwrap.fill(panel.y_label, 44))
     if panel.heat is not None:
         heat.draw_png(axis, panel)
         return

@@ -132,3 +132,11 @@ def test_one_replicate_has_no_interval():
     with pytest.raises(InputError, match="an interval needs two replicates or more"):
         sweep(replicates=1)
     assert read_precision("2.5%", [Output("y")], 5) == Precision(0.025, ("y",))
+
+
+def test_the_plan_says_how_many_may_be_added(tmp_path):
+    plan = sweep().plan(tmp_path / "a.zarr", measure=False)
+    assert plan.precision == (
+        "where an interval of y is wider than 5 %, up to 100 replicates: at most 285 simulations more"
+    )
+    assert sweep(precision=None, replicates=2).plan(tmp_path / "a.zarr", measure=False).precision == ""
