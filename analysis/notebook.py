@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -101,14 +103,14 @@ def make_notebook(results: xr.Dataset, place: str) -> dict[str, Any]:
         _code(_MEANS.format(**fill)),
         _code(_CURVES.format(**fill)),
         _markdown(
-            f"## Differences\n\nRelative to {along} = {baseline}, replicate by replicate: all have the same jobs and "
-            "failures, so these intervals are sharper than those of the means."
+            f"## Differences\n\nRelative to {_line(f'{along} = {baseline}')}, replicate by replicate: all have the "
+            "same jobs and failures, so these intervals are sharper than those of the means."
         ),
         _code(_DIFFERENCE.format(**fill)),
         _markdown(
             "## Single cells\n\n"
-            f"    faultsweep rerun {place} --select {along}={baseline}   # bit by bit\n"
-            f"    faultsweep view {place} --select {along}={baseline}    # what happened in it"
+            f"    {_command('rerun', place, along, baseline)}   # bit by bit\n"
+            f"    {_command('view', place, along, baseline)}    # what happened in it"
         ),
     ]
     for number, cell in enumerate(cells):
@@ -117,12 +119,22 @@ def make_notebook(results: xr.Dataset, place: str) -> dict[str, Any]:
     return {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
 
 
+def _command(name: str, place: str, along: str, label: Any) -> str:
+    return _line(f"faultsweep {name} {shlex.quote(place)} --select {shlex.quote(f'{along}={label}')}")
+
+
+def _line(text: str) -> str:
+    """Return text of a store, which a stranger may have written, as one line without markup."""
+    return escape(" ".join(text.split()), quote=False)
+
+
 def _introduction(results: xr.Dataset, place: str) -> str:
     shape = ", ".join(f"{name} ({results.sizes[name]})" for name in results["status"].dims)
-    lines = [f"# {results.attrs.get('title') or results.attrs.get('name') or place}", f"Axes: {shape}."]
+    title = results.attrs.get("title") or results.attrs.get("name") or place
+    lines = [f"# {_line(str(title))}", f"Axes: {_line(shape)}."]
     for name in ("licence", "citation", "acknowledgements"):
         if results.attrs.get(name):
-            lines.append(f"{name.capitalize()}: {results.attrs[name]}")
+            lines.append(f"{name.capitalize()}: {_line(str(results.attrs[name]))}")
     return "\n\n".join(lines)
 
 

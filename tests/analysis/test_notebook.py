@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 
@@ -61,6 +62,19 @@ def test_other_stores_have_notebooks_that_run(tmp_path, axes):
     exec(program, values)  # noqa: S102 - the notebook is this project's own
     assert values["mean"].sizes == {name: len(labels) for name, labels in axes.items()}
     assert len(values["axis"].containers) == np.prod([len(v) for k, v in axes.items() if k != values["X"]])
+
+
+def test_what_a_stranger_named_is_neither_markup_nor_code(tmp_path):
+    axes = {"policy": ["$(touch evil)\n<img src=x onerror=alert(1)>", "'); import os; ("], "load_scale": [0.5, 1.0]}
+    store = make_store(tmp_path, axes, title="a\n<script>alert(1)</script>", licence="<b>x</b>")
+    write_notebook(str(store), tmp_path / "a.ipynb")
+    cells = json.loads((tmp_path / "a.ipynb").read_text())["cells"]
+    markdown = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    assert "<" not in markdown
+    assert "--select 'policy=$(touch evil) &lt;img" in markdown
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    along = next(node for node in ast.walk(ast.parse(code[-1])) if isinstance(node, ast.Assign))
+    assert ast.literal_eval(along.value) == ("policy", axes["policy"][0])
 
 
 def test_no_file_is_replaced_and_mistakes_are_one_sentence(tmp_path):
