@@ -28,6 +28,7 @@ from faultsweep.simcore.state import (
     KIND,
     NO_CHECKPOINTS,
     NODE_CHOICE,
+    NODES,
     NOW,
     NUM_RELEASES,
     OVERHEAD_NODES,
@@ -86,7 +87,7 @@ def start_on_box(s, job, size, box):
     """Start a waiting job on a free box of ``size`` nodes; return False if a list does not fit. The caller dequeues
     it."""
     s.job_i[BOX, job] = box
-    _start(s, job, size)
+    begin_run(s, job, size)
     return take(s, box)
 
 
@@ -102,7 +103,7 @@ def start_on_flat(s, job):
     else:
         choose_nodes(s, job, slot, size)
     s.i[VERSION] += 1
-    _start(s, job, size)
+    begin_run(s, job, size)
 
 
 @inlined
@@ -134,7 +135,7 @@ def _lowest_bits_of(mask, count):
 
 
 @kernel
-def _start(s, job, size):
+def begin_run(s, job, size):
     """Do what every start does: times, counters, the completion timer, the expected release and the trace."""
     now = s.f[NOW]
     start = now + s.f[START_DELAY]
@@ -201,10 +202,10 @@ def holds_node(s, job, node):
 
 @kernel
 def job_on(s, node):
-    """Return the job that holds a node, or -1."""
+    """Return the running job that holds a node, or -1."""
     for at in range(s.i[NUM_RELEASES]):
         job = int(s.agenda[RELEASE_ITEM, at])
-        if job >= 0 and holds_node(s, job, node):
+        if job >= 0 and s.job_i[STATUS, job] == RUNNING and holds_node(s, job, node):
             return job
     return -1
 
@@ -215,7 +216,7 @@ def trace_allocation(s, kind, job):
     end = trace_row(s, kind, job, s.job_i[ALLOCATED, job])
     if s.i[KIND] == FLAT:
         slot = s.job_i[SLOT, job]
-        for word in range(s.masks.shape[1]):
+        for word in range((s.i[NODES] + 63) >> 6):
             mask = s.masks[slot, word]
             while mask != ZERO:
                 s.trace[end] = 64 * word + lowest_bit(mask)

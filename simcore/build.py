@@ -11,8 +11,9 @@ import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import FLAT, TORUS, Machine
-from faultsweep.simcore.parameters import FORESEEN, no_failures, recall_of, saves_nothing
+from faultsweep.simcore.parameters import FORESEEN, no_failures, recall_of, recovers_nothing, saves_nothing
 from faultsweep.simcore.partitions.boxes import shape_table
+from faultsweep.simcore.partitions.menus import Menu
 from faultsweep.simcore.partitions.searches import finder_address, make_block
 from faultsweep.simcore.policies import (
     BUCKET_JOBS,
@@ -21,6 +22,8 @@ from faultsweep.simcore.policies import (
     NODE_CHOICES,
     PARTITION_FAILURES,
     PLACEMENTS,
+    QUEUE_ORDERS,
+    REPAIRS,
     SCHEDULERS,
     code_of,
 )
@@ -59,7 +62,7 @@ def build_state(
     base_rate : of the failures; needed where the predictor's precision is below 1.
     """
     nodes, n = machine.nodes, len(jobs["submit_s"])
-    words = (nodes + 63) // 64 if machine.kind == FLAT else machine.sides[0] * machine.sides[1]
+    words = _words(machine)
     breakpoints = _breakpoints(machine, n) * capacity if config["scheduler"] == "conservative" else 1
     rows = failure_rows(failures, base_rate)
     state = State(
@@ -70,16 +73,20 @@ def build_state(
         agenda=np.zeros((st.NUM_AGENDA, n + nodes + 2)),
         lists=np.zeros((st.NUM_LISTS, max(2 * n, nodes) + 2), np.int64),
         failures=rows,
-        masks=_masks(machine, words, n),
+        masks=_masks(machine, words, _slots(machine, config, n)),
         trace=trace_buffer(nodes, n, rows.shape[1]) if tracing else np.zeros(1),
         profile=np.zeros((2, breakpoints)),
         profile_masks=np.zeros((breakpoints, words) if machine.kind == TORUS else (1, 1), np.uint64),
         **_finder_tables(machine, capacity),
     )
+    if machine.menu is not None:
+        state = _with_menu(state, machine.menu)
     state.agenda[st.DOWN_UNTIL] = -np.inf
     if _searches(machine, config):
         state = _with_searches(state, make_block(config["finder"], machine.sides))
     state.i[st.BASE_GAPS] = 0 if base_rate is None else len(base_rate.gap_s)
+    if machine.menu is not None:
+        state.lists[st.SHAPE_FIRST, : nodes + 2] = np.searchsorted(machine.menu.sizes, np.arange(nodes + 2))
     if machine.kind == TORUS:
         state.lists[st.SHAPE_FIRST, : nodes + 2] = shape_table(machine.sides)[1]
     else:
@@ -88,6 +95,25 @@ def build_state(
         state.i[st.FREE_SLOTS] = slots
         state.lists[st.SAFEST, :nodes] = np.arange(nodes)
     return state
+
+
+def _words(machine: Machine) -> int:
+    """Return the words of a mask of nodes; on a machine with a menu it has bits for the wires, too."""
+    if machine.menu is not None:
+        return int(machine.menu.resources.shape[1])
+    return (machine.nodes + 63) // 64 if machine.kind == FLAT else machine.sides[0] * machine.sides[1]
+
+
+def _with_menu(state: State, menu: Menu) -> State:
+    """Return the state with the partitions of a menu: what they occupy, and what they conflict with, as bits."""
+    partitions, words = menu.resources.shape
+    bits = np.packbits(menu.conflicts, axis=1, bitorder="little")
+    rows = -(-partitions // 64)
+    tables = np.zeros((2, partitions, max(words, rows)), np.uint64)
+    tables[st.RESOURCES, :, :words] = menu.resources
+    tables[st.CONFLICTS, :, :rows] = np.pad(bits, ((0, 0), (0, 8 * rows - bits.shape[1]))).view("<u8")
+    state.i[st.PARTITIONS] = partitions
+    return replace(state, footprints=tables, profile_masks=np.zeros((3, max(words, rows)), np.uint64))
 
 
 def _searches(machine: Machine, config: Mapping[str, Any]) -> bool:
@@ -132,7 +158,8 @@ def _job_f(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.float64]:
     rows[st.SUBMIT] = jobs["submit_s"]
     rows[st.WORK] = jobs["work_s"]
     rows[st.ESTIMATE] = jobs["estimate_s"]
-    rows[[st.START, st.FIRST_START, st.FINISH, st.PROMISED]] = np.nan
+    rows[st.UTILITY_SINCE] = jobs["submit_s"]
+    rows[[st.START, st.FIRST_START, st.FINISH, st.PROMISED, st.FIXED_UTILITY]] = np.nan
     return rows
 
 
@@ -140,18 +167,25 @@ def _job_i(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.int64]:
     rows = np.zeros((st.NUM_JOB_I, n), np.int64)
     rows[st.REQUESTED] = jobs["requested"]
     rows[st.SIZE] = jobs["size"]
+    rows[st.OPTION] = jobs.get("option", -1)
     return rows
 
 
-def _masks(machine: Machine, words: int, jobs: int) -> NDArray[np.uint64]:
+def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
+    """Return how many jobs may have a set of nodes at a time: running ones, and those that wait for their own."""
+    waits = not recovers_nothing(config) and not config["hold_nodes"]
+    return jobs if waits else min(machine.nodes, jobs)
+
+
+def _masks(machine: Machine, words: int, slots: int) -> NDArray[np.uint64]:
     if machine.kind == TORUS:
         masks = np.zeros((st.NUM_TORUS_MASKS, words), np.uint64)
         masks[st.FREE_NODES] = (1 << machine.sides[2]) - 1
         return masks
-    masks = np.zeros((st.FIRST_SLOT + min(machine.nodes, jobs), words), np.uint64)
-    masks[st.FREE_NODES] = 0xFFFFFFFFFFFFFFFF
+    masks = np.zeros((st.FIRST_SLOT + slots, words), np.uint64)
+    masks[st.FREE_NODES] = 0xFFFFFFFFFFFFFFFF  # bits that no node and no wire has are never looked at
     if machine.nodes % 64:
-        masks[st.FREE_NODES, -1] = (1 << (machine.nodes % 64)) - 1
+        masks[st.FREE_NODES, machine.nodes // 64] = (1 << (machine.nodes % 64)) - 1
     return masks
 
 
@@ -193,15 +227,25 @@ def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score
         i[st.SCORE], i[st.SCORE_NEEDS] = score.address, score.needs
     i[st.PARTITION_FAILURE] = code_of(PARTITION_FAILURES, config["partition_failure"])
     i[st.LAST_NODE] = -1
-    i[st.NODE_CHOICE] = code_of(NODE_CHOICES, config["node_choice"]) if machine.kind == FLAT else st.FIRST_FIT
+    i[st.NODE_CHOICE] = _node_choice(machine, config)
     i[st.NODE_KEY] = coin_key(config["seed"], config["replicate"], "nodes")
     i[st.MOVES_TO_SAFER] = int(i[st.NODE_CHOICE] == st.LEAST_FAILURES and config["lff_moves"])
     i[st.MOVE_THRESHOLD] = config["move_threshold"]
     i[st.CHECKPOINT] = st.NO_CHECKPOINTS if saves_nothing(config) else code_of(CHECKPOINTS, config["checkpoint"])
     i[st.BUCKET_JOBS] = code_of(BUCKET_JOBS, config["bucket_jobs"])
     i[st.BUCKET_BIGGEST] = config["bucket_biggest"]
+    i[st.QUEUE_ORDER] = code_of(QUEUE_ORDERS, config["queue_order"])
+    i[st.RECOVERY] = int(not recovers_nothing(config))
+    i[st.HOLD_NODES] = int(config["hold_nodes"])
+    i[st.DELAY_KIND] = code_of(REPAIRS, config["manual_delay_distribution"])
+    i[st.DELAY_KEY] = coin_key(config["seed"], config["replicate"], "recovery/delays")
     i[st.COIN_KEY] = coin_key(config["seed"], config["replicate"])
     return i
+
+
+def _node_choice(machine: Machine, config: Mapping[str, Any]) -> int:
+    any_node = machine.kind == FLAT and machine.menu is None
+    return code_of(NODE_CHOICES, config["node_choice"]) if any_node else st.FIRST_FIT
 
 
 def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray[np.float64]:
@@ -230,6 +274,8 @@ def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray
     f[st.BUCKET] = config["bucket_s"]
     f[st.BUCKET_REPEAT] = config["bucket_repeat_s"]
     f[st.BUCKET_LONG] = config["bucket_long_s"]
+    f[st.DELAY_MEAN] = config["manual_delay_h"] * 3600.0
+    f[st.DELAY_SIGMA] = config["manual_delay_sigma"]
     foreseen = config["checkpoint"] in FORESEEN and not saves_nothing(config)
     f[st.NEXT_FORESEEN] = -math.inf if foreseen else math.inf
     f[st.BUCKET_END] = -math.inf

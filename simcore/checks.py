@@ -34,10 +34,11 @@ class Checker:
         """Watch a state that has not begun."""
         self.state = state
         self.held: dict[int, Nodes] = {}
+        self.wanted: dict[int, Nodes] = {}
         self.down: Nodes = np.zeros(0, np.int64)
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
-        self._disturbances = (0, 0, 0.0)
+        self._disturbances = (0, 0, 0.0, 0)
         self._promises: dict[int, float] = {}
 
     def check(self, state: State) -> None:
@@ -45,6 +46,8 @@ class Checker:
         self.state = state  # another one, which shares all that changes, where failures were drawn further
         self.held = {int(job): self._nodes_of(int(job)) for job in np.flatnonzero(_holds_nodes(state))}
         self.down = np.flatnonzero(state.agenda[st.DOWN_UNTIL, : int(state.i[st.NODES])] > -np.inf)
+        suspended = state.lists[st.SUSPENDED, : int(state.i[st.NUM_SUSPENDED])] if state.i[st.HOLD_NODES] else ()
+        self.wanted = {int(job): self._nodes_of(int(job)) for job in suspended}
         for name, check in CHECKS.items():
             problem = check(self)
             if problem:
@@ -54,7 +57,7 @@ class Checker:
         """Return the nodes that a running job holds."""
         state = self.state
         if state.i[st.KIND] == FLAT:
-            return _set_bits(state.masks[state.job_i[st.SLOT, job]])
+            return _set_bits(state.masks[state.job_i[st.SLOT, job]], int(state.i[st.NODES]))
         box = int(state.job_i[st.BOX, job]) >> _FIELDS & 1023  # a, b, c, x, y, z, ten bits each
         sides = np.array(_sides(state))
         spans = box[:3] == sides
@@ -62,11 +65,17 @@ class Checker:
             return np.zeros(0, np.int64)  # no box of this machine: its size cannot be right either
         return box_nodes(_sides(state), box)
 
+    def kept(self) -> Nodes:
+        """Return the nodes that are up and kept for jobs that wait for the others of theirs (recovery option C)."""
+        wanted = np.concatenate([np.zeros(0, np.int64), *self.wanted.values()])
+        return np.setdiff1d(wanted, self.down)
+
     def free(self) -> NDArray[np.bool_]:
-        """Return which nodes are free, from who holds them: shape (nodes,)."""
+        """Return which nodes are free, from who holds or keeps them: shape (nodes,)."""
         free = np.ones(int(self.state.i[st.NODES]), np.bool_)
         for nodes in self.held.values():
             free[nodes] = False
+        free[self.kept()] = False
         free[self.down] = False
         return free
 
@@ -78,19 +87,21 @@ class Checker:
             self._integrals += (now - since) * counts
         if state.i[st.NEXT_ARRIVAL] > 0:
             held = sum(len(nodes) for nodes in self.held.values())
-            counts = np.array([held, len(self.down), int(state.i[st.NODES]) - held - len(self.down)], float)
+            busy = held + len(self.down) + len(self.kept())
+            counts = np.array([held, len(self.down), int(state.i[st.NODES]) - busy], float)
             self._before = now, counts
         return self._integrals
 
     def promises(self) -> Iterator[tuple[int, float, float]]:
         """Yield jobs with the starts promised to them before and now, as long as nothing has broken promises.
 
-        Migrations, pauses and failures break them, and so does a running job that will run longer than it is expected
-        to.
+        Migrations, pauses and failures break them, a job that restarts on its own nodes, and a running job that will
+        run longer than it is expected to.
         """
         state = self.state
         pauses = float(state.job_f[st.OVERHEAD_NODES].sum())
-        disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]), pauses)
+        suspended = int(state.i[st.NUM_SUSPENDED])
+        disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]), pauses, suspended)
         overruns = any(state.job_f[st.END, job] > state.job_f[st.EXPECTED_END, job] for job in self.held)
         before, self._promises = self._promises, {}
         if overruns or disturbances != self._disturbances:
@@ -108,14 +119,15 @@ class Checker:
         queue = _queue(self.state)
         if self.state.i[st.SCHEDULER] == st.CONSERVATIVE:
             yield from ((int(job), float(self.state.job_f[st.PROMISED, job])) for job in queue)
-        elif len(queue):
+        elif len(queue) and self.state.i[st.PARTITIONS] == 0:
             yield int(queue[0]), self.earliest(int(queue[0]))
 
     def earliest(self, job: int) -> float:
         """Return when a waiting job could start at the earliest if what is expected happens and no other job starts."""
         state, free = self.state, self.free()
         releases = [(float(state.job_f[st.EXPECTED_END, held]), nodes) for held, nodes in self.held.items()]
-        releases += [(float(state.agenda[st.DOWN_UNTIL, node]), np.array([node])) for node in self.down]
+        releases += [(self.expected_end(other), nodes) for other, nodes in self.wanted.items()]
+        releases += [(float(state.agenda[st.DOWN_UNTIL, node]), np.array([node])) for node in _expected_up(self)]
         size = int(state.job_i[st.SIZE, job])
         for time in sorted({time for time, _ in releases}):
             for end, nodes in releases:
@@ -124,6 +136,13 @@ class Checker:
             if self.largest(free) >= size:
                 return max(time, float(state.f[st.NOW]))
         return math.inf
+
+    def expected_end(self, job: int) -> float:
+        """Return when a job that waits for its own nodes is expected to end: once the last is up, it runs."""
+        state = self.state
+        up = float(state.agenda[st.DOWN_UNTIL, self.wanted[job]].max())
+        remaining = float(state.job_f[st.ESTIMATE, job] - state.job_f[st.SAVED, job])
+        return max(up, ((up + float(state.f[st.START_DELAY])) + float(state.f[st.RESTART_COST])) + remaining)
 
     def largest(self, free: NDArray[np.bool_]) -> int:
         """Return the size of the largest job that free nodes can hold."""
@@ -147,16 +166,16 @@ def _holds_nodes(state: State) -> NDArray[np.bool_]:
     return (state.job_i[st.STATUS] == st.RUNNING) & (state.job_i[st.EARLY_RELEASED] == 0)
 
 
-def _set_bits(words: NDArray[np.uint64]) -> Nodes:
-    """Return the positions of the set bits of a mask of 64-bit words."""
-    return np.flatnonzero(np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little"))
+def _set_bits(words: NDArray[np.uint64], nodes: int) -> Nodes:
+    """Return the positions of the set bits of a mask of 64-bit words, among the first ones that stand for nodes."""
+    return np.flatnonzero(np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")[:nodes])
 
 
 def _masked_free(state: State) -> Nodes:
     """Return the nodes that the engine's mask says are free, ascending."""
     words = state.masks[st.FREE_NODES]
     if state.i[st.KIND] == FLAT:
-        return _set_bits(words)
+        return _set_bits(words, int(state.i[st.NODES]))
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").reshape(len(words), 64)
     return np.flatnonzero(bits[:, : int(state.i[st.SIDE_Z])])
 
@@ -201,7 +220,8 @@ def _check_counts(checker: Checker) -> str:
         "down nodes": (st.NUM_DOWN, len(checker.down)),
         "nodes asked for by waiting jobs": (st.QUEUED, int(state.job_i[st.REQUESTED][status == st.WAITING].sum())),
         "finished jobs": (st.FINISHED, int((status == st.DONE).sum())),
-        "expected releases": (st.NUM_RELEASES, len(checker.held) + len(checker.down)),
+        "nodes kept for suspended jobs": (st.KEPT, len(checker.kept())),
+        "expected releases": (st.NUM_RELEASES, len(checker.held) + len(checker.wanted) + len(_expected_up(checker))),
     }
     for what, (row, count) in counts.items():
         if state.i[row] != count:
@@ -209,9 +229,24 @@ def _check_counts(checker: Checker) -> str:
     return ""
 
 
+def _expected_up(checker: Checker) -> Nodes:
+    """Return the nodes that are down and not wanted by a suspended job: what they wait for is their own repair."""
+    return np.setdiff1d(checker.down, np.concatenate([np.zeros(0, np.int64), *checker.wanted.values()]))
+
+
 def _check_queue(checker: Checker) -> str:
-    """The queue is all waiting jobs in the order of their arrival."""
-    queue, waiting = _queue(checker.state), np.flatnonzero(checker.state.job_i[st.STATUS] == st.WAITING)
+    """The queue is all waiting jobs in the order of their arrival; recovered ones may stand anywhere.
+
+    By utility, the order is another one.
+    """
+    state = checker.state
+    queue, waiting = _queue(state), np.flatnonzero(state.job_i[st.STATUS] == st.WAITING)
+    if not np.array_equal(np.sort(queue), waiting):
+        return f"the queue is {queue.tolist()} and the waiting jobs are {waiting.tolist()}"
+    if state.i[st.QUEUE_ORDER] == st.BY_UTILITY:
+        return ""
+    if state.i[st.RECOVERY]:
+        queue, waiting = (jobs[state.job_i[st.RESTARTS, jobs] == 0] for jobs in (queue, waiting))
     if not np.array_equal(queue, waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs, by arrival, are {waiting.tolist()}"
     return ""
@@ -231,10 +266,12 @@ def _check_agenda(checker: Checker) -> str:
         return "the expected releases are not in order of time"
     jobs, nodes = items[items >= 0], -1 - items[items < 0]
     expected = np.empty(count)
-    expected[items >= 0] = state.job_f[st.EXPECTED_END, jobs]
+    resumed = {job: checker.expected_end(job) for job in checker.wanted}
+    expected[items >= 0] = [resumed.get(job, state.job_f[st.EXPECTED_END, job]) for job in jobs.tolist()]
     expected[items < 0] = state.agenda[st.DOWN_UNTIL, nodes]
-    if set(jobs.tolist()) != set(checker.held) or set(nodes.tolist()) != set(checker.down.tolist()):
-        return "the expected releases are not those of the running jobs and the down nodes"
+    known = {*checker.held, *checker.wanted}
+    if set(jobs.tolist()) != known or set(nodes.tolist()) != set(_expected_up(checker).tolist()):
+        return "the expected releases are not those of the running and suspended jobs and the down nodes"
     if not np.array_equal(times, expected):
         return "an expected release is not at the expected end of its job, or at the repair of its node"
     return ""

@@ -25,16 +25,20 @@ from faultsweep.simcore.machines import FLAT
 from faultsweep.simcore.node_choice.lff import count_failure
 from faultsweep.simcore.node_choice.moves import move_to_safer_nodes
 from faultsweep.simcore.partitions.columns import OVERFLOW
+from faultsweep.simcore.recovery.requeue import give_up_node, keep_repaired, recover, restart_suspended, resubmit
 from faultsweep.simcore.schedulers.backfill import backfill
 from faultsweep.simcore.schedulers.conservative import conservative, note_early_finish
 from faultsweep.simcore.schedulers.fcfs import start_in_order
+from faultsweep.simcore.schedulers.menu import schedule_menu
 from faultsweep.simcore.schedulers.migration import migrate
+from faultsweep.simcore.schedulers.order import order_queue
 from faultsweep.simcore.state import (
     ALL_DONE,
     ALLOCATED,
     ARRIVE_EVENT,
     BACKFILL,
     BACKFILL_MIGRATION,
+    BY_UTILITY,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
     CONSERVATIVE,
@@ -65,6 +69,8 @@ from faultsweep.simcore.state import (
     HORIZON,
     IDLE_LOST,
     INSTANT,
+    KEPT,
+    KEPT_IDLE,
     KILL_EVENT,
     KIND,
     LEAST_FAILURES,
@@ -84,11 +90,15 @@ from faultsweep.simcore.state import (
     NOW,
     NUM_DOWN,
     NUM_RELEASES,
+    NUM_SUSPENDED,
     NUM_TIMERS,
     OTHER_TIMER,
     OVERHEAD_NODES,
+    PARTITIONS,
     PASSES,
+    QUEUE_ORDER,
     QUEUED,
+    RECOVERY,
     RELEASE_ITEM,
     RELEASE_TIME,
     RELEASED,
@@ -97,6 +107,7 @@ from faultsweep.simcore.state import (
     REQUESTED,
     REQUEUE_EVENT,
     RESTARTS,
+    RESUBMIT_TIMER,
     RESUMED,
     SAVED,
     SCANNED_VERSION,
@@ -191,7 +202,8 @@ def _integrate(s, time):
     s.f[UNUSED] += span * max(0, free - queued)
     s.f[IDLE_LOST] += span * min(free, queued)
     s.f[DOWN] += span * s.i[NUM_DOWN]
-    s.f[HELD] += span * (s.i[NODES] - free - s.i[NUM_DOWN])
+    s.f[HELD] += span * (s.i[NODES] - free - s.i[NUM_DOWN] - s.i[KEPT])
+    s.f[KEPT_IDLE] += span * s.i[KEPT]
 
 
 @inlined
@@ -209,6 +221,8 @@ def _apply_instant(s):
         begin_foreseen(s)
     while s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now:
         _arrive(s)
+    if s.i[NUM_SUSPENDED] > 0:
+        keep_repaired(s)
     if s.f[FINISHED_START] < np.inf:
         move_to_safer_nodes(s)
     return code
@@ -255,6 +269,8 @@ def _apply_timer(s):
         complete_saving(s, index)
     elif kind == OTHER_TIMER:
         reach_interval(s, index)
+    elif kind == RESUBMIT_TIMER:
+        resubmit(s, index)
 
 
 @inlined
@@ -309,6 +325,8 @@ def _apply_failures(s):
             kill(s, victim)
             if s.job_i[RESTARTS, victim] > s.i[MAX_RESTARTS]:
                 code = TRUNCATED
+        if s.i[NUM_SUSPENDED] > 0:
+            give_up_node(s, node)
         _take_down(s, node, s.failures[FAIL_DOWN, at])
         s.i[DISTURBED] = 1
     if s.i[TRACING] == 1:
@@ -330,7 +348,8 @@ def _trace_transient(s, first):
 
 @kernel
 def kill(s, job):
-    """End a job's attempt by a failure: its unsaved work is lost and it waits again at the place of its arrival."""
+    """End a job's attempt by a failure: its unsaved work is lost. It waits again at the place of its arrival, or does
+    what its recovery option says."""
     now = s.f[NOW]
     work = s.job_f
     drop_release(s, job)
@@ -346,6 +365,9 @@ def kill(s, job):
         s.f[DELAYED] -= (work[START, job] - now) * s.job_i[ALLOCATED, job]
         if work[FIRST_START, job] == work[START, job]:
             work[FIRST_START, job] = np.nan
+    if s.i[RECOVERY] == 1:
+        recover(s, job)
+        return
     free_nodes_of(s, job)
     if s.i[TRACING] == 1:
         trace_event(s, KILL_EVENT, job)
@@ -415,7 +437,13 @@ def schedule(s):
     s.i[PASSES] += 1
     scheduler = s.i[SCHEDULER]
     done = True
-    if scheduler == CONSERVATIVE:
+    if s.i[NUM_SUSPENDED] > 0 and s.i[RELEASED] + s.i[DISTURBED] > 0 and not restart_suspended(s):
+        return False
+    if s.i[QUEUE_ORDER] == BY_UTILITY:
+        order_queue(s)
+    if s.i[PARTITIONS] > 0:
+        schedule_menu(s)
+    elif scheduler == CONSERVATIVE:
         done = conservative(s)
     else:
         done = start_in_order(s)

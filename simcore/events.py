@@ -155,6 +155,16 @@ def enqueue_by_arrival(s, job):
     s.lists[QUEUE, at] = job
 
 
+@kernel
+def enqueue_behind(s, job, count):
+    """Insert a job behind the first ``count`` jobs of the queue."""
+    enqueue_last(s, job)
+    at = s.i[QUEUE_HEAD] + count
+    for later in range(s.i[QUEUE_TAIL] - 1, at, -1):
+        s.lists[QUEUE, later] = s.lists[QUEUE, later - 1]
+    s.lists[QUEUE, at] = job
+
+
 @inlined
 def dequeue_at(s, at):
     """Remove the job at a position of the queue, moving the shorter side."""

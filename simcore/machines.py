@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.partitions.boxes import possible_sizes
+from faultsweep.simcore.partitions.menus import Menu, named_menu, read_menu
 from numpy.typing import NDArray
 
 FLAT = 0
@@ -26,8 +27,8 @@ _CLUSTER = r"\d+(?:@\d+(?:\.\d+)?)?"
 class Machine:
     """A machine: ``torus`` with three sides, ``flat`` or ``clusters`` with sides (1, 1, nodes).
 
-    Clusters have their nodes numbered through, and after them their trunks; ``trunks_mbps`` are capacities, NaN where
-    the parameter ``trunk_mbps`` gives it.
+    A flat machine may have a menu of partitions. Clusters have their nodes numbered through, and after them their
+    trunks; ``trunks_mbps`` are capacities, NaN where the parameter ``trunk_mbps`` gives it.
     """
 
     name: str
@@ -35,12 +36,23 @@ class Machine:
     sides: tuple[int, int, int]
     clusters: tuple[int, ...] = ()
     trunks_mbps: tuple[float, ...] = ()
+    menu: Menu | None = None
 
     @property
     def nodes(self) -> int:
         """Return the number of nodes."""
         x, y, z = self.sides
         return x * y * z
+
+    @property
+    def largest(self) -> int:
+        """Return the nodes of the largest job that the machine can hold."""
+        return self.nodes if self.menu is None else int(self.menu.sizes[-1])
+
+    @property
+    def node_size(self) -> int:
+        """Return how many nodes of a job log are one node here: on a machine with a menu, that is a midplane."""
+        return 1 if self.menu is None else self.menu.nodes_per_midplane
 
 
 MACHINE_FORMS = {
@@ -49,21 +61,33 @@ MACHINE_FORMS = {
     "flat:N": "N nodes; a job takes any free nodes (zhang2004)",
     "clusters:N+N+...": "clusters of N nodes, each with a trunk to a common switch; a job takes any free nodes, of one "
     "cluster or over several; N@MBPS gives the trunk's capacity (akshitha2011)",
+    "midplanes:N": "N midplanes of 512 nodes; a job takes a partition of 1, 2, 4 ... or all of them; 80 is the Blue "
+    "Gene/P Intrepid (tang2010)",
+    "FILE.toml": "a menu of partitions of your own, which are sets of midplanes",
 }
 
 
-@lru_cache
 def parse_machine(name: str) -> Machine:
-    """Return the machine of a name such as ``torus:4x4x8`` or ``flat:320``.
+    """Return the machine of a name such as ``torus:4x4x8``, ``flat:320`` or ``midplanes:80``, or of a file.
 
     Raises
     ------
     InputError
-        If the name has another form, or a side is not positive or too long.
+        If the name has another form, a side is not positive or too long, or the file holds no menu.
     """
+    return _machine_with(name, read_menu(name)) if name.endswith(".toml") else _named_machine(name)
+
+
+def _machine_with(name: str, menu: Menu) -> Machine:
+    return Machine(name, FLAT, (1, 1, menu.midplanes), menu=menu)
+
+
+@lru_cache
+def _named_machine(name: str) -> Machine:
     torus = re.fullmatch(r"torus:(\d+)x(\d+)x(\d+)", name)
     flat = re.fullmatch(r"flat:(\d+)", name)
     clusters = re.fullmatch(rf"clusters:{_CLUSTER}(\+{_CLUSTER})*", name)
+    midplanes = re.fullmatch(r"midplanes:(\d+)", name)
     if torus:
         x, y, z = (int(side) for side in torus.groups())
         machine = Machine(name, TORUS, (x, y, z))
@@ -74,6 +98,8 @@ def parse_machine(name: str) -> Machine:
         machine = Machine(name, FLAT, (1, 1, int(flat.group(1))))
     elif clusters:
         machine = _parse_clusters(name)
+    elif midplanes:
+        machine = _machine_with(name, named_menu(int(midplanes.group(1))))
     else:
         raise InputError(
             f"machine: {name!r} is not a machine (valid: {', '.join(MACHINE_FORMS)}, e.g. torus:4x4x8, flat:128 or "
@@ -98,7 +124,9 @@ def _parse_clusters(name: str) -> Machine:
 
 
 def round_up(machine: Machine, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return, for sizes of 1 .. nodes, the least possible sizes that are not smaller (krevat2003 ch. 2)."""
+    """Return, for sizes of 1 to the largest, the least possible sizes that are not smaller (krevat2003 ch. 2)."""
+    if machine.menu is not None:
+        return machine.menu.sizes[np.searchsorted(machine.menu.sizes, sizes)]
     if machine.kind != TORUS:
         return sizes
     possible = possible_sizes(machine.sides)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore import state as st
+from faultsweep.simcore.recovery.measures import LETTERS, recovery_measures
 from faultsweep.simcore.state import State
 from numpy.typing import NDArray
 
@@ -59,6 +60,7 @@ METRICS: dict[str, Metric] = {
         "", "Capacity of nodes held beyond the size submitted (rounding and growth), during work that counts."
     ),
     "lost_to_down_time": Metric("", "Capacity of nodes that are down."),
+    "lost_to_hold": Metric("", "Capacity kept idle for jobs that restart on their own nodes (recovery option C)."),
     "lost_to_delay": Metric("", "Capacity held between being scheduled and starting."),
     "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters)."),
     "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts."),
@@ -93,6 +95,19 @@ METRICS: dict[str, Metric] = {
     "agent_activations": Metric("", "Activations of the agent."),
     "jobs_taken": Metric("", "Checkpoints that the agent asked for."),
     "jobs_barred": Metric("", "Jobs that the agent took twice: they are no longer co-allocated."),
+    "failure_slowdown": Metric(
+        "", "FSD: mean over the jobs hit of (response - that without failures) / run time, under a recovery policy."
+    ),
+    **{f"failure_slowdown_{one}": Metric("", f"FSD of the jobs of group {one.upper()}.") for one in LETTERS},
+    **{f"mean_response_{one}_s": Metric("s", f"Mean response of the jobs of group {one.upper()}.") for one in LETTERS},
+    **{f"jobs_hit_{one}": Metric("", f"Jobs of group {one.upper()} killed at least once.") for one in LETTERS},
+    "mean_delay_regular_s": Metric(
+        "s", "Mean over the jobs never hit of response - that without failures, under a recovery policy."
+    ),
+    "max_delay_regular_s": Metric("s", "Largest such delay of a job that was never hit."),
+    "credits_granted": Metric("", "Credits granted to the users, in prices of a requested node-hour."),
+    "credits_charged": Metric("", "Credits that the users paid for recovery options."),
+    "credit_refusals": Metric("", "Jobs that got option A because their user could not pay what they asked for."),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling."),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling."),
 }
@@ -143,6 +158,7 @@ def run_metrics(
     metrics = job_statistics(jobs)
     metrics |= _capacities(s, jobs, finished)
     metrics |= _counts(s, jobs, finished)
+    metrics |= recovery_measures(jobs) if "recovery_group" in jobs else {}
     metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
     metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
     metrics |= of_clusters or {"lost_to_congestion": 0.0}
@@ -179,6 +195,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
         "lost_to_failures": float(np.sum(jobs["work_lost_node_s"])) / capacity,
         "lost_to_growth": float(np.sum(_grown_node_s(s)[finished])) / capacity,
         "lost_to_down_time": s.f[st.DOWN] / capacity,
+        "lost_to_hold": s.f[st.KEPT_IDLE] / capacity,
         "lost_to_delay": s.f[st.DELAYED] / capacity,
         "lost_to_overhead": float(np.sum(s.job_f[st.OVERHEAD_NODES])) / capacity,
         "makespan_s": last - first,

@@ -30,7 +30,10 @@ from faultsweep.simcore.policies import (
     PARTITION_FAILURES,
     PARTITIONINGS,
     PLACEMENTS,
+    QUEUE_ORDERS,
     QUEUES,
+    RECOVERIES,
+    RECOVERY_MIXES,
     REPAIRS,
     SCHEDULERS,
     SIZE_MAPS,
@@ -41,6 +44,7 @@ from faultsweep.simcore.policies import (
 Config = Mapping[str, Any]
 
 FORESEEN = ("exact", "bucket")  # checkpoints that failures known beforehand call for
+MIX_FORM = PRICE_FORM = r"[0-9.eE+-]+(:[0-9.eE+-]+){4}"  # five numbers, one for each recovery option A to E
 SCORE_FORM = r".+\.py:[A-Za-z_]\w*"  # a placement score of the user's: a Python file and a function in it
 ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bursts" makes a log
 
@@ -210,6 +214,11 @@ def _no_cluster_draws(config: Config) -> bool:
     return not (errs or some or drawn or config["trunk_mtbf_h"] > 0)
 
 
+def _has_menu(config: Config) -> bool:
+    """Tell whether the jobs of the machine take partitions of a menu."""
+    return not config["machine"].startswith(("torus:", "flat:", "clusters:"))
+
+
 def _no_growth_limit(config: Config) -> bool:
     return _is_flat(config) or config["scheduler"] not in ("backfill", "backfill+migration", "conservative")
 
@@ -272,6 +281,8 @@ def nothing_random(config: Config) -> bool:
 
     if is_model(config["log"]) or config["estimates"] == "f-model" or not _no_cluster_draws(config):
         return False
+    if not no_recovery(config):
+        return False
     if config["node_choice"] == "random" and not _any_node_will_do(config):
         return False
     return no_failures(config) or (_no_random_failures(config) and _no_coins(config))
@@ -305,7 +316,7 @@ def no_failures(config: Config) -> bool:
 
 
 def _any_node_will_do(config: Config) -> bool:
-    """Tell whether it makes no difference which free nodes a job gets."""
+    """Tell whether it makes no difference which free nodes a job gets, or its partition decides."""
     return not config["machine"].startswith("flat:") or no_failures(config)
 
 
@@ -344,6 +355,35 @@ def _no_failure_log(config: Config) -> bool:
 
 def _no_failure_file(config: Config) -> bool:
     return config["failures"] in ("none", "bursts", *ENDLESS_FAILURES)
+
+
+def no_recovery(config: Config) -> bool:
+    """Tell whether killed jobs return to the place of their arrival, and no job has a group, an option or a charge."""
+    return bool(config["recovery"] == "arrival")
+
+
+def recovers_nothing(config: Config) -> bool:
+    """Tell whether no job ever recovers from a failure."""
+    return no_recovery(config) or no_failures(config)
+
+
+def _unpaid(config: Config) -> bool:
+    return no_recovery(config) or config["recovery"] == "manual" or not config["credits"]
+
+
+def _nobody(config: Config, option: str) -> bool:
+    """Tell whether no job ever gets a recovery option."""
+    case = config["recovery"]
+    asked = case == "mix" or case == f"all-{option}" or (case == "manual" and option == "a")
+    return recovers_nothing(config) or not (asked or (option == "a" and not _unpaid(config)))
+
+
+def _no_manual_delay(config: Config) -> bool:
+    return _nobody(config, "a")
+
+
+def _no_random_delay(config: Config) -> bool:
+    return _no_manual_delay(config) or config["manual_delay_h"] == 0
 
 
 def _no_repair_time(config: Config) -> bool:
@@ -422,7 +462,13 @@ PARAMETERS: dict[str, Parameter] = _table(
         "replicate", int, 0, "Number of the replicate under one seed.", "workload", minimum=0, inert=nothing_random
     ),
     # machine and scheduling
-    Parameter("machine", str, "torus:4x4x8", "torus:XxYxZ, flat:N or clusters:N+N+....", "machine"),
+    Parameter(
+        "machine",
+        str,
+        "torus:4x4x8",
+        "torus:XxYxZ, flat:N, clusters:N+N+..., midplanes:N, or a partition menu FILE.toml.",
+        "machine",
+    ),
     Parameter(
         "scheduler",
         str,
@@ -430,6 +476,14 @@ PARAMETERS: dict[str, Parameter] = _table(
         "Queue discipline; first-fit, fcfs and backfill on clusters.",
         "scheduling",
         choices={**CLUSTER_SCHEDULERS, **SCHEDULERS},
+    ),
+    Parameter(
+        "queue_order",
+        str,
+        "fcfs",
+        "Order of the queue: by arrival, or by the utility (wait / estimate)^3 x nodes at every pass (wfp).",
+        "scheduling",
+        choices=QUEUE_ORDERS,
     ),
     Parameter(
         "event_order",
@@ -1106,6 +1160,105 @@ PARAMETERS: dict[str, Parameter] = _table(
         "clusters",
         choices=TRUNK_OUTAGES,
         inert=_no_trunk_failures,
+    ),
+    # recovery
+    Parameter(
+        "recovery",
+        str,
+        "arrival",
+        "What happens to a killed job: back to the place of its arrival, resubmission by hand (manual), the option A "
+        "to E that its group calls for (mix), or one option for all jobs.",
+        "recovery",
+        choices=RECOVERIES,
+        inert=lambda config: no_failures(config) and not config["credits"],
+    ),
+    Parameter(
+        "recovery_mix",
+        str,
+        "normal",
+        "Shares of the groups A to E: even 1:1:1:1:1, normal 1:2:4:2:1, or weights; jobs are drawn into them once.",
+        "recovery",
+        choices=RECOVERY_MIXES,
+        form=MIX_FORM,
+        form_doc="weights such as 1:2:4:2:1",
+        inert=no_recovery,
+    ),
+    Parameter(
+        "manual_delay_h",
+        float,
+        4.0,
+        "Mean time until a user notices a failure and resubmits the job (option A, manual).",
+        "recovery",
+        minimum=0,
+        maximum=1e6,
+        unit="h",
+        inert=_no_manual_delay,
+    ),
+    Parameter(
+        "manual_delay_distribution",
+        str,
+        "exponential",
+        "Distribution of that time.",
+        "recovery",
+        choices=REPAIRS,
+        inert=_no_random_delay,
+    ),
+    Parameter(
+        "manual_delay_sigma",
+        float,
+        1.0,
+        "Standard deviation of the logarithm of a lognormal such time.",
+        "recovery",
+        minimum=0,
+        maximum=5,
+        inert=lambda config: _no_random_delay(config) or config["manual_delay_distribution"] != "lognormal",
+    ),
+    Parameter(
+        "hold_nodes",
+        bool,
+        True,
+        "Whether a job under option C keeps its healthy nodes idle until all of them are up.",
+        "recovery",
+        inert=lambda config: _nobody(config, "c"),
+    ),
+    Parameter(
+        "credits",
+        bool,
+        False,
+        "Whether users pay for recovery options; who cannot pay gets option A.",
+        "recovery",
+        inert=lambda config: no_recovery(config) or config["recovery"] == "manual",
+    ),
+    Parameter(
+        "credit_prices",
+        str,
+        "1:2:3:4:5",
+        "Prices alpha of a requested node-hour under the options A to E.",
+        "recovery",
+        choices={"1:2:3:4:5": "One credit more for every option."},
+        form=PRICE_FORM,
+        form_doc="five prices such as 1:2:3:4:5",
+        inert=_unpaid,
+    ),
+    Parameter(
+        "credit_beta",
+        float,
+        -1.0,
+        "Credits granted for each requested node-hour with its submission; -1: the median price.",
+        "recovery",
+        minimum=-1,
+        maximum=1e9,
+        inert=_unpaid,
+    ),
+    Parameter(
+        "gaming_frac",
+        float,
+        0.0,
+        "Share of the users who always ask for option E, whatever the group of their job calls for.",
+        "recovery",
+        minimum=0,
+        maximum=1,
+        inert=_is_not("recovery", "mix"),
     ),
     # run control and metrics
     Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),

@@ -148,6 +148,27 @@ TRUNK_OUTAGES = {
     "kill": "Jobs that need the trunk are killed.",
     "stall": "Jobs that need the trunk wait for its repair.",
 }
+QUEUE_ORDERS = {
+    "fcfs": "By arrival.",
+    "wfp": "By the utility (wait / estimate)^3 x nodes, anew at every pass, as Cobalt's WFP (tang2010).",
+}
+
+OPTIONS = {
+    "A": "Notify only: the user resubmits the job by hand, after a delay.",
+    "B": "Resubmit to the rear of the queue.",
+    "C": "Restart on the original nodes once they are repaired.",
+    "D": "Insert in the middle of the queue.",
+    "E": "Resubmit to the head of the queue.",
+}
+
+RECOVERIES = {
+    "arrival": "Back to the place in the queue that the arrival gives it.",
+    "manual": "Resubmission by hand, as under option A (MR of tang2010).",
+    "mix": "Each job the option that its group A to E calls for (tang2010, slide 8).",
+    **{f"all-{letter.lower()}": f"All jobs: {text[0].lower()}{text[1:]}" for letter, text in OPTIONS.items()},
+}
+
+RECOVERY_MIXES = {"normal": "Shares 1:2:4:2:1 of the options A to E.", "even": "Shares 1:1:1:1:1."}
 
 
 def code_of(policies: Mapping[str, str], name: str) -> int:

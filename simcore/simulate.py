@@ -24,9 +24,10 @@ from faultsweep.simcore.failures.trace import NO_FAILURES, FailureTrace
 from faultsweep.simcore.jit import is_compiled
 from faultsweep.simcore.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.metrics import per_job_results, run_metrics
-from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.parameters import no_recovery, resolve
 from faultsweep.simcore.policies import SCHEDULERS
 from faultsweep.simcore.predictors import BaseRate, base_rate_table
+from faultsweep.simcore.recovery.plan import plan_recovery
 from faultsweep.simcore.scores import Score, score_for
 from faultsweep.simcore.state import State
 from faultsweep.simcore.steps import Advance, Stopwatch, checked
@@ -82,6 +83,7 @@ def simulate(
     debug: bool = False,
     progress: Callable[[float], None] | None = None,
     before_compiling: Callable[[], None] | None = None,
+    options: str | None = None,
     **parameters: Any,
 ) -> Run:
     """Simulate one configuration.
@@ -101,6 +103,8 @@ def simulate(
     trace : on clusters, record the steps of the agent: ``Run.decisions``.
     repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` is the median.
     debug : check the whole state after every instant against its invariants (``faultsweep.simcore.checks``); slow.
+    options : the recovery group of every job that is simulated, letters A to E in order of submission, in place of
+        groups drawn from ``recovery_mix``.
     progress : called about ten times a second with the share of jobs that have finished.
     before_compiling : called before the kernels are compiled, which takes up to a minute, if they have not been.
     parameters : any of ``faultsweep.simcore.parameters.PARAMETERS``; the others have their defaults.
@@ -121,7 +125,7 @@ def simulate(
         config["placement"] = score.name
     _check_predictor(config)
     machine = parse_machine(config["machine"])
-    prepared, estimate_s = prepare(workload, config, machine.nodes, machine.clusters)
+    prepared, estimate_s = prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
     if len(prepared) == 0:
         raise InputError(
             f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
@@ -153,7 +157,9 @@ def simulate(
         raise InputError(
             f"bucket_repeat_s: {config['bucket_repeat_s']:g} is too short (valid: 0 for once, or 1 or more)"
         )
-    jobs = _job_arrays(prepared, estimate_s, config, machine)
+    _check_scheduler(config, machine)
+    recovery = plan_recovery(config, prepared, options)
+    jobs = {**_job_arrays(prepared, estimate_s, config, machine), "option": recovery["recovery_option"]}
     if before_compiling is not None and not is_compiled():
         before_compiling()
     _load_kernels("columns" if machine.kind == FLAT else config["finder"])
@@ -164,7 +170,8 @@ def simulate(
         ran = _run(jobs, machine, config, source, rules, _Watch(events, debug, progress))
         durations.append(ran.elapsed_s)
     state, code, buffer = ran.state, ran.code, ran.buffer
-    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
+    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
+    results["failure_free_response_s"] = _failure_free_response_s(jobs, machine, config, source, rules, results)
     metrics = run_metrics(state, results, ran.passes_s)
     if debug:
         check_capacities(metrics)
@@ -247,6 +254,25 @@ def _simulate_clusters(
     )
 
 
+def _failure_free_response_s(
+    jobs: Mapping[str, NDArray[Any]],
+    machine: Machine,
+    config: Mapping[str, Any],
+    source: FailureSource | None,
+    rules: _Rules,
+    results: Mapping[str, NDArray[Any]],
+) -> NDArray[np.float64]:
+    """Return the responses of the same jobs without failures, which FSD is paired with; NaN without a recovery
+    policy."""
+    if no_recovery(config):
+        return np.full(len(results["response_s"]), np.nan)
+    if source is None:
+        return results["response_s"].copy()
+    config = {**config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
+    state = _run(jobs, machine, config, None, rules, _Watch(events=False, debug=False, progress=None)).state
+    return state.job_f[st.FINISH] - state.job_f[st.SUBMIT]
+
+
 @lru_cache
 def _load_kernels(finder: str) -> None:
     """Compile the engine, or load it from the cache, by running it on one job: no run's time includes that."""
@@ -277,6 +303,18 @@ def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
 def _check_predictor(config: Mapping[str, Any]) -> None:
     if config["precision"] < 1 and config["false_positive_rate"] > 0:
         raise InputError("precision: give precision or false_positive_rate, not both")
+
+
+def _check_scheduler(config: Mapping[str, Any], machine: Machine) -> None:
+    if config["scheduler"] != "conservative":
+        return
+    if machine.menu is not None:
+        raise InputError(
+            f"scheduler: conservative is not for a machine with a partition menu, as {machine.name!r} "
+            "(valid: fcfs, backfill)"
+        )
+    if config["queue_order"] != "fcfs":
+        raise InputError("queue_order: wfp is not for the scheduler conservative (valid with it: fcfs)")
 
 
 def _base_rate(source: FailureSource, machine: Machine, span: Span, config: Mapping[str, Any]) -> BaseRate | None:

@@ -51,7 +51,10 @@ BUCKET_LONG = 29
 FINISHED_START = 30  # earliest start of the jobs that finish at this instant, s (migration to safer nodes)
 MOVE_COST = 31
 BUCKET_ORIGIN = 32
-NUM_F = 33
+KEPT_IDLE = 33  # integral of nodes that are up and kept for suspended jobs, node-seconds
+DELAY_MEAN = 34  # of resubmission by hand, s
+DELAY_SIGMA = 35
+NUM_F = 36
 
 # --- s.i: int64 scalars -------------------------------------------------------------------------------------------
 NEXT_ARRIVAL = 0  # next job to arrive
@@ -113,7 +116,15 @@ NODE_CHOICE = 55
 NODE_KEY = 56  # key of the coins that choose nodes at random
 MOVES_TO_SAFER = 57  # whether running jobs move to safer nodes
 MOVE_THRESHOLD = 58
-NUM_I = 59
+NUM_SUSPENDED = 59  # jobs that wait for their own nodes (recovery option C)
+KEPT = 60  # nodes that are up and kept for them
+RECOVERY = 61  # whether a killed job does what its recovery option says
+HOLD_NODES = 62
+DELAY_KIND = 63  # distribution of the delay of resubmission by hand
+DELAY_KEY = 64  # key of its coins
+QUEUE_ORDER = 65
+PARTITIONS = 66  # of the machine's menu; 0 if it has none
+NUM_I = 67
 
 # --- s.job_f: float64 per job -------------------------------------------------------------------------------------
 SUBMIT = 0
@@ -137,7 +148,10 @@ SAVING_SINCE = 17  # when the checkpoint or move began that is under way
 INTERVAL = 18  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
 NEXT_SAVE = 19  # work at which the next of them is due, s
 GROWN = 20  # work saved, times the nodes held then beyond those submitted, node-seconds
-NUM_JOB_F = 21
+UTILITY = 21  # in the order of the queue (wfp)
+UTILITY_SINCE = 22  # when the wait began that counts there, s
+FIXED_UTILITY = 23  # of a recovered job; NaN if it follows from the wait
+NUM_JOB_F = 24
 
 # --- s.job_i: int64 per job ---------------------------------------------------------------------------------------
 REQUESTED = 0  # nodes submitted
@@ -155,13 +169,15 @@ EARLY_RELEASED = 10  # nodes were counted as free before the completion of the s
 SAVING = 11  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
 UNUSED_CHECKPOINT = 12  # the saved state is a checkpoint of the current attempt
 CHECKPOINTS_USED = 13  # checkpoints that a restart went on from
-NUM_JOB_I = 14
+OPTION = 14  # recovery option, a position in policies.OPTIONS
+NUM_JOB_I = 15
 
 # --- statuses of a job --------------------------------------------------------------------------------------------
 FUTURE = 0
 WAITING = 1
 RUNNING = 2  # holds nodes, also during its start delay
 DONE = 3
+AWAY = 4  # killed, and not in the queue yet (recovery options A and C)
 
 # --- what a job that works on its saved state is doing --------------------------------------------------------------
 NOT_SAVING, SAVES, MOVES_AWAY = range(3)
@@ -213,7 +229,8 @@ TRIAL_BOX = 3  # their boxes
 FITS = 4  # by size: 2 * version + (a free box of this size exists) (torus)
 SHAPE_FIRST = 5  # by size: first row of s.shapes (torus)
 SAFEST = 6  # nodes by (failures, index) (lff)
-NUM_LISTS = 7
+SUSPENDED = 7  # jobs that wait for their own nodes, by index
+NUM_LISTS = 8
 
 # --- s.failures: float64 lists, by failure ---------------------------------------------------------------------------
 FAIL_TIME = 0
@@ -240,6 +257,13 @@ ELSEWHEN = 1  # of the free nodes at another time or in a re-placement
 SCRATCH = 2  # boxes only
 SEARCH = 3  # boxes only: the block of a finder of the papers (partitions.searches)
 
+# --- the same tables on a machine with a menu, by partition; s.shapes[p, 0] is its size -----------------------------
+RESOURCES = 0  # s.footprints: midplanes and wires of each partition, as in s.masks
+CONFLICTS = 1  # s.footprints: bits of the partitions that it conflicts with
+USABLE = 0  # s.profile_masks: bits of the partitions that are free
+LATER = 1  # s.profile_masks: bits of those that the head job can have at its reservation
+THEN_FREE = 2  # s.profile_masks: midplanes and wires that are free then
+
 # --- s.profile: float64 rows of the availability profile (conservative) ---------------------------------------------
 PROFILE_TIME = 0
 PROFILE_FREE = 1
@@ -253,6 +277,9 @@ PRODUCT, MAXIMUM = range(len(policies.PARTITION_FAILURES))
 NO_CHECKPOINTS, PERIODIC, YOUNG, DALY, RISK, EXACT, BUCKETED = range(len(policies.CHECKPOINTS))
 FIRST_FIT, LEAST_FAILURES, RANDOM_NODES, ROUND_ROBIN = range(len(policies.NODE_CHOICES))
 ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(len(policies.BUCKET_JOBS))
+BY_ARRIVAL, BY_UTILITY = range(len(policies.QUEUE_ORDERS))
+CONSTANT, EXPONENTIAL, LOGNORMAL = range(len(policies.REPAIRS))
+NOTIFY, REAR, ORIGINAL_NODES, MIDDLE, HEAD = range(len(policies.OPTIONS))
 
 
 @dataclass(frozen=True)

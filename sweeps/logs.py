@@ -31,7 +31,7 @@ class NamedLog:
     Attributes
     ----------
     file : name in the archive without ``.swf.gz``; it ends with the version (``cln``: cleaned).
-    folder : folder of the archive.
+    folder : folder of the archive; empty for a file that it does not have.
     machine : what it ran on.
     thanks : whom the archive asks to acknowledge.
     sha256 : of the uncompressed content; empty where it is pinned at first use.
@@ -95,6 +95,14 @@ NAMED_LOGS: dict[str, NamedLog] = {
         "",
         ("intrepid",),
     ),
+    "anl-intrepid-1200": NamedLog(
+        "ANL-Intrepid-2009-first1200.ppt-sched",
+        "",
+        "the first 1,200 jobs of anl-intrepid",
+        "Susan Coghlan, Narayan Desai and Wei Tang",
+        "594c102ef71415a9b7fe008d153ab1c7119e18986a3413dce30230546542a44f",
+        ("intrepid-1200",),
+    ),
     "ctc-sp2": NamedLog(
         "CTC-SP2-1996-3.1-cln",
         "l_ctc_sp2",
@@ -128,7 +136,12 @@ NAMED_LOGS: dict[str, NamedLog] = {
         ("curie",),
     ),
 }
-CALIBRATED_TO = {"nasa-model": "nasa", "sdsc-model": "sdsc-sp2", "atlas-model": "llnl-atlas"}
+CALIBRATED_TO = {
+    "nasa-model": "nasa",
+    "sdsc-model": "sdsc-sp2",
+    "atlas-model": "llnl-atlas",
+    "intrepid-model": "anl-intrepid",
+}
 """Model -> the log that it was calibrated to, whose makers are thanked for it."""
 _BY_NAME = {alias: name for name, log in NAMED_LOGS.items() for alias in (name, log.file.lower(), *log.aliases)}
 
@@ -267,6 +280,11 @@ def fetch(log: NamedLog) -> Path:
     import pooch
     import requests
 
+    if not log.folder:
+        raise InputError(
+            f"{log.file}: is not in the Parallel Workloads Archive; put {log.file}.swf into a folder and name that by "
+            f"--logs DIR or {LOGS_VARIABLE}"
+        )
     pooch.get_logger().setLevel(logging.WARNING)
     try:
         downloader = pooch.HTTPDownloader(timeout=DOWNLOAD_TIMEOUT_S)

@@ -96,6 +96,21 @@ class SimulatorTarget(Target):
 
         return self._file(name) if is_file(name) else name
 
+    def _menu_file(self, name: str) -> str:
+        """Return the path of a file with a menu of partitions, or the name of a machine as it is."""
+        return self._file(name) if name.endswith(".toml") else name
+
+    def _machine(self, name: str) -> Any:
+        from faultsweep.simcore.machines import parse_machine
+
+        return parse_machine(self._menu_file(name))
+
+    def _menu_hash(self, name: str) -> str:
+        """Return the content hash of a machine's menu, or nothing for a machine that its name says all of."""
+        from faultsweep.simcore.partitions.menus import menu_hash
+
+        return menu_hash(self._machine(name).menu) if name.endswith(".toml") else ""
+
     def _file(self, path: str) -> str:
         """Return where a file is; the place where it should be if it is nowhere."""
         places = [folder / Path(path).expanduser() for folder in (*self.folders, *([self.logs] if self.logs else []))]
@@ -135,10 +150,8 @@ class SimulatorTarget(Target):
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every log or placement score that cannot be read, and every machine there is not."""
-        from faultsweep.simcore.machines import parse_machine
-
         checks: dict[str, Callable[[str], Any]] = {
-            "machine": parse_machine,
+            "machine": self._machine,
             "log": self._first,
             "failures": self._failures_hash,
             "placement": self._score,
@@ -156,10 +169,11 @@ class SimulatorTarget(Target):
         return problems
 
     def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-        """Return the content hashes: of logs of jobs (of a model: by its jobs), logs of failures, and scores."""
+        """Return the content hashes: of logs of jobs (of a model: by its jobs), logs of failures, menus and scores."""
         hashes: dict[str, Callable[[str], str]] = {
             "log": lambda log: self._first(log).content_hash,
             "failures": self._failures_hash,
+            "machine": self._menu_hash,
             "placement": self._score_hash,
         }
         pins = {
@@ -177,7 +191,11 @@ class SimulatorTarget(Target):
         """Tell whether a log of the store's is not on this machine; nothing is fetched."""
         from faultsweep.sweeps.logs import find, is_model, is_name, named_log
 
-        if kind == "placement" or f"{kind} {name}" not in self.pinned or (kind == "log" and is_model(name)):
+        if (
+            kind in ("placement", "machine")
+            or f"{kind} {name}" not in self.pinned
+            or (kind == "log" and is_model(name))
+        ):
             return False
         if kind == "log" and is_name(name):
             return find(named_log(name), self.logs) is None
@@ -196,7 +214,6 @@ class SimulatorTarget(Target):
 
     def foresee(self, config: Config) -> str:
         """Return the sentence for jobs of a log that are not there, or that are larger than the machine."""
-        from faultsweep.simcore.machines import parse_machine
         from faultsweep.simcore.workloads.transforms import largest_size, map_sizes, span
         from faultsweep.sweeps.logs import is_model
 
@@ -204,9 +221,9 @@ class SimulatorTarget(Target):
             return ""
         try:
             jobs = span(self._workload(config), config["offset"], config["num_jobs"])
-            machine = parse_machine(config["machine"])
-            largest = largest_size(config, machine.nodes, machine.clusters)
-            map_sizes(jobs, largest, config["procs_per_node"], config["size_map"])
+            machine = self._machine(config["machine"])
+            largest = largest_size(config, machine.largest, machine.clusters)
+            map_sizes(jobs, largest, config["procs_per_node"], config["size_map"], machine.node_size)
         except InputError as error:
             return " ".join(str(error).split())
         return ""
@@ -239,6 +256,7 @@ class SimulatorTarget(Target):
 
         parameters = {name: value for name, value in config.items() if name != "log"}
         parameters["failures"] = self._failures(config["failures"])
+        parameters["machine"] = self._menu_file(config["machine"])
         parameters["placement"] = self._score(config["placement"])
         return simulate(self._workload(config), events=events, **parameters)
 

@@ -6,9 +6,13 @@ engine. Times are seconds in both.
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.simcore.predictors import coin_key, coins
 from faultsweep.simcore.workloads.workload import Workload
 
+from tests.reference.machines import MENUS
 from tests.reference.metrics import reference_metrics
 from tests.reference.simulator import simulate as reference_simulate
 
@@ -50,6 +55,8 @@ ENGINE_NAMES = {
     "bucket_repeat": "bucket_repeat_s",
     "biggest": "bucket_biggest",
     "long_running": "bucket_long_s",
+    "queue_order": "queue_order",
+    "hold": "hold_nodes",
 }
 STATISTICS = ("mean", "median", "p90", "p99", "max")
 METRIC_NAMES = {
@@ -57,6 +64,7 @@ METRIC_NAMES = {
     "unused": "unused_capacity",
     "lost": "lost_capacity",
     "fragmentation": "lost_to_fragmentation",
+    "kept": "lost_to_hold",
     "down": "lost_to_down_time",
     "delayed": "lost_to_delay",
     "failed": "lost_to_failures",
@@ -76,6 +84,7 @@ METRIC_NAMES = {
     "migrations_attempted": "migrations_attempted",
     "migrations_successful": "migrations_successful",
     "migrations": "jobs_migrated",
+    "failure_slowdown": "failure_slowdown",
     "time_between_migrations": "mean_time_between_migrations_s",
     **{f"{statistic}_{name}": f"{statistic}_{name}_s" for name in ("wait", "response") for statistic in STATISTICS},
     **{
@@ -99,8 +108,9 @@ class Outcome:
 
 def engine_lacks(machine: str, options) -> bool:
     """Whether the engine has no parameter yet for one of the options, or no such machine."""
-    if machine.partition(":")[0] not in ("torus", "flat"):
+    if machine.partition(":")[0] not in ("torus", "flat", "midplanes", "menu"):
         return True
+    options = set(options) - {"recovery", "manual_delay"}
     return any(name not in ENGINE_NAMES or ENGINE_NAMES[name] not in PARAMETERS for name in options)
 
 
@@ -168,9 +178,43 @@ def engine_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequen
     from faultsweep.simcore.simulate import simulate
 
     options = {"scheduler": "fcfs"} | options
+    more = recovery_of(jobs, options)
+    machine = menu_file(machine) if machine in MENUS else machine
     parameters = {ENGINE_NAMES[name]: _plain(value) for name, value in options.items()}
-    run = simulate(workload_of(jobs), failures=failures_of(failures), events=True, machine=machine, **parameters)
+    if machine.startswith("midplanes:"):  # rows count midplanes, a job log counts nodes
+        jobs = [(*row[:4], 512 * row[4]) for row in jobs]
+    run = simulate(
+        workload_of(jobs), failures=failures_of(failures), events=True, machine=machine, **parameters, **more
+    )
     return outcome_of(run)
+
+
+def recovery_of(jobs: Sequence[Sequence], options: dict[str, Any]) -> dict[str, Any]:
+    """The recovery of the rows, whose sixth value is the option, in the engine's words; takes it out of the options."""
+    delay = options.pop("manual_delay", None)
+    if not options.pop("recovery", False):
+        return {}
+    rows = sorted(jobs, key=lambda row: row[1])
+    found = {"recovery": "mix", "options": "".join(row[5] if len(row) > 5 else "A" for row in rows)}
+    if delay is None:
+        return found | {"manual_delay_h": 0.0}
+    return found | {"manual_delay_h": delay(0, 0) / 3600, "manual_delay_distribution": "constant"}
+
+
+_FOLDER = tempfile.TemporaryDirectory()
+
+
+@cache
+def menu_file(machine: str) -> str:
+    """A menu of the reference as a file."""
+    nodes, partitions = MENUS[machine]
+    rows = [
+        f'{{ name = "{place}", midplanes = {midplanes}, wires = {json.dumps(wires)} }},'
+        for place, (midplanes, wires) in enumerate(partitions)
+    ]
+    path = Path(_FOLDER.name) / f"{machine.partition(':')[2]}.toml"
+    path.write_text("\n".join([f"midplanes = {nodes}", "nodes_per_midplane = 1", "partitions = [", *rows, "]"]))
+    return str(path)
 
 
 def _plain(value: Any) -> Any:

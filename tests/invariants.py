@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.reference.machines import Menu
 from tests.reference.machines import machine as machine_of
 
 
@@ -46,7 +47,11 @@ def check_trace(events: Sequence[tuple], jobs: Sequence[Sequence], machine: str)
 
 def check_allocation(place, nodes, asked: int, grown_from) -> None:
     assert len(nodes) == len(set(nodes)) >= asked
-    if place.is_torus:
+    if isinstance(place, Menu):
+        midplanes = [{node for node in one if node < place.nodes} for one in place.partitions]
+        assert set(nodes) in midplanes, f"{nodes} is no partition"
+        assert len(nodes) == place.round_up(asked)
+    elif place.is_torus:
         assert frozenset(nodes) in place.boxes(len(nodes)), f"{nodes} is no box"
     else:
         assert len(nodes) == asked

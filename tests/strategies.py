@@ -19,6 +19,9 @@ GAPS = (0, 0, 0, 0, 1, 1, 2, 5, 10, 30, 0.25)
 RUNS = (1, 2, 5, 5, 10, 10, 20, 20, 50, 100, 0.5)
 DOWN_TIMES = (0, 0, 0, 1, 5, 10, 40)
 
+MENU_MACHINES = ("midplanes:5", "midplanes:8", "menu:rows", "menu:overlap")
+
+menus = st.sampled_from(MENU_MACHINES)
 tori = st.sampled_from(TORI)
 flats = st.sampled_from(FLATS)
 machines = st.one_of(tori, flats)

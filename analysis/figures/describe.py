@@ -40,6 +40,8 @@ def machine_name(machine: str) -> str:
     kind, _, size = machine.partition(":")
     if kind == "torus":
         return f"{size.replace('x', '×')} torus"
+    if kind == "midplanes":
+        return f"{size} midplanes with a menu of partitions"
     return f"flat machine of {size} nodes" if kind == "flat" else machine
 
 

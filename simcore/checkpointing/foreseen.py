@@ -27,8 +27,10 @@ from faultsweep.simcore.state import (
     ORDER,
     RELEASE_ITEM,
     RESUMED,
+    RUNNING,
     SAVES,
     START,
+    STATUS,
 )
 
 
@@ -71,7 +73,13 @@ def _list_due(s):
     count = 0
     for at in range(s.i[NUM_RELEASES]):
         job = int(s.agenda[RELEASE_ITEM, at])
-        if job < 0 or s.job_f[START, job] > time or s.job_f[RESUMED, job] > time or s.job_f[END, job] <= time:
+        if (
+            job < 0
+            or s.job_i[STATUS, job] != RUNNING
+            or s.job_f[START, job] > time
+            or s.job_f[RESUMED, job] > time
+            or s.job_f[END, job] <= time
+        ):
             continue
         if exact:
             due = fails_after_checkpoint(s, job)

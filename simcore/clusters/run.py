@@ -41,6 +41,8 @@ def check_config(config: Mapping[str, Any]) -> None:
         "event_order": ("instant",),
         "checkpoint": ("none",),
         "start_delay_s": (0.0,),
+        "queue_order": ("fcfs",),
+        "recovery": ("arrival",),
     }
     for name, valid in wanted.items():
         if config[name] not in valid:

@@ -26,9 +26,11 @@ from faultsweep.simcore.state import (
     ORDER,
     RELEASE_ITEM,
     RESUMED,
+    RUNNING,
     SAFEST,
     SLOT,
     START,
+    STATUS,
     TRACING,
     VERSION,
 )
@@ -78,7 +80,8 @@ def _mark_movers(s, since):
         s.masks[MOVERS, word] = ZERO
     for at in range(s.i[NUM_RELEASES]):
         job = int(s.agenda[RELEASE_ITEM, at])
-        if job >= 0 and s.job_f[START, job] > since and s.job_f[RESUMED, job] <= s.f[NOW]:
+        works = job >= 0 and s.job_i[STATUS, job] == RUNNING
+        if works and s.job_f[START, job] > since and s.job_f[RESUMED, job] <= s.f[NOW]:
             found = True
             for word in range(s.masks.shape[1]):
                 s.masks[MOVERS, word] |= s.masks[s.job_i[SLOT, job], word]

@@ -68,24 +68,24 @@ def backfill(s):
     if tail - head < 2:
         return True
     first = head + 1
-    if s.i[SCANNED_VERSION] == s.i[VERSION] and _nothing_overdue(s):
+    if s.i[SCANNED_VERSION] == s.i[VERSION] and nothing_overdue(s):
         first = max(first, s.i[SCANNED])
     if first == tail or s.i[FREE] == 0:
-        _remember(s)
+        remember(s)
         return True
     done = _backfill_flat(s, first) if s.i[KIND] == FLAT else _backfill_torus(s, first)
-    _remember(s)
+    remember(s)
     return done
 
 
 @inlined
-def _nothing_overdue(s):
+def nothing_overdue(s):
     """Tell whether no expected release has passed: then the reservation found at the same free nodes still holds."""
     return s.i[NUM_RELEASES] == 0 or s.agenda[RELEASE_TIME, 0] > s.f[NOW]
 
 
 @inlined
-def _remember(s):
+def remember(s):
     """Note that every waiting job has been refused at the present free nodes."""
     s.i[SCANNED] = s.i[QUEUE_TAIL]
     s.i[SCANNED_VERSION] = s.i[VERSION]

@@ -43,9 +43,11 @@ from faultsweep.simcore.state import (
     QUEUE_HEAD,
     QUEUE_TAIL,
     RELEASE_ITEM,
+    RUNNING,
     SIDE_X,
     SIDE_Y,
     SIDE_Z,
+    STATUS,
     SUCCESSES,
     TRACING,
     TRIAL,
@@ -94,11 +96,11 @@ def _count_attempt(s):
 
 @kernel
 def _order_by_size(s):
-    """List the jobs that hold nodes by falling size, equal sizes by index, in the list ORDER; return their number."""
+    """List the running jobs by falling size, equal sizes by index, in the list ORDER; return their number."""
     count = 0
     for at in range(s.i[NUM_RELEASES]):
         job = int(s.agenda[RELEASE_ITEM, at])
-        if job < 0:
+        if job < 0 or s.job_i[STATUS, job] != RUNNING:
             continue
         size = s.job_i[ALLOCATED, job]
         place = count

@@ -37,8 +37,10 @@ class Quality(NamedTuple):
     distance: float
 
 
-def fit_model(workload: Workload) -> dict[str, Any]:
+def fit_model(workload: Workload, users: bool = False) -> dict[str, Any]:
     """Return the parameters of a model of a log; every size class has its gaps, run times and sizes.
+
+    With ``users``, also how many jobs each user has, most first: jobs of the model get users in these shares.
 
     Raises
     ------
@@ -52,6 +54,7 @@ def fit_model(workload: Workload) -> dict[str, Any]:
         sizes, jobs = np.unique(workload.size[rows], return_counts=True)
         gaps, run = fit(_gaps(workload, rows)), fit(workload.run_s[rows])
         classes.append({"sizes": sizes.tolist(), "jobs": jobs.tolist(), "gap": _row(gaps), "run": _row(run)})
+    of_users = np.sort(np.unique(workload.user, return_counts=True)[1])[::-1]
     return {
         "format": FORMAT,
         "name": f"{workload.name}-model",
@@ -60,6 +63,7 @@ def fit_model(workload: Workload) -> dict[str, Any]:
         "nodes": workload.nodes or int(workload.size.max()),
         "procs_per_node": workload.procs_per_node,
         "log_span_s": span_s(workload),
+        **({"users": of_users.tolist()} if users else {}),
         "classes": classes,
     }
 
@@ -124,6 +128,9 @@ def read_model(path: str | Path) -> dict[str, Any]:
         for of_class in model["classes"]:
             _check(of_class)
         nodes, names = int(model["nodes"]), ("name", "procs_per_node", "log_span_s", "header")
+        users = np.array(model.get("users", [1]), float)
+        if users.ndim != 1 or not len(users) or (users <= 0).any() or not np.isfinite(users).all():
+            raise ValueError("users")
         complete = all(name in model for name in names) and nodes > 0 and model["classes"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: is damaged ({type(error).__name__}: {error}); fit it again") from None
@@ -158,7 +165,7 @@ def generate(model: dict[str, Any], num_jobs: int, seed: int = 0, replicate: int
         run_s=run,
         requested_s=requested_times(run, requested[order]),
         size=size[order],
-        user=np.full(num_jobs, -1),
+        user=_users(model, num_jobs, seed, replicate),
         name=model["name"],
         nodes=model["nodes"],
         procs_per_node=model["procs_per_node"],
@@ -166,6 +173,15 @@ def generate(model: dict[str, Any], num_jobs: int, seed: int = 0, replicate: int
         header=tuple(f"; {line}" for line in model["header"]),
         content_hash="sha256:" + hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest(),
     )
+
+
+def _users(model: dict[str, Any], num_jobs: int, seed: int, replicate: int) -> NDArray[np.int64]:
+    """Return the user of each job, each job's independent of the others', from 1 on; -1 where the model has none."""
+    if "users" not in model:
+        return np.full(num_jobs, -1)
+    weights = np.cumsum(model["users"])
+    uniform = stream(seed, replicate, f"users of {model['name']}").random(num_jobs)
+    return 1 + np.searchsorted(weights, uniform * weights[-1], side="right")
 
 
 def _classes(model: dict[str, Any], num_jobs: int, seed: int, replicate: int) -> Iterator[tuple[NDArray[Any], ...]]:

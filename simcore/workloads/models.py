@@ -12,6 +12,7 @@ from faultsweep.simcore.workloads.workload import Workload
 
 DEFAULT_JOBS = 10_000
 LLNL_FILE = Path(__file__).with_name("llnl-model.toml")
+INTREPID_FILE = Path(__file__).with_name("intrepid-model.toml")
 MOST_JOBS = 10_000_000
 """Most jobs that a model makes: they are all in memory."""
 
@@ -40,6 +41,10 @@ MODELS: dict[str, Model] = {
     "atlas-model": Model(
         lambda num_jobs, seed, replicate: calibrated.generate("atlas-model", num_jobs, seed, replicate),
         "calibrated to the LLNL Atlas log (the first 10,000 jobs), its sizes scaled to 128 nodes",
+    ),
+    "intrepid-model": Model(
+        lambda num_jobs, seed, replicate: fitted.generate(fitted.read_model(INTREPID_FILE), num_jobs, seed, replicate),
+        "hyper-Erlang, fitted to the first 1,200 jobs of the Blue Gene/P log ANL Intrepid, 40,960 nodes, with users",
     ),
     "llnl-model": Model(
         lambda num_jobs, seed, replicate: fitted.generate(fitted.read_model(LLNL_FILE), num_jobs, seed, replicate),

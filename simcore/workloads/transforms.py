@@ -22,7 +22,11 @@ TOO_LARGE = "larger than the machine"
 
 
 def prepare(
-    workload: Workload, config: Mapping[str, Any], machine_nodes: int, clusters: tuple[int, ...] = ()
+    workload: Workload,
+    config: Mapping[str, Any],
+    machine_nodes: int,
+    clusters: tuple[int, ...] = (),
+    node_size: int = 1,
 ) -> tuple[Workload, NDArray[np.float64]]:
     """Apply the workload parameters of a resolved configuration to a log or to the output of a model.
 
@@ -31,8 +35,9 @@ def prepare(
     workload : as read or generated; sizes in processors.
     config : resolved configuration; ``offset``, ``num_jobs``, ``procs_per_node``, ``size_map``, ``arrival_scale``,
         ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``, ``seed`` and ``replicate`` are used.
-    machine_nodes : nodes of the machine that is simulated.
+    machine_nodes : nodes of the machine that is simulated, or of the largest job that it can hold.
     clusters : nodes of its clusters, if it has any: then ``split`` says to which each job is submitted.
+    node_size : nodes of the log in one of its nodes.
 
     Returns
     -------
@@ -45,9 +50,8 @@ def prepare(
         If the log has too few jobs, or a job does not fit the machine and ``size_map`` does not say what to do.
     """
     workload = span(workload, config["offset"], config["num_jobs"])
-    workload = map_sizes(
-        workload, largest_size(config, machine_nodes, clusters), config["procs_per_node"], config["size_map"]
-    )
+    largest = largest_size(config, machine_nodes, clusters)
+    workload = map_sizes(workload, largest, config["procs_per_node"], config["size_map"], node_size)
     if clusters:
         workload = split_over(workload, clusters, config["split"], config["seed"], config["replicate"])
     workload = scale_arrivals(workload, config["arrival_scale"])
@@ -121,7 +125,9 @@ def scale_arrivals(workload: Workload, arrival_scale: float) -> Workload:
     return replace(workload, submit_s=first + (workload.submit_s - first) / arrival_scale)
 
 
-def map_sizes(workload: Workload, machine_nodes: int, procs_per_node: int = 0, size_map: str = "exact") -> Workload:
+def map_sizes(
+    workload: Workload, machine_nodes: int, procs_per_node: int = 0, size_map: str = "exact", node_size: int = 1
+) -> Workload:
     """Turn sizes from processors into nodes of the machine that is simulated.
 
     Parameters
@@ -130,6 +136,7 @@ def map_sizes(workload: Workload, machine_nodes: int, procs_per_node: int = 0, s
     procs_per_node : processors of a node of the log; 0 takes the log's own.
     size_map : "exact" keeps sizes and refuses a job that is too large, "scale" multiplies by machine nodes / nodes of
         the log and rounds up, "clip" cuts sizes to the machine, "drop" leaves out (and counts) jobs that are too large.
+    node_size : nodes of the log in one node of the machine (512 in a midplane); "scale" does not need it.
 
     Raises
     ------
@@ -138,7 +145,7 @@ def map_sizes(workload: Workload, machine_nodes: int, procs_per_node: int = 0, s
     """
     if size_map not in SIZE_MAPS:
         raise unknown_name("size map", size_map, SIZE_MAPS)
-    per_node = procs_per_node or workload.procs_per_node
+    per_node = (procs_per_node or workload.procs_per_node) * (1 if size_map == "scale" else node_size)
     size = -(-workload.size // per_node)
     nodes = -(-workload.nodes * workload.procs_per_node // per_node)
     if size_map == "scale":

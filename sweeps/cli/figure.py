@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-STAND_INS = {"nasa": ("nasa-model",), "sdsc-sp2": ("sdsc-model",), "llnl-t3d": ("llnl-atlas", "atlas-model")}
+STAND_INS = {
+    "nasa": ("nasa-model",),
+    "sdsc-sp2": ("sdsc-model",),
+    "llnl-t3d": ("llnl-atlas", "atlas-model"),
+    "anl-intrepid": ("anl-intrepid-1200", "intrepid-model"),
+}
 """What stands in for a log that is not on this machine: the first log that is, or else the workload model."""
 STAND_IN_REPLICATES = 5
 

@@ -98,6 +98,7 @@ def fit(
     num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
     offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
     nodes: Annotated[int, typer.Option(min=0, help="Scale sizes to a machine of so many nodes; 0: the log's.")] = 0,
+    users: Annotated[bool, typer.Option("--users", help="Give jobs users, in the shares that they have.")] = False,
 ) -> None:
     """Fit a workload model to a log by size class, write it for --log FILE.toml, and show how well it fits.
 
@@ -112,7 +113,7 @@ def fit(
     workload = span(load_workload(log, logs), offset, num_jobs)
     if nodes:
         workload = map_sizes(workload, nodes, size_map="scale")
-    model = fit_model(workload)
+    model = fit_model(workload, users)
     output.write_text(model_text(model), "utf-8")
     _print_quality(workload, model)
     typer.echo(f"model: {output}")

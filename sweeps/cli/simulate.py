@@ -31,6 +31,7 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     ),
     "repeat": (int, typer.Option(1, min=1, help="Simulate this many times; elapsed_s is the median.")),
     "jobs_out": (str, typer.Option("", help="Write the results of every job.", metavar="FILE.csv")),
+    "accounts_out": (str, typer.Option("", help="Write the users' credits.", metavar="FILE.csv")),
     "events_out": (str, typer.Option("", help="Write every event.", metavar="FILE.csv")),
     "trace": (bool, typer.Option(False, "--trace", help="Print every step of the agent on clusters, and why.")),
     "trace_out": (str, typer.Option("", help="Write every step of the agent on clusters.", metavar="FILE.csv")),
@@ -85,7 +86,7 @@ def simulate(**options: Any) -> None:
 
     given = {name: options.pop(name) for name in PARAMETERS if options.get(name) is not None}
     config = resolve(given)
-    names = ("jobs_out", "events_out", "trace_out", "failures_out")
+    names = ("jobs_out", "accounts_out", "events_out", "trace_out", "failures_out")
     outputs = [options[name] for name in names if options[name]]
     check_writable(outputs)
     workload = load_configured(
@@ -109,10 +110,13 @@ def simulate(**options: Any) -> None:
 
 def _write(run: Run, options: Mapping[str, Any]) -> None:
     from faultsweep.simcore.failures.plain import write_failures
+    from faultsweep.simcore.recovery.credits import accounts, write_accounts
     from faultsweep.sweeps.cli.output import write_jobs
 
     if options["jobs_out"]:
         write_jobs(run.jobs, options["jobs_out"])
+    if options["accounts_out"]:
+        write_accounts(accounts(run.jobs), options["accounts_out"])
     if options["events_out"] and run.events is not None:
         run.events.write_csv(options["events_out"])
     if options["trace_out"] and run.decisions is not None:

@@ -38,7 +38,7 @@ def small(name, monkeypatch, tmp_path):
     if "finder" in raw["axes"]:
         raw["axes"]["finder"] = ["columns"]  # the others have to be compiled
     few = {"load_scale": [0.7, 1.4], "accuracy": [0.0, 0.9], "num_failures": [0, 40_000]}
-    few["target_utilisation"] = [0.7, 0.95]
+    few |= {"target_utilisation": [0.7, 0.95], "mttr_h": [0.5, 4.0], "mtbf_h": [0.5, 8.0], "arrival_scale": [1.0, 1.4]}
     raw["axes"].update({axis: values for axis, values in few.items() if axis in raw["axes"]})
     for row in raw["axes"].get("workload", []):
         row.update({name: 40_000 for name in row if name == "num_failures"})

@@ -61,6 +61,64 @@ class Torus:
         return next((len(box) for box in self._largest_first if occupied.isdisjoint(box)), 0)
 
 
+class Menu:
+    """A machine on which a job has one partition of a list: midplanes, and wires, as nodes above the machine's own.
+
+    Partitions are in order of size, equal ones in the order of the list.
+    """
+
+    is_torus = False
+
+    def __init__(self, nodes: int, partitions: list[tuple[list[int], list[str]]]):
+        self.nodes = nodes
+        wires = sorted({wire for _, names in partitions for wire in names})
+        number = {wire: nodes + place for place, wire in enumerate(wires)}
+        sets = [frozenset(midplanes) | {number[wire] for wire in names} for midplanes, names in partitions]
+        self.partitions = sorted(sets, key=self.size_of)
+        self.possible_sizes = sorted({self.size_of(one) for one in sets})
+
+    def size_of(self, partition) -> int:
+        return sum(node < self.nodes for node in partition)
+
+    def round_up(self, size: int) -> int | None:
+        return min((s for s in self.possible_sizes if s >= size), default=None)
+
+    def free_boxes(self, size: int, occupied: set[int], order=None) -> list[frozenset[int]]:
+        """The usable partitions of exactly this size."""
+        return [one for one in self.partitions if self.size_of(one) == size and occupied.isdisjoint(one)]
+
+    def sizes_from(self, size: int, limit: float) -> list[int]:
+        return [size]
+
+    def can_hold(self, size: int, occupied: set[int]) -> bool:
+        return bool(self.free_boxes(size, occupied))
+
+    def least_blocking(self, boxes: list[frozenset[int]], occupied: set[int]) -> frozenset[int]:
+        """The box that makes the fewest usable partitions unusable, the first of equal ones."""
+        usable = [one for one in self.partitions if occupied.isdisjoint(one)]
+        return min(boxes, key=lambda box: sum(not box.isdisjoint(one) for one in usable))
+
+
+MENUS = {
+    # Two rows of four; the whole machine; the pairs that close their torus over the same cable of their row.
+    "menu:rows": (
+        8,
+        [([n], []) for n in range(8)]
+        + [([n, n + 1], [f"row{n // 4}"]) for n in (0, 2, 4, 6)]
+        + [(list(range(n, n + 4)), [f"row{n // 4}"]) for n in (0, 4)]
+        + [(list(range(8)), ["row0", "row1"])],
+    ),
+    # Partitions that overlap without containing each other, and a size that is no power of two.
+    "menu:overlap": (
+        6,
+        [([n], []) for n in (3, 1, 0, 5)]
+        + [([n, n + 1, n + 2], ["x"] if n % 2 else []) for n in range(4)]
+        + [([0, 5], ["x"]), ([2, 4], []), (list(range(6)), [])],
+    ),
+}
+"""Small menus: nodes, and partitions as (midplanes, wires)."""
+
+
 class Flat:
     """A machine on which a job may have any free nodes."""
 
@@ -88,11 +146,17 @@ class Flat:
 
 
 @cache
-def machine(name: str) -> Torus | Flat:
-    """The machine of a name, torus:XxYxZ or flat:N."""
+def machine(name: str) -> Torus | Flat | Menu:
+    """The machine of a name: torus:XxYxZ, flat:N, midplanes:N (at most 16, a row) or one of MENUS."""
     kind, _, shape = name.partition(":")
     if kind == "torus":
         return Torus(*(int(side) for side in shape.split("x")))
     if kind == "flat":
         return Flat(int(shape))
+    if kind == "midplanes" and int(shape) <= 16:
+        nodes, powers = int(shape), [2**k for k in range(4) if 2**k < int(shape)]
+        blocks = [list(range(b, b + p)) for p in powers for b in range(0, nodes - p + 1, p)]
+        return Menu(nodes, [(block, []) for block in [*blocks, list(range(nodes))]])
+    if name in MENUS:
+        return Menu(*MENUS[name])
     raise ValueError(f"no machine {name!r} here")

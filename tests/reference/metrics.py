@@ -11,7 +11,7 @@ from .replay import Replay, statistics
 from .simulator import Result, simulate
 from .state import Job, exact
 
-PARTS = ("fragmentation", "down", "delayed", "failed", "grown", "overhead")
+PARTS = ("fragmentation", "kept", "down", "delayed", "failed", "grown", "overhead")
 
 
 def mean_gap(times) -> Any:
@@ -58,10 +58,10 @@ def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str
     if done:
         metrics["work_loss_ratio"] = sum(Fraction(job.work_lost) / job.run for job in done) / len(done)
         metrics["checkpoint_overhead_ratio"] = sum(Fraction(job.overhead) / job.run for job in done) / len(done)
-    if len(done) == len(result.jobs) and not options.get("recovery"):
+    if len(done) == len(result.jobs):
         lost_work = {(job.job_id, n): lost for job in result.jobs for n, lost in job.lost_by_attempt.items()}
         kept_work = {(job.job_id, n): kept for job in result.jobs for n, kept in enumerate(kept_by_attempt(job))}
-        metrics |= replay.shares_of_lost(lost_work, kept_work)
+        metrics |= replay.shares_of_lost(lost_work, kept_work, options.get("hold", True))
         assert sum(metrics[part] for part in PARTS) == metrics["lost"]
     if options.get("recovery"):
         metrics |= failure_slowdown(result, options)

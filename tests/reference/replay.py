@@ -191,7 +191,7 @@ class Replay:
         return {"utilised": utilised, "unused": unused, "lost": 1 - utilised - unused}
 
     def shares_of_lost(
-        self, lost_work: dict[tuple[int, int], Any], kept_work: dict[tuple[int, int], Any]
+        self, lost_work: dict[tuple[int, int], Any], kept_work: dict[tuple[int, int], Any], hold: bool = True
     ) -> dict[str, Any]:
         """Where the lost capacity went, in parts that do not overlap; work lost and kept (s) is by job and attempt.
 
@@ -209,7 +209,8 @@ class Replay:
                 useful += kept * job.size
                 grown += kept * (nodes - job.size)
         parts = {
-            "fragmentation": self.integrate(lambda t: min(self.free_at(t), self.wanted_at(t))),
+            "fragmentation": self.integrate(lambda t: min(self.free_at(t, hold), self.wanted_at(t))),
+            "kept": self.integrate(lambda t: len(self.held_at(t) - self.down_at(t))) if hold else Fraction(0),
             "down": self.integrate(lambda t: len(self.down_at(t))),
             "delayed": delayed,
             "failed": failed,

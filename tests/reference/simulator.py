@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 from .conservative import Conservative
+from .machines import Menu
 from .machines import machine as machine_of
 from .placement import choose, false_positive_rate, reported_nodes, risk
 from .state import Attempt, Event, Job, Moment, Options, exact
@@ -99,7 +100,13 @@ class Simulator:
     def log(self, kind: str, job: Job | None, nodes: Iterable[int] = (), time=None) -> None:
         time = self.now if time is None else time
         job_id, attempt = (job.job_id, job.restarts) if job else (-1, -1)
-        self.events.append(Event(time, kind, job_id, attempt, tuple(sorted(nodes))))
+        self.events.append(
+            Event(time, kind, job_id, attempt, tuple(sorted(n for n in nodes if n < self.machine.nodes)))
+        )
+
+    def size_of(self, nodes: frozenset[int]) -> int:
+        """The nodes of a set that may have wires of a menu beside them."""
+        return sum(node < self.machine.nodes for node in nodes)
 
     # -- instants ------------------------------------------------------------------------------------------------
 
@@ -172,6 +179,11 @@ class Simulator:
     def enqueue(self, job: Job, key: tuple) -> None:
         """Insert by key; jobs that were given a place (options D and E) are not overtaken."""
         job.key = key
+        if job.waits_since is None:
+            job.waits_since = job.submit
+        if self.options.queue_order == "wfp":  # sorted before it is used
+            self.queue.append(job)
+            return
         place = len(self.queue)
         while place > 0 and self.queue[place - 1].key is not None and self.queue[place - 1].key > key:
             place -= 1
@@ -199,7 +211,7 @@ class Simulator:
         self.running.remove(attempt)
         lost = attempt.work_at(self.now) - job.saved
         job.work_lost += lost
-        job.node_seconds_lost += lost * len(attempt.nodes)
+        job.node_seconds_lost += lost * self.size_of(attempt.nodes)
         job.lost_by_attempt[job.restarts] = lost
         job.saved_by_attempt[job.restarts] = job.saved
         if attempt.saving:
@@ -238,10 +250,38 @@ class Simulator:
             if not self.options.recovery:
                 self.enqueue(job, (job.submit, job.index))
             elif job.option in "AB":
+                job.waits_since = self.now
+                job.fixed_utility = None
                 self.enqueue(job, (self.now, job.index))
             else:
                 job.key = None
-                self.queue.insert(0 if job.option == "E" else len(self.queue) // 2, job)
+                self.insert(job)
+
+    def insert(self, job: Job) -> None:
+        """Insert a job of option D or E; under WFP with a utility that keeps it there for now."""
+        job.waits_since = self.now
+        place = 0 if job.option == "E" else len(self.queue) // 2
+        if self.options.queue_order == "wfp":
+            self.order()
+            utilities = [self.utility(other) for other in self.queue]
+            if job.option == "E":
+                job.fixed_utility = inf
+            elif not self.queue:
+                job.fixed_utility = None
+            elif place == 0 or utilities[place - 1] == inf:
+                job.fixed_utility = utilities[place]
+            else:
+                job.fixed_utility = (utilities[place - 1] + utilities[place]) / 2
+        self.queue.insert(place, job)
+
+    def utility(self, job: Job) -> Any:
+        """WFP: the cube of the wait over the estimate, times the size asked for."""
+        if job.fixed_utility is not None:
+            return job.fixed_utility
+        return (Fraction(self.now - job.waits_since) / Fraction(job.estimate)) ** 3 * job.requested_size
+
+    def order(self) -> None:
+        self.queue.sort(key=self.utility, reverse=True)
 
     def held(self) -> set[int]:
         """The nodes kept idle for jobs that wait for the repair of their own nodes (option C)."""
@@ -253,6 +293,7 @@ class Simulator:
             if not nodes & set(self.down) and not nodes & taken:
                 self.suspended.remove((job, nodes))
                 self.start(job, nodes)
+                self.conservative.broken = True
 
     # -- checkpoints and moves (zhang2004) -----------------------------------------------------------------------
 
@@ -383,11 +424,12 @@ class Simulator:
     def occupancies(self) -> list[tuple[frozenset[int], Moment]]:
         """(nodes, the moment at which they are expected to be free) of all that is occupied now."""
         found = [(a.nodes, a.expected_end(self.now)) for a in self.present()]
-        found += [(frozenset([node]), (until, 0)) for node, until in self.down.items()]
+        held = self.held()
+        found += [(frozenset([node]), (until, 0)) for node, until in self.down.items() if node not in held]
         if self.options.hold:
             for job, nodes in self.suspended:
-                up = max((self.down[node] for node in nodes if node in self.down), default=self.now)
-                found.append((nodes, (up + self.duration(job), 0)))
+                up = max(self.down[node] for node in nodes if node in self.down)
+                found.append((nodes, (max(up, up + self.duration(job)), 0)))
         return found
 
     def duration(self, job: Job) -> Any:
@@ -398,6 +440,8 @@ class Simulator:
     # -- the pass ------------------------------------------------------------------------------------------------
 
     def schedule(self) -> None:
+        if self.options.queue_order == "wfp":
+            self.order()
         if self.options.scheduler == "conservative":
             self.conservative.schedule()
             return
@@ -426,6 +470,8 @@ class Simulator:
 
     def choose(self, job: Job, boxes, occupied, until=None, oblivious=False) -> frozenset[int]:
         until = self.now + job.remaining_estimate if until is None else until
+        if isinstance(self.machine, Menu):
+            return self.machine.least_blocking(boxes, occupied)
         rule = "mfp" if oblivious else self.options.placement
         window = (self.now, until)
         return choose(self.machine, occupied, boxes, job, *window, self.failures, self.options, self.last_submit, rule)
@@ -437,7 +483,7 @@ class Simulator:
         restart_cost = self.options.restart_cost if job.restarts else 0
         job.start = start
         job.first_start = start if job.first_start is None else job.first_start
-        job.held_size = len(nodes)
+        job.held_size = self.size_of(nodes)
         self.last_node = max(nodes, key=lambda node: (node - self.last_node - 1) % self.machine.nodes)
         self.starts += 1
         attempt = Attempt(

@@ -56,6 +56,7 @@ class Options:
     lff_moves: bool = True
     move_threshold: int = 1
     move_cost: Any = 300
+    queue_order: str = "fcfs"  # fcfs, wfp
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False
     manual_delay: Callable[[int, int], Any] = lambda job, restarts: 0
@@ -78,6 +79,8 @@ class Job:
     size: int
     option: str = "A"
     key: Any = None
+    waits_since: Any = None  # of the utility (wfp)
+    fixed_utility: Any = None
     restarts: int = 0
     saved: Any = 0
     first_start: Any = None

@@ -176,3 +176,13 @@ def test_target_utilisation_is_the_load_offered():
 def test_the_seed_of_a_fitted_model_matters():
     assert canonical({"log": "m.toml", "seed": 3})["seed"] == 3
     assert canonical({"log": "m.swf", "seed": 3})["seed"] == 0
+
+
+@pytest.mark.shared
+def test_the_shipped_model_of_intrepid_is_that_of_its_first_jobs(shared):
+    log = map_sizes(load_workload("anl-intrepid-1200", shared / "job-logs"), 40_960, size_map="scale")
+    shipped, again = read_model(models.INTREPID_FILE), fit_model(log, users=True)
+    assert {**again, "name": "intrepid-model"} == shipped
+    drawn = models.generate("intrepid-model", 20_000)
+    shares = np.sort(np.unique(drawn.user, return_counts=True)[1])[::-1] / 20_000
+    np.testing.assert_allclose(shares[:10], np.array(shipped["users"][:10]) / 1_200, atol=0.01)

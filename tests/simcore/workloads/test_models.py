@@ -50,7 +50,7 @@ def test_models_give_valid_workloads(name):
     assert (workload.run_s >= 1).all()
     assert (workload.requested_s >= workload.run_s).all()
     assert workload.size.min() >= 1
-    assert workload.size.max() <= workload.nodes == (320 if name == "llnl-model" else 128)
+    assert workload.size.max() <= workload.nodes == {"llnl-model": 320, "intrepid-model": 40_960}.get(name, 128)
     for column in ("submit_s", "run_s", "requested_s"):
         values = getattr(workload, column)
         assert values.dtype == np.float64
@@ -72,7 +72,9 @@ def test_models_depend_on_seed_and_replicate_alone_and_longer_ones_begin_alike(n
 
 def test_models_have_10000_jobs_by_default_and_unknown_ones_are_named():
     assert len(generate("nasa-model")) == 10_000
-    with pytest.raises(InputError, match=r"did you mean 'nasa-model'\? \(valid: atlas-model, llnl-model, lublin, "):
+    with pytest.raises(
+        InputError, match=r"did you mean 'nasa-model'\? \(valid: atlas-model, intrepid-model, llnl-model, lublin, "
+    ):
         generate("nasa-modell")
     with pytest.raises(InputError, match="lublin: cannot make -1 jobs"):
         generate("lublin", -1)

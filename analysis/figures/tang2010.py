@@ -1,0 +1,172 @@
+"""The figures of tang2010 (Tang, Lan, Desai and Buettner, Automatic and coordinated job recovery, slides 16 to 21).
+
+Every function takes the Dataset of the experiment of the same name and returns a ``Figure``. RESP is the mean response
+of all jobs; FSD, the failure slowdown, is over failed jobs and paired with the run of the same jobs without failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+from faultsweep.analysis.figures.curves import curve_over
+from faultsweep.analysis.figures.describe import (
+    describe_held,
+    describe_logs,
+    describe_replicates,
+    describe_values,
+    names,
+    unique,
+)
+from faultsweep.analysis.figures.figure import BLACK, LOOKS, Bars, Figure, Panel, Style
+from faultsweep.analysis.statistics import mean_interval, paired_difference
+
+RESP, FSD = "mean_response_s", "failure_slowdown"
+GROUPS = "abcde"
+_LABELS = {RESP: "RESP (h)", FSD: "FSD"}
+_SCALE = {RESP: 1 / 3600.0, FSD: 1.0}
+ORDERS = {"fcfs": "FCFS", "wfp": "WFP"}
+_STYLES = (Style(BLACK, "X", dashed=True), *LOOKS)
+
+
+def baseline(data: xr.Dataset) -> Figure:
+    """Return slide 16: RESP and FSD without failures, with resubmission by hand, and with automatic recovery."""
+    panels = []
+    for metric in (RESP, FSD):
+        for order in names(data, "queue_order"):
+            part = data.sel(queue_order=order)
+            bars = [_bars(part[metric], part, "all jobs" if metric == RESP else "failed jobs", LOOKS[0], metric)]
+            title = f"{_LABELS[metric].partition(' ')[0]}: {ORDERS[order]}"
+            panels.append(Panel(title, "", _LABELS[metric], bars=bars, categories=names(data, "case")))
+    title = "Response and failure slowdown with and without automatic recovery (tang2010, slide 16)"
+    return _figure("baseline", title, data, panels, _changes(data, "case", "MR", skip=("FF",)))
+
+
+def options(data: xr.Dataset) -> Figure:
+    """Return slides 17 and 18: several options at a time against one for all, by group of jobs."""
+    panels = []
+    for metric in (RESP, FSD):
+        for groups in names(data, "groups"):
+            for order in names(data, "queue_order"):
+                part = data.sel(groups=groups, queue_order=order)
+                panels.append(_by_group(part, metric, f"{groups} groups: {ORDERS[order]}"))
+    title = "Several recovery options against one for all, by group of jobs (tang2010, slides 17 and 18)"
+    return _figure("options", title, data, panels, "", columns=4)
+
+
+def mttr(data: xr.Dataset) -> Figure:
+    """Return slide 19: RESP and FSD against the mean time to repair."""
+    return _over(data, "mttr", "mttr_h", "Mean time to repair (h)", "Recovery against the time to repair", 19)
+
+
+def mtbf(data: xr.Dataset) -> Figure:
+    """Return slide 20: RESP and FSD against the mean time between failures."""
+    return _over(data, "mtbf", "mtbf_h", "System MTBF (h)", "Recovery against the time between failures", 20)
+
+
+def arrivals(data: xr.Dataset) -> Figure:
+    """Return slide 21: RESP and FSD against the rate of arrivals."""
+    return _over(data, "arrivals", "arrival_scale", "Rate of arrivals (of the log's)", "Recovery against arrivals", 21)
+
+
+def credits(data: xr.Dataset) -> Figure:
+    """Return what honest and gaming users get, with and without credits, by the group their jobs belong to."""
+    panels = []
+    for metric in (RESP, FSD):
+        for order in names(data, "queue_order"):
+            panels.append(_by_group(data.sel(queue_order=order), metric, ORDERS[order]))
+    refused = data["credit_refusals"].mean([dim for dim in data["credit_refusals"].dims if dim != "case"])
+    counts = zip(names(data, "case"), refused.values, strict=True)
+    told = ", ".join(f"{case} {count:.0f}" for case, count in counts if case.endswith("credits"))
+    title = "Honest and gaming users, with and without credits (tang2010, slides 10 and 11)"
+    text = f"Jobs whose option could not be paid (of {int(data['jobs_submitted'].max())}, means): {told}."
+    return _figure("credits", title, data, panels, text)
+
+
+FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
+    "tang2010-baseline": baseline,
+    "tang2010-options": options,
+    "tang2010-mttr": mttr,
+    "tang2010-mtbf": mtbf,
+    "tang2010-arrivals": arrivals,
+    "tang2010-credits": credits,
+}
+"""Experiment -> the function that makes its figure from its results."""
+
+
+def _bars(values: xr.DataArray, data: xr.Dataset, label: str, style: Style, metric: str) -> Bars:
+    found = mean_interval(values, data["status"]) * _SCALE[metric]
+    mean, low, high = (found[name].values for name in ("mean", "low", "high"))
+    return Bars(label, mean, style, low, high)
+
+
+def _by_group(part: xr.Dataset, metric: str, title: str) -> Panel:
+    """Return one metric by group of jobs: bars of every case beside each other, and all jobs last."""
+    stem = "mean_response_{}_s" if metric == RESP else "failure_slowdown_{}"
+    bars = []
+    for case, style in zip(names(part, "case"), LOOKS, strict=False):
+        one = part.sel(case=case)
+        each = [_bars(one[name], one, case, style, metric) for name in (*(stem.format(g) for g in GROUPS), metric)]
+        mean, low, high = (np.array([getattr(bar, side) for bar in each], float) for side in ("y", "low", "high"))
+        bars.append(Bars(case, mean, style, low, high))
+    categories = [*GROUPS.upper(), "all"]
+    return Panel(title, "Group of jobs", _LABELS[metric], bars=bars, categories=categories)
+
+
+def _over(data: xr.Dataset, name: str, x: str, x_label: str, title: str, slide: int) -> Figure:
+    """Return both metrics over an axis, a curve per case, a column per order of the queue."""
+    panels = []
+    for metric in (RESP, FSD):
+        for order in names(data, "queue_order"):
+            part = data.sel(queue_order=order)
+            found = mean_interval(part[metric], part["status"]) * _SCALE[metric]
+            cases = zip(names(data, "case"), _STYLES, strict=False)
+            curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases]
+            log_x = x != "arrival_scale"
+            panels.append(Panel(ORDERS[order], x_label, _LABELS[metric], curves, log_x=log_x))
+    text = _changes(data.sel({x: [data[x].values[0], data[x].values[-1]]}), "case", "MR", over=x)
+    return _figure(name, f"{title} (tang2010, slide {slide})", data, panels, text)
+
+
+def _changes(data: xr.Dataset, axis: str, base: str, skip: tuple[str, ...] = (), over: str = "") -> str:
+    """Return a sentence with the change of RESP against a case, replicate by replicate, in %."""
+    found = paired_difference(data[RESP], axis, base, data["status"], relative=True) * 100
+    sentences = []
+    for order in names(data, "queue_order"):
+        part, told = found.sel(queue_order=order), []
+        for case in (row for row in names(data, axis) if row != base and row not in skip):
+            one = part.sel({axis: case})
+            ends = [one.sel({over: value}) for value in data[over].values] if over else [one]
+            told.append(f"{case} {' and '.join(_percent(end) for end in ends)}")
+        sentences.append(f"{ORDERS[order]}: {', '.join(told)}.")
+    at = f" at {describe_values(data[over].values.tolist())}" if over else ""
+    return f"RESP against {base}, paired{at} (95\u00a0% intervals): {' '.join(sentences)}"
+
+
+def _percent(found: xr.Dataset) -> str:
+    mean, low, high = (float(found[name]) for name in ("mean", "low", "high"))
+    return f"{mean:+.1f}\u00a0%" + (f" ({low:+.1f} to {high:+.1f})" if np.isfinite(low) else "")
+
+
+def _figure(name: str, title: str, data: xr.Dataset, panels: list[Panel], text: str, columns: int = 2) -> Figure:
+    caption = [
+        describe_logs(data),
+        "An excerpt of the log of Intrepid stands in for it." if "anl-intrepid-1200" in unique(data, "log") else "",
+        _describe_failures(data),
+        describe_held(data, ("machine", "scheduler", "estimates")),
+        describe_replicates(mean_interval(data[RESP], data["status"])["n"]),
+        text,
+    ]
+    return Figure(f"tang2010-{name}", title, [words for words in caption if words], panels, columns)
+
+
+def _describe_failures(data: xr.Dataset) -> str:
+    """Return a sentence on failures, repairs and resubmission by hand, and how many failures hit a job."""
+    hits = float(data["failures_that_hit"].where(data["failures_seen"] > 0).mean())
+    values = [
+        f"{word} {describe_values(unique(data, name))} h" for word, name in (("MTBF", "mtbf_h"), ("MTTR", "mttr_h"))
+    ]
+    delay = unique(data, "manual_delay_h")
+    by_hand = f"; users resubmit after {delay[0]:g} h in the mean" if delay else ""
+    return f"Failures: {', '.join(values)}, Weibull of shape 0.7{by_hand}; {hits:.1f} of a run hit a job."

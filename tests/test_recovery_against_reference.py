@@ -1,0 +1,108 @@
+"""Recovery options, menus of partitions and the order by utility: the engine against the reference, event by event."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import examples, flats, machines, menus, runs, tori
+from tests.test_engine_against_reference import CHECKPOINTS, assert_same
+
+EXAMPLES = examples(40)
+DELAYS = st.sampled_from((0, 1, 5, 40))
+ESTIMATES = st.sampled_from(("actual", "requested"))
+
+
+@st.composite
+def recoveries(draw, machines, options="ABCDE"):
+    """A run with failures, and an option for each of its jobs."""
+    machine, jobs, failures = draw(runs(machines, failures=True))
+    return machine, [(*row, draw(st.sampled_from(options))) for row in jobs], failures
+
+
+def assert_recovers_same(case, delay=0, **options):
+    assert_same(case, recovery=True, manual_delay=lambda job, restarts: delay, **options)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative", "migration", "backfill+migration"])
+@pytest.mark.parametrize("hold", [True, False])
+def test_options(scheduler, hold):
+    @EXAMPLES
+    @given(recoveries(machines), DELAYS, ESTIMATES, st.sampled_from(({}, {}, {"start_delay": 1}, {"restart_cost": 2})))
+    def check(case, delay, estimates, others):
+        assert_recovers_same(case, delay, scheduler=scheduler, hold=hold, estimates=estimates, **others)
+
+    check()
+
+
+@pytest.mark.parametrize("option", "ABCDE")
+def test_one_option_for_all(option):
+    @EXAMPLES
+    @given(recoveries(st.one_of(machines, menus), options=option), DELAYS, ESTIMATES)
+    def check(case, delay, estimates):
+        assert_recovers_same(case, delay, scheduler="backfill", estimates=estimates)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+def test_menus(scheduler):
+    @EXAMPLES
+    @given(runs(menus, failures=True), ESTIMATES, st.sampled_from((0, 0, 1)), st.sampled_from(("fcfs", "wfp")))
+    def check(case, estimates, delay, order):
+        assert_same(case, scheduler=scheduler, estimates=estimates, start_delay=delay, queue_order=order)
+
+    check()
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_options_on_menus(hold):
+    @EXAMPLES
+    @given(
+        recoveries(menus), DELAYS, ESTIMATES, st.sampled_from(("fcfs", "wfp")), st.sampled_from(("fcfs", "backfill"))
+    )
+    def check(case, delay, estimates, order, scheduler):
+        options = {"scheduler": scheduler, "hold": hold, "queue_order": order}
+        assert_recovers_same(case, delay, estimates=estimates, **options)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "backfill+migration"])
+def test_order_by_utility(scheduler):
+    @EXAMPLES
+    @given(recoveries(machines), DELAYS, ESTIMATES, st.booleans())
+    def check(case, delay, estimates, recovers):
+        options = {"scheduler": scheduler, "estimates": estimates, "queue_order": "wfp"}
+        if recovers:
+            assert_recovers_same(case, delay, **options)
+        else:
+            machine, jobs, failures = case
+            assert_same((machine, [row[:5] for row in jobs], failures), **options)
+
+    check()
+
+
+@EXAMPLES
+@given(
+    recoveries(st.one_of(machines, menus)),
+    CHECKPOINTS,
+    st.sampled_from((0, 2)),
+    DELAYS,
+    st.sampled_from(("fcfs", "backfill")),
+)
+def test_recovered_jobs_go_on_from_their_checkpoints(case, checkpoints, cost, delay, scheduler):
+    assert_recovers_same(case, delay, scheduler=scheduler, checkpoint_cost=cost, restart_cost=1, **checkpoints)
+
+
+@EXAMPLES
+@given(recoveries(flats), st.sampled_from(("lff", "random", "round-robin")), DELAYS, st.booleans())
+def test_options_with_node_choices(case, choice, delay, hold):
+    assert_recovers_same(case, delay, node_choice=choice, hold=hold, scheduler="backfill")
+
+
+@EXAMPLES
+@given(recoveries(tori), st.sampled_from(("balancing", "tie-breaking")), st.sampled_from((0.5, 1)), DELAYS)
+def test_options_with_predictors(case, placement, a, delay):
+    assert_recovers_same(case, delay, placement=placement, a=a, scheduler="backfill+migration")
