@@ -17,22 +17,23 @@ from pathlib import Path
 from typing import Any
 
 import dask
+from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER_VARIABLE, SETTINGS
 from faultsweep.simcore.errors import InputError
 
-CREDENTIALS = "tls.json"
 START_S = 120.0
 """Time in which a worker process has to start."""
 
 
 @contextmanager
 def connect(
-    cluster: Any = "local", workers: int | None = None, credentials: Path | None = None, timeout_s: float = 30.0
+    cluster: Any = None, workers: int | None = None, credentials: Path | None = None, timeout_s: float = 30.0
 ) -> Iterator[Any]:
     """Yield a ``distributed.Client``, and close what was started here.
 
     Parameters
     ----------
-    cluster : "local", the address of a scheduler, the path of a scheduler file, or a Client, which stays open.
+    cluster : "local", the address of a scheduler, the path of a scheduler file, or a Client, which stays open. None is
+        the cluster of the batch job that this process was submitted with, or else "local".
     workers : processes of a local cluster; one per processor if not given.
     credentials : file written by ``write_credentials`` for a cluster that uses TLS.
     timeout_s : how long to wait for a scheduler that runs already.
@@ -44,6 +45,7 @@ def connect(
     """
     import distributed
 
+    cluster = choose(cluster)
     if isinstance(cluster, distributed.Client):
         yield cluster
     elif cluster == "local":
@@ -59,6 +61,11 @@ def connect(
         raise InputError(f"cluster: expected local, an address, a scheduler file or a Client, got {cluster!r}")
 
 
+def choose(cluster: Any) -> Any:
+    """Return ``cluster``, or if it is None that of the batch job that this process was submitted with, or "local"."""
+    return (os.environ.get(SCHEDULER_VARIABLE) or "local") if cluster is None else cluster
+
+
 @contextmanager
 def _local(workers: int | None) -> Iterator[Any]:
     import distributed
@@ -67,19 +74,8 @@ def _local(workers: int | None) -> Iterator[Any]:
 
     use_monotonic_clock()
     number = workers or os.cpu_count() or 1
-    settings: dict[str, Any] = {
-        "distributed.scheduler.allowed-failures": 0,  # the runner decides what a lost worker means
-        "distributed.scheduler.worker-ttl": None,  # a lost process closes its connection; a clock that jumps is no loss
-        "distributed.comm.timeouts.connect": "60s",
-        "distributed.scheduler.http.routes": [],  # the HTTP server starts anyway, without TLS: it answers nothing
-        "distributed.worker.http.routes": [],
-        # what looks at a worker every few milliseconds takes the GIL from the simulation: 8 % of 50 ms runs, measured
-        "distributed.worker.profile.enabled": False,
-        "distributed.worker.memory.monitor-interval": "500ms",
-        "distributed.admin.tick.interval": "1s",
-        "distributed.admin.system-monitor.interval": "5s",
-        "distributed.admin.system-monitor.gil.enabled": False,
-    }
+    # a lost process closes its connection; a clock that jumps is no loss
+    settings = {**SETTINGS, "distributed.scheduler.worker-ttl": None}
     with dask.config.set(settings), _no_interrupts():
         cluster = distributed.LocalCluster(
             n_workers=0,

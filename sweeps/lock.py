@@ -129,6 +129,15 @@ class Lock:
                 return False
         return True
 
+    def is_stale(self) -> bool:
+        """Tell whether nobody has this lock: there is no file, or its owner is dead (which may take a while to see)."""
+        seen = self._read()
+        return seen is None or self._is_dead(seen)
+
+    def describe_owner(self) -> str:
+        """Return the sentence that names the owner."""
+        return _describe(self.path, self._read() or {})
+
     def _remove(self, seen: dict[str, Any] | None) -> None:
         """Remove a dead owner's file; a guard file keeps others from removing the file of whoever comes next."""
         guard = self.path.with_name(f"{self.path.name}.takeover")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
+import math
+import os
 import statistics
 import sys
 import time
@@ -12,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 LOG = logging.getLogger("faultsweep.sweep")
+PROGRESS = "progress.json"
+"""File beside a store that says how far a run is, for whoever asks from another machine."""
 _LINE_EVERY_S = 30.0
+_FILE_EVERY_S = 2.0
 _BLOCK_S = 1.0
 _BLOCK_RUNS = 8
 _BLOCKS = 15
@@ -74,11 +81,15 @@ class Pace:
 class Progress:
     """Counts simulations and estimates the time that is left; use as a context manager."""
 
-    def __init__(self, total: int, show: bool = True, already: int = 0) -> None:
-        """Prepare to count to ``total``, of which ``already`` were done before."""
+    def __init__(self, total: int, show: bool = True, already: int = 0, file: Path | None = None) -> None:
+        """Prepare to count to ``total``, of which ``already`` were done before; ``file`` is kept up to date."""
         self.total = total
         self.done = already
         self.failed = 0
+        self.workers = 0
+        self.worker_bytes = 0
+        self._file = file
+        self._last_file = -math.inf
         self.pace = Pace()
         self._show = show
         self._last_line = time.monotonic()
@@ -103,12 +114,42 @@ class Progress:
             )
             self._bar.start()
             self._task = self._bar.add_task("simulations", total=self.total, completed=self.done, left="", note="")
+        self._write_file()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Leave the bar as it stands."""
         if self._bar is not None:
             self._bar.stop()
+        self._write_file(is_over=True)
+        if self.worker_bytes:
+            LOG.info(
+                "a worker took at most %s of memory; %s each will do",
+                format_bytes(self.worker_bytes),
+                format_bytes(recommend_memory(self.worker_bytes)),
+            )
+
+    def _write_file(self, is_over: bool = False) -> None:
+        """Say in the file how far this is."""
+        if self._file is None:
+            return
+        self._last_file = time.monotonic()
+        each = self.pace.seconds_each()
+        content = {
+            "time": time.time(),
+            "total": self.total,
+            "done": self.done,
+            "failed": self.failed,
+            "workers": 0 if is_over else self.workers,
+            "per_s": 1 / each if each and not is_over else None,
+            "left_s": (self.total - self.done) * each if each and not (self.pace.resting or is_over) else None,
+            "worker_bytes": self.worker_bytes,
+            "is_over": is_over,
+        }
+        with contextlib.suppress(OSError):  # a full disk stops the sweep elsewhere
+            draft = self._file.with_name(f"{self._file.name}.partial")
+            draft.write_text(json.dumps(content))
+            os.replace(draft, self._file)
 
     def add(self, done: int, failed: int = 0) -> None:
         """Count finished simulations."""
@@ -118,7 +159,9 @@ class Progress:
         self.show()
 
     def show(self) -> None:
-        """Bring the bar up to date, or print a line if the last one is half a minute old."""
+        """Bring the bar up to date, or print a line if the last one is half a minute old; and the file."""
+        if time.monotonic() - self._last_file > _FILE_EVERY_S:
+            self._write_file()
         failed = f"{self.failed:,} failed" if self.failed else ""
         if self._bar is not None:
             note = f"[red]{failed}" if failed else ""
@@ -145,6 +188,11 @@ class Progress:
             self._bar.console.print(text, highlight=False)
         elif self._show:
             sys.stderr.write(text + "\n")
+
+
+def recommend_memory(worker_bytes: int) -> int:
+    """Return the memory to ask for per worker: a quarter more than the most that one took, in whole 100 MB."""
+    return math.ceil(1.25 * worker_bytes / 1e8) * 100_000_000
 
 
 def format_seconds(seconds: float) -> str:

@@ -260,6 +260,7 @@ class Runner:
         self._looked = time.monotonic()
         self._workers = max(1, sum(threads.values()))
         self._mend_workers(threads)
+        self.progress.workers = len(threads)
         if threads:
             self._seen = self._looked
             self.progress.pace.work()
@@ -397,6 +398,7 @@ class Runner:
         if not result.journalled:
             self._write_down(cells, result)
         self._unexplained.clear()
+        self.progress.worker_bytes = max(self.progress.worker_bytes, result.memory_bytes)
         if result.done:
             per_run = result.elapsed_s / result.done
             self._per_run_s = per_run if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * per_run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,8 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.collector import describe_counts
-from faultsweep.sweeps.lock import owner_of
 from faultsweep.sweeps.spec import find_spec, load_toml
-from faultsweep.sweeps.store import FAILED, FAILURES, FINAL, PENDING, STATUS_NAMES, Store, check_format, run_folder
+from faultsweep.sweeps.store import FAILED, FAILURES, FINAL, PENDING, STATUS_NAMES, Store, check_format
 
 _SHOWN = 20
 _SENTENCES = 5
@@ -30,7 +30,15 @@ def find_store(store_or_spec: str, store: Path | None = None) -> Path:
 
 
 def read_status(path: Path) -> dict[str, Any]:
-    """Return what is known of a store: counts by status, failed cells with errors, size, owner of a running sweep."""
+    """Return what is known of a store and its run: counts, failed cells with errors, size, batch job, progress.
+
+    A store that a submitted job has not made yet has no cells.
+    """
+    from faultsweep.sweeps.detached import read_run
+
+    run = read_run(path)
+    if run["job"] is not None and not path.exists():
+        return {"store": str(path), "complete": False, **run}
     attributes = check_format(path)
     store = Store(path, mode="r")
     status = store.status()
@@ -52,8 +60,17 @@ def read_status(path: Path) -> dict[str, Any]:
         "failed": _failures(store, status),
         "pins": store.text("pins"),
         "runs": store.text("provenance"),
-        "running": owner_of(run_folder(path) / "lock"),
+        **run,
     }
+
+
+def exit_code(found: dict[str, Any]) -> int:
+    """Return 0 for a complete store, 3 while it is worked on, 4 if nothing runs and cells lack, 5 if cells failed."""
+    if found["state"] != "idle":
+        return 3
+    if not found["complete"]:
+        return 4
+    return 5 if found["status"]["failed"] else 0
 
 
 def _failures(store: Store, status: np.ndarray) -> list[dict[str, Any]]:
@@ -68,8 +85,8 @@ def _failures(store: Store, status: np.ndarray) -> list[dict[str, Any]]:
     return failed
 
 
-def print_status(path: Path, as_json: bool = False, brief: bool = False) -> None:
-    """Print the status of a store, as text or JSON."""
+def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
+    """Print the status of a store, as text or JSON; returns the exit code that says it in a number."""
     from faultsweep.sweeps.cli.output import print_json
     from faultsweep.sweeps.progress import format_bytes, format_seconds
     from rich.console import Console
@@ -77,8 +94,12 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> None
     found = read_status(path)
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if as_json:
-        print_json(found)
-        return
+        print_json({**found, "exit_code": exit_code(found)})
+        return exit_code(found)
+    if "cells" not in found:
+        console.print(f"{path}: not made yet")
+        _print_run(console, found)
+        return exit_code(found)
     shape = " x ".join(f"{n} {dim}" for dim, n in found["shape"].items())
     counts = {i: found["status"][name] for i, name in enumerate(STATUS_NAMES)}
     console.print(f"{path}: {found['cells']:,} cells ({shape})")
@@ -87,15 +108,61 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> None
         console.print(
             f"  {format_seconds(found['simulated_s'])} simulated, {format_bytes(found['size_bytes'])} on disk"
         )
-        owner = found["running"]
-        console.print(f"  running: process {owner['pid']} on {owner['host']}" if owner else "  no run is going on")
+        _print_run(console, found)
     if brief:
-        return
+        return exit_code(found)
     for failure in found["failed"][:_SHOWN]:
         where = ", ".join(f"{name}={label}" for name, label in failure.items() if name != "error")
         console.print(f"  failed at {where}: {failure['error']}")
     if counts[FAILED] > _SHOWN:
         console.print("  ... faultsweep status --json lists more")
+    return exit_code(found)
+
+
+def _print_run(console: Any, found: dict[str, Any]) -> None:
+    """Print what the run or the batch job is doing, or how it ended, and what memory it took."""
+    from faultsweep.sweeps.progress import format_bytes, format_seconds, recommend_memory
+
+    owner, job, progress = found["running"], found["job"], found["progress"]
+    if job is not None:
+        _print_job(console, job)
+    if owner:
+        console.print(f"  running: process {owner['pid']} on {owner['host']}")
+    elif job is None:
+        console.print("  no run is going on")
+    if progress is None:
+        return
+    if found["state"] == "running" and not progress["is_over"]:
+        pace = f", {progress['per_s']:.3g} a second" if progress["per_s"] else ""
+        left = f", about {format_seconds(progress['left_s'])} left" if progress["left_s"] is not None else ""
+        ago = format_seconds(max(0.0, time.time() - progress["time"]))
+        console.print(
+            f"  {progress['done']:,} of {progress['total']:,} simulations, {progress['workers']:,} workers{pace}{left}"
+            f" ({ago} ago)"
+        )
+    if progress["worker_bytes"]:
+        console.print(
+            f"  a worker took at most {format_bytes(progress['worker_bytes'])} of memory:"
+            f" --memory-per-worker {recommend_memory(progress['worker_bytes']) / 1e9:.1f}GB will do"
+        )
+
+
+def _print_job(console: Any, job: dict[str, Any]) -> None:
+    """Print the state of a batch job in words."""
+    from faultsweep.cluster.slurm import explain
+
+    line = f"  job {job['job']}: {job['state'].lower() or 'SLURM does not know it any more'}"
+    if job["over"] is None:
+        line = f"  job {job['job']}: its state is not known here"
+    elif not job["over"] and job["state"] == "RUNNING":
+        left = f", {job['walltime_left']} of the walltime left" if job["walltime_left"] else ""
+        line += f" on {job['nodes']}{left}"
+    elif not job["over"]:
+        line += f": {explain(job['reason'])}" if job["reason"] else ""
+        line += f", expected to start at {job['start']}" if job["start"] else ""
+    console.print(line + (f"; {job['outcome']}" if job["over"] and job["outcome"] else ""))
+    if job["text"]:
+        console.print(f"    {job['text']}")
 
 
 def describe_failures(path: Path) -> str:

@@ -28,7 +28,7 @@ from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
 from faultsweep.sweeps.precision import replicates_needed, with_replicates
 from faultsweep.sweeps.prepare import Prepared, attributes, check_store, prepare
-from faultsweep.sweeps.progress import LOG, LogFile, Progress
+from faultsweep.sweeps.progress import LOG, PROGRESS, LogFile, Progress
 from faultsweep.sweeps.provenance import describe_run
 from faultsweep.sweeps.replay import find_journals, match_records, open_run
 from faultsweep.sweeps.rerun import Rerun, rerun
@@ -48,6 +48,9 @@ from faultsweep.sweeps.store import (
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from faultsweep.sweeps.task import Context, output_columns
 from numpy.typing import NDArray
+
+STORE_VARIABLE = "FAULTSWEEP_STORE"
+"""Environment variable of a batch job: the store that it was submitted for."""
 
 
 class Sweep:
@@ -117,12 +120,16 @@ class Sweep:
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
         version: str = "",
         logs: str | Path | None = None,
+        folder: str | Path | None = None,
     ) -> Sweep:
-        """Read a sweep from a TOML file, or a shipped one by its name; relative paths in it start from its folder."""
+        """Read a sweep from a TOML file, or a shipped one by its name.
+
+        Relative paths in it start from ``folder``, the file's own if not given.
+        """
         path = find_spec(spec_or_name)
         raw = {"name": path.stem, **load_toml(path)}
         wanted = raw.get("target", SIMULATOR)
-        target = _make_target(wanted, function, outputs, inert, version, logs, path.parent)
+        target = _make_target(wanted, function, outputs, inert, version, logs, folder or path.parent)
         return cls.of(read_spec(raw, target, where=str(path)))
 
     @classmethod
@@ -175,7 +182,7 @@ class Sweep:
         store: str | Path | None = None,
         *,
         workers: int | None = None,
-        cluster: Any = "local",
+        cluster: Any = None,
         credentials: str | Path | None = None,
         recompute: bool = False,
         retry_failed: bool = False,
@@ -205,6 +212,7 @@ class Sweep:
         _check_options(workers, time_limit_s)
         check_script()
         path = self.store_path(store)
+        _check_submitted(path)
         check_store(self.spec, path, recompute)
         folder = _make_run_folder(path)
         with ExitStack() as stack:
@@ -233,6 +241,13 @@ def _check_options(workers: int | None, time_limit_s: float = 0.0) -> None:
         raise InputError(f"workers: expected a whole number of 1 or more, got {workers!r}")
     if not isinstance(time_limit_s, int | float) or not 0 <= time_limit_s < math.inf:
         raise InputError(f"time_limit_s: expected seconds, 0 for no limit, got {time_limit_s!r}")
+
+
+def _check_submitted(path: Path) -> None:
+    """Raise InputError in a batch job that was submitted for another store."""
+    wanted = os.environ.get(STORE_VARIABLE)
+    if wanted and Path(wanted).resolve() != path:
+        raise InputError(f"{path}: this job was submitted for {wanted}; let the script run its sweep into that store")
 
 
 def _make_target(
@@ -421,8 +436,9 @@ class _Run:
         todo = todo[self.collector.status[todo] == PENDING]
         if not len(todo):
             return
-        from faultsweep.cluster.connect import connect
+        from faultsweep.cluster.connect import choose, connect
 
+        cluster = choose(cluster)
         nonce = uuid.uuid4().hex
         (self.folder / "nonce").write_text(nonce)
         context = Context(
@@ -437,7 +453,8 @@ class _Run:
         )
         total = len(np.unique(self.prepared.source[self.prepared.source >= 0]))
         LOG.info("run %s: %d of %d simulations are missing", context.run_id, len(todo), total)
-        with connect(cluster, workers, credentials) as client, Progress(total, self.show, total - len(todo)) as bar:
+        bar = Progress(total, self.show, total - len(todo), self.folder / PROGRESS)
+        with connect(cluster, workers, credentials) as client, bar:
             grid, keys, local = self.prepared.grid, self.prepared.keys, isinstance(cluster, str) and cluster == "local"
             runner = Runner(client, context, self.folder, grid, keys, self.collector, bar, local, self.deaths)
             try:

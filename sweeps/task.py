@@ -11,8 +11,10 @@ import faulthandler
 import hashlib
 import os
 import pickle
+import resource
 import socket
 import struct
+import sys
 import threading
 import time
 import traceback
@@ -89,7 +91,8 @@ class Context:
 class BatchResult:
     """What a task gives back; arrays over the ``done`` configurations that it got through (the first ones).
 
-    ``problem`` is the error number and text of a journal that could not be written.
+    ``problem`` is the error number and text of a journal that could not be written; ``memory_bytes`` the most memory
+    that the process has taken so far.
     """
 
     done: int
@@ -101,6 +104,7 @@ class BatchResult:
     journalled: bool
     problem: tuple[int, str] | None = None
     jobs: list[Any] | None = None
+    memory_bytes: int = 0
 
 
 _stopped: set[str] = set()
@@ -224,7 +228,14 @@ class _Batch:
             self.session.journal is not None,
             self.problem,
             self.jobs if self.session.context.keep_jobs else None,
+            _peak_memory_bytes(),
         )
+
+
+def _peak_memory_bytes() -> int:
+    """Return the largest resident size that this process has had."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 class _Session:

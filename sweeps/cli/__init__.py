@@ -11,7 +11,18 @@ from typing import Any
 
 import typer
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.cli import dashboard, failures, figure, lists, logs, share, simulate, sweep, view
+from faultsweep.sweeps.cli import (
+    cluster,
+    dashboard,
+    failures,
+    figure,
+    lists,
+    logs,
+    share,
+    simulate,
+    sweep,
+    view,
+)
 
 _INTERRUPTED = 130
 
@@ -26,13 +37,18 @@ app = typer.Typer(
 )
 app.add_typer(simulate.app)
 app.add_typer(sweep.app)
+app.add_typer(cluster.app)
 app.add_typer(figure.app)
 app.add_typer(view.app)
 app.add_typer(share.app)
 app.add_typer(dashboard.app)
 app.add_typer(lists.app)
 app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")
-app.add_typer(logs.app, name="logs", help="Job logs and workload models: list, describe, fetch.")
+app.add_typer(
+    logs.app,
+    name="logs",
+    help="Job logs and workload models: list, describe, fetch, fit; and the log of a run: logs STORE.",
+)
 
 
 def _version(wanted: bool) -> None:

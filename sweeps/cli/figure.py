@@ -40,7 +40,7 @@ def figure(
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for NAME.png and NAME.html.")] = Path(),
     logs: LogsOption = None,
-    cluster: ClusterOption = "local",
+    cluster: ClusterOption = None,
     workers: WorkersOption = None,
     credentials: CredentialsOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,

@@ -6,12 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from faultsweep.simcore.workloads.workload import Workload
     from rich.table import Table
 
-app = typer.Typer(no_args_is_help=True)
+
+class _LogsGroup(TyperGroup):
+    """``faultsweep logs STORE`` is short for ``faultsweep logs show STORE``."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and Path(args[0]).suffix in (".zarr", ".toml"):
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(no_args_is_help=True, cls=_LogsGroup)
 
 LogsOption = Annotated[
     Path | None,
@@ -249,3 +260,35 @@ def _time(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:,.1f} {unit}"
     return f"{seconds:,.1f} s"
+
+
+@app.command()
+def show(
+    spec: Annotated[
+        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
+    ],
+    store: Annotated[Path | None, typer.Option(help="The store, if a spec is named.", show_default=False)] = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows; Ctrl-C ends.")] = False,
+) -> None:
+    """Print what the batch job of a store, or without one its last run, has written: the end of its log file.
+
+    Example: faultsweep logs my.zarr --follow
+    """
+    from faultsweep.sweeps.detached import find_log
+    from faultsweep.sweeps.status import find_store
+
+    _print_end(find_log(find_store(spec, store).resolve()), lines, follow)
+
+
+def _print_end(path: Path, lines: int, follow: bool) -> None:
+    """Print the last lines of a file, and, if asked to, what is appended to it."""
+    import time
+    from collections import deque
+
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in deque(file, maxlen=lines):
+            typer.echo(line, nl=False)
+        while follow:
+            typer.echo(file.read(), nl=False)
+            time.sleep(0.5)

@@ -22,7 +22,11 @@ LogsOption = Annotated[
     typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
 ]
 ClusterOption = Annotated[
-    str, typer.Option(help="'local' starts worker processes here; else the address of a Dask scheduler, or its file.")
+    str | None,
+    typer.Option(
+        help="'local' starts worker processes here; or the address of a Dask scheduler, or its file. [default: local]",
+        show_default=False,
+    ),
 ]
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, help="Local worker processes. [default: one per processor]", show_default=False)
@@ -49,9 +53,13 @@ def run(
     spec: SpecArgument,
     store: StoreOption = None,
     logs: LogsOption = None,
-    cluster: ClusterOption = "local",
+    cluster: ClusterOption = None,
     workers: WorkersOption = None,
     credentials: CredentialsOption = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where relative paths in the spec start. [default: the spec's folder]", show_default=False),
+    ] = None,
     time_limit: TimeLimitOption = 0.0,
     retry_failed: RetryOption = False,
     recompute: RecomputeOption = False,
@@ -66,7 +74,7 @@ def run(
     from faultsweep.sweeps.status import describe_failures, print_status
     from faultsweep.sweeps.sweep import Sweep
 
-    sweep = Sweep.from_toml(spec, logs=logs)
+    sweep = Sweep.from_toml(spec, logs=logs, folder=folder)
     if verbose:
         _log_to_stderr()
     sweep.run(
@@ -123,10 +131,14 @@ def status(
     store: StoreOption = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a store has: cells by status, errors of failed cells, whether a run is going on."""
+    """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
+
+    Exit code 0: complete; 3: running, or waiting in a queue; 4: incomplete, and nothing runs; 5: complete, but cells
+    failed. The scheduler of the run is not asked.
+    """
     from faultsweep.sweeps.status import find_store, print_status
 
-    print_status(find_store(spec, store), as_json=json_)
+    raise typer.Exit(print_status(find_store(spec, store), as_json=json_))
 
 
 @app.command()

@@ -294,7 +294,7 @@ def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tm
         (("run", "x", "--time-limit", "soon"), "faultsweep run: --time-limit: "),
         (("run", "x", "--sotre", "s"), "faultsweep run: unknown option '--sotre'; did you mean '--store'? (valid: --"),
         (("run", "x", "y"), "faultsweep run: got unexpected extra argument"),
-        (("rnu",), "faultsweep: unknown command 'rnu'; did you mean 'run'? (valid: f"),
+        (("rnu",), "faultsweep: unknown command 'rnu'; did you mean 'run'? (valid: "),
         (("logs", "descrbe"), "faultsweep logs: unknown command 'descrbe'; did you mean 'describe'?"),
         (("list", "machine"), "faultsweep list: "),
     ],

@@ -50,7 +50,12 @@ def run(client):
 def test_a_run_starts_and_stops_its_own_cluster(tmp_path):
     results = small().run(tmp_path / "s.zarr", workers=2, progress=False)
     assert (results.status == DONE).all()
-    assert sorted(path.name for path in (tmp_path / "s.zarr.run").iterdir()) == ["journals", "log.txt", "marks"]
+    assert sorted(path.name for path in (tmp_path / "s.zarr.run").iterdir()) == [
+        "journals",
+        "log.txt",
+        "marks",
+        "progress.json",
+    ]
 
 
 def test_every_cell_has_the_value_of_the_function(tmp_path, run):

@@ -1,0 +1,272 @@
+"""What a batch job runs: a scheduler, workers on all its nodes, and the sweep, all kept alive until the sweep is over.
+
+``python -m faultsweep.cluster.allocation --folder FOLDER ... -- COMMAND``; COMMAND finds the scheduler by an
+environment variable.
+
+- The scheduler or COMMAND dies: both, and the workers, are started anew, and COMMAND goes on where its results are.
+- A worker dies: its nanny starts it again. A node's nannies die: they are started again. The step of all workers ends:
+  it is started again.
+- SIGUSR1 comes before the walltime: COMMAND is asked to stop, and the job is put back into the queue.
+- SIGTERM (scancel, preemption): COMMAND is asked to stop, and the job ends.
+
+This process imports nothing heavy, so that it is not what a node kills when its memory is full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from faultsweep.cluster.processes import Kept, end, start
+from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE
+
+OUTCOME = "outcome.json"
+"""File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, requeued), ``text``."""
+FINAL = (0, 2)
+"""Exit codes of a sweep that need no second try: all is done; some cells failed, or the input is wrong."""
+FRUITLESS = 6
+"""The job gives up after so many starts in a row without a single new result."""
+_PAUSES_S = (0, 1, 5, 20, 60, 120)
+_SCHEDULER_S = 120.0
+_TERM_AGAIN_S = 4.0
+_KILL_S = 12.0
+
+
+def say(text: str) -> None:
+    """Write a line into the job's log."""
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)  # noqa: T201 - standard output is the job's log
+
+
+class _Sweep:
+    """The command, with the last lines that it wrote."""
+
+    def __init__(self, command: list[str], scheduler: Path) -> None:
+        environment = {**os.environ, SCHEDULER_VARIABLE: str(scheduler)}
+        self.process = start(command, stderr=subprocess.PIPE, text=True, errors="replace", env=environment)
+        self.lines: deque[str] = deque(maxlen=3)
+        self._thread = threading.Thread(target=self._copy, daemon=True)
+        self._thread.start()
+
+    def _copy(self) -> None:
+        assert self.process.stderr is not None  # noqa: S101
+        for line in self.process.stderr:
+            sys.stderr.write(line)
+            sys.stderr.flush()
+            if line.strip():
+                self.lines.append(line.strip())
+
+    def last_words(self) -> str:
+        self._thread.join(2)
+        return self.lines[-1] if self.lines else ""
+
+
+class Allocation:
+    """One life of a batch job, from its start to its end or to its return into the queue."""
+
+    def __init__(self, options: argparse.Namespace, command: list[str]) -> None:
+        """Prepare."""
+        self.options = options
+        self.command = command
+        self.folder: Path = options.folder
+        self.job = os.environ.get("SLURM_JOB_ID", "")
+        self.life = f"{self.job}-{os.environ.get('SLURM_RESTART_COUNT', '0')}"
+        self.warned = False
+        self.told_to_end = False
+        self._generation = 0
+
+    def run(self) -> int:
+        """Keep the sweep going; returns the exit code of the job."""
+        signal.signal(signal.SIGUSR1, self._note_warning)
+        signal.signal(signal.SIGTERM, self._note_end)
+        self._remove_credentials()
+        say(f"job {self.job} on {os.environ.get('SLURM_JOB_NODELIST', 'this machine')}")
+        at_start = results = self._results()
+        fruitless = 0
+        try:
+            while True:
+                try:
+                    code, words = self._live_once()
+                except OSError as error:  # a full disk, too many processes
+                    code, words = None, str(error)
+                if self.told_to_end:
+                    return self._finish("stopped", "the job was cancelled or preempted", 143)
+                if code in FINAL:
+                    return self._finish("finished" if code == 0 else "failed", words, code)
+                now = self._results()
+                if self.warned:
+                    return self._requeue(now > at_start)
+                fruitless, results = (0 if now > results else fruitless + 1), now
+                if fruitless >= FRUITLESS:
+                    return self._finish("failed", words or f"the sweep ended with {code}", 1)
+                say(f"{words or f'the sweep ended with {code}'}: everything is started again")
+                self._rest(_PAUSES_S[fruitless])
+        finally:
+            self._remove_credentials()
+
+    def _note_warning(self, *_: object) -> None:
+        self.warned = True
+
+    def _note_end(self, *_: object) -> None:
+        self.told_to_end = True
+
+    def _rest(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not (self.warned or self.told_to_end):
+            time.sleep(0.1)
+
+    def _live_once(self) -> tuple[int | None, str]:
+        """Start scheduler, workers and sweep, and wait until one of them ends; returns how the sweep ended."""
+        self._generation += 1
+        folder = self.folder / f"{self.life}-{self._generation}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        scheduler, workers, sweep = None, None, None
+        try:
+            scheduler = start(self._python("scheduler", str(folder), *self._interface()))
+            if not self._wait_for_scheduler(scheduler, folder / SCHEDULER):
+                return None, "the scheduler did not start"
+            workers = Kept(self._workers(folder))
+            sweep = _Sweep(self.command, folder / SCHEDULER)
+            code = self._watch(scheduler, workers, sweep.process)
+            return code, sweep.last_words()
+        finally:
+            end(sweep.process if sweep else None)
+            if workers:
+                workers.end()
+            end(scheduler)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _wait_for_scheduler(self, scheduler: subprocess.Popen, file: Path) -> bool:
+        until = time.monotonic() + _SCHEDULER_S
+        while not file.exists():
+            if scheduler.poll() is not None or time.monotonic() > until or self.warned or self.told_to_end:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def _watch(self, scheduler: subprocess.Popen, workers: Kept, sweep: subprocess.Popen) -> int | None:
+        """Wait for an end of the sweep or of the scheduler; ask the sweep to stop when it is time."""
+        asked: list[float] = []
+        while sweep.poll() is None:
+            if scheduler.poll() is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):  # the sweep notices, and saves what there is
+                    sweep.wait(30)
+                break
+            if not (self.warned or self.told_to_end):
+                code = workers.look()
+                if code is not None:
+                    say(f"the step of the workers ended with {code}; it is started again")
+            else:
+                self._ask_to_stop(sweep, asked)
+            time.sleep(0.1)
+        return sweep.poll()
+
+    def _ask_to_stop(self, sweep: subprocess.Popen, asked: list[float]) -> None:
+        """Let the sweep stop: after what runs, then at once, then by force.
+
+        SLURM signals all processes of a cancelled job itself, so the sweep has had its first signal then.
+        """
+        now = time.monotonic()
+        if not asked:
+            say("cancelled: saving" if self.told_to_end else "the walltime is near: saving")
+            asked.append(now)
+            if not self.told_to_end:
+                sweep.terminate()
+        grace = 0.0 if self.told_to_end else self.options.grace * 0.5
+        if len(asked) == 1 and now - asked[0] > max(grace, _TERM_AGAIN_S if self.told_to_end else 0.0):
+            asked.append(now)
+            sweep.terminate()
+        if len(asked) > 1 and now - asked[1] > _KILL_S:
+            sweep.kill()
+
+    def _python(self, module: str, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", f"faultsweep.cluster.{module}", *arguments]
+
+    def _interface(self) -> list[str]:
+        return ["--interface", self.options.interface] if self.options.interface else []
+
+    def _workers(self, folder: Path) -> list[str]:
+        """Return the command that runs this node's workers on every node of the job.
+
+        One task per node; --overlap, since scheduler and sweep run on the first one; the processor affinity of
+        a task would be that of one processor; the step goes on when a task dies (--kill-on-bad-exit=0).
+        """
+        number = self.options.workers_per_node
+        srun = ["srun", "--overlap", "--ntasks-per-node=1", f"--nodes={os.environ.get('SLURM_JOB_NUM_NODES', '1')}"]
+        srun += [f"--cpus-per-task={number}", "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--label"]
+        nannies = self._python("nannies", str(folder), str(number), *self._interface())
+        nannies += ["--memory-bytes", str(self.options.memory_bytes)]
+        nannies += ["--scratch", self.options.scratch] if self.options.scratch else []
+        return [*srun, *self._python("processes"), *nannies]
+
+    def _results(self) -> int:
+        """Return how many simulations the sweep has finished so far, as it says itself."""
+        try:
+            return int(json.loads(self.options.progress.read_text())["done"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
+
+    def _finish(self, outcome: str, text: str, code: int) -> int:
+        self._note(outcome, text)
+        say(f"{outcome}{': ' + text if text else ''}")
+        return code
+
+    def _note(self, outcome: str, text: str) -> None:
+        note: dict[str, Any] = {"job": self.job, "outcome": outcome, "text": text, "time": time.time()}
+        with contextlib.suppress(OSError):  # a full disk; the job's log says it, too
+            draft = self.folder / f"{OUTCOME}.partial"
+            draft.write_text(json.dumps(note))
+            os.replace(draft, self.folder / OUTCOME)
+
+    def _requeue(self, was_fruitful: bool) -> int:
+        """Put this job back into the queue; it goes on where it is now."""
+        if not was_fruitful:
+            text = "no simulation ended within a whole walltime; submit again with a longer --time"
+            return self._finish("failed", text, 1)
+        self._note("requeued", "the walltime was over; the job goes on when its turn comes")
+        self._remove_credentials()
+        done = subprocess.run(  # noqa: S603 - our own job
+            ["scontrol", "requeue", self.job],  # noqa: S607 - on the PATH of every node of a cluster
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            return self._finish("stopped", f"SLURM would not requeue the job ({done.stderr.strip()}); submit again", 1)
+        say("back into the queue")
+        self._rest(60)  # SLURM ends this process
+        return 0
+
+    def _remove_credentials(self) -> None:
+        for folder in self.folder.glob(f"{self.job}-*-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Read the arguments and run."""
+    parser = argparse.ArgumentParser(description="Run a sweep in the nodes of a batch job")
+    parser.add_argument("--folder", type=Path, required=True, help="where job, log and credentials are")
+    parser.add_argument("--progress", type=Path, required=True, help="where the sweep says how much is 'done' (JSON)")
+    parser.add_argument("--workers-per-node", type=int, required=True)
+    parser.add_argument("--memory-bytes", type=int, default=0, help="of one worker; 0: no limit")
+    parser.add_argument("--interface", help="network interface between the nodes")
+    parser.add_argument("--scratch", help="folder of each node for temporary files")
+    parser.add_argument("--grace", type=float, default=120, help="seconds between SIGUSR1 and the walltime")
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    sys.exit(Allocation(options, options.command).run())
+
+
+if __name__ == "__main__":
+    main()

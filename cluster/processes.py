@@ -1,0 +1,96 @@
+"""Processes that end with the one that started them, and that are started again when they die."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_RESTART_PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
+_STEADY_S = 60.0
+"""A process that ran so long was sound: the pauses start again."""
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
+    """Start a process; on Linux the kernel kills it when this one is killed (call it from the main thread)."""
+    if sys.platform == "linux":
+        options["preexec_fn"] = _end_with_parent
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)  # noqa: S603 - a list, no shell
+
+
+def end(process: subprocess.Popen | None, patience_s: float = 5.0) -> None:
+    """End a process: kindly, then not."""
+    if process is None or process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Kept:
+    """A process that is started again when it ends, at growing intervals."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start it."""
+        self.command = list(command)
+        self.restarts = 0
+        self._pause = 0
+        self._start()
+
+    def _start(self) -> None:
+        self.process: subprocess.Popen = start(self.command)
+        self._started = time.monotonic()
+        self._ended: float | None = None
+
+    def look(self) -> int | None:
+        """Start it again if it has ended and the pause is over; returns how it ended when that is noticed."""
+        code = self.process.poll()
+        if code is None:
+            return None
+        now = time.monotonic()
+        if self._ended is None:
+            self._ended = now
+            if now - self._started > _STEADY_S:
+                self._pause = 0
+            return code
+        if now - self._ended > _RESTART_PAUSES_S[self._pause]:
+            self._pause = min(self._pause + 1, len(_RESTART_PAUSES_S) - 1)
+            self.restarts += 1
+            self._start()
+        return None
+
+    def end(self) -> None:
+        """End it for good."""
+        end(self.process)
+
+
+def main() -> None:
+    """Keep a command running until SIGTERM, or until it ends with 0: ``python -m faultsweep.cluster.processes CMD``."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    kept = Kept(sys.argv[1:])
+    try:
+        while True:
+            code = kept.look()
+            if code == 0:
+                return
+            if code is not None:
+                print(f"{' '.join(kept.command[:4])} ended with {code}; it is started again", flush=True)  # noqa: T201
+            time.sleep(0.1)
+    finally:
+        kept.end()
+
+
+if __name__ == "__main__":
+    main()

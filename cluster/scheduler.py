@@ -1,0 +1,62 @@
+"""The scheduler process of a batch job: ``python -m faultsweep.cluster.scheduler FOLDER [--interface NAME]``.
+
+It makes the run's TLS credentials, writes them and its address into FOLDER, and serves until it is told to end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+from faultsweep.cluster.connect import write_credentials
+from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER, SETTINGS
+from faultsweep.cluster.steady import use_monotonic_clock
+
+
+def end_on_signals(task: asyncio.Task) -> None:
+    """Cancel ``task`` at SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+
+
+async def serve(folder: Path, interface: str | None) -> None:
+    """Be the scheduler."""
+    security = write_credentials(folder / CREDENTIALS)
+    options: dict[str, Any] = {"protocol": "tls://", "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    async with distributed.Scheduler(security=security, interface=interface, **options) as scheduler:
+        draft = folder / f"{SCHEDULER}.partial"
+        draft.write_text(json.dumps({"address": scheduler.address}))
+        os.replace(draft, folder / SCHEDULER)
+        print(f"scheduler at {scheduler.address}", flush=True)  # noqa: T201 - into the job's log
+        await scheduler.finished()
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    task = asyncio.ensure_future(serve(arguments.folder, arguments.interface))
+    end_on_signals(task)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return
+
+
+def main() -> None:
+    """Read the arguments and serve."""
+    parser = argparse.ArgumentParser(description="Dask scheduler of a batch job")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--interface")
+    use_monotonic_clock()
+    with dask.config.set(SETTINGS):
+        asyncio.run(_main(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The text of a batch script: readable, and complete, so that ``sbatch`` submits it again as it is."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faultsweep.cluster.site import Site, parse_memory
+
+OVERHEAD_MIB = 1500
+"""Memory of a node beside its workers: their nannies and, on the first node, scheduler and sweep."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job is to do: ``command`` are arguments of Python.
+
+    ``folder`` is where the job keeps what is its own, ``progress`` the file in which the sweep says how far it is.
+    ``modules`` is a folder of Python modules that sweep and workers import.
+    """
+
+    name: str
+    folder: Path
+    progress: Path
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    modules: Path | None = None
+
+
+def batch_script(site: Site, work: Work, workers: int) -> str:
+    """Return the script of a job that does ``work`` in one allocation; ``workers`` is the number per node."""
+    python = site.python or sys.executable
+    options = {
+        "job-name": job_name(work.name),
+        "output": f'"{str(work.folder).replace("%", "%%")}/job-%j.log"',
+        "open-mode": "append",
+        "signal": f"B:USR1@{site.grace_s}",
+        "partition": site.partition,
+        "account": site.account,
+        "qos": site.qos,
+        "time": site.time,
+        "nodes": site.nodes,
+        "ntasks-per-node": 1,
+        "cpus-per-task": workers,
+        "mem": _memory(site, workers),
+    }
+    lines = [
+        "#!/bin/bash",
+        "# Scheduler, workers and sweep in one job. Before its walltime it saves, requeues itself, and then goes on.",
+        "# Written by 'faultsweep submit'; 'sbatch' with this file submits it once more.",
+        *(f"#SBATCH --{key}={value}" for key, value in options.items() if value is not None),
+        "#SBATCH --requeue",
+        *(f"#SBATCH {option}" for option in site.sbatch),
+        "",
+        *site.setup,
+        *(f"export {name}={shlex.quote(value)}" for name, value in work.environment.items()),
+    ]
+    if work.modules is not None:
+        lines.append(f"export PYTHONPATH={shlex.quote(str(work.modules))}${{PYTHONPATH:+:$PYTHONPATH}}")
+    allocation = [f"--folder {shlex.quote(str(work.folder))}", f"--progress {shlex.quote(str(work.progress))}"]
+    allocation += [f"--workers-per-node {workers}", f"--grace {site.grace_s}"]
+    if site.memory_per_worker is not None:
+        allocation.append(f"--memory-bytes {parse_memory(site.memory_per_worker)}")
+    allocation += [f"--{key} {shlex.quote(value)}" for key in ("interface", "scratch") if (value := getattr(site, key))]
+    quoted = shlex.quote(python)
+    run = " ".join(shlex.quote(str(word)) for word in work.command)
+    call = [f"exec {quoted} -m faultsweep.cluster.allocation", *allocation, f"-- {quoted} {run}"]
+    return "\n".join([*lines, " \\\n    ".join(call)]) + "\n"
+
+
+def _memory(site: Site, workers: int) -> str | None:
+    if site.memory_per_worker is None:
+        return None
+    return f"{math.ceil(workers * parse_memory(site.memory_per_worker) / 2**20) + OVERHEAD_MIB}M"
+
+
+def job_name(name: str) -> str:
+    """Return a name for a job that SLURM takes."""
+    return f"faultsweep-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"

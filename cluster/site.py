@@ -1,0 +1,134 @@
+"""How this site's SLURM is used: one TOML file, overridden by flags.
+
+The file is ``cluster.toml`` in the user's configuration folder, or what ``--site`` or FAULTSWEEP_SITE names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from faultsweep.simcore.errors import InputError, unknown_name
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+SITE_VARIABLE = "FAULTSWEEP_SITE"
+
+
+class Site(BaseModel):
+    """Settings of a batch job; None leaves a thing to SLURM."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    partition: str | None = Field(None, min_length=1, description="Partition (queue).")
+    account: str | None = Field(None, min_length=1, description="Account that is charged.")
+    qos: str | None = Field(None, min_length=1, description="Quality of service.")
+    time: str | None = Field(None, description="Walltime of one job; a sweep that needs more is requeued and goes on.")
+    nodes: str = Field(
+        "1", pattern=r"^[1-9]\d*(-[1-9]\d*)?$", description="Nodes of a job: 4, or 1-4 for what is free."
+    )
+    workers_per_node: int | None = Field(
+        None, ge=1, description="Worker processes per node; all its processors if unset."
+    )
+    memory_per_worker: str | None = Field(
+        None, description="Memory of a worker, as 2GB; what the partition gives if unset."
+    )
+    interface: str | None = Field(
+        None, min_length=1, description="Network interface between the nodes, such as ib0 (ip -brief address)."
+    )
+    scratch: str | None = Field(None, min_length=1, description="Folder of every node for temporary files.")
+    setup: tuple[str, ...] = Field((), description="Shell lines to run first, such as module load.")
+    sbatch: tuple[str, ...] = Field((), description="More options of sbatch, such as --constraint=skylake.")
+    python: str | None = Field(None, min_length=1, description="Python of the nodes; the one of submit if unset.")
+    grace_s: int = Field(120, ge=5, description="Seconds before the walltime at which a job saves and is requeued.")
+    max_jobs: int = Field(10, ge=1, description="With --elastic, and for run --cluster slurm: worker jobs at most.")
+
+
+def site_file(named: Path | None = None) -> Path:
+    """Return where the site's file is, or would be."""
+    if named is not None:
+        return named
+    if os.environ.get(SITE_VARIABLE):
+        return Path(os.environ[SITE_VARIABLE])
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("faultsweep")) / "cluster.toml"
+
+
+def read_site(named: Path | None = None, **flags: Any) -> Site:
+    """Return the site's settings with these flags (None: not given) over them.
+
+    Raises
+    ------
+    InputError
+        The file is missing though it was named, is no TOML, or has keys or values that are not valid: all of them.
+    """
+    path = site_file(named)
+    values: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"{path}: cannot be read ({error})") from None
+    elif named is not None or os.environ.get(SITE_VARIABLE):
+        raise InputError(f"{path}: no such file; 'faultsweep cluster init' writes one")
+    if isinstance(values.get("nodes"), int):
+        values["nodes"] = str(values["nodes"])
+    problems = _problems(values, str(path))
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    if not problems:
+        problems = _problems({**values, **given}, "")
+    if problems:
+        raise InputError("\n".join(problems))
+    site = Site(**{**values, **given})
+    _check_units(site, given, path)
+    return site
+
+
+def _problems(values: dict[str, Any], where: str) -> list[str]:
+    try:
+        Site(**values)
+    except ValidationError as error:
+        found = []
+        for problem in error.errors():
+            key = str(problem["loc"][0])
+            place = f"{where}: {key}" if where else f"--{key.replace('_', '-')}"
+            if problem["type"] == "extra_forbidden":
+                found.append(str(unknown_name("key", key, Site.model_fields, where=where)))
+            elif key == "nodes":
+                found.append(f"{place}: expected a number such as 4, or a range such as 1-4, got {problem['input']!r}")
+            else:
+                found.append(f"{place}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}")
+        return found
+    return []
+
+
+def _check_units(site: Site, given: dict[str, Any], path: Path) -> None:
+    """Check times and sizes, which are text."""
+    from faultsweep.cluster.slurm import parse_time
+
+    def place(key: str) -> str:
+        return f"--{key.replace('_', '-')}" if key in given else f"{path}: {key}"
+
+    if site.time is not None:
+        parse_time(site.time, place("time"))
+    if site.memory_per_worker is not None:
+        parse_memory(site.memory_per_worker, place("memory_per_worker"))
+
+
+def parse_memory(text: str, where: str = "--memory-per-worker") -> int:
+    """Return a size such as 2GB, 1.5 GiB or 800M in bytes (K, M, G, T are powers of 1000)."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", text.strip(), flags=re.IGNORECASE)
+    size = 0.0
+    if match:
+        size = float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
+    if size < 1e6:
+        raise InputError(f"{where}: expected a size such as 2GB, got {text!r}")
+    return int(size)
+
+
+def least_nodes(nodes: str) -> int:
+    """Return the least number of nodes of "4" or "1-4"."""
+    return int(nodes.split("-")[0])

@@ -1,0 +1,186 @@
+"""SLURM's commands, asked in Python; what they refuse becomes a sentence that names the option to change."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from faultsweep.simcore.errors import InputError, unknown_name
+
+_TIMEOUT_S = 60
+_OVER = ("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+_REASONS = {
+    "Resources": "waiting for free nodes",
+    "Priority": "jobs with a higher priority are first",
+    "BeginTime": "it has just been requeued and starts again shortly",
+    "PartitionTimeLimit": "the partition does not allow so long a --time",
+    "PartitionNodeLimit": "the partition does not have, or allow, so many --nodes",
+    "PartitionDown": "the partition is down",
+    "PartitionInactive": "the partition is inactive",
+    "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
+    "JobHeldUser": "held by you: scontrol release",
+    "JobHeldAdmin": "held by the administrators of the cluster",
+    "QOSMaxCpuPerUserLimit": "you have as many processors in use as your quality of service allows",
+    "AssocGrpCpuLimit": "your account has as many processors in use as it may",
+    "AssocMaxJobsLimit": "you have as many jobs running as you may",
+}
+
+
+class SlurmError(InputError):
+    """SLURM refused something, or did not answer."""
+
+
+def call(*command: str, text: str | None = None) -> str:
+    """Run a command of SLURM and return what it prints.
+
+    Raises
+    ------
+    SlurmError
+        It is not there, does not answer, or refuses.
+    """
+    if shutil.which(command[0]) is None:
+        raise SlurmError(f"{command[0]} was not found: this is no machine of a SLURM cluster (or not its login node)")
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603 - a list, no shell
+    except subprocess.TimeoutExpired:
+        raise SlurmError(f"{command[0]} has not answered for {_TIMEOUT_S} s; try again later") from None
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        if "Unable to contact slurm controller" in said or "Could not establish a configuration" in said:
+            raise SlurmError(f"{command[0]}: SLURM's controller does not answer; try again later ({said})")
+        raise SlurmError(f"{command[0]}: {said}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition as ``sinfo`` has it; ``most_s`` is None where there is no limit, ``nodes`` counts those there are."""
+
+    name: str
+    default: bool
+    up: bool
+    most_s: float | None
+    nodes: int
+    cpus: int
+    memory_mb: int
+
+
+def partitions() -> dict[str, Partition]:
+    """Return the partitions of this cluster."""
+    found: dict[str, Partition] = {}
+    for line in call("sinfo", "-h", "-o", "%P|%a|%l|%D|%c|%m").splitlines():
+        name, state, limit, nodes, cpus, memory = line.strip().split("|")
+        plain = name.rstrip("*")
+        least = (int(re.sub(r"\D", "", cpus) or 1), int(re.sub(r"\D", "", memory) or 0))
+        old = found.get(plain)
+        if old:
+            nodes, least = str(int(nodes) + old.nodes), (min(least[0], old.cpus), min(least[1], old.memory_mb))
+        most = None if limit == "infinite" else parse_time(limit)
+        found[plain] = Partition(plain, name.endswith("*"), state == "up", most, int(nodes), *least)
+    return found
+
+
+def parse_time(text: str, where: str = "--time") -> float:
+    """Return a time as SLURM writes it, in seconds: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS."""
+    match = re.fullmatch(r"(?:(\d+)-(\d+)(?::(\d+))?(?::(\d+))?)|(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
+    if not match:
+        raise InputError(f"{where}: expected minutes, HH:MM:SS or D-HH:MM:SS, got {text!r}")
+    days, hours, minutes, seconds, first, second, third = (int(part) if part else 0 for part in match.groups())
+    if match[1] is not None:
+        total = 86_400 * days + 3600 * hours + 60 * minutes + seconds
+    elif match[7] is not None:
+        total = 3600 * first + 60 * second + third
+    else:
+        total = 60 * first + second
+    if total <= 0:
+        raise InputError(f"{where}: expected more than 0, got {text!r}")
+    return float(total)
+
+
+def describe_refusal(text: str, account: str | None, partition: str | None, qos: str | None) -> str:
+    """Return what ``sbatch`` refused as a sentence that names the option."""
+    where = f" in the partition {partition!r}" if partition else ""
+    if "nvalid account" in text:
+        if account is None:
+            return f"--account: SLURM wants one{where} ('sacctmgr show associations user=$USER' lists yours)"
+        return (
+            f"--account: SLURM does not accept {account!r}{where} ('sacctmgr show associations user=$USER' lists yours)"
+        )
+    if "nvalid qos" in text:
+        return f"--qos: SLURM does not accept {qos!r}{where}"
+    if "partition" in text and "nvalid" in text:
+        return str(unknown_name("partition", partition or "", list(partitions()), where="--partition"))
+    if "time limit" in text.lower() or "--time" in text:
+        return f"--time: SLURM does not accept it{where}: {text}"
+    if "node configuration" in text or "Memory specification" in text or "node count" in text:
+        return f"--nodes, --workers-per-node or --memory-per-worker is more than there is{where}: {text}"
+    return text
+
+
+def submit(script: str, *, test: bool = False, options: Sequence[str] = ()) -> str:
+    """Submit a batch script; returns the job's number, or "" for a test, which submits nothing."""
+    if test:
+        call("sbatch", "--test-only", *options, text=script)
+        return ""
+    return call("sbatch", "--parsable", *options, text=script).strip().split(";")[0]
+
+
+def job_state(job: str) -> dict[str, Any]:
+    """Return what is known of a job: state, reason, nodes, seconds left, start; {"state": ""} if SLURM forgot it."""
+    try:
+        out = call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r|%N|%D|%L|%S|%M")
+    except SlurmError as error:
+        if "Invalid job id" in str(error):
+            out = ""
+        else:
+            raise
+    line = out.strip().splitlines()
+    if not line:
+        return _from_accounting(job)
+    state, reason, nodes, number, left, start, used = line[0].split("|")
+    return {
+        "state": state,
+        "reason": "" if reason == "None" else reason,
+        "nodes": nodes,
+        "num_nodes": int(number),
+        "walltime_left": "" if left in ("UNLIMITED", "INVALID") else left,
+        "start": "" if start == "N/A" else start,
+        "elapsed": used,
+    }
+
+
+def _from_accounting(job: str) -> dict[str, Any]:
+    """Return the state of a job that is over from the accounting, where there is one."""
+    try:
+        out = call("sacct", "-nXP", "-j", job, "-o", "State,NodeList,Elapsed")
+    except SlurmError:
+        out = ""
+    line = out.strip().splitlines()
+    if not line:
+        return {"state": "", "reason": "", "nodes": "", "num_nodes": 0}
+    state, nodes, used = line[-1].split("|")
+    return {"state": state.split()[0], "reason": "", "nodes": nodes, "num_nodes": 0, "elapsed": used}
+
+
+def is_over(state: str) -> bool:
+    """Tell whether a job in this state will do nothing more; one that SLURM forgot will not, either."""
+    return not state or state in _OVER
+
+
+def explain(reason: str) -> str:
+    """Return the reason that a job waits for, in words."""
+    plain = reason.split(",")[0].strip("()")
+    return f"{_REASONS[plain]} ({plain})" if plain in _REASONS else plain
+
+
+def cancel(job: str) -> None:
+    """Cancel a job; one that is over already is no error."""
+    try:
+        call("scancel", job)
+    except SlurmError as error:
+        if "Invalid job id" not in str(error):
+            raise

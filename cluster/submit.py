@@ -1,0 +1,160 @@
+"""A detached run: one batch job that holds scheduler, workers and client, and what is known of it later.
+
+Beside a store, in ``STORE.run/slurm/``: ``job.sh`` (the script), ``job.json`` (this file's ``Job``), ``job-N.log``
+(what job N wrote), ``outcome.json`` (how it ended), and while it runs a folder with its TLS credentials, which only
+the user can read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from faultsweep.cluster import slurm
+from faultsweep.cluster.allocation import OUTCOME
+from faultsweep.cluster.script import Work, batch_script
+from faultsweep.cluster.site import Site, least_nodes, parse_memory
+from faultsweep.simcore.errors import InputError, unknown_name
+
+_JOB = "job.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that was submitted: its number, when (seconds since 1970), and the folder where it keeps its files."""
+
+    job: str
+    submitted: float
+    folder: str
+    nodes: str
+    workers_per_node: int
+    partition: str
+    time: str
+
+    @property
+    def log(self) -> Path:
+        """Return the file that the job writes into."""
+        return Path(self.folder) / f"job-{self.job}.log"
+
+
+def plan_job(site: Site, work: Work) -> tuple[str, int]:
+    """Return script and workers per node of a job, after checking it with SLURM; nothing is made or submitted.
+
+    Raises
+    ------
+    InputError
+        SLURM would not take or never start it: one sentence that names the option.
+    """
+    partition = _partition(site)
+    workers = site.workers_per_node or partition.cpus
+    _check_limits(site, partition, workers)
+    script = batch_script(site, work, workers)
+    try:
+        slurm.submit(script, test=True)
+    except slurm.SlurmError as error:
+        raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
+    return script, workers
+
+
+def _partition(site: Site) -> slurm.Partition:
+    found = slurm.partitions()
+    if site.partition is not None:
+        if site.partition not in found:
+            raise unknown_name("partition", site.partition, found, where="--partition")
+        return found[site.partition]
+    default = next((partition for partition in found.values() if partition.default), None)
+    if default is None:
+        raise InputError(f"--partition: this SLURM has no default partition; name one of {', '.join(sorted(found))}")
+    return default
+
+
+def _check_limits(site: Site, partition: slurm.Partition, workers: int) -> None:
+    """Say what ``sbatch`` lets pass on many sites, and what then waits for ever."""
+    name, nodes = partition.name, least_nodes(site.nodes)
+    if not partition.up:
+        raise InputError(f"--partition: {name} is down; 'sinfo' shows the others")
+    if site.time is not None and partition.most_s is not None and slurm.parse_time(site.time) > partition.most_s:
+        raise InputError(
+            f"--time: {site.time} is more than the {partition.most_s / 3600:.3g} h that the partition {name!r} allows;"
+            " a shorter one does: the sweep is requeued and goes on"
+        )
+    walltime = slurm.parse_time(site.time) if site.time else partition.most_s
+    if walltime is not None and walltime <= site.grace_s:
+        raise InputError(f"--time: {walltime:g} s is no more than the {site.grace_s} s (grace_s) that saving is given")
+    if nodes > partition.nodes:
+        raise InputError(f"--nodes: the partition {name!r} has {partition.nodes}, not {nodes}")
+    if workers > partition.cpus:
+        raise InputError(f"--workers-per-node: the nodes of {name!r} have {partition.cpus} processors, not {workers}")
+    if site.memory_per_worker is not None:
+        wanted = workers * parse_memory(site.memory_per_worker) / 2**20
+        if partition.memory_mb and wanted > partition.memory_mb:
+            raise InputError(
+                f"--memory-per-worker: {workers} workers of {site.memory_per_worker} are more than the"
+                f" {partition.memory_mb:,} MiB that a node of {name!r} has"
+            )
+
+
+def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mapping[str, bytes]) -> Job:
+    """Write a checked script and what it needs into ``folder``, and submit it.
+
+    If SLURM refuses it after all, a folder that was not there before is removed.
+    """
+    was_there = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    for name, content in {**files, "job.sh": script.encode()}.items():
+        (folder / name).write_bytes(content)
+    (folder / OUTCOME).unlink(missing_ok=True)
+    try:
+        number = slurm.submit(script)
+    except slurm.SlurmError as error:
+        if not was_there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
+    job = Job(number, time.time(), str(folder), site.nodes, workers, site.partition or "", site.time or "")
+    draft = folder / f"{_JOB}.partial"
+    draft.write_text(json.dumps(asdict(job), indent=1))
+    os.replace(draft, folder / _JOB)
+    return job
+
+
+def read_job(folder: Path) -> Job | None:
+    """Return the last job that was submitted with this folder, None if there was none."""
+    try:
+        return Job(**json.loads((folder / _JOB).read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{folder / _JOB}: cannot be read ({error}); the job is not known here any more") from None
+
+
+def describe_job(job: Job) -> dict[str, Any]:
+    """Return what is known of a job: from SLURM, and from what it wrote at its end."""
+    found: dict[str, Any] = {**asdict(job), "log": str(job.log), **slurm.job_state(job.job), "outcome": "", "text": ""}
+    try:
+        note = json.loads((Path(job.folder) / OUTCOME).read_text())
+        if note.get("job") == job.job:
+            found |= {"outcome": note["outcome"], "text": note["text"]}
+    except (OSError, ValueError, KeyError):
+        pass
+    found["over"] = slurm.is_over(found["state"])
+    return found
+
+
+def cancel_job(job: Job, wait_s: float = 60.0) -> bool:
+    """Cancel a job and wait until it is over; returns whether there was anything to cancel."""
+    was_over = slurm.is_over(slurm.job_state(job.job)["state"])
+    if not was_over:
+        slurm.cancel(job.job)
+        end = time.monotonic() + wait_s
+        while not slurm.is_over(slurm.job_state(job.job)["state"]) and time.monotonic() < end:
+            time.sleep(0.3)
+    for folder in Path(job.folder).glob(f"{job.job}-*-*"):  # credentials of a job that was ended by force
+        shutil.rmtree(folder, ignore_errors=True)
+    return not was_over

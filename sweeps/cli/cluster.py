@@ -1,0 +1,149 @@
+"""``faultsweep submit | cancel``, and ``faultsweep cluster init | check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.cli.sweep import LogsOption, StoreOption, TimeLimitOption
+
+app = typer.Typer()
+
+_PANEL = "Batch job (what the site file does not say)"
+
+
+def _option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, show_default=False, rich_help_panel=_PANEL, **more)
+
+
+PartitionOption = Annotated[str | None, _option("--partition", "-p", help="Partition (queue).")]
+AccountOption = Annotated[str | None, _option("--account", "-A", help="Account that is charged.")]
+QosOption = Annotated[str | None, _option("--qos", help="Quality of service.")]
+TimeOption = Annotated[
+    str | None,
+    _option("--time", "-t", help="Walltime of a job (minutes, HH:MM:SS, D-HH:MM:SS); it is requeued and goes on."),
+]
+NodesOption = Annotated[str | None, _option("--nodes", "-N", metavar="N", help="Nodes: 4, or 1-4 for what is free.")]
+PerNodeOption = Annotated[
+    int | None, _option("--workers-per-node", min=1, metavar="K", help="Workers per node. [default: its processors]")
+]
+MemoryOption = Annotated[
+    str | None, _option("--memory-per-worker", metavar="SIZE", help="Such as 2GB. [default: what the partition gives]")
+]
+InterfaceOption = Annotated[
+    str | None, _option("--interface", metavar="NAME", help="Network interface between the nodes, such as ib0.")
+]
+SbatchOption = Annotated[
+    list[str] | None, _option("--sbatch", metavar="OPTION", help="One more option of sbatch; may be repeated.")
+]
+SiteOption = Annotated[
+    Path | None,
+    _option("--site", metavar="FILE", help="The site's settings. [default: what 'cluster init' wrote]"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def submit(
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC-NAME-or-PROGRAM", help="A TOML file, a shipped experiment, or a .py file that runs a sweep."
+        ),
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Of a program.", show_default=False)
+    ] = None,
+    cluster: Annotated[str, typer.Option(help="Where to: slurm.")] = "slurm",
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    time_limit: TimeLimitOption = 0.0,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    qos: QosOption = None,
+    time: TimeOption = None,
+    nodes: NodesOption = None,
+    workers_per_node: PerNodeOption = None,
+    memory_per_worker: MemoryOption = None,
+    interface: InterfaceOption = None,
+    sbatch: SbatchOption = None,
+    site: SiteOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Run a sweep as one batch job of SLURM, and log out: it survives kills and walltimes, and goes on where it was.
+
+    Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
+    """
+    from faultsweep.cluster.site import read_site
+    from faultsweep.sweeps.cli.output import print_json
+    from faultsweep.sweeps.detached import prepare_script, prepare_submission
+
+    if cluster != "slurm":
+        raise InputError(
+            f"--cluster: submit knows slurm, not {cluster!r}; 'faultsweep run --cluster ADDRESS' uses any running Dask"
+            " cluster (docs/slurm.md)"
+        )
+    settings = read_site(
+        site,
+        partition=partition,
+        account=account,
+        qos=qos,
+        time=time,
+        nodes=nodes,
+        workers_per_node=workers_per_node,
+        memory_per_worker=memory_per_worker,
+        interface=interface,
+        sbatch=tuple(sbatch or ()),
+    )
+    if spec.endswith(".py"):
+        if store is None:
+            raise InputError("--store: name the store that the program makes")
+        if logs is not None or time_limit or retry_failed:
+            raise InputError("--logs, --time-limit, --retry-failed: these are for a spec; a program says them itself")
+        submission = prepare_script(Path(spec), arguments or [], store, settings)
+    elif arguments:
+        raise InputError(f"submit: got unexpected extra argument ({arguments[0]}); only a program has arguments")
+    else:
+        submission = prepare_submission(
+            spec, store, settings, logs=logs, time_limit_s=time_limit, retry_failed=retry_failed
+        )
+    if dry_run:
+        typer.echo(submission.script, nl=False)
+        return
+    if submission.missing == 0:
+        typer.echo(f"{submission.store} is complete; nothing was submitted")
+        return
+    job = submission.submit()
+    if json_:
+        print_json({"job": job.job, "store": str(submission.store), "missing": submission.missing, "log": str(job.log)})
+        return
+    work = f"{submission.missing:,} simulations" if submission.missing is not None else spec
+    typer.echo(
+        f"job {job.job}: {work}, {settings.nodes} x {submission.workers} workers\n"
+        f"  faultsweep status {submission.store}\n"
+        f"  faultsweep logs {submission.store}\n"
+        f"  faultsweep cancel {submission.store}"
+    )
+
+
+@app.command()
+def cancel(
+    spec: Annotated[
+        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
+    ],
+    store: StoreOption = None,
+) -> None:
+    """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
+    from faultsweep.cluster.submit import cancel_job, read_job
+    from faultsweep.sweeps.detached import job_folder
+    from faultsweep.sweeps.status import find_store
+
+    path = find_store(spec, store).resolve()
+    job = read_job(job_folder(path))
+    if job is None:
+        raise InputError(f"{path}: no batch job was submitted for this store")
+    typer.echo(f"job {job.job} was {'cancelled' if cancel_job(job) else 'over already'}")

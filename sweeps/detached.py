@@ -1,0 +1,185 @@
+"""A sweep as one detached batch job: submitting it, and saying, from anywhere, what has become of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from faultsweep.cluster import slurm
+from faultsweep.cluster.script import Work
+from faultsweep.cluster.site import Site
+from faultsweep.cluster.submit import Job, describe_job, plan_job, read_job, submit_job
+from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.lock import Lock, owner_of
+from faultsweep.sweeps.prepare import check_store, prepare
+from faultsweep.sweeps.progress import PROGRESS
+from faultsweep.sweeps.spec import find_spec
+from faultsweep.sweeps.store import run_folder
+from faultsweep.sweeps.sweep import STORE_VARIABLE, Sweep
+
+
+def job_folder(store: Path) -> Path:
+    """Return the folder beside a store that holds what belongs to its batch job."""
+    return run_folder(store) / "slurm"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A sweep that is ready to be submitted; ``missing`` simulations (None: a script, which is not run here)."""
+
+    store: Path
+    site: Site
+    script: str
+    workers: int
+    files: dict[str, bytes]
+    missing: int | None
+
+    def submit(self) -> Job:
+        """Submit it; refused if another run or job has the store."""
+        folder = job_folder(self.store)
+        was_there = folder.parent.exists()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with Lock(folder.parent / "submit.lock"):
+                refuse_if_taken(self.store)
+                job = submit_job(self.site, self.script, self.workers, folder, self.files)
+        except InputError:
+            if not was_there and not any(folder.parent.iterdir()):
+                folder.parent.rmdir()
+            raise
+        return job
+
+
+def prepare_submission(
+    spec_or_name: str,
+    store: Path | None,
+    site: Site,
+    *,
+    logs: Path | None = None,
+    time_limit_s: float = 0.0,
+    retry_failed: bool = False,
+) -> Submission:
+    """Check a sweep, its store and the job with SLURM; nothing is made or submitted.
+
+    The job runs a copy of the spec, so that it does not matter what becomes of the file while the job waits.
+
+    Raises
+    ------
+    InputError
+        The spec is wrong, the store cannot take it or belongs to a run, or SLURM would not take the job.
+    """
+    spec = find_spec(spec_or_name).resolve()
+    sweep = Sweep.from_toml(spec, logs=logs)
+    path = sweep.store_path(store)
+    check_store(sweep.spec, path)
+    refuse_if_taken(path)
+    folder = job_folder(path)
+    command = ["-m", "faultsweep", "run", str(folder / spec.name), "--folder", str(spec.parent), "--store", str(path)]
+    command += ["--logs", str(logs.resolve())] if logs is not None else []
+    command += ["--time-limit", f"{time_limit_s:g}"] if time_limit_s else []
+    command += ["--retry-failed"] if retry_failed else []
+    script, workers = plan_job(site, Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command)))
+    missing = len(prepare(sweep.spec, path, retry_failed=retry_failed).todo)
+    return Submission(path, site, script, workers, {spec.name: spec.read_bytes()}, missing)
+
+
+def prepare_script(program: Path, arguments: Sequence[str], store: Path, site: Site) -> Submission:
+    """Check the job of a Python program that runs one sweep into ``store``; nothing is made, submitted or executed."""
+    program, path = program.resolve(), store.resolve()
+    try:
+        compile(program.read_bytes(), program, "exec")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise InputError(f"{program}: cannot be run ({error})") from None
+    refuse_if_taken(path)
+    work = Work(
+        program.stem,
+        job_folder(path),
+        run_folder(path) / PROGRESS,
+        (str(program), *arguments),
+        {STORE_VARIABLE: str(path)},
+        program.parent,
+    )
+    script, workers = plan_job(site, work)
+    return Submission(path, site, script, workers, {}, None)
+
+
+def refuse_if_taken(store: Path) -> None:
+    """Raise InputError if a run writes this store, or if a job that will is in the queue.
+
+    A lock that a dead process left is passed over: the job takes it over itself.
+    """
+    job = read_job(job_folder(store))
+    if job is not None:
+        state = slurm.job_state(job.job)["state"]
+        if not slurm.is_over(state):
+            raise InputError(
+                f"{store}: job {job.job} ({state.lower()}) runs this sweep already; 'faultsweep status {store}' looks"
+                f" at it, 'faultsweep cancel {store}' ends it"
+            )
+    path = run_folder(store) / "lock"
+    owner = owner_of(path)
+    if owner and not _belongs_to_a_dead_job(owner):
+        lock = Lock(path)
+        if not lock.is_stale():
+            raise InputError(lock.describe_owner())
+
+
+def _belongs_to_a_dead_job(owner: dict[str, Any]) -> bool:
+    job = str(owner.get("batch_job") or "")
+    if not job:
+        return False
+    try:
+        return slurm.is_over(slurm.job_state(job)["state"])
+    except slurm.SlurmError:
+        return False
+
+
+def read_run(store: Path) -> dict[str, Any]:
+    """Return what is known of the run of a store without asking its scheduler.
+
+    ``job`` (None without one), ``running`` (the owner of the lock, None if it is dead or its job is over), ``progress``
+    (what the sweep said last; None without any), and ``state``: running, waiting or idle.
+    """
+    job = read_job(job_folder(store)) if job_folder(store).is_dir() else None
+    found: dict[str, Any] | None = None
+    if job is not None:
+        try:
+            found = describe_job(job)
+        except slurm.SlurmError as error:  # another machine, or a controller that does not answer
+            found = {"job": job.job, "log": str(job.log), "state": "", "over": None, "outcome": "", "text": str(error)}
+    owner = owner_of(run_folder(store) / "lock")
+    if owner and _belongs_to_a_dead_job(owner):
+        owner = None
+    waits = bool(found and found["over"] is False and found["state"] != "RUNNING")
+    state = "running" if owner or (found and found["state"] == "RUNNING") else "waiting" if waits else "idle"
+    return {"state": state, "running": owner, "job": found, "progress": _read_progress(store, state)}
+
+
+def _read_progress(store: Path, state: str) -> dict[str, Any] | None:
+    try:
+        progress: dict[str, Any] = json.loads((run_folder(store) / PROGRESS).read_text())
+    except (OSError, ValueError):
+        return None
+    if state != "running":
+        progress |= {"workers": 0, "per_s": None, "left_s": None}
+    return progress
+
+
+def find_log(store: Path) -> Path:
+    """Return the log file of the batch job of a store, or of its last run if there is no job.
+
+    Raises
+    ------
+    InputError
+        There is neither, or the job has not started yet.
+    """
+    job = read_job(job_folder(store))
+    path = job.log if job is not None else run_folder(store) / "log.txt"
+    if path.is_file():
+        return path
+    if job is not None:
+        raise InputError(f"{store}: job {job.job} has not written anything yet; 'faultsweep status {store}' says why")
+    raise InputError(f"{store}: no run has written a log beside it")

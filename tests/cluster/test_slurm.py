@@ -1,0 +1,203 @@
+"""Sweeps as batch jobs of a real SLURM: what is submitted finishes, whatever is killed, cancelled or requeued.
+
+After each disturbance the store equals what the swept function gives, to the bit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import stat
+from pathlib import Path
+
+import distributed
+import psutil
+import pytest
+import xarray as xr
+from faultsweep.cluster.connect import connect
+from faultsweep.simcore.errors import InputError
+
+from tests.cluster.sweeping import (
+    RUNS,
+    SPEC,
+    done,
+    faultsweep,
+    missing_at_starts,
+    processes,
+    status,
+    submit,
+    wait,
+)
+from tests.sweeps.test_disasters import assert_complete
+
+pytestmark = pytest.mark.slurm
+OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+
+
+def submitted(results, **options):
+    """Submit a sweep and wait until so many simulations are done; returns the job."""
+    job = submit(**options)
+    wait(f"{results} results", lambda: done(options.get("store", "s.zarr")) >= results)
+    return job
+
+
+def assert_finishes(job, slurm, store="s.zarr"):
+    wait("the end of the job", lambda: slurm.state(int(job)) in OVER)
+    assert slurm.state(int(job)) == "COMPLETED", Path(f"{store}.run/slurm/job-{job}.log").read_text()
+    assert_complete(Path(store))
+    assert credentials(store) == []
+    starts = missing_at_starts(store)
+    assert starts == sorted(starts, reverse=True), "a start found less done than the one before"
+
+
+def credentials(store="s.zarr") -> list[Path]:
+    """Return the folders with credentials of jobs."""
+    return list(Path(f"{store}.run/slurm").glob("*-*-*"))
+
+
+def assert_closed_to_strangers(address: str) -> None:
+    """A client and a worker without credentials, or with other ones, are refused."""
+    for place in (address, address.replace("tls://", "tcp://")):
+        with pytest.raises(InputError, match="cannot reach the scheduler"), connect(place, timeout_s=2):
+            pass
+
+    async def work() -> None:
+        options = {"death_timeout": 3, "security": distributed.Security.temporary(), "nthreads": 1}
+        async with distributed.Worker(address, **options):
+            pass
+
+    with pytest.raises((OSError, RuntimeError, asyncio.TimeoutError)):
+        asyncio.run(work())
+
+
+def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm):
+    job = submit()
+    run = Path("s.zarr.run/slurm")
+    secret = wait("credentials", lambda: list(run.glob(f"{job}-0-1/tls.json")))[0]
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
+    wait("two workers", lambda: (status()["progress"] or {}).get("workers") == 2)
+    assert_closed_to_strangers(json.loads((secret.parent / "scheduler.json").read_text())["address"])
+    wait("some results", lambda: done() > 10)
+    found = status()
+    assert (found["state"], found["job"]["state"], found["exit_code"]) == ("running", "RUNNING", 3)
+    assert found["progress"]["per_s"] > 0
+    assert_finishes(job, slurm)
+    found = status()
+    assert (found["state"], found["job"]["outcome"], found["exit_code"]) == ("idle", "finished", 0)
+    assert 5e7 < found["progress"]["worker_bytes"] < 2e9
+    text = faultsweep("status", "s.zarr").stdout
+    assert f"job {job}: completed; finished" in text
+    assert "--memory-per-worker" in text
+    assert "finished" in faultsweep("logs", "s.zarr").stdout
+    assert f"job {job} was over already" in faultsweep("cancel", "s.zarr").stdout
+
+
+def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
+    Path("sweep.toml").write_text(SPEC)
+    slurm.ask("scontrol", "update", "PartitionName=debug", "State=DOWN")
+    slurm.ask("scontrol", "update", "PartitionName=debug", "State=INACTIVE")
+    try:
+        assert "--partition: debug is" in faultsweep("submit", "sweep.toml", code=2).stderr
+    finally:
+        slurm.ask("scontrol", "update", "PartitionName=debug", "State=UP")
+    job = json.loads(faultsweep("submit", "sweep.toml", "--json").stdout)["job"]
+    refused = faultsweep("submit", "sweep.toml", code=2).stderr
+    assert f"job {job} (" in refused
+    assert "runs this sweep already" in refused
+    Path("sweep.toml").write_text("the job has a copy of the spec")
+    wait("the end of the job", lambda: slurm.state(int(job)) in OVER, 400)
+    assert slurm.state(int(job)) == "COMPLETED", Path(f"sweep.zarr.run/slurm/job-{job}.log").read_text()
+    assert (xr.open_zarr("sweep.zarr").status == 1).all()
+    Path("sweep.toml").write_text(SPEC)
+    assert "is complete; nothing was submitted" in faultsweep("submit", "sweep.toml").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            ("--partition", "debig"),
+            "--partition: unknown partition 'debig'; did you mean 'debug'? (valid: debug, short)",
+        ),
+        (("--account", "nobody"), "--account: SLURM does not accept 'nobody'"),
+        (
+            ("--partition", "short", "--time", "10"),
+            "--time: 10 is more than the 0.0333 h that the partition 'short' allows",
+        ),
+        (("--time", "soon"), "--time: expected minutes, HH:MM:SS or D-HH:MM:SS, got 'soon'"),
+        (("--nodes", "3"), "--nodes: the partition 'debug' has 2, not 3"),
+        (("--nodes", "few"), "--nodes: expected a number such as 4, or a range such as 1-4, got 'few'"),
+        (("--workers-per-node", "5"), "--workers-per-node: the nodes of 'debug' have 4 processors, not 5"),
+        (("--memory-per-worker", "9GB"), "--memory-per-worker: 1 workers of 9GB are more than the 8,000 MiB"),
+        (("--time", "1"), "--time: 60 s is no more than the 120 s (grace_s) that saving is given"),
+        (("--cluster", "pbs"), "--cluster: submit knows slurm, not 'pbs'"),
+        (("--sbatch=--licenses=gold",), "sbatch: "),
+    ],
+)
+def test_what_slurm_would_refuse_is_one_sentence_and_leaves_nothing(slurm, options, sentence):
+    Path("sweep.toml").write_text(SPEC)
+    refused = faultsweep("submit", "sweep.toml", *options, code=2)
+    assert refused.stderr.startswith(sentence)
+    assert len(refused.stderr.splitlines()) == 1
+    assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
+    assert slurm.jobs() == {}
+
+
+def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
+    Path("sweep.toml").write_text(SPEC)
+    options = ("--time", "1-00:00:00", "--account", "physics", "--memory-per-worker", "1GB")
+    script = faultsweep("submit", "sweep.toml", "--dry-run", *options, '--sbatch=--comment="x y"').stdout
+    for line in ("--time=1-00:00:00", "--account=physics", "--nodes=2", "--cpus-per-task=1", "--mem=2454M"):
+        assert f"#SBATCH {line}\n" in script
+    assert "#SBATCH --requeue\n" in script
+    assert '#SBATCH --comment="x y"\n' in script
+    assert "--memory-bytes 1000000000" in script
+    assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
+    assert slurm.jobs() == {}
+
+
+def kill(kind: str) -> None:
+    """Kill one process of the job, without warning."""
+    victim = wait(f"a process of {kind}", lambda: processes(kind))[0]
+    victim.send_signal(signal.SIGKILL)
+    psutil.wait_procs([victim], timeout=10)
+
+
+def test_kill_9_of_everything_once_in_one_job(slurm):
+    job = submitted(1)
+    for starts, kind in enumerate(("sweep", "scheduler"), start=2):
+        kill(kind)
+        wait(f"a start after {kind} was killed", lambda starts=starts: len(missing_at_starts()) == starts)
+    for kind in ("worker", "nannies"):
+        kill(kind)
+    assert_finishes(job, slurm)
+    assert len(missing_at_starts()) == 3
+
+
+def test_a_cancelled_job_is_resumed_by_another(slurm):
+    job = submitted(20)
+    assert f"job {job} was cancelled" in faultsweep("cancel", "s.zarr").stdout
+    kept = status()
+    assert (kept["state"], kept["exit_code"]) == ("idle", 4)
+    assert kept["status"]["done"] >= 20
+    assert kept["job"]["state"] == "CANCELLED"
+    assert credentials() == []
+    assert_finishes(submit(), slurm)
+    assert missing_at_starts()[1] <= RUNS - kept["status"]["done"]
+
+
+def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
+    job = submitted(20)
+    slurm.ask("scancel", "--batch", "--signal=USR1", job)  # what SLURM does 120 s before the walltime
+    wait("the requeue", lambda: slurm.state(int(job)) == "PENDING")
+    slurm.ask("scontrol", "hold", job)  # else it may start while it is looked at
+    waiting = status()
+    assert (waiting["state"], waiting["exit_code"], waiting["job"]["outcome"]) == ("waiting", 3, "requeued")
+    assert waiting["status"]["done"] >= 20
+    assert ": held by " in faultsweep("status", "s.zarr", code=3).stdout
+    assert credentials() == []
+    slurm.ask("scontrol", "release", job)
+    assert_finishes(job, slurm)
+    assert missing_at_starts()[1] <= RUNS - waiting["status"]["done"]
