@@ -44,6 +44,15 @@ PYTHON = {
 """Heading -> what stands under it on the page of the Python interface."""
 
 
+def on_config(config: Any) -> Any:
+    """Put pages that the navigation of mkdocs.yml does not name behind all others, so that none is lost."""
+    named = set(re.findall(r"[\w-]+\.md", str(config.nav)))
+    rest = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name not in named)
+    if rest:
+        config.nav = [*config.nav, {"More": rest}]
+    return config
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made, and the files outside of docs/ that pages show."""
     made = {"commands": _commands(), "parameters": _parameters(), "python": _python()}
