@@ -227,7 +227,7 @@ def test_ctrl_c(tmp_path, times):
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.02)
     text = finish(process, 130)
-    assert time.monotonic() - begin < 8
+    assert time.monotonic() - begin < 60, "it did not stop, but went on to the end or waited for something"
     assert "Traceback" not in text
     assert "run again to go on" in text.splitlines()[-1]
     done = int(re.search(r"(\d+) done", text.splitlines()[-1])[1])
