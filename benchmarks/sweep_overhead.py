@@ -24,6 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -168,8 +169,6 @@ def _xyzpy(function: Callable[..., Any], axes: Axes, outputs: list[str], path: P
 
 
 def _pipefunc(function: Callable[..., Any], axes: Axes, outputs: list[str], path: Path) -> float:
-    from concurrent.futures import ProcessPoolExecutor
-
     from pipefunc import PipeFunc, Pipeline
 
     names = list(axes)
@@ -432,7 +431,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Figures]:
     options = parser.parse_args(arguments)
     all_figures = {}
     for part in options.parts or PARTS:
-        all_figures[part] = figures = {**circumstances(), **PARTS[part](options.small)}
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh:  # its memory is its own
+            all_figures[part] = figures = {**circumstances(), **fresh.submit(PARTS[part], options.small).result()}
         print(str(PARTS[part].__doc__).splitlines()[0])
         print_figures(figures, TARGETS[part])
     if not options.small:
