@@ -13,6 +13,7 @@ from faultsweep.simcore.parameters import PARAMETERS, nothing_random
 from faultsweep.sweeps.target import Config, Outcome, Output, Target
 
 _WARM_JOBS = 20
+_KEPT_JOBS = 1_000_000  # of models, about 60 MB
 
 
 class SimulatorTarget(Target):
@@ -75,14 +76,23 @@ class SimulatorTarget(Target):
     def _workload(self, config: Config) -> Any:
         from faultsweep.sweeps.logs import is_model, is_name, load_configured
 
-        # A model's jobs depend on more than its name; the last one is kept, since the next cell often has the same.
+        # A model's jobs depend on more than its name.
         named = ("log", "seed", "replicate", "offset", "num_jobs") if is_model(config["log"]) else ("log",)
         key = tuple(config[name] for name in named)
         if key not in self._loaded:
-            self._loaded = {old: jobs for old, jobs in self._loaded.items() if len(old) == 1}
+            self._forget_old_models()
             workload = load_configured({**config, "log": self._log(config["log"])}, self.logs)
             self._loaded[key] = workload if is_name(config["log"]) else replace(workload, name=config["log"])
         return self._loaded[key]
+
+    def _forget_old_models(self) -> None:
+        """Drop the jobs of models that were made first, until few enough are kept; cells often have those of others."""
+        made = [key for key in self._loaded if len(key) > 1]
+        kept = sum(len(self._loaded[key]) for key in made)
+        for key in made:
+            if kept <= _KEPT_JOBS:
+                break
+            kept -= len(self._loaded.pop(key))
 
     def _log(self, name: str) -> str:
         """Return the path of a job log, or its name as it is."""

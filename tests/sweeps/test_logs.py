@@ -11,7 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.parameters import resolve
-from faultsweep.sweeps import logs
+from faultsweep.sweeps import logs, simulator
 from faultsweep.sweeps.logs import NAMED_LOGS, find, load_configured, load_workload
 
 JOBS = "".join(f"{i} {60 * i} -1 30 2 -1 -1 2 60 -1 1 1 -1 -1 -1 -1 -1 -1\n" for i in range(1, 51))
@@ -199,3 +199,20 @@ def test_pinned_hashes_are_those_of_the_real_logs(cache, job_logs):
         if log.sha256:
             assert load_workload(name, job_logs.parent).content_hash == f"sha256:{log.sha256}"
     assert not cache.exists()
+
+
+def test_jobs_of_models_are_kept_while_they_are_few(monkeypatch):
+    """Cells take turns with the replicates, and drawing the jobs of a model takes longer than many a run."""
+    drawn = []
+
+    def load_and_note(config, folder):
+        drawn.append(config["replicate"])
+        return load_configured(config, folder)
+
+    monkeypatch.setattr(logs, "load_configured", load_and_note)
+    monkeypatch.setattr(simulator, "_KEPT_JOBS", 25)
+    target = simulator.SimulatorTarget()
+    for replicate in (0, 1, 2, 0, 1, 2, 3, 3, 2, 0):
+        jobs = target._workload(resolve({"log": "nasa-model", "num_jobs": 10, "replicate": replicate}))
+        assert len(jobs) == 10
+    assert drawn == [0, 1, 2, 3, 0]
