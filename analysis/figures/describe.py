@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, VERMILION, Style
-from faultsweep.analysis.open import fixed_parameters, has_result
+from faultsweep.analysis.open import fixed_parameters, has_result, status_code
 
 SCHEDULERS = {
     "fcfs": "FCFS",
@@ -131,6 +131,20 @@ def describe_replicates(counts: xr.DataArray) -> str:
     if most < 2:
         return "One simulation a point: nothing is random, so there is no interval."
     return f"Means of {most} replicates; error bars are 95\u00a0% t intervals."
+
+
+def describe_truncated(data: xr.Dataset) -> str:
+    """Return a sentence that says how many runs ended before all their jobs had, "" if none did."""
+    status = data["status"]
+    cut = status == status_code(status, "truncated")
+    if not bool(cut.any()):
+        return ""
+    runs = int((cut | (status == status_code(status, "done"))).sum())
+    left = int(data["unfinished_jobs"].where(cut).max())
+    return (
+        f"{int(cut.sum()):,} of {runs:,} runs were cut short because a job had restarted too often; their figures are "
+        f"of the jobs that finished (all but {left:,} at most)."
+    )
 
 
 def describe_values(values: list[Any]) -> str:

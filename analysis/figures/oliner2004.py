@@ -17,6 +17,7 @@ from faultsweep.analysis.figures.describe import (
     describe_held,
     describe_logs,
     describe_replicates,
+    describe_truncated,
     names,
     unique,
     workload_title,
@@ -241,6 +242,7 @@ def _caption(data: xr.Dataset) -> list[str]:
         _describe_prediction(data),
         describe_held(data, ("machine", "scheduler", "estimates", "load_scale")),
         describe_replicates(mean_interval(data["utilisation"], data["status"])["n"]),
+        describe_truncated(data),
         "Differences are taken replicate by replicate, under the same jobs and the same failures.",
     ]
     return [text for text in texts if text]

@@ -12,7 +12,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.curves import curve_over
-from faultsweep.analysis.figures.describe import describe_held, describe_jobs, names, unique
+from faultsweep.analysis.figures.describe import (
+    describe_held,
+    describe_jobs,
+    describe_truncated,
+    names,
+    unique,
+)
 from faultsweep.analysis.figures.figure import (
     BLACK,
     BLUE,
@@ -193,9 +199,10 @@ def _times(data: xr.Dataset, number: int, title: str, axis: str, symbol: str) ->
         Panel("(b) Failures of one sample", "Failure", "Time (10⁶ s)", series),
     ]
     samples = data.sizes["replicate"]
+    alike = "; the order of the times does not change their distribution" if axis == "burst_window" else ""
     caption = [
         f"Weibull distribution of scale {unique(data, 'weibull_scale_s')[0]:,.0f} s, {unique(data, 'days')[0]:g} days.",
-        f"(a) All {samples} samples; (b) the first of them.",
+        f"(a) All {samples} samples{alike}; (b) the first of them.",
         f"Failures in a sample: {'; '.join(counts)} (means of {samples} samples, 95 % t intervals).",
     ]
     return Figure(f"zhang2004-fig-{number}", f"{title} (zhang2004, figure {number})", caption, panels)
@@ -264,6 +271,7 @@ def _figure(data: xr.Dataset, number: int, title: str, panels: list[Panel], chan
         _describe_failures(data),
         describe_held(data, ("machine", "estimates")),
         _describe_replicates(data),
+        describe_truncated(data),
         changes,
     ]
     name = f"zhang2004-fig-{number}"

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from faultsweep.analysis.figures import FIGURES
+from faultsweep.analysis.figures.describe import describe_truncated
 from faultsweep.analysis.figures.draw import _png_panel, draw, draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Panel, Style, Table
 from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, figure_5_6
@@ -256,3 +257,15 @@ def test_every_experiment_has_a_figure():
     from faultsweep.sweeps.spec import experiments
 
     assert set(experiments()) == set(FIGURES)
+
+
+def test_a_caption_says_which_runs_were_cut_short():
+    status = [[1, 1, 4], [3, 1, 3]]
+    left = [[0, 0, 0], [20, 0, 1200]]
+    metrics = {"unfinished_jobs": left}
+    data = make_results({"policy": ["a", "b"]}, metrics, replicates=3, status=status)
+    assert describe_truncated(data) == (
+        "2 of 5 runs were cut short because a job had restarted too often; their figures are of the jobs that finished "
+        "(all but 1,200 at most)."
+    )
+    assert describe_truncated(data.isel(policy=[0])) == ""
