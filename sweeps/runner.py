@@ -275,7 +275,7 @@ class Runner:
         if self.local:
             self._gone = mend_workers(self.client.cluster, self._gone)
         elif len(threads) < self._most_workers and threads and not self._told_loss:
-            self.progress.say(f"{len(threads)} of {self._most_workers} workers are left")
+            self.progress.say(f"{len(threads)} of {self._most_workers} workers remain")
         self._told_loss = len(threads) < self._most_workers
         self._most_workers = max(self._most_workers, len(threads))
 

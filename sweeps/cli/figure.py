@@ -109,7 +109,7 @@ def _lacks_results(sweep: Sweep, place: Path) -> bool:
             f"{place}: {plan.missing:,} of {plan.simulations:,} simulations are missing, and what they need is not on "
             f"this machine: {', '.join(absent)}; name the folder that has it by --logs DIR"
         )
-    return plan.missing > 0
+    return plan.missing + plan.journalled > 0
 
 
 def _thanks(results: Any) -> list[str]:

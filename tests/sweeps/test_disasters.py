@@ -180,18 +180,22 @@ def test_a_run_without_workers_stops_after_a_while(tmp_path, monkeypatch, client
 
     monkeypatch.setattr(runner_module, "ABSENCE_S", 0.5)
     monkeypatch.setattr(runner_module, "_LOOK_S", 0.1)
-    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as lonely:
-        leave = threading.Timer(1.0, lambda: cluster.scale(0))
+        leave = threading.Timer(1.7, lambda: cluster.scale(0))
         leave.start()
+        threading.Timer(0.7, lambda: cluster.scale(1)).start()
         with pytest.raises(
             SweepStoppedError, match=r"no worker for 500 ms; .* has \d+ .*; run again to go on"
         ) as caught:
-            long_sweep().run(tmp_path / "s.zarr", cluster=lonely, progress=False)
+            long_sweep(sleep_s=0.02).run(tmp_path / "s.zarr", cluster=lonely, progress=False)
         leave.join()
+    log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
+    assert "1 of 2 workers remain" in log
+    assert "no worker is left; waiting for one" in log
     assert len(str(caught.value).splitlines()) == 1
     assert (xr.open_zarr(tmp_path / "s.zarr", chunks=None).status == DONE).any()
-    long_sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
+    long_sweep(sleep_s=0.02).run(tmp_path / "s.zarr", cluster=client, progress=False)
     assert_complete(tmp_path / "s.zarr")
 
 

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import runner as runner_module
+from faultsweep.sweeps.cli.figure import _lacks_results
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.spec import read_spec
@@ -301,6 +302,19 @@ def _other_add(a=0, b=0, mode="x", replicate=0, seed=0):
 
 
 _other_add.__qualname__ = "add"
+
+
+def test_what_journals_have_is_not_run_again_but_has_yet_to_be_taken(tmp_path, run, monkeypatch):
+    sweep, store = small(axes={"a": [1]}, replicates=1), tmp_path / "s.zarr"
+    with monkeypatch.context() as patch:
+        patch.setattr(runner_module.Runner, "_deliver", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(sweep, store)
+    plan = sweep.plan(store, measure=False)
+    assert (plan.missing, plan.journalled) == (0, 1)
+    assert _lacks_results(sweep, store)
+    assert (run(sweep, store).status == DONE).all()
+    assert not _lacks_results(sweep, store)
 
 
 def test_plan_tells_copies_from_cells_that_nobody_asked_for(tmp_path, run):
