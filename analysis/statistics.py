@@ -19,14 +19,23 @@ from scipy import stats
 REPLICATE = "replicate"
 
 
-def mean_interval(values: xr.DataArray, status: xr.DataArray | None = None, level: float = 0.95) -> xr.Dataset:
-    """Return the mean over replicates with its Student t interval.
+METHODS = ("t", "bootstrap")
+_RESAMPLES = 2000
+_MOST_NUMBERS = 20_000_000  # that are resampled at once
+
+
+def mean_interval(
+    values: xr.DataArray, status: xr.DataArray | None = None, level: float = 0.95, method: str = "t"
+) -> xr.Dataset:
+    """Return the mean over replicates with its interval.
 
     Parameters
     ----------
     values : a metric with the dimension ``replicate``; NaN where there is no result.
     status : the store's status of the same cells, to count copies once; without it each value counts.
     level : the confidence level.
+    method : "t", Student's, exact for normal replicates; or "bootstrap", bias-corrected and accelerated (Efron 1987),
+        of 2,000 resamples with a seed of its own, which follows skewed replicates but needs twenty or more of them.
 
     Returns
     -------
@@ -35,7 +44,7 @@ def mean_interval(values: xr.DataArray, status: xr.DataArray | None = None, leve
     how far others would spread.
     """
     counted, total = _observations(values, status)
-    return _interval(counted, total, level, values.attrs)
+    return _interval(counted, total, level, values.attrs, method)
 
 
 def paired_difference(
@@ -45,15 +54,16 @@ def paired_difference(
     status: xr.DataArray | None = None,
     level: float = 0.95,
     relative: bool = False,
+    method: str = "t",
 ) -> xr.Dataset:
-    """Return the mean over replicates of the difference to a baseline on the same axis, with its t interval.
+    """Return the mean over replicates of the difference to a baseline on the same axis, with its interval.
 
     Replicates of one number see the same jobs and the same failures under all policies (common random numbers), so the
     difference is taken replicate by replicate, which removes what they have in common.
 
     Parameters
     ----------
-    values, status, level : as of ``mean_interval``.
+    values, status, level, method : as of ``mean_interval``.
     along, baseline : the axis, and the label on it that the others are compared to.
     relative : whether each difference is divided by the baseline's value of its replicate.
     """
@@ -66,7 +76,7 @@ def paired_difference(
     if relative:
         difference = difference / reference
     counted, total = _observations(values, status, reference)
-    return _interval(difference.where(counted.notnull()), total, level, {} if relative else values.attrs)
+    return _interval(difference.where(counted.notnull()), total, level, {} if relative else values.attrs, method)
 
 
 def _observations(
@@ -108,19 +118,48 @@ def _repeated(copies: NDArray[np.bool_], *keys: NDArray[np.float64]) -> NDArray[
     return repeated
 
 
-def _interval(values: xr.DataArray, n: xr.DataArray, level: float, attributes: Mapping[Any, Any]) -> xr.Dataset:
+def _interval(
+    values: xr.DataArray, n: xr.DataArray, level: float, attributes: Mapping[Any, Any], method: str
+) -> xr.Dataset:
     if not 0 < level < 1:
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
     mean = values.mean(REPLICATE)
-    spread = values.std(REPLICATE, ddof=1).where(n > 1)
-    half = stats.t.ppf((1 + level) / 2, (n - 1).clip(min=1)) * spread / np.sqrt(n.clip(min=1))
-    same = values.max(REPLICATE) == values.min(REPLICATE)
-    half = half.where(~same)
-    result = xr.Dataset({"mean": mean, "low": mean - half, "high": mean + half})
+    different = (n > 1) & (values.max(REPLICATE) != values.min(REPLICATE))
+    if method == "t":
+        spread = values.std(REPLICATE, ddof=1).where(different)
+        half = stats.t.ppf((1 + level) / 2, (n - 1).clip(min=1)) * spread / np.sqrt(n.clip(min=1))
+        low, high = mean - half, mean + half
+    else:
+        low, high = _bootstrap(values.where(different), n, level)
+    result = xr.Dataset({"mean": mean, "low": low, "high": high})
     for variable in result.values():
         variable.attrs.update(attributes)
     result["n"] = n
     return result
+
+
+def _bootstrap(values: xr.DataArray, n: xr.DataArray, level: float) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return the bounds of bootstrap intervals, cells with equally many observations at once."""
+    rows = np.sort(values.transpose(*n.dims, REPLICATE).values.reshape(n.size, -1), axis=-1)  # NaN stands last
+    counts = np.isfinite(rows).sum(-1)
+    bounds = np.full((2, n.size), np.nan)
+    for count in np.unique(counts[counts > 1]):
+        cells = np.flatnonzero(counts == count)
+        step = max(1, _MOST_NUMBERS // (_RESAMPLES * int(count)))
+        for start in range(0, len(cells), step):
+            part = cells[start : start + step]
+            found = stats.bootstrap(
+                (rows[part, :count],),
+                np.mean,
+                axis=-1,
+                confidence_level=level,
+                n_resamples=_RESAMPLES,
+                rng=np.random.default_rng(0),
+            ).confidence_interval
+            bounds[:, part] = found.low, found.high
+    return n.copy(data=bounds[0].reshape(n.shape)), n.copy(data=bounds[1].reshape(n.shape))
 
 
 def saturation(utilisation: xr.DataArray, along: str = "load_scale") -> xr.Dataset:

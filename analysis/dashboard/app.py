@@ -311,6 +311,8 @@ def make_page(store: FollowedStore) -> Any:
     query = {name: values[0].decode() for name, values in pn.state.session_args.items()}
     dashboard = Dashboard(store, query)
     pn.state.add_periodic_callback(dashboard.follow, _CHECK_EVERY_MS)
-    pn.state.curdoc.js_on_event("document_ready", CustomJS(code=_NAME_SLIDERS))
+    document = pn.state.curdoc
+    if document is not None:  # a page that is being served has one
+        document.js_on_event("document_ready", CustomJS(code=_NAME_SLIDERS))
     pn.state.onload(dashboard.show_link)  # the page tells its own address only once it is there
     return dashboard.page

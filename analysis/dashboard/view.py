@@ -75,9 +75,9 @@ def heat_map(data: xr.Dataset, choices: Choices) -> Figure:
     heat = Heat(
         labels_of(data, choices.heat_x), y_labels, mean, low, high, what, centre, choices.log_y and centre is None
     )
-    words = [quantity(data, axis) if axis else "" for axis in (choices.heat_x, choices.heat_y)]
+    x, y = (quantity(data, axis) if axis else "" for axis in (choices.heat_x, choices.heat_y))
     name, title = str(data.attrs.get("name", "sweep")), title_of(data, choices)
-    return Figure(name, title, describe(part, [choices.metric], axes, against), [Panel("", *words, heat=heat)])
+    return Figure(name, title, describe(part, [choices.metric], axes, against), [Panel("", x, y, heat=heat)])
 
 
 def shown(data: xr.Dataset, choices: Choices) -> Figure:

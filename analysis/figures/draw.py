@@ -107,7 +107,7 @@ def _png_panel(axis: Any, panel: Panel) -> None:
 
 def _is_positive(panel: Panel) -> bool:
     """Tell whether there is something to show, and nothing of it below 0."""
-    parts = [part.y for part in (*panel.curves, *panel.bars)]
+    parts = [*(curve.y for curve in panel.curves), *(bars.y for bars in panel.bars)]
     return bool(parts) and not any((part < 0).any() for part in parts)
 
 

@@ -145,3 +145,33 @@ def test_saturation_takes_the_mean_of_replicates_and_needs_loads():
         saturation(curve.isel(load_scale=[0]))
     with pytest.raises(InputError, match="unknown axis"):
         saturation(curve, along="c")
+
+
+def test_bootstrap_interval_is_that_of_scipy():
+    rng = np.random.default_rng(11)
+    rows = rng.exponential(10, (3, 25))
+    rows[2, 20:] = np.nan
+    got = mean_interval(results(rows)["x"], level=0.9, method="bootstrap")
+    for i, row in enumerate(rows):
+        expected = stats.bootstrap((row[np.isfinite(row)],), np.mean, confidence_level=0.9, n_resamples=20_000, rng=1)
+        width = expected.confidence_interval.high - expected.confidence_interval.low
+        assert got["low"][i].item() == pytest.approx(expected.confidence_interval.low, abs=0.05 * width)
+        assert got["high"][i].item() == pytest.approx(expected.confidence_interval.high, abs=0.05 * width)
+    again = mean_interval(results(rows)["x"], level=0.9, method="bootstrap")
+    assert got.identical(again)
+
+
+def test_bootstrap_interval_leans_where_the_replicates_do():
+    rows = np.random.default_rng(12).lognormal(0, 1, (1, 40))
+    got = mean_interval(results(rows)["x"], method="bootstrap")
+    assert got["high"] - got["mean"] > 1.2 * (got["mean"] - got["low"])
+
+
+def test_bootstrap_has_no_interval_where_nothing_differs():
+    got = mean_interval(results([[2, 2, 2], [1, np.nan, np.nan]])["x"], method="bootstrap")
+    assert np.isnan(got["low"]).all()
+    with pytest.raises(InputError, match="unknown method 'normal'"):
+        mean_interval(results([[1, 2]])["x"], method="normal")
+    data = results([[1, 2, 4, 7], [2, 3, 9, 4]])
+    got = paired_difference(data["x"], "scheduler", "s0", method="bootstrap")
+    assert got["low"][1] < got["mean"][1] < got["high"][1]
