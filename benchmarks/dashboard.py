@@ -27,18 +27,19 @@ from faultsweep.sweeps.sweep import Sweep
 TARGET_MS = 300.0
 RESULTS = Path(__file__).resolve().parent / "results" / "dashboard.json"
 AXES = "abcdefghij"
-# Chooses an option of the select that a label names, and resolves when Bokeh has drawn a figure that was not there.
+# Chooses an option of the select that a label names, and resolves when Bokeh has drawn other numbers.
 TURN = """async ([label, option]) => {
   const deep = (root) => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...deep(e.shadowRoot)] : [e]);
   const all = deep(document);
   const title = all.find(e => e.tagName === 'LABEL' && e.textContent.trim() === label);
   const select = title.getRootNode().querySelector('select');
-  const figures = () => Bokeh.documents.flatMap(d => [...d._all_models.values()])
-    .filter(m => m.type === 'Figure').map(m => m.id).join();
-  const before = figures(), start = performance.now();
+  const numbers = () => JSON.stringify(Bokeh.documents.flatMap(d => [...d._all_models.values()])
+    .filter(m => m.type === 'ColumnDataSource' && (m.data.label || m.data.zvalues))
+    .map(m => [...(m.data.zvalues || m.data.y)]));
+  const before = numbers(), start = performance.now();
   select.value = [...select.options].find(o => o.textContent === option).value;
   select.dispatchEvent(new Event('change'));
-  while (figures() === before || !figures()) await new Promise(r => requestAnimationFrame(r));
+  while (numbers() === before || numbers() === '[]') await new Promise(r => requestAnimationFrame(r));
   await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));
   return performance.now() - start;
 }"""

@@ -19,9 +19,10 @@ from bokeh.models import CustomJS
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
-from faultsweep.analysis.dashboard.plots import draw_curves, draw_heat_map
+from faultsweep.analysis.dashboard.plots import CurvesPlot, draw_heat_map
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, shown
 from faultsweep.simcore.errors import InputError
+from panel.io import hold
 
 _WIDE = 300
 _CHECK_EVERY_MS = 500
@@ -42,6 +43,7 @@ class Dashboard:
         self.store = store
         self.version = store.version
         self._quiet = False
+        self.drawn: CurvesPlot | None = None
         note = ""
         try:
             self.choices = ch.read_query(store.data, query)
@@ -93,6 +95,7 @@ class Dashboard:
         axes, along = ch.axes_of(data), ch.x_axes(data)[now.x]
         few = [axis for axis in axes if 1 < data.sizes[axis] <= ch.MOST_CURVES and axis != along]
         options: dict[str, Iterable[str]] = {
+            "metric": ch.scalar_metrics(data),
             "x": [x for x, axis in ch.x_axes(data).items() if axis not in (now.curves, now.facets)],
             "curves": ["", *(axis for axis in few if axis != now.facets)],
             "facets": ["", *(axis for axis in few if axis != now.curves and data.sizes[axis] <= ch.MOST_FACETS)],
@@ -196,17 +199,28 @@ class Dashboard:
         self.message.object = f"<p role='alert' style='color:#A00000;font-size:15px'>{escape(text)}</p>" if text else ""
 
     def draw(self) -> None:
-        """Draw the choices anew."""
+        """Draw the choices anew; where the store cannot be read any more, say so and keep what there is."""
+        try:
+            with hold():  # one message to the browser
+                self._draw()
+        except (OSError, KeyError, ValueError) as error:  # a chunk that is gone, or not whole
+            self._note(
+                f"{self.store.place} cannot be read ({type(error).__name__}: {error}); reload the page to retry."
+            )
+
+    def _draw(self) -> None:
         data, now = self.store.data, self.choices
         share, words = describe_share(data)
         self.progress.value = int(100 * share)
         self.share.object = f"<b>{escape(Path(self.store.place).name)}</b><br>{escape(words)}"
         figure = shown(data, now)
         if now.view == "heat map":
+            self.drawn = None
             self.plot.objects = [pn.pane.HoloViews(draw_heat_map(figure), sizing_mode="stretch_width")]
         else:
-            drawn = draw_curves(figure, now.bands, self._tapped)
-            self.plot.objects = [pn.pane.Bokeh(drawn, sizing_mode="stretch_width")]
+            if self.drawn is None or not self.drawn.take(figure, now.bands):
+                self.drawn = CurvesPlot(figure, now.bands, self._tapped)
+                self.plot.objects = [pn.pane.Bokeh(self.drawn.layout, sizing_mode="stretch_width")]
         self.title.object = f"<h2 style='font-size:20px;margin:4px'>{escape(figure.title)}</h2>"
         self.caption.object = f"<p style='font-size:14px;color:#333'>{escape(' '.join(figure.caption))}</p>"
         self.cells.object = "" if now.view == "heat map" else "<p>Click a point to see the cells behind it.</p>"
@@ -241,6 +255,9 @@ class Dashboard:
         if self.version == self.store.version:
             return
         self.version = self.store.version
+        if ch.axes_of(self.store.data) != list(self.at):
+            self._note("The store is another one now; reload the page.")
+            return
         for axis, widget in self.at.items():
             with self._silently():
                 widget.options = ch.labels_of(self.store.data, axis)

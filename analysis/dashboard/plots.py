@@ -21,20 +21,49 @@ Tapped = Callable[[int, int, int], None]
 _HEIGHT = 430
 
 
-def draw_curves(figure: Figure, bands: bool, tapped: Tapped) -> Any:
-    """Return the figure as a Bokeh layout; a click on a point calls ``tapped``."""
-    from bokeh.layouts import gridplot
+class CurvesPlot:
+    """The figure of curves or bars as it stands in the page.
 
-    plots: list[Any] = [
-        _draw_panel(panel, bands, partial(tapped, number)) for number, panel in enumerate(figure.panels)
+    Attributes
+    ----------
+    layout : the Bokeh layout.
+    """
+
+    def __init__(self, figure: Figure, bands: bool, tapped: Tapped) -> None:
+        """Draw the figure, with its intervals or without; a click on a point calls ``tapped``."""
+        from bokeh.layouts import gridplot
+
+        self._look = _look(figure, bands)
+        self._sources = [_sources(panel) for panel in figure.panels]
+        plots: list[Any] = [
+            _draw_panel(panel, sources, bands, partial(tapped, number))
+            for number, (panel, sources) in enumerate(zip(figure.panels, self._sources, strict=True))
+        ]
+        for plot in plots[1:]:
+            plot.y_range = plots[0].y_range  # panels are compared: they have one scale, also while one is zoomed
+        columns = 1 if len(plots) == 1 else 2
+        self.layout = gridplot(plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
+
+    def take(self, figure: Figure, bands: bool) -> bool:
+        """Show another figure by its numbers alone, which is several times quicker; False if more than these differ."""
+        if _look(figure, bands) != self._look:
+            return False
+        for panel, sources in zip(figure.panels, self._sources, strict=True):
+            for source, fresh in zip(sources, _sources(panel), strict=True):
+                source.selected.indices = []
+                source.data = dict(fresh.data)
+        return True
+
+
+def _look(figure: Figure, bands: bool) -> Any:
+    """Return all of a figure that is not numbers."""
+    return bands, [
+        (p.title, p.x_label, p.y_label, p.log_x, p.log_y, p.categories, [(c.label, c.style) for c in _as_curves(p)])
+        for p in figure.panels
     ]
-    for plot in plots[1:]:
-        plot.y_range = plots[0].y_range  # panels are compared: they have one scale, also while one of them is zoomed
-    columns = 1 if len(plots) == 1 else 2
-    return gridplot(plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
 
 
-def _draw_panel(panel: Panel, bands: bool, tapped: Callable[[int, int], None]) -> Any:
+def _draw_panel(panel: Panel, sources: list[Any], bands: bool, tapped: Callable[[int, int], None]) -> Any:
     from bokeh.models.annotations import Legend, LegendItem
     from bokeh.plotting import figure
 
@@ -53,7 +82,8 @@ def _draw_panel(panel: Panel, bands: bool, tapped: Callable[[int, int], None]) -
     )
     series = _as_curves(panel)
     for number, curve in enumerate(series):
-        _draw_curve(plot, panel, curve, number, len(series), bands, tapped)
+        shown = _draw_curve(plot, panel, curve, sources[number], number, bands)
+        _make_tappable(plot, panel, shown, number, tapped)
     _style(plot)
     if len(series) > 1:
         items = [LegendItem(label=c.label, renderers=_named(plot, number)) for number, c in enumerate(series)]
@@ -79,50 +109,51 @@ def _as_curves(panel: Panel) -> list[Curve]:
     return series
 
 
-def _draw_curve(
-    plot: Any, panel: Panel, curve: Curve, number: int, count: int, bands: bool, tapped: Callable[[int, int], None]
-) -> None:
+def _sources(panel: Panel) -> list[Any]:
+    """Return the numbers of each curve as Bokeh has them."""
     from bokeh.models import ColumnDataSource
 
-    data: dict[str, Any] = {
-        "y": curve.y,
-        "low": curve.low,
-        "high": curve.high,
-        "x": curve.x,
-        "label": [curve.label] * len(curve.x),
-    }
-    look = {"color": curve.style.colour, "name": f"curve {number}"}
+    sources = []
+    series = _as_curves(panel)
+    for number, curve in enumerate(series):
+        data: dict[str, Any] = {name: getattr(curve, name) for name in ("x", "y", "low", "high")}
+        data["label"] = [curve.label] * len(curve.x)
+        data["ring"] = np.zeros(len(curve.x)) if curve.flagged is None else np.where(curve.flagged, 19.0, 0.0)
+        if panel.bars:
+            offset = (number - (len(series) - 1) / 2) * 0.8 / len(series)
+            data["x"] = [(name, offset) for name in panel.categories]
+            floor = np.nanmin(curve.y[curve.y > 0], initial=1.0) / 2 if panel.log_y else 0.0
+            data["floor"] = np.full(len(curve.y), floor)
+        sources.append(ColumnDataSource(data))
+    return sources
+
+
+def _draw_curve(plot: Any, panel: Panel, curve: Curve, source: Any, number: int, bands: bool) -> Any:
+    """Draw one curve or series of bars; returns what can be clicked."""
+    name = f"curve {number}"
+    look = {"color": curve.style.colour, "name": name, "source": source}
     if panel.bars:
-        width = 0.8 / count
-        offset = (number - (count - 1) / 2) * width
-        data["place"] = [(name, offset) for name in panel.categories]
-        source = ColumnDataSource(data)
-        floor = np.nanmin(curve.y[curve.y > 0], initial=1.0) / 2 if panel.log_y else 0.0
-        shown = plot.vbar("place", width * 0.92, "y", floor, source=source, **look)
+        shown = plot.vbar("x", 0.74 / len(panel.bars), "y", "floor", **look)
         if bands:
-            plot.segment("place", "low", "place", "high", source=source, line_color="black", name=look["name"])
+            plot.segment("x", "low", "x", "high", line_color="black", name=name, source=source)
     else:
-        source = ColumnDataSource(data)
-        if bands and np.isfinite(curve.low).any():
-            plot.varea("x", "low", "high", source=source, fill_alpha=0.18, **look)
-            plot.segment("x", "low", "x", "high", source=source, line_width=1.2, **look)
+        if bands:
+            plot.varea("x", "low", "high", fill_alpha=0.18, **look)
+            plot.segment("x", "low", "x", "high", line_width=1.2, **look)
         dash = "dashed" if curve.style.dashed else "solid"
-        plot.line("x", "y", source=source, line_width=2.2, line_dash=dash, **look)
+        plot.line("x", "y", line_width=2.2, line_dash=dash, **look)
         hollow = {"fill_color": "white"} if curve.style.dashed else {}
-        marker = POINTS[curve.style.marker]
-        shown = plot.scatter("x", "y", source=source, marker=marker, size=9, **{**look, **hollow})
-    if curve.flagged is not None and curve.flagged.any():
-        ring = {"fill_color": None, "line_color": "#333333", "line_width": 1.5, "size": 19, "name": look["name"]}
-        places = np.array(data.get("place", curve.x), dtype=object)[curve.flagged].tolist()
-        plot.scatter([tuple(p) for p in places] if panel.bars else places, curve.y[curve.flagged], **ring)
-    _make_tappable(plot, panel, shown, number, tapped)
+        shown = plot.scatter("x", "y", marker=POINTS[curve.style.marker], size=9, **{**look, **hollow})
+    rings = {"fill_color": None, "line_color": "#333333", "line_width": 1.5}
+    plot.scatter("x", "y", size="ring", name=name, source=source, **rings).nonselection_glyph = None
+    return shown
 
 
 def _make_tappable(plot: Any, panel: Panel, shown: Any, number: int, tapped: Callable[[int, int], None]) -> None:
     from bokeh.models import HoverTool
 
     shown.nonselection_glyph = None
-    tips = [("", "@label"), (panel.x_label, "@place" if panel.bars else "@x"), (panel.y_label, "@y{0,0.[0000]}")]
+    tips = [("", "@label"), (panel.x_label, "@x"), (panel.y_label, "@y{0,0.[0000]}")]
     if panel.bars:
         tips.pop(1)
     tips.append(("95 % interval", "@low{0,0.[0000]} to @high{0,0.[0000]}"))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -158,6 +161,25 @@ def test_a_store_is_opened_again_when_it_has_changed(path):
     assert store.look()
     assert (store.version, describe_share(store.data)[0]) == (1, 1.0)
     assert store.data["wait_s"].notnull().all()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+def test_a_store_by_url_is_asked_again(path):
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(path.parent))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        store = FollowedStore(f"http://127.0.0.1:{server.server_address[1]}/a.zarr")
+        assert not store.look()
+        changed = store.data[["status"]].isel(load=[2]).drop_vars(["load", "policy", "nodes", "replicate", "hours"])
+        changed["status"][:] = STATUSES.index("done")
+        changed.to_zarr(path, region={"load": slice(2, 3)})
+        assert store.look()
+        cells = cells_of(store.data, ch.default_choices(store.data), {"load": 0, "policy": 0})
+        server.shutdown()
+    assert cells["rerun"].tolist() == [""] * 4
 
 
 def test_a_store_without_axes_has_nothing_to_show():
