@@ -141,15 +141,16 @@ def make_content(
     Raises
     ------
     InputError
-        The window is empty or outside of the run.
+        The run has no length, or the window is empty or outside of the run.
     """
     length_h = (run.end_s - run.begin_s) / HOUR
+    if length_h <= 0:
+        raise InputError("the trace has nothing to draw: it ends when it begins")
     stop_h = length_h if stop_h is None else min(stop_h, length_h)
-    if not 0 <= start_h < max(stop_h, 1e-9) or not np.isfinite(start_h):
+    if not 0 <= start_h < stop_h:
         raise InputError(
             f"--start-h {start_h:g}, --stop-h {stop_h:g}: expected 0 <= start < stop; the run has {length_h:.6g} h"
         )
-    stop_h = max(stop_h, start_h + 1e-6)
     rectangles = _rectangles(run, start_h, stop_h)
     dense = len(rectangles.stay) > most_rectangles
     down = _window(run, *run.down, start_h, stop_h)

@@ -243,8 +243,14 @@ def test_a_trace_is_read_as_it_was_written(failing, tmp_path):
     ]
 
 
+def test_a_run_without_length_is_one_sentence(tmp_path):
+    (tmp_path / "run.csv").write_text(HEAD + "0,arrive,1,0,\n")
+    with pytest.raises(InputError, match="the trace has nothing to draw: it ends when it begins"):
+        make_content(read(tmp_path / "run.csv"), "t")
+
+
 def test_a_window_outside_of_the_run_is_one_sentence(trace):
-    for window in ((5.0, None), (0.02, 0.01), (-1.0, None)):
+    for window in ((5.0, None), (0.02, 0.01), (-1.0, None), (float("nan"), None)):
         with pytest.raises(InputError, match=r"expected 0 <= start < stop; the run has 0\.0388889 h"):
             make_content(read(trace), "t", None, *window)
 
