@@ -8,6 +8,7 @@ drawn for both readings of its backfilling: conservative (its words), and EASY.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -141,7 +142,10 @@ def figure_8(data: xr.Dataset) -> Figure:
         for letter, who in zip("abc", ("all", "long", "big"), strict=True):
             rows = [row for row in names(data, "policy") if row.endswith(f", {who}")]
             shown = part.sel(policy=[*rows, "no prediction", NO_FAILURE])
-            panels.append(_panel(shown, SLOWDOWN, "policy", f"({letter}) {who} jobs: {words}", _styles(rows)))
+            panel = _panel(shown, SLOWDOWN, "policy", f"({letter}) {who} jobs: {words}", _styles(rows))
+            # the title says whose checkpoints, so a legend of three lengths serves all panels
+            curves = [replace(curve, label=curve.label.removesuffix(f", {who}")) for curve in panel.curves]
+            panels.append(replace(panel, curves=curves))
     title = "Checkpoints by buckets"
     return _figure(data, 8, title, panels, _describe_changes(data, "policy", "no prediction"), columns=3)
 
