@@ -58,6 +58,26 @@ def report(workload: Workload, repeat: int) -> None:
     report_memory(workload)
     report_failures(workload, repeat)
     report_checkpoints(workload, repeat)
+    report_recovery(repeat)
+
+
+RECOVERY_CASES = (
+    ("no failures", {"failures": "none"}),
+    ("arrival", {"recovery": "arrival"}),
+    *((f"all-{option}", {"recovery": f"all-{option}"}) for option in "abcde"),
+    ("mix, wfp", {"recovery": "mix", "queue_order": "wfp"}),
+    ("mix, wfp, credits", {"recovery": "mix", "queue_order": "wfp", "credits": True}),
+)
+
+
+def report_recovery(repeat: int) -> None:
+    """Print the speed on the partition menu of a Blue Gene/P, under each recovery option."""
+    workload = load_workload("intrepid-model", num_jobs=JOBS)
+    given = {"machine": "midplanes:80", "estimates": "requested", "failures": "mtbf", "mtbf_h": 8.0}
+    for name, case in RECOVERY_CASES:
+        run = simulate(workload, repeat=repeat, **{**given, **case})
+        rate = len(workload) / run.elapsed_s
+        print(f"midplanes:80 EASY, {name:18} {rate:12,.0f} jobs/s  {int(run.metrics['restarts']):6} restarts")
 
 
 def peak_memory(workload: Workload, machine: str) -> int:

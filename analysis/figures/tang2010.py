@@ -19,7 +19,7 @@ from faultsweep.analysis.figures.describe import (
     names,
     unique,
 )
-from faultsweep.analysis.figures.figure import BLACK, LOOKS, Bars, Figure, Panel, Style
+from faultsweep.analysis.figures.figure import BLACK, LOOKS, SKY, Bars, Figure, Panel, Style
 from faultsweep.analysis.statistics import mean_interval, paired_difference
 
 RESP, FSD = "mean_response_s", "failure_slowdown"
@@ -27,7 +27,7 @@ GROUPS = "abcde"
 _LABELS = {RESP: "RESP (h)", FSD: "FSD"}
 _SCALE = {RESP: 1 / 3600.0, FSD: 1.0}
 ORDERS = {"fcfs": "FCFS", "wfp": "WFP"}
-_STYLES = (Style(BLACK, "X", dashed=True), *LOOKS)
+_STYLES = (Style(BLACK, "o", dashed=True), *LOOKS[:5], Style(SKY, "s"))
 
 
 def baseline(data: xr.Dataset) -> Figure:
@@ -35,10 +35,10 @@ def baseline(data: xr.Dataset) -> Figure:
     panels = []
     for metric in (RESP, FSD):
         for order in names(data, "queue_order"):
-            part = data.sel(queue_order=order)
-            bars = [_bars(part[metric], part, "all jobs" if metric == RESP else "failed jobs", LOOKS[0], metric)]
-            title = f"{_LABELS[metric].partition(' ')[0]}: {ORDERS[order]}"
-            panels.append(Panel(title, "", _LABELS[metric], bars=bars, categories=names(data, "case")))
+            cases = [case for case in names(data, "case") if metric == RESP or case != "FF"]  # it has no failed jobs
+            part = data.sel(queue_order=order, case=cases)
+            bars = [_bars(part[metric], part, "mean", LOOKS[0], metric)]
+            panels.append(Panel(ORDERS[order], "", _LABELS[metric], bars=bars, categories=cases))
     title = "Response and failure slowdown with and without automatic recovery (tang2010, slide 16)"
     return _figure("baseline", title, data, panels, _changes(data, "case", "MR", skip=("FF",)))
 

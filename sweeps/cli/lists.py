@@ -20,6 +20,8 @@ class Kind(StrEnum):
     finders = "finders"
     checkpoints = "checkpoints"
     node_choices = "node-choices"
+    queue_orders = "queue-orders"
+    recoveries = "recoveries"
     logs = "logs"
     metrics = "metrics"
     experiments = "experiments"
@@ -32,6 +34,8 @@ _POLICIES = {
     Kind.finders: policies.FINDERS,
     Kind.checkpoints: policies.CHECKPOINTS,
     Kind.node_choices: policies.NODE_CHOICES,
+    Kind.queue_orders: policies.QUEUE_ORDERS,
+    Kind.recoveries: policies.RECOVERIES,
 }
 
 

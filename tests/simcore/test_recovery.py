@@ -229,7 +229,7 @@ def test_the_head_of_the_queue_goes_to_who_failed_last(case):
             waiting = waiting[1:]
 
 
-@examples(30)
+@examples(20)
 @given(
     recoveries(st.one_of(machines, menus)),
     st.sampled_from(("fcfs", "backfill")),
