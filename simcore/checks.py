@@ -115,11 +115,14 @@ class Checker:
                 yield job, before[job], promise
 
     def _promised(self) -> Iterator[tuple[int, float]]:
-        """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
+        """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue.
+
+        By utility another job may become the head, and on a machine with a menu wires count, too: nothing is checked.
+        """
         queue = _queue(self.state)
         if self.state.i[st.SCHEDULER] == st.CONSERVATIVE:
             yield from ((int(job), float(self.state.job_f[st.PROMISED, job])) for job in queue)
-        elif len(queue) and self.state.i[st.PARTITIONS] == 0:
+        elif len(queue) and self.state.i[st.PARTITIONS] == 0 and self.state.i[st.QUEUE_ORDER] == st.BY_ARRIVAL:
             yield int(queue[0]), self.earliest(int(queue[0]))
 
     def earliest(self, job: int) -> float:

@@ -41,7 +41,7 @@ def machine_name(machine: str) -> str:
     if kind == "torus":
         return f"{size.replace('x', '×')} torus"
     if kind == "midplanes":
-        return f"{size} midplanes with a menu of partitions"
+        return f"machine of {size} midplanes with a menu of partitions"
     return f"flat machine of {size} nodes" if kind == "flat" else machine
 
 

@@ -146,6 +146,7 @@ class _Reader:
             "migration": [],
         }
         self.waiting: list[tuple[float, int, int]] = []
+        self.queued: set[int] = set()
         self.begin_s = np.inf
         self.finish_s = -np.inf
 
@@ -159,9 +160,13 @@ class _Reader:
 
     def arrive(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
         self.begin_s = min(self.begin_s, time_s)
-        self.waiting.append((time_s, job_id, 1))
+        self._queue_up(time_s, job_id)
 
     def requeue(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        self._queue_up(time_s, job_id)
+
+    def _queue_up(self, time_s: float, job_id: int) -> None:
+        self.queued.add(job_id)
         self.waiting.append((time_s, job_id, 1))
 
     def schedule(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
@@ -170,7 +175,9 @@ class _Reader:
     def _take(self, time_s: float, job_id: int, attempt: int, nodes: list[int], fate: int) -> None:
         if job_id in self.open:
             raise InputError(f"the trace starts job {job_id} at {time_s:.17g} s, which holds nodes already")
-        self.waiting.append((time_s, job_id, -1))
+        if job_id in self.queued:  # a job that restarts on its own nodes (recovery option C) was not
+            self.queued.remove(job_id)
+            self.waiting.append((time_s, job_id, -1))
         self.open[job_id] = _Stay(time_s, nodes, attempt, fate)
         self.sizes.setdefault(job_id, len(nodes))
 

@@ -351,3 +351,21 @@ for (const k of [0, Math.floor((slider.end + 1) / 2)]) {
 }
 return shown;
 """
+
+
+def test_a_job_that_restarts_on_its_own_nodes_was_not_in_the_queue():
+    run = simulate(
+        generate("intrepid-model", 60),
+        machine="midplanes:80",
+        failures="mtbf",
+        mtbf_h=0.5,
+        recovery="all-c",
+        events=True,
+    )
+    assert run.metrics["restarts"] > 5
+    read_again = replayed(run)
+    assert read_again.queue_jobs.min() >= 0
+    assert read_again.queue_jobs[-1] == 0
+    share = make_content(read_again, "t").curves.share
+    assert share["counted"] == pytest.approx(run.metrics["utilisation"])
+    assert share["destroyed"] == pytest.approx(run.metrics["lost_to_failures"])
