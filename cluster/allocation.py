@@ -51,7 +51,7 @@ def say(text: str) -> None:
 class _Sweep:
     """The command, with the last lines that it wrote."""
 
-    def __init__(self, command: list[str], scheduler: Path) -> None:
+    def __init__(self, command: list[str], scheduler: Path | str) -> None:
         environment = {**os.environ, SCHEDULER_VARIABLE: str(scheduler)}
         self.process = start(command, stderr=subprocess.PIPE, text=True, errors="replace", env=environment)
         self.lines: deque[str] = deque(maxlen=3)
@@ -133,6 +133,9 @@ class Allocation:
         folder.mkdir(mode=0o700)
         scheduler, workers, sweep = None, None, None
         try:
+            if self.options.elastic:
+                sweep = _Sweep(self.command, "slurm")
+                return self._watch(None, None, sweep.process), sweep.last_words()
             scheduler = start(self._python("scheduler", str(folder), *self._interface()))
             if not self._wait_for_scheduler(scheduler, folder / SCHEDULER):
                 return None, "the scheduler did not start"
@@ -155,16 +158,16 @@ class Allocation:
             time.sleep(0.05)
         return True
 
-    def _watch(self, scheduler: subprocess.Popen, workers: Kept, sweep: subprocess.Popen) -> int | None:
+    def _watch(self, scheduler: subprocess.Popen | None, workers: Kept | None, sweep: subprocess.Popen) -> int | None:
         """Wait for an end of the sweep or of the scheduler; ask the sweep to stop when it is time."""
         asked: list[float] = []
         while sweep.poll() is None:
-            if scheduler.poll() is not None:
+            if scheduler is not None and scheduler.poll() is not None:
                 with contextlib.suppress(subprocess.TimeoutExpired):  # the sweep notices, and saves what there is
                     sweep.wait(30)
                 break
             if not (self.warned or self.told_to_end):
-                code = workers.look()
+                code = workers.look() if workers else None
                 if code is not None:
                     say(f"the step of the workers ended with {code}; it is started again")
             else:
@@ -249,7 +252,7 @@ class Allocation:
         return 0
 
     def _remove_credentials(self) -> None:
-        for folder in self.folder.glob(f"{self.job}-*-*"):
+        for folder in (*self.folder.glob(f"{self.job}-*-*"), *self.folder.glob("tls-*")):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -259,6 +262,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where job, log and credentials are")
     parser.add_argument("--progress", type=Path, required=True, help="where the sweep says how much is 'done' (JSON)")
     parser.add_argument("--workers-per-node", type=int, required=True)
+    parser.add_argument("--elastic", action="store_true", help="the workers are jobs of their own")
     parser.add_argument("--memory-bytes", type=int, default=0, help="of one worker; 0: no limit")
     parser.add_argument("--interface", help="network interface between the nodes")
     parser.add_argument("--scratch", help="folder of each node for temporary files")

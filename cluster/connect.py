@@ -26,17 +26,23 @@ START_S = 120.0
 
 @contextmanager
 def connect(
-    cluster: Any = None, workers: int | None = None, credentials: Path | None = None, timeout_s: float = 30.0
+    cluster: Any = None,
+    workers: int | None = None,
+    credentials: Path | None = None,
+    timeout_s: float = 30.0,
+    folder: Path | None = None,
 ) -> Iterator[Any]:
     """Yield a ``distributed.Client``, and close what was started here.
 
     Parameters
     ----------
-    cluster : "local", the address of a scheduler, the path of a scheduler file, or a Client, which stays open. None is
-        the cluster of the batch job that this process was submitted with, or else "local".
+    cluster : "local", "slurm" (workers are jobs, set up by the site's file), the address of a scheduler, the path of a
+        scheduler file, or a Client, which stays open. None is the cluster of the batch job that this process was
+        submitted with, or else "local".
     workers : processes of a local cluster; one per processor if not given.
     credentials : file written by ``write_credentials`` for a cluster that uses TLS.
     timeout_s : how long to wait for a scheduler that runs already.
+    folder : with "slurm", where worker jobs find credentials and keep their logs; all nodes must see it.
 
     Raises
     ------
@@ -51,6 +57,12 @@ def connect(
     elif cluster == "local":
         with _quiet(), _local(workers) as client:
             yield client
+    elif cluster == "slurm":
+        from faultsweep.cluster.elastic import worker_jobs
+        from faultsweep.cluster.site import read_site
+
+        with _quiet(), worker_jobs(_with_workers(read_site(), workers), folder or Path.cwd()) as client:
+            yield client
     elif isinstance(cluster, str | Path):
         with _quiet(), _running(str(cluster), credentials, timeout_s) as client:
             yield client
@@ -59,6 +71,10 @@ def connect(
             yield client
     else:
         raise InputError(f"cluster: expected local, an address, a scheduler file or a Client, got {cluster!r}")
+
+
+def _with_workers(site: Any, workers: int | None) -> Any:
+    return site if workers is None else site.model_copy(update={"max_jobs": workers})
 
 
 def choose(cluster: Any) -> Any:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faultsweep.cluster.site import Site, parse_memory
+from faultsweep.cluster.site import SITE_VARIABLE, Site, parse_memory
 
+SITE_COPY = "site.toml"
 OVERHEAD_MIB = 1500
 """Memory of a node beside its workers: their nannies and, on the first node, scheduler and sweep."""
 
@@ -33,8 +34,12 @@ class Work:
 
 
 def batch_script(site: Site, work: Work, workers: int) -> str:
-    """Return the script of a job that does ``work`` in one allocation; ``workers`` is the number per node."""
+    """Return the script of a job that does ``work`` in one allocation; ``workers`` is the number per node.
+
+    With no workers it is the controller of worker jobs, which are set up by ``site.json`` in the work's folder.
+    """
     python = site.python or sys.executable
+    environment = {**work.environment, **({} if workers else {SITE_VARIABLE: str(work.folder / SITE_COPY)})}
     options = {
         "job-name": job_name(work.name),
         "output": f'"{str(work.folder).replace("%", "%%")}/job-%j.log"',
@@ -44,10 +49,10 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
         "account": site.account,
         "qos": site.qos,
         "time": site.time,
-        "nodes": site.nodes,
+        "nodes": site.nodes if workers else 1,
         "ntasks-per-node": 1,
-        "cpus-per-task": workers,
-        "mem": _memory(site, workers),
+        "cpus-per-task": workers or 1,
+        "mem": _memory(site, workers) if workers else f"{OVERHEAD_MIB}M",
     }
     lines = [
         "#!/bin/bash",
@@ -58,13 +63,13 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
         *(f"#SBATCH {option}" for option in site.sbatch),
         "",
         *site.setup,
-        *(f"export {name}={shlex.quote(value)}" for name, value in work.environment.items()),
+        *(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
     ]
     if work.modules is not None:
         lines.append(f"export PYTHONPATH={shlex.quote(str(work.modules))}${{PYTHONPATH:+:$PYTHONPATH}}")
     allocation = [f"--folder {shlex.quote(str(work.folder))}", f"--progress {shlex.quote(str(work.progress))}"]
-    allocation += [f"--workers-per-node {workers}", f"--grace {site.grace_s}"]
-    if site.memory_per_worker is not None:
+    allocation += [f"--workers-per-node {workers}" if workers else "--elastic", f"--grace {site.grace_s}"]
+    if workers and site.memory_per_worker is not None:
         allocation.append(f"--memory-bytes {parse_memory(site.memory_per_worker)}")
     allocation += [f"--{key} {shlex.quote(value)}" for key in ("interface", "scratch") if (value := getattr(site, key))]
     quoted = shlex.quote(python)

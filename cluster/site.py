@@ -5,6 +5,7 @@ The file is ``cluster.toml`` in the user's configuration folder, or what ``--sit
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -85,6 +86,13 @@ def read_site(named: Path | None = None, **flags: Any) -> Site:
     site = Site(**{**values, **given})
     _check_units(site, given, path)
     return site
+
+
+def to_toml(site: Site) -> str:
+    """Return the settings that are set as the text of a site's file."""
+    values = site.model_dump(exclude_none=True, exclude_defaults=True)
+    # JSON's texts, numbers and lists are TOML's, too
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
 
 
 def _problems(values: dict[str, Any], where: str) -> list[str]:

@@ -18,8 +18,9 @@ from typing import Any
 
 from faultsweep.cluster import slurm
 from faultsweep.cluster.allocation import OUTCOME
-from faultsweep.cluster.script import Work, batch_script
-from faultsweep.cluster.site import Site, least_nodes, parse_memory
+from faultsweep.cluster.elastic import cancel_workers
+from faultsweep.cluster.script import SITE_COPY, Work, batch_script
+from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
 from faultsweep.simcore.errors import InputError, unknown_name
 
 _JOB = "job.json"
@@ -43,7 +44,7 @@ class Job:
         return Path(self.folder) / f"job-{self.job}.log"
 
 
-def plan_job(site: Site, work: Work) -> tuple[str, int]:
+def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
     """Return script and workers per node of a job, after checking it with SLURM; nothing is made or submitted.
 
     Raises
@@ -52,7 +53,7 @@ def plan_job(site: Site, work: Work) -> tuple[str, int]:
         SLURM would not take or never start it: one sentence that names the option.
     """
     partition = _partition(site)
-    workers = site.workers_per_node or partition.cpus
+    workers = 0 if elastic else site.workers_per_node or partition.cpus
     _check_limits(site, partition, workers)
     script = batch_script(site, work, workers)
     try:
@@ -108,7 +109,7 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
     was_there = folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    for name, content in {**files, "job.sh": script.encode()}.items():
+    for name, content in {**files, SITE_COPY: to_toml(site).encode(), "job.sh": script.encode()}.items():
         (folder / name).write_bytes(content)
     (folder / OUTCOME).unlink(missing_ok=True)
     try:
@@ -150,11 +151,14 @@ def describe_job(job: Job) -> dict[str, Any]:
 def cancel_job(job: Job, wait_s: float = 60.0) -> bool:
     """Cancel a job and wait until it is over; returns whether there was anything to cancel."""
     was_over = slurm.is_over(slurm.job_state(job.job)["state"])
+    cancel_workers(Path(job.folder))
     if not was_over:
         slurm.cancel(job.job)
         end = time.monotonic() + wait_s
         while not slurm.is_over(slurm.job_state(job.job)["state"]) and time.monotonic() < end:
             time.sleep(0.3)
-    for folder in Path(job.folder).glob(f"{job.job}-*-*"):  # credentials of a job that was ended by force
-        shutil.rmtree(folder, ignore_errors=True)
+    cancel_workers(Path(job.folder))  # those that it submitted meanwhile
+    for pattern in (f"{job.job}-*-*", "tls-*"):  # credentials of a job that was ended by force
+        for folder in Path(job.folder).glob(pattern):
+            shutil.rmtree(folder, ignore_errors=True)
     return not was_over

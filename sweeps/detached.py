@@ -61,6 +61,7 @@ def prepare_submission(
     logs: Path | None = None,
     time_limit_s: float = 0.0,
     retry_failed: bool = False,
+    elastic: bool = False,
 ) -> Submission:
     """Check a sweep, its store and the job with SLURM; nothing is made or submitted.
 
@@ -81,12 +82,15 @@ def prepare_submission(
     command += ["--logs", str(logs.resolve())] if logs is not None else []
     command += ["--time-limit", f"{time_limit_s:g}"] if time_limit_s else []
     command += ["--retry-failed"] if retry_failed else []
-    script, workers = plan_job(site, Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command)))
+    work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command))
+    script, workers = plan_job(site, work, elastic)
     missing = len(prepare(sweep.spec, path, retry_failed=retry_failed).todo)
     return Submission(path, site, script, workers, {spec.name: spec.read_bytes()}, missing)
 
 
-def prepare_script(program: Path, arguments: Sequence[str], store: Path, site: Site) -> Submission:
+def prepare_script(
+    program: Path, arguments: Sequence[str], store: Path, site: Site, elastic: bool = False
+) -> Submission:
     """Check the job of a Python program that runs one sweep into ``store``; nothing is made, submitted or executed."""
     program, path = program.resolve(), store.resolve()
     try:
@@ -102,7 +106,7 @@ def prepare_script(program: Path, arguments: Sequence[str], store: Path, site: S
         {STORE_VARIABLE: str(path)},
         program.parent,
     )
-    script, workers = plan_job(site, work)
+    script, workers = plan_job(site, work, elastic)
     return Submission(path, site, script, workers, {}, None)
 
 

@@ -454,7 +454,7 @@ class _Run:
         total = len(np.unique(self.prepared.source[self.prepared.source >= 0]))
         LOG.info("run %s: %d of %d simulations are missing", context.run_id, len(todo), total)
         bar = Progress(total, self.show, total - len(todo), self.folder / PROGRESS)
-        with connect(cluster, workers, credentials) as client, bar:
+        with connect(cluster, workers, credentials, folder=self.folder / "slurm") as client, bar:
             grid, keys, local = self.prepared.grid, self.prepared.keys, isinstance(cluster, str) and cluster == "local"
             runner = Runner(client, context, self.folder, grid, keys, self.collector, bar, local, self.deaths)
             try:

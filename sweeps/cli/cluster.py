@@ -71,6 +71,10 @@ def submit(
     interface: InterfaceOption = None,
     sbatch: SbatchOption = None,
     site: SiteOption = None,
+    elastic: Annotated[
+        bool, _option("--elastic", help="A small job that controls worker jobs of one processor each, as they start.")
+    ] = False,
+    max_jobs: Annotated[int | None, _option("--max-jobs", min=1, help="Worker jobs at most, with --elastic.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
     json_: JsonOption = False,
 ) -> None:
@@ -98,18 +102,19 @@ def submit(
         memory_per_worker=memory_per_worker,
         interface=interface,
         sbatch=tuple(sbatch or ()),
+        max_jobs=max_jobs,
     )
     if spec.endswith(".py"):
         if store is None:
             raise InputError("--store: name the store that the program makes")
         if logs is not None or time_limit or retry_failed:
             raise InputError("--logs, --time-limit, --retry-failed: these are for a spec; a program says them itself")
-        submission = prepare_script(Path(spec), arguments or [], store, settings)
+        submission = prepare_script(Path(spec), arguments or [], store, settings, elastic)
     elif arguments:
         raise InputError(f"submit: got unexpected extra argument ({arguments[0]}); only a program has arguments")
     else:
         submission = prepare_submission(
-            spec, store, settings, logs=logs, time_limit_s=time_limit, retry_failed=retry_failed
+            spec, store, settings, logs=logs, time_limit_s=time_limit, retry_failed=retry_failed, elastic=elastic
         )
     if dry_run:
         typer.echo(submission.script, nl=False)
@@ -122,8 +127,9 @@ def submit(
         print_json({"job": job.job, "store": str(submission.store), "missing": submission.missing, "log": str(job.log)})
         return
     work = f"{submission.missing:,} simulations" if submission.missing is not None else spec
+    where = f"up to {settings.max_jobs} worker jobs" if elastic else f"{settings.nodes} x {submission.workers} workers"
     typer.echo(
-        f"job {job.job}: {work}, {settings.nodes} x {submission.workers} workers\n"
+        f"job {job.job}: {work}, {where}\n"
         f"  faultsweep status {submission.store}\n"
         f"  faultsweep logs {submission.store}\n"
         f"  faultsweep cancel {submission.store}"

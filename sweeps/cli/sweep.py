@@ -24,12 +24,14 @@ LogsOption = Annotated[
 ClusterOption = Annotated[
     str | None,
     typer.Option(
-        help="'local' starts worker processes here; or the address of a Dask scheduler, or its file. [default: local]",
+        help="'local': worker processes here; 'slurm': worker jobs, while this runs; or a Dask scheduler's address"
+        " or file. [default: local]",
         show_default=False,
     ),
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option(min=1, help="Local worker processes. [default: one per processor]", show_default=False)
+    int | None,
+    typer.Option(min=1, help="Worker processes, or worker jobs. [default: one per processor]", show_default=False),
 ]
 CredentialsOption = Annotated[
     Path | None, typer.Option(help="TLS credentials of a running cluster.", show_default=False)

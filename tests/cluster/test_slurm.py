@@ -20,6 +20,7 @@ from faultsweep.simcore.errors import InputError
 
 from tests.cluster.sweeping import (
     RUNS,
+    SLOW,
     SPEC,
     done,
     faultsweep,
@@ -29,16 +30,16 @@ from tests.cluster.sweeping import (
     submit,
     wait,
 )
-from tests.sweeps.test_disasters import assert_complete
+from tests.sweeps.test_disasters import assert_complete, finish, start
 
 pytestmark = pytest.mark.slurm
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 
-def submitted(results, **options):
+def submitted(results, *, options=(), store="s.zarr"):
     """Submit a sweep and wait until so many simulations are done; returns the job."""
-    job = submit(**options)
-    wait(f"{results} results", lambda: done(options.get("store", "s.zarr")) >= results)
+    job = submit(*options, store=store)
+    wait(f"{results} results", lambda: done(store) >= results)
     return job
 
 
@@ -201,3 +202,35 @@ def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
     slurm.ask("scontrol", "release", job)
     assert_finishes(job, slurm)
     assert missing_at_starts()[1] <= RUNS - waiting["status"]["done"]
+
+
+def test_worker_jobs_are_replaced_and_leave_nothing(slurm):
+    """``run --cluster slurm``: a worker job that is cancelled is replaced, and a stranger is refused."""
+    process = start("run", "s.zarr", json.dumps({"cluster": "slurm", **SLOW}))
+    wait("results", lambda: done() > 10 or process.poll() is not None)
+    before = set(slurm.jobs())
+    slurm.ask("scancel", str(min(before)))
+    wait("a job in its place", lambda: set(slurm.jobs()) - before)
+    assert finish(process) is not None
+    assert_complete(Path("s.zarr"))
+    assert credentials() == []
+    wait("an end of all worker jobs", lambda: not slurm.jobs())
+
+
+@pytest.mark.slow
+def test_worker_jobs_that_cannot_start_are_one_sentence(slurm):
+    Path("cluster.toml").write_text('interface = "lo"\npython = "/nowhere/python"\nmax_jobs = 2\n')
+    process = start("run", "s.zarr", json.dumps({"cluster": "slurm"}))
+    text = finish(process, 130)
+    assert "worker jobs end before they register" in text
+    assert "/nowhere/python: No such file or directory" in text
+    wait("an end of all worker jobs", lambda: not slurm.jobs())
+
+
+def test_an_elastic_job_controls_worker_jobs_and_survives_a_kill(slurm):
+    job = submitted(10, options=("--elastic", "--max-jobs", "2"))
+    kill("sweep")
+    wait("a second start", lambda: len(missing_at_starts()) == 2)
+    assert_finishes(job, slurm)
+    wait("an end of all worker jobs", lambda: not slurm.jobs())
+    assert list(Path("s.zarr.run/slurm").glob("tls-*")) == []

@@ -1,0 +1,207 @@
+"""Workers as jobs of their own: dask-jobqueue's ``SLURMCluster``, one worker per job, each replaced when it is lost.
+
+``adapt`` with equal bounds replaces jobs that registered and were lost (``scale`` does not). A watchdog looks at
+``squeue`` for jobs that ended before they registered, which dask-jobqueue reports as running for ever; it has them
+replaced at growing intervals, and when nothing but such jobs comes, it stops the sweep and says why.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import getpass
+import hashlib
+import logging
+import os
+import shlex
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from faultsweep.cluster import slurm
+from faultsweep.cluster.settings import SETTINGS
+from faultsweep.cluster.site import Site, parse_memory
+from faultsweep.cluster.steady import use_monotonic_clock
+from faultsweep.simcore.errors import InputError
+
+EARLY_DEATHS = 5
+"""So many jobs in a row that ended before they registered stop the sweep."""
+_LOOK_S = 3.0
+_FORGET_S = 20.0
+"""A job that squeue does not list yet may have been submitted just now."""
+
+
+def worker_job_name(folder: Path) -> str:
+    """Return the name of all worker jobs of the run that keeps its files in ``folder``."""
+    return f"faultsweep-worker-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:10]}"
+
+
+def cancel_workers(folder: Path) -> None:
+    """Cancel the worker jobs of a run, those that wait in the queue as well."""
+    with contextlib.suppress(slurm.SlurmError):
+        slurm.call("scancel", "--user", getpass.getuser(), "--name", worker_job_name(folder))
+
+
+@contextmanager
+def worker_jobs(site: Site, folder: Path) -> Iterator[Any]:
+    """Yield a client of a scheduler in this process whose workers are jobs; ``folder`` keeps their logs.
+
+    Raises
+    ------
+    InputError
+        dask-jobqueue is not installed, or SLURM would not take the jobs.
+    """
+    import dask
+    import distributed
+
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError:
+        raise InputError("cluster: worker jobs need dask-jobqueue; pip install 'faultsweep[slurm]'") from None
+    use_monotonic_clock()
+    secrets = folder / f"tls-{os.getpid()}"
+    secrets.mkdir(mode=0o700, parents=True, exist_ok=True)
+    cancel_workers(folder)  # of a run that was killed
+    settings = {**SETTINGS, "distributed.deploy.lost-worker-timeout": "2s"}
+    try:
+        with dask.config.set(settings):
+            options = _options(site, folder)
+            try:
+                cluster = SLURMCluster(security=_write_files(secrets), **options)
+            except OSError as error:
+                raise InputError(f"cluster: the scheduler cannot start ({error})") from None
+            try:
+                _test(cluster.job_script(), site)
+                cluster.adapt(minimum_jobs=site.max_jobs, maximum_jobs=site.max_jobs, interval="1s")
+                with distributed.Client(cluster, set_as_default=False) as client, _Watchdog(cluster, folder):
+                    yield client
+            finally:
+                with contextlib.suppress(Exception):  # a job that is gone already makes close() raise
+                    cluster.close(timeout=10)
+    finally:
+        cancel_workers(folder)
+        shutil.rmtree(secrets, ignore_errors=True)
+
+
+def _test(script: str, site: Site) -> None:
+    try:
+        slurm.submit(script, test=True)
+    except slurm.SlurmError as error:
+        raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
+
+
+def _options(site: Site, folder: Path) -> dict[str, Any]:
+    """Return the arguments of SLURMCluster; what the site does not set is left to SLURM (dask-jobqueue sets --mem)."""
+    extra = ["--no-dashboard", "--preload", "faultsweep.cluster.steady"]
+    if site.memory_per_worker is None:
+        extra += ["--memory-limit", "0"]  # no limit but SLURM's own
+    if site.time is not None:
+        seconds = slurm.parse_time(site.time)
+        life = max(seconds - site.grace_s, seconds / 2)
+        extra += ["--lifetime", f"{life:.0f}s", "--lifetime-stagger", f"{min(60.0, life / 10):.0f}s"]
+    return {
+        "queue": site.partition,
+        "account": site.account,
+        "walltime": site.time,
+        "cores": 1,
+        "processes": 1,
+        "memory": f"{parse_memory(site.memory_per_worker or '1GB')}B",
+        "job_directives_skip": ["--mem="] if site.memory_per_worker is None else [],
+        "job_extra_directives": [*([f"--qos={site.qos}"] if site.qos else []), *site.sbatch],
+        "job_script_prologue": [*site.setup, *_environment()],
+        "python": shlex.quote(site.python or sys.executable),
+        "interface": site.interface,
+        "protocol": "tls://",
+        "death_timeout": 60,
+        "local_directory": site.scratch or "/tmp",  # noqa: S108 - of the node; distributed makes its own folder in it
+        "log_directory": str(folder / "workers"),
+        "job_name": worker_job_name(folder),
+        "worker_extra_args": extra,
+        "scheduler_options": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+        "silence_logs": logging.CRITICAL,
+    }
+
+
+def _environment() -> list[str]:
+    """Return the settings of ``distributed`` as shell lines, for processes that this one does not start itself."""
+    names = {f"DASK_{key.replace('.', '__').replace('-', '_').upper()}": value for key, value in SETTINGS.items()}
+    return [f"export {name}={shlex.quote(str(value))}" for name, value in names.items()]
+
+
+def _write_files(folder: Path) -> Any:
+    """Make TLS credentials as files that only the user can read: the command line of a worker names them."""
+    import distributed
+
+    made = distributed.Security.temporary()
+    fields = {}
+    for name in ("tls_ca_file", "tls_scheduler_key", "tls_scheduler_cert", "tls_worker_key", "tls_worker_cert"):
+        path = folder / f"{name}.pem"
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+            file.write(getattr(made, name))
+        fields[name] = str(path)
+    fields |= {"tls_client_key": fields["tls_worker_key"], "tls_client_cert": fields["tls_worker_cert"]}
+    return distributed.Security(require_encryption=True, **fields)
+
+
+class _Watchdog:
+    """Looks at the queue for worker jobs that ended before they registered, and has them replaced."""
+
+    def __init__(self, cluster: Any, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.early = 0
+        self._first_seen: dict[str, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watchdog of worker jobs", daemon=True)
+
+    def __enter__(self) -> _Watchdog:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._stop.wait(min(_LOOK_S * (1 + self.early), 30)):
+            try:
+                self._look()
+            except slurm.SlurmError:
+                continue  # the controller does not answer; it will
+            if self.early >= EARLY_DEATHS:
+                sys.stderr.write(f"{self._explain()}\n")
+                _thread.interrupt_main()
+                return
+
+    def _look(self) -> None:
+        name = worker_job_name(self.folder)
+        queued = set(slurm.call("squeue", "-h", "-n", name, "-o", "%i").split())
+        registered = {worker.get("id") for worker in self.cluster.scheduler_info["workers"].values()}
+        if registered:
+            self.early = 0
+        now = time.monotonic()
+        for number, job in list(self.cluster.workers.items()):
+            job_id = getattr(job, "job_id", None)
+            if job_id is None:
+                continue
+            first = self._first_seen.setdefault(str(job_id), now)
+            wanted = str(number) in {str(one) for one in registered}
+            if str(job_id) not in queued and not wanted and now - first > min(_FORGET_S, 2 * _LOOK_S):
+                self.early += 0 if registered else 1
+                self.cluster.loop.add_callback(self._forget, number)
+
+    def _forget(self, number: Any) -> None:
+        """Let the cluster know that a job is gone; ``adapt`` asks for another one."""
+        self.cluster.workers.pop(number, None)
+        self.cluster.worker_spec.pop(number, None)
+
+    def _explain(self) -> str:
+        logs = sorted((self.folder / "workers").glob("*.err"), key=lambda path: path.stat().st_mtime)
+        lines = logs[-1].read_text(errors="replace").split("\n") if logs else []
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "they wrote nothing")
+        return f"worker jobs end before they register ({self.folder / 'workers'}): {last}"
