@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -79,8 +80,8 @@ def merge(stores: Sequence[str | Path], path: str | Path) -> Store:
     if len(stores) < 2:
         raise InputError("merge: name two stores or more")
     opened = [_open(Path(store)) for store in stores]
-    for other in opened[1:]:
-        _check_alike(opened[0], other)
+    for one, other in itertools.combinations(opened, 2):
+        _check_alike(one, other)
     axes = _join_axes(opened)
     outputs = _outputs(opened)
     grid = _grid(opened[0], axes, outputs)
@@ -116,18 +117,26 @@ def _check_alike(a: Store, b: Store) -> None:
     for name in ("target", "model_version"):
         if a.attributes[name] != b.attributes[name]:
             problems.append(f"{name}: {a.attributes[name]} in {a.path}, {b.attributes[name]} in {b.path}")
-    for what in ("configuration", "pins"):
-        one, two = a.text(what), b.text(what)
+    defaults = _defaults(a.attributes["target"])
+    fixed, other = {**defaults, **a.text("configuration")}, {**defaults, **b.text("configuration")}
+    pins, others = a.text("pins"), b.text("pins")
+    for prefix, one, two in (("fixed.", fixed, other), ("", pins, others)):
         problems += [
-            f"{'fixed.' if what == 'configuration' else ''}{name}: {one[name]!r} in {a.path}, {two[name]!r} in {b.path}"
+            f"{prefix}{name}: {one[name]!r} in {a.path}, {two[name]!r} in {b.path}"
             for name in one
-            if name in two and one[name] != two[name]
+            if name in two and one[name] != two[name] and name not in a.arrays and name not in b.arrays  # varied
         ]
     formulas = [{name: store.arrays[name].attrs["formula"] for name in store.formulas} for store in (a, b)]
     if formulas[0] != formulas[1]:
         problems.append(f"formulas: {formulas[0]} in {a.path}, {formulas[1]} in {b.path}")
     if problems:
         raise InputError("\n".join(f"merge: {text}" for text in problems))
+
+
+def _defaults(target: str) -> dict[str, Any]:
+    """Return the defaults of a target that is here: a store does not name parameters that came after it."""
+    parameters = built_in_target(target).parameters if target in TARGETS else {}
+    return {name: parameter.default for name, parameter in parameters.items()}
 
 
 def _join_axes(stores: Sequence[Store]) -> list[Axis]:
@@ -272,8 +281,10 @@ class _Joined:
             history += [run for run in other.text("provenance") if run not in history]
             pins |= other.text("pins")
         kept = {k: v for k, v in first.attributes.items() if k not in ("faultsweep_format", "recomputing")}
+        fixed = {name: value for other in reversed(self.stores) for name, value in other.text("configuration").items()}
         texts: Mapping[str, Any] = {
             "axes": tables,
+            "configuration": fixed,
             "metrics": [output.name for output in self.outputs],
             "adding": self._lacking(),
             "pins": pins,

@@ -16,6 +16,7 @@ from faultsweep.sweeps.store import COPY, DONE, NOT_REQUESTED, Store, commit, ru
 from faultsweep.sweeps.sweep import Sweep
 
 from tests.sweeps import functions
+from tests.sweeps.merged import simulator_store
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,25 @@ def test_other_content_of_a_log_is_refused(make, tmp_path):
         merge([make(), other], tmp_path / "m.zarr")
 
 
+def test_every_pair_of_stores_is_compared(make, tmp_path):
+    stores = [make(), altered(make(), tmp_path, "b.zarr"), altered(make(), tmp_path, "c.zarr")]
+    for number, store in enumerate(stores[1:]):
+        commit(store, {"pins": json.dumps({"log x": f"sha256:{number}"})})
+    with pytest.raises(InputError) as caught:
+        merge(stores, tmp_path / "m.zarr")
+    assert str(caught.value) == f"merge: log x: 'sha256:0' in {stores[1]}, 'sha256:1' in {stores[2]}"
+
+
+def test_a_parameter_that_an_older_store_does_not_name_has_its_default(tmp_path):
+    one, two = (simulator_store(tmp_path / f"{k}.zarr", growth_limit=[k], wait=5.0) for k in (0, 1))
+    older = Store(one, mode="r").text("configuration")
+    commit(one, {"configuration": json.dumps({k: v for k, v in older.items() if k != "checkpoint_cost_s"})})
+    assert merge([one, two], tmp_path / "m.zarr").text("configuration")["checkpoint_cost_s"] == 300.0
+    commit(two, {"configuration": json.dumps({**older, "checkpoint_cost_s": 60.0})})
+    with pytest.raises(InputError, match=r"merge: fixed.checkpoint_cost_s: 300\.0 in .*0\.zarr, 60\.0 in .*1\.zarr"):
+        merge([one, two], tmp_path / "n.zarr")
+
+
 def test_failed_cells_give_way_to_results_and_keep_their_errors(tmp_path, client, make):
     def moody(what):
         return make(axes={"a": [2, 3]}, function=functions.moody, outputs=["y"], fixed={"what": what})
@@ -154,8 +174,6 @@ def test_vector_metrics_come_along(make, tmp_path):
 
 def test_equal_simulations_of_two_stores_count_once(tmp_path):
     """A parameter that does nothing on a flat machine: what two stores ran apart is one simulation."""
-    from tests.sweeps.merged import simulator_store
-
     one = simulator_store(tmp_path / "a.zarr", growth_limit=[0], wait=5.0)
     two = simulator_store(tmp_path / "b.zarr", growth_limit=[1, 2], wait=5.0)
     merged = merge([one, two], tmp_path / "m.zarr")
