@@ -261,7 +261,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run a sweep in the nodes of a batch job")
     parser.add_argument("--folder", type=Path, required=True, help="where job, log and credentials are")
     parser.add_argument("--progress", type=Path, required=True, help="where the sweep says how much is 'done' (JSON)")
-    parser.add_argument("--workers-per-node", type=int, required=True)
+    parser.add_argument("--workers-per-node", type=int, default=0)
     parser.add_argument("--elastic", action="store_true", help="the workers are jobs of their own")
     parser.add_argument("--memory-bytes", type=int, default=0, help="of one worker; 0: no limit")
     parser.add_argument("--interface", help="network interface between the nodes")
