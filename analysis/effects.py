@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE, mean_interval
 from faultsweep.simcore.errors import InputError, unknown_name
+from numpy.typing import NDArray
 
 
 def varied(values: xr.DataArray) -> list[str]:
@@ -53,6 +54,36 @@ def main_effect(values: xr.DataArray, axis: str, level: float = 0.95) -> xr.Data
             "of": int(per_combination.size),
         }
     )
+
+
+def binned_effect(
+    values: xr.DataArray, axis: str, parameter: NDArray[np.float64], bins: int = 8, level: float = 0.95
+) -> xr.Dataset:
+    """Return how a metric follows a parameter of a sampled axis, over bins of equally many points.
+
+    Parameters
+    ----------
+    values : a metric over the axes of a sweep; all but ``axis`` are averaged over, where every label has a result.
+    axis : the sampled axis.
+    parameter : the parameter's value at each point of it.
+    bins : how many, at most; each has five points or more.
+    level : of the t intervals of the means, over the points of a bin.
+
+    Returns
+    -------
+    Along ``bin``: ``x``, the mean of the parameter, and ``mean, low, high, n``.
+    """
+    others = [dim for dim in values.dims if dim != axis]
+    means = values.mean(others).values
+    known = np.flatnonzero(np.isfinite(means))
+    known = known[np.argsort(np.asarray(parameter)[known], kind="stable")]
+    parts = [part for part in np.array_split(known, max(1, min(bins, len(known) // 5))) if len(part)]
+    longest = max(map(len, parts), default=0)
+    rows = np.full((len(parts), longest), np.nan)
+    for row, part in zip(rows, parts, strict=True):
+        row[: len(part)] = means[part]
+    found = mean_interval(xr.DataArray(rows, dims=("bin", REPLICATE)), level=level)
+    return found.assign(x=("bin", [float(np.mean(np.asarray(parameter)[part])) for part in parts]))
 
 
 def variance_shares(values: xr.DataArray) -> dict[tuple[str, ...], float]:

@@ -16,7 +16,7 @@ import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import default_choices
 from faultsweep.analysis.dashboard.view import figure_of
-from faultsweep.analysis.effects import main_effect, variance_shares, varied
+from faultsweep.analysis.effects import binned_effect, main_effect, variance_shares, varied
 from faultsweep.analysis.figures.describe import describe_values
 from faultsweep.analysis.figures.draw import draw_picture
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
@@ -153,7 +153,13 @@ def _of_metric(data: xr.Dataset, metric: str, policy: str | None) -> str:
 
 def _effects(data: xr.Dataset, metric: str) -> str:
     words, panels, notes = quantity(data, metric), [], []
-    for axis in varied(data[metric])[:_MOST_SHOWN]:
+    sampled = sampled_axes(data)
+    for axis, table in sampled.items():
+        for name in table["sample"]:
+            binned = binned_effect(data[metric], axis, data[name].values)
+            at, mean, low, high = (binned[part].values for part in ("x", "mean", "low", "high"))
+            panels.append(Panel("", quantity(data, name), words, curves=[Curve(words, at, mean, low, high, LOOKS[0])]))
+    for axis in [axis for axis in varied(data[metric]) if axis not in sampled][:_MOST_SHOWN]:
         found = main_effect(data[metric], axis)
         mean = found["mean"].values
         low, high = (mean + (found[bound] - found["effect"]).values for bound in ("low", "high"))
@@ -171,11 +177,15 @@ def _effects(data: xr.Dataset, metric: str) -> str:
     caption = [
         "Each axis alone, the others averaged over; error bars are 95\u00a0% t intervals of the effect over replicates."
     ]
+    if sampled:
+        caption.append("Parameters of a sampled axis: means over bins of its points, and their intervals.")
     caption += [f"Compared where all labels have results: {'; '.join(notes)}."] if notes else []
     return "<h3>Main effects</h3>" + _picture(Figure("effects", f"Main effects on {words}", caption, panels))
 
 
 def _interactions(data: xr.Dataset, metric: str) -> str:
+    if sampled_axes(data):
+        return ""  # a point of a sample is no factor: Sobol indices say what its parameters do
     try:
         shares = variance_shares(data[metric])
     except InputError as error:

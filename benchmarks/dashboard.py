@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def measure(path: Path, turns: int) -> dict[str, Any]:
     finally:
         server.terminate()
         server.wait()
-    return {"start, s": round(ready, 2), **found}
+    return {"start, s": round(ready, 2), "load average": round(os.getloadavg()[0], 1), **found}
 
 
 def _turn(server: psutil.Process, turns: int, page: Any, label: str, options: list[str]) -> dict[str, float]:

@@ -35,20 +35,21 @@ class CurvesPlot:
 
         self._look = _look(figure, bands)
         self._sources = [_sources(panel) for panel in figure.panels]
-        plots: list[Any] = [
+        self._plots: list[Any] = [
             _draw_panel(panel, sources, bands, partial(tapped, number))
             for number, (panel, sources) in enumerate(zip(figure.panels, self._sources, strict=True))
         ]
-        for plot in plots[1:]:
-            plot.y_range = plots[0].y_range  # panels are compared: they have one scale, also while one is zoomed
-        columns = 1 if len(plots) == 1 else 2
-        self.layout = gridplot(plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
+        for plot in self._plots[1:]:
+            plot.y_range = self._plots[0].y_range  # panels are compared: they have one scale, also while one is zoomed
+        columns = 1 if len(self._plots) == 1 else 2
+        self.layout = gridplot(self._plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
 
     def take(self, figure: Figure, bands: bool) -> bool:
-        """Show another figure by its numbers alone, which is several times quicker; False if more than these differ."""
+        """Show a figure that looks alike by its numbers and labels, which is several times quicker; else say False."""
         if _look(figure, bands) != self._look:
             return False
-        for panel, sources in zip(figure.panels, self._sources, strict=True):
+        for panel, sources, plot in zip(figure.panels, self._sources, self._plots, strict=True):
+            plot.xaxis.axis_label, plot.yaxis.axis_label = _axis_labels(panel)
             for source, fresh in zip(sources, _sources(panel), strict=True):
                 source.selected.indices = []
                 source.data = dict(fresh.data)
@@ -56,11 +57,17 @@ class CurvesPlot:
 
 
 def _look(figure: Figure, bands: bool) -> Any:
-    """Return all of a figure that is not numbers."""
-    return bands, [
-        (p.title, p.x_label, p.y_label, p.log_x, p.log_y, p.categories, [(c.label, c.style) for c in _as_curves(p)])
-        for p in figure.panels
-    ]
+    """Return all of a figure that is neither numbers nor labels of axes."""
+    return bands, [(p.title, p.log_x, p.log_y, p.categories, _names(_as_curves(p))) for p in figure.panels]
+
+
+def _names(series: list[Curve]) -> list[Any]:
+    """Return what the legend says; a curve alone has none."""
+    return [(curve.label if len(series) > 1 else "", curve.style) for curve in series]
+
+
+def _axis_labels(panel: Panel) -> tuple[str, str]:
+    return panel.x_label, textwrap.fill(panel.y_label, 48)
 
 
 def _draw_panel(panel: Panel, sources: list[Any], bands: bool, tapped: Callable[[int, int], None]) -> Any:
@@ -70,11 +77,12 @@ def _draw_panel(panel: Panel, sources: list[Any], bands: bool, tapped: Callable[
     across: dict[str, Any] = {"x_axis_type": "log" if panel.log_x else "linear"}
     if panel.bars:
         across = {"x_range": panel.categories}
+    x_label, y_label = _axis_labels(panel)
     plot: Any = figure(
         height=_HEIGHT,
         title=panel.title,
-        x_axis_label=panel.x_label,
-        y_axis_label=textwrap.fill(panel.y_label, 48),
+        x_axis_label=x_label,
+        y_axis_label=y_label,
         y_axis_type="log" if panel.log_y else "linear",
         tools="pan,box_zoom,wheel_zoom,reset,tap",
         active_scroll=None,
@@ -83,7 +91,7 @@ def _draw_panel(panel: Panel, sources: list[Any], bands: bool, tapped: Callable[
     series = _as_curves(panel)
     for number, curve in enumerate(series):
         shown = _draw_curve(plot, panel, curve, sources[number], number, bands)
-        _make_tappable(plot, panel, shown, number, tapped)
+        _make_tappable(plot, shown, number, tapped)
     _style(plot)
     if len(series) > 1:
         items = [LegendItem(label=c.label, renderers=_named(plot, number)) for number, c in enumerate(series)]
@@ -138,10 +146,12 @@ def _draw_curve(plot: Any, panel: Panel, curve: Curve, source: Any, number: int,
             plot.segment("x", "low", "x", "high", line_color="black", name=name, source=source)
     else:
         if bands:
-            plot.varea("x", "low", "high", fill_alpha=0.18, **look)
             plot.segment("x", "low", "x", "high", line_width=1.2, **look)
-        dash = "dashed" if curve.style.dashed else "solid"
-        plot.line("x", "y", line_width=2.2, line_dash=dash, **look)
+        if bands and curve.style.joined:
+            plot.varea("x", "low", "high", fill_alpha=0.18, **look)
+        if curve.style.joined:
+            dash = "dashed" if curve.style.dashed else "solid"
+            plot.line("x", "y", line_width=2.2, line_dash=dash, **look)
         hollow = {"fill_color": "white"} if curve.style.dashed else {}
         shown = plot.scatter("x", "y", marker=POINTS[curve.style.marker], size=9, **{**look, **hollow})
     rings = {"fill_color": None, "line_color": "#333333", "line_width": 1.5}
@@ -149,14 +159,12 @@ def _draw_curve(plot: Any, panel: Panel, curve: Curve, source: Any, number: int,
     return shown
 
 
-def _make_tappable(plot: Any, panel: Panel, shown: Any, number: int, tapped: Callable[[int, int], None]) -> None:
+def _make_tappable(plot: Any, shown: Any, number: int, tapped: Callable[[int, int], None]) -> None:
     from bokeh.models import HoverTool
 
     shown.nonselection_glyph = None
-    tips = [("", "@label"), (panel.x_label, "@x"), (panel.y_label, "@y{0,0.[0000]}")]
-    if panel.bars:
-        tips.pop(1)
-    tips.append(("95 % interval", "@low{0,0.[0000]} to @high{0,0.[0000]}"))
+    interval = "@low{0,0.[0000]} to @high{0,0.[0000]}"
+    tips = [("", "@label"), ("at", "@x"), ("mean", "@y{0,0.[0000]}"), ("95 % interval", interval)]
     plot.add_tools(HoverTool(renderers=[shown], tooltips=tips, visible=False))
 
     def on_tap(attribute: str, old: list[int], new: list[int]) -> None:

@@ -9,6 +9,7 @@ because its origin is not ours.
 from __future__ import annotations
 
 import hmac
+import logging
 import secrets
 import signal
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from bokeh.server.auth_provider import AuthProvider
 from faultsweep.analysis.dashboard.follow import FollowedStore
 from faultsweep.simcore.errors import InputError
 from tornado.web import Finish, RequestHandler
+from tornado.websocket import WebSocketClosedError
 
 HOST = "127.0.0.1"
 _SENTENCE = "This dashboard opens with the link that faultsweep printed when it was started: it carries the token."
@@ -107,9 +109,15 @@ def make_server(store: FollowedStore, port: int = 0, token: str | None = None) -
     return server, f"http://{HOST}:{server.port}/?token={token}"
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether an error is one: that a browser was closed while it was written to is not."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], WebSocketClosedError)
+
+
 def serve(store: FollowedStore, port: int, view: str, started: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; ``started`` is called with the link once it can be opened."""
     server, link = make_server(store, port)
+    logging.getLogger("asyncio").addFilter(_is_news)
     store.start()
     server.start()
     signal.signal(signal.SIGTERM, lambda *_: server.io_loop.add_callback_from_signal(server.io_loop.stop))

@@ -122,6 +122,7 @@ def _png_curve(axis: Any, curve: Curve, size: float) -> None:
     style = curve.style
     markers = {"marker": style.marker, "markersize": size, "markerfacecolor": "none" if style.dashed else style.colour}
     line = {"color": style.colour, "linestyle": "--" if style.dashed else "-", "linewidth": 1.8}
+    line |= {} if style.joined else {"linestyle": "none"}
     error = None
     if np.isfinite(curve.low).any():
         error = np.nan_to_num([curve.y - curve.low, curve.high - curve.y])
@@ -266,16 +267,14 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
         ringed = table[curve.flagged[np.isfinite(curve.x) & np.isfinite(curve.y)]]
         points = points * ringed.hvplot.scatter(x, y, size=240, fill_alpha=0.0, line_color="#333333")
     band = table.dropna(subset=["low", "high"])
+    parts = [line, points] if style.joined else [points]
     if band.empty:
-        return [line, points]
+        return parts
     band = band.assign(below=band[y] - band["low"], above=band["high"] - band[y])
     if panel.log_y:  # what is below 0 has no place on the axis
         band["below"] = np.minimum(band["below"], 0.999 * band[y])
-    return [
-        line,
-        points,
-        band.hvplot.errorbars(x, y, "below", "above", color=style.colour, lower_head=None, upper_head=None),
-    ]
+    heads = {"lower_head": None, "upper_head": None}
+    return [*parts, band.hvplot.errorbars(x, y, "below", "above", color=style.colour, **heads)]
 
 
 def _html_bars(panel: Panel) -> list[Any]:

@@ -17,12 +17,14 @@ Numbers = NDArray[np.float64]
 class Style:
     """How a curve or a bar looks; colours are of the Okabe-Ito palette, which colour-blind readers can tell apart.
 
-    A curve without ``marker`` is a line alone, as for one of very many points.
+    A curve without ``marker`` is a line alone, as for one of very many points; one that is not ``joined`` is points
+    alone, as for those of a sampled design.
     """
 
     colour: str
     marker: str = "o"
     dashed: bool = False
+    joined: bool = True
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,10 @@ def _series(
         look = LOOKS[number % len(LOOKS)]
         label = ", ".join(map(row_label, curves, labels)) or quantity(data, metric)
         mean, low, high = (np.asarray(one[bound]) for bound in ("mean", "low", "high"))
-        style = Style(look.colour, look.marker, dashed=number >= len(LOOKS))
+        steps = np.diff(place) if place.dtype.kind in "iuf" else np.zeros(1)
+        ordered = bool((steps >= 0).all() or (steps <= 0).all())  # the points of a sample are not
+        joined = ordered or x in metric_names(data)
+        style = Style(look.colour, look.marker, number >= len(LOOKS), joined)
         yield Curve(label, np.asarray(place), mean, low, high, style, np.asarray(one["flagged"]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.analysis.effects import main_effect, variance_shares
+from faultsweep.analysis.effects import binned_effect, main_effect, variance_shares
 from faultsweep.simcore.errors import InputError
 from scipy import stats
 
@@ -64,3 +64,17 @@ def test_a_constant_and_an_empty_grid():
         variance_shares(results(np.full((2, 2, 1), np.nan)))
     with pytest.raises(InputError, match="unknown axis 'load'"):
         main_effect(results(np.ones((2, 2, 1))), "load")
+
+
+def test_a_parameter_of_a_sample_is_followed_over_bins():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0, 1, 80)
+    values = (10 * x)[:, None, None] + np.array([0, 1.0])[None, :, None] + rng.normal(0, 0.1, (80, 2, 3))
+    values[5] = np.nan
+    found = binned_effect(results(values), "a", x)
+    assert found["n"].values.tolist() == [10] * 7 + [9]
+    order = [i for i in np.argsort(x) if i != 5][:10]
+    expected = stats.ttest_1samp(values[order].mean((1, 2)), 0).confidence_interval()
+    assert found["x"][0].item() == pytest.approx(x[order].mean())
+    assert (found["low"][0].item(), found["high"][0].item()) == pytest.approx(tuple(expected))
+    assert np.abs(found["mean"].values - 10 * found["x"].values - 0.5).max() < 0.05

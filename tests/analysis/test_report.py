@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from faultsweep.analysis.dashboard.choices import default_choices
+from faultsweep.analysis.dashboard.view import figure_of
+from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
 from faultsweep.analysis.report import write_report
 from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps.axes import read_axis
+from faultsweep.sweeps.spec import write_toml
 from scipy import stats
 
 from tests.conftest import require
@@ -126,3 +132,22 @@ def test_what_cannot_be_reported_is_one_sentence(tmp_path):
     data["status"][:] = 0
     with pytest.raises(InputError, match="no cell has a result yet; run the sweep first"):
         write_report(data, tmp_path / "a.html")
+
+
+def test_a_sampled_axis_is_reported_by_its_parameters(tmp_path):
+    raw = {"sample": {"load": [0, 1], "hours": [1, 9]}, "num": 128, "design": "sobol"}
+    axis = read_axis("point", raw)
+    load, hours = (np.array(axis.columns[name]) for name in ("load", "hours"))
+    cells = (10 * load + 0.1 * hours)[:, None] + np.zeros(2)
+    data = make_results({"point": axis.labels}, {"y": cells}, None, 2, spec=write_toml({"axes": {"point": raw}}))
+    data = data.assign_coords(load=("point", load), hours=("point", hours))
+    opened = open_results(write_results(tmp_path / "a.zarr", data))
+    write_report(opened, tmp_path / "a.html")
+    text = re.sub(r'src="data:[^"]*"', "", (tmp_path / "a.html").read_text())
+    first = float(re.search(r"<td>load</td><td>(0\.\d+) ± ", text)[1])
+    assert first == pytest.approx(100 / 12 / (100 / 12 + 0.01 * 64 / 12), abs=0.05)
+    assert "means over bins of its points" in text
+    figure = figure_of(opened, replace(default_choices(opened), x="hours"))
+    assert not figure.panels[0].curves[0].style.joined
+    draw_html(figure, tmp_path / "b.html")
+    draw_picture(figure, tmp_path / "b.png")
