@@ -173,6 +173,8 @@ def is_over(state: str) -> bool:
 
 def explain(reason: str) -> str:
     """Return the reason that a job waits for, in words."""
+    if "DRAINED" in reason:  # SLURM has a sentence of its own for this one
+        reason = "ReqNodeNotAvail"
     plain = reason.split(",")[0].strip("()")
     return f"{_REASONS[plain]} ({plain})" if plain in _REASONS else plain
 

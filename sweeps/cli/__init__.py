@@ -38,6 +38,7 @@ app = typer.Typer(
 app.add_typer(simulate.app)
 app.add_typer(sweep.app)
 app.add_typer(cluster.app)
+app.add_typer(cluster.cluster_app, name="cluster", help="Settings of this SLURM: init, check.")
 app.add_typer(figure.app)
 app.add_typer(view.app)
 app.add_typer(share.app)

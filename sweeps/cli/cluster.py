@@ -153,3 +153,38 @@ def cancel(
     if job is None:
         raise InputError(f"{path}: no batch job was submitted for this store")
     typer.echo(f"job {job.job} was {'cancelled' if cancel_job(job) else 'over already'}")
+
+
+cluster_app = typer.Typer(no_args_is_help=True)
+
+
+@cluster_app.command("init")
+def init(
+    site: SiteOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented file of settings for this cluster, from what sinfo says; look at it before the first submit."""
+    from faultsweep.cluster.probe import write_site
+    from faultsweep.cluster.site import site_file
+
+    path = site_file(site)
+    write_site(path, force)
+    typer.echo(f"{path}: look at it, then 'faultsweep cluster check'")
+
+
+@cluster_app.command("check")
+def check(
+    site: SiteOption = None,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    nodes: NodesOption = None,
+    interface: InterfaceOption = None,
+    wait: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for the probe.")] = 600.0,
+) -> None:
+    """Submit a probe of a minute, from a folder that the nodes see, and say what works; exit code 1 if not all does."""
+    from faultsweep.cluster.probe import check_site
+    from faultsweep.cluster.site import read_site
+
+    settings = read_site(site, partition=partition, account=account, nodes=nodes, interface=interface)
+    if not check_site(settings, typer.echo, wait):
+        raise typer.Exit(1)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import stat
+import time
 from pathlib import Path
 
 import distributed
@@ -30,9 +32,10 @@ from tests.cluster.sweeping import (
     submit,
     wait,
 )
-from tests.sweeps.test_disasters import assert_complete, finish, start
+from tests.sweeps.test_disasters import assert_complete, finish, small_disk, start
 
 pytestmark = pytest.mark.slurm
+__all__ = ["small_disk"]  # a fixture
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 
@@ -234,3 +237,72 @@ def test_an_elastic_job_controls_worker_jobs_and_survives_a_kill(slurm):
     assert_finishes(job, slurm)
     wait("an end of all worker jobs", lambda: not slurm.jobs())
     assert list(Path("s.zarr.run/slurm").glob("tls-*")) == []
+
+
+def test_a_job_on_a_failed_node_is_requeued_and_goes_on(slurm):
+    job = submitted(20)
+    slurm.ask("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test")
+    wait("the requeue", lambda: slurm.state(int(job)) == "PENDING")
+    waiting = status()
+    assert (waiting["state"], waiting["exit_code"]) == ("waiting", 3)
+    slurm.ask("scontrol", "update", "NodeName=n2", "State=RESUME")
+    assert_finishes(job, slurm)
+    assert missing_at_starts()[1] <= RUNS - waiting["status"]["done"]
+
+
+@pytest.mark.slow
+def test_a_drained_node_is_named_as_the_reason_to_wait(slurm):
+    slurm.ask("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+    job = submit()
+    wait("a reason", lambda: (status()["job"]["reason"] or "None") not in ("None", "Priority"))
+    text = faultsweep("status", "s.zarr", code=3).stdout
+    assert f"job {job}: pending: " in text
+    assert "nodes that it needs are down, drained or reserved" in text or "waiting for free nodes" in text
+    slurm.ask("scontrol", "update", "NodeName=n2", "State=RESUME")
+    wait("results", lambda: done() > 0)
+    slurm.ask("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")  # a running job is left alone
+    assert_finishes(job, slurm)
+
+
+@pytest.mark.slow
+def test_a_full_disk_and_recovery(slurm, small_disk):
+    store = small_disk / "s.zarr"
+    job = submitted(20, store=store)
+    left = os.statvfs(small_disk)
+    (small_disk / "fill").write_bytes(b"x" * (left.f_bavail * left.f_frsize))
+    log = store.with_name("s.zarr.run") / "log.txt"
+    time.sleep(15)
+    assert slurm.state(int(job)) == "RUNNING", "the job waits for room"
+    assert log.exists()
+    (small_disk / "fill").unlink()
+    assert_finishes(job, slurm, store)
+
+
+@pytest.mark.slow
+def test_two_real_walltimes(slurm):
+    """A job of one minute that is given 50 s to save: SLURM's own signal, twice."""
+    Path("cluster.toml").write_text('interface = "lo"\nnodes = 1\nworkers_per_node = 1\ntime = "1"\ngrace_s = 40\n')
+    job = submit(settings={"sleep_s": 0.3})
+    wait("the end of the job", lambda: slurm.state(int(job)) in OVER, 500)
+    assert_finishes(job, slurm)
+    assert len(missing_at_starts()) >= 3
+
+
+def test_the_settings_that_init_writes_pass_the_check(slurm):
+    site = Path("made.toml")
+    faultsweep("cluster", "init", "--site", site)
+    assert 'partition = "debug"' in site.read_text()
+    assert "# debug (default): 2 nodes of 4 processors and 8,000 MiB, no limit of time" in site.read_text()
+    assert "is there already" in faultsweep("cluster", "init", "--site", site, code=2).stderr
+    told = faultsweep("cluster", "check", "--site", site, "--nodes", "2", "--interface", "lo").stdout
+    assert "2 of 2 workers came" in told
+    assert "sweeps will run" in told
+    assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "made.toml"]
+    assert slurm.jobs() == {}
+
+
+def test_a_check_says_what_does_not_work(slurm):
+    Path("cluster.toml").write_text('python = "/nowhere/python"')
+    told = faultsweep("cluster", "check", code=1).stdout
+    assert "the job ended (failed) without an answer" in told
+    assert slurm.jobs() == {}
