@@ -15,7 +15,7 @@ JOBS := 2
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
 LANE_NOT := not shared and not slow and not slurm and not chromium
 # Papers whose figures `make reproduce` draws.
-PAPERS := krevat2003 oliner2004 zhang2004 tang2010
+PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-main test-nojit test-bounds test-slow warm lint tree docs check bench fuzz mutants reproduce clean

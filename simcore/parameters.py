@@ -968,7 +968,7 @@ PARAMETERS: dict[str, Parameter] = _table(
     Parameter(
         "trunk_mbps",
         float,
-        10_000.0,
+        1000.0,
         "Capacity of the trunk of a cluster, each way, unless the machine's name gives its own (100@2500).",
         "clusters",
         minimum=1e-6,

@@ -39,6 +39,8 @@ def small(name, monkeypatch, tmp_path):
         raw["axes"]["finder"] = ["columns"]  # the others have to be compiled
     few = {"load_scale": [0.7, 1.4], "accuracy": [0.0, 0.9], "num_failures": [0, 40_000]}
     few |= {"target_utilisation": [0.7, 0.95], "mttr_h": [0.5, 4.0], "mtbf_h": [0.5, 8.0], "arrival_scale": [1.0, 1.4]}
+    few |= {"estimate_error_pct": [0.0, 100.0], "information_pct": [0.0, 50.0], "overhead_s": [0.0, 5400.0]}
+    few |= {"cp_frac": [0.01, 0.64], "ppbw_mbps": [150.0, 400.0], "trunk_mbps": [500.0, 4000.0]}
     raw["axes"].update({axis: values for axis, values in few.items() if axis in raw["axes"]})
     for row in raw["axes"].get("workload", []):
         row.update({name: 40_000 for name in row if name == "num_failures"})
@@ -53,9 +55,17 @@ def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
     results = open_results(tmp_path / "a.zarr")
     figure = FIGURES[name](results)
     assert figure.name == name
-    assert ("5 days" if raw.get("target") == "failures" else "stands in") in " ".join(figure.caption)
-    assert all(panel.curves or panel.bars for panel in figure.panels)
+    said = (
+        "5 days"
+        if raw.get("target") == "failures"
+        else "lublin"
+        if raw["fixed"].get("log") == "lublin"
+        else "stands in"
+    )
+    assert said in " ".join(figure.caption)
+    assert all(panel.curves or panel.bars or panel.surface for panel in figure.panels)
     drawn = [part.y for panel in figure.panels for part in [*panel.curves, *panel.bars]]
+    drawn += [panel.surface.z for panel in figure.panels if panel.surface]
     assert figure.table or any(np.isfinite(y).all() for y in drawn)
     draw_picture(figure, tmp_path / "a.png")
     if figure.table:

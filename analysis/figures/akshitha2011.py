@@ -1,0 +1,306 @@
+"""The figures of akshitha2011 (Akshitha et al., Establishing job scheduling and checkpointing in multi-cluster
+systems).
+
+Every function takes the Dataset of the experiment of the same name and returns a ``Figure``. The paper prints the mean
+turnaround of figures 1 to 6 and describes the rest; beside each stands its change against a baseline, paired: replicate
+by replicate, under the same jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+from faultsweep.analysis.figures.curves import curve_over
+from faultsweep.analysis.figures.describe import (
+    describe_jobs,
+    describe_replicates,
+    is_model,
+    names,
+    unique,
+    workload_title,
+)
+from faultsweep.analysis.figures.figure import (
+    BLACK,
+    BLUE,
+    GREEN,
+    LOOKS,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    Curve,
+    Figure,
+    Panel,
+    Style,
+    Surface,
+)
+from faultsweep.analysis.statistics import mean_interval, paired_difference
+
+TURNAROUND = "mean_response_s"
+BASELINE = "Migration Only"
+AWARE = "bandwidth-aware"
+HOURS = "Mean turnaround (h)"
+CHANGE = "Change of turnaround (%)"
+ERROR = "Largest error of estimates (%)"
+INFORMATION = "Jobs that state their bandwidth (%)"
+MINUTES = "Overhead (min)"
+_POLICIES = {
+    BASELINE: Style(BLACK, "P", dashed=True),
+    "local": Style(PURPLE, "v"),
+    AWARE: Style(BLUE, "o"),
+    "no error": Style(BLUE, "o"),
+    "no agent": Style(VERMILION, "s"),
+    "100 % error": Style(VERMILION, "s"),
+    "bandwidth-aware, 80 % error": Style(VERMILION, "s"),
+    "CTMR": Style(GREEN, "^"),
+    "the same with CTMR": Style(GREEN, "^"),
+    "CTMR, overhead unknown": Style(GREEN, "D", dashed=True),
+    "naive agent": Style(ORANGE, "v"),
+    "naive co-allocation": Style(ORANGE, "D"),
+}
+PAPER = {150: 22, 300: 16, 400: 12}
+"""PPBW, Mbit/s -> the best improvement over migration only that the paper reports, %."""
+
+
+def surface_figure(data: xr.Dataset, number: int) -> Figure:
+    """Return figure 1, 3 or 5: turnaround, and its change against migration only, over error and information."""
+    found = mean_interval(data[TURNAROUND], data["status"])
+    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    panels = [
+        Panel("Mean turnaround (h)", INFORMATION, ERROR, surface=_surface(found["mean"].sel(policy=AWARE) / 3600)),
+        Panel(
+            f"Change against {BASELINE} (%)",
+            INFORMATION,
+            ERROR,
+            surface=_surface(change["mean"].sel(policy=AWARE)),
+            signed=True,
+        ),
+    ]
+    title = "Turnaround over error and information"
+    caption = [*_caption(data), _compared_with_paper(data, change)]
+    return _figure(data, f"fig-{number}", f"{title}, {_ppbw(data)}", panels, caption, f", figure {number}")
+
+
+def curve_figure(data: xr.Dataset, number: int) -> Figure:
+    """Return figure 2, 4 or 6: turnaround against information at four errors, and migration only."""
+    found = mean_interval(data[TURNAROUND], data["status"]) / 3600
+    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    errors = unique(data, "estimate_error_pct")
+    labels = {value: f"@ {value:g} % error" for value in errors}
+    turnaround, changes = [], []
+    for value, style in zip(errors, LOOKS, strict=False):
+        at = {"policy": AWARE, "estimate_error_pct": value}
+        turnaround.append(curve_over(labels[value], found.sel(at), "information_pct", style))
+        changes.append(curve_over(labels[value], change.sel(at), "information_pct", style))
+    at = {"policy": BASELINE, "estimate_error_pct": errors[0]}
+    turnaround.append(curve_over(BASELINE, found.sel(at), "information_pct", _POLICIES[BASELINE]))
+    panels = [
+        Panel("", INFORMATION, HOURS, turnaround),
+        Panel(f"Against {BASELINE}, paired", INFORMATION, CHANGE, changes, signed=True),
+    ]
+    caption = [*_caption(data), _compared_with_paper(data, change), _rmspe(data)]
+    title = f"Turnaround against information, {_ppbw(data)}"
+    return _figure(data, f"fig-{number}", title, panels, caption, f", figure {number}")
+
+
+def direction(data: xr.Dataset) -> Figure:
+    """Return the change against migration only of estimates too low, too high, and both, a panel per PPBW."""
+    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    words = {"under": "too low", "both": "both", "over": "too high"}
+    panels = []
+    for ppbw in unique(data, "ppbw_mbps"):
+        curves = []
+        for way, style in zip(words, (LOOKS[1], LOOKS[0], LOOKS[2]), strict=True):
+            part = change.sel(policy=AWARE, ppbw_mbps=ppbw, error_direction=way)
+            curves.append(curve_over(f"estimates {words[way]}", part, "estimate_error_pct", style))
+        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, f"{CHANGE} vs {BASELINE}", curves, signed=True))
+    title = "Under- against overestimation"
+    return _figure(data, "direction", title, panels, _caption(data), ", section V", columns=3)
+
+
+def ctmr(data: xr.Dataset) -> Figure:
+    """Return turnaround with the agent on, off and naive against the error, and what was checkpointed."""
+    panels = _by_ppbw(data, "estimate_error_pct", ERROR)
+    taken = mean_interval(data["jobs_taken"], data["status"])
+    for ppbw in unique(data, "ppbw_mbps"):
+        curves = _curves(taken.sel(ppbw_mbps=ppbw), ["CTMR", "naive agent"], "estimate_error_pct")
+        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, "Checkpoints by the agent", curves))
+    caption = [*_caption(data), _change_at_most(data, "no agent", ["CTMR", "naive agent"])]
+    return _figure(data, "ctmr", "The agent on, off and naive", panels, caption, ", section II.E", columns=3)
+
+
+def overhead(data: xr.Dataset) -> Figure:
+    """Return the change by the agent against its overhead, a row per error and a column per PPBW."""
+    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    change = change.assign_coords(overhead_s=change["overhead_s"] / 60)
+    policies = [row for row in names(data, "policy") if row != BASELINE]
+    panels = []
+    for error in unique(data, "estimate_error_pct"):
+        for ppbw in unique(data, "ppbw_mbps"):
+            part = change.sel(estimate_error_pct=error, ppbw_mbps=ppbw)
+            title = f"PPBW {ppbw:g} Mbit/s, error {error:g} %"
+            panels.append(
+                Panel(title, MINUTES, f"{CHANGE} vs {BASELINE}", _curves(part, policies, "overhead_s"), signed=True)
+            )
+    return _figure(data, "overhead", "Overhead of the agent", panels, _caption(data), ", section IV", columns=3)
+
+
+def cp_frac(data: xr.Dataset) -> Figure:
+    """Return the change by the agent against CP_frac, a curve per overhead and a panel per PPBW."""
+    change = 100 * paired_difference(data[TURNAROUND], "policy", "no agent", data["status"], relative=True)
+    panels = []
+    for ppbw in unique(data, "ppbw_mbps"):
+        curves = []
+        for seconds, style in zip(unique(data, "overhead_s"), LOOKS, strict=False):
+            part = change.sel(policy="CTMR", ppbw_mbps=ppbw, overhead_s=seconds)
+            curves.append(curve_over(f"overhead {seconds / 60:g} min", part, "cp_frac", style))
+        title = f"PPBW {ppbw:g} Mbit/s"
+        panels.append(Panel(title, "CP_frac", f"{CHANGE} vs no agent", curves, log_x=True, signed=True))
+    caption = [*_caption(data), "The paper finds about 4 % (0.04) best in almost every case that it tried."]
+    return _figure(data, "cp-frac", "How much overhead is worth it", panels, caption, ", section II.E", columns=3)
+
+
+def logs(data: xr.Dataset) -> Figure:
+    """Return turnaround against the load under logs split over the clusters, and its change against migration only."""
+    found = mean_interval(data[TURNAROUND], data["status"]) / 3600
+    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    x, policies = "target_utilisation", names(data, "policy")
+    above, below = [], []
+    for workload in names(data, "workload"):
+        title = workload_title(data, workload)
+        curves = _curves(found.sel(workload=workload), policies, x)
+        above.append(Panel(title, "Utilisation offered", HOURS, curves, log_y=True))
+        others = [row for row in policies if row not in (BASELINE, "local")]
+        curves = _curves(change.sel(workload=workload), others, x)
+        below.append(Panel(title, "Utilisation offered", f"{CHANGE} vs {BASELINE}", curves, signed=True))
+    title = "Meta-schedulers under logs split over four clusters"
+    return _figure(data, "logs", title, [*above, *below], _caption(data), "", columns=len(above))
+
+
+def trunks(data: xr.Dataset) -> Figure:
+    """Return the change against migration only over the capacity of the trunks, a panel per load."""
+    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    change = change.assign_coords(trunk_mbps=change["trunk_mbps"] / 1000)
+    policies = [row for row in names(data, "policy") if row != BASELINE]
+    panels = []
+    for load in unique(data, "target_utilisation"):
+        curves = _curves(change.sel(target_utilisation=load), policies, "trunk_mbps")
+        title = f"utilisation offered {load:g}"
+        panels.append(Panel(title, "Trunk (Gbit/s)", f"{CHANGE} vs {BASELINE}", curves, log_x=True, signed=True))
+    return _figure(data, "trunks", "What hangs on trunks and load", panels, _caption(data), "", columns=3)
+
+
+FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
+    "akshitha2011-fig-1": lambda data: surface_figure(data, 1),
+    "akshitha2011-fig-2": lambda data: curve_figure(data, 2),
+    "akshitha2011-fig-3": lambda data: surface_figure(data, 3),
+    "akshitha2011-fig-4": lambda data: curve_figure(data, 4),
+    "akshitha2011-fig-5": lambda data: surface_figure(data, 5),
+    "akshitha2011-fig-6": lambda data: curve_figure(data, 6),
+    "akshitha2011-direction": direction,
+    "akshitha2011-ctmr": ctmr,
+    "akshitha2011-overhead": overhead,
+    "akshitha2011-cp-frac": cp_frac,
+    "akshitha2011-logs": logs,
+    "akshitha2011-trunks": trunks,
+}
+"""Experiment -> the function that makes its figure from its results."""
+
+
+def _figure(
+    data: xr.Dataset, name: str, title: str, panels: list[Panel], caption: list[str], where: str, columns: int = 2
+) -> Figure:
+    text = [sentence for sentence in caption if sentence]
+    return Figure(f"akshitha2011-{name}", f"{title} (akshitha2011{where})", text, panels, columns)
+
+
+def _surface(values: xr.DataArray) -> Surface:
+    ordered = values.transpose("estimate_error_pct", "information_pct")
+    return Surface(
+        x=np.asarray(ordered["information_pct"].values, float),
+        y=np.asarray(ordered["estimate_error_pct"].values, float),
+        z=np.asarray(ordered.values, float),
+    )
+
+
+def _curves(found: xr.Dataset, policies: Sequence[str], x: str) -> list[Curve]:
+    return [curve_over(row, found.sel(policy=row), x, _POLICIES[row]) for row in policies]
+
+
+def _by_ppbw(data: xr.Dataset, x: str, label: str) -> list[Panel]:
+    """Return a panel per PPBW with the turnaround of every policy."""
+    found = mean_interval(data[TURNAROUND], data["status"]) / 3600
+    panels = []
+    for ppbw in unique(data, "ppbw_mbps"):
+        curves = _curves(found.sel(ppbw_mbps=ppbw), names(data, "policy"), x)
+        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", label, HOURS, curves, log_y=True))
+    return panels
+
+
+def _ppbw(data: xr.Dataset) -> str:
+    return f"PPBW of {unique(data, 'ppbw_mbps')[0]:g} Mbit/s"
+
+
+def _caption(data: xr.Dataset) -> list[str]:
+    """Return what all captions say: jobs, clusters, what the paper does not print, and replicates."""
+    models = [str(log) for log in unique(data, "log") if is_model(str(log)) and str(log) != "lublin"]
+    held = [
+        f"{'+'.join(str(machine).partition(':')[2] for machine in unique(data, 'machine'))} nodes",
+        *_held(data, "trunk_mbps", "trunks of {:g} Mbit/s"),
+        *_held(data, "target_utilisation", "utilisation offered {:g}"),
+        *_held(data, "communication_share", "share of T_C {:g}"),
+        *_held(data, "mesh_share", "mesh share {:g}"),
+        *_held(data, "ppbw_distribution", "{} bandwidths"),
+        *_held(data, "scheduler", "{} queues"),
+    ]
+    counts = mean_interval(data[TURNAROUND], data["status"])["n"]
+    return [
+        describe_jobs(data),
+        f"A model stands in for a log: {' and '.join(models)}." if models else "",
+        f"Clusters: {', '.join(held)}; the paper prints none of these.",
+        describe_replicates(counts),
+    ]
+
+
+def _held(data: xr.Dataset, name: str, words: str) -> list[str]:
+    values = unique(data, name)
+    return [words.format(values[0])] if len(values) == 1 else []
+
+
+def _rmspe(data: xr.Dataset) -> str:
+    """Return a sentence with the root mean square percentage error at each largest error."""
+    everyone = max(unique(data, "information_pct"))
+    found = data["estimate_rmspe_pct"].sel(policy=AWARE, information_pct=everyone).mean("replicate")
+    parts = [
+        f"{float(found.sel(estimate_error_pct=error)):.1f} at {error:g} %"
+        for error in unique(data, "estimate_error_pct")
+    ]
+    return f"RMSPE of the statements: {', '.join(parts)}; the paper gives 57.7 at 100 %."
+
+
+def _compared_with_paper(data: xr.Dataset, change: xr.Dataset) -> str:
+    """Return a sentence with the improvement without errors, with its interval, and the paper's."""
+    ppbw = unique(data, "ppbw_mbps")[0]
+    best = change.sel(policy=AWARE, estimate_error_pct=0.0, information_pct=max(unique(data, "information_pct")))
+    mean, low, high = (float(best[name]) for name in ("mean", "low", "high"))
+    interval = f" ({low:+.1f} to {high:+.1f})" if np.isfinite(low) else ""
+    paper = f"; the paper reports -{PAPER[int(ppbw)]} %" if int(ppbw) in PAPER else ""
+    return f"All jobs stating their bandwidth rightly changes the turnaround by {mean:+.1f} %{interval}{paper}."
+
+
+def _change_at_most(data: xr.Dataset, baseline: str, policies: Sequence[str]) -> str:
+    """Return a sentence with the paired change against a baseline at the largest error, by policy and PPBW."""
+    change = 100 * paired_difference(data[TURNAROUND], "policy", baseline, data["status"], relative=True)
+    error = max(unique(data, "estimate_error_pct"))
+    sentences = []
+    for row in policies:
+        parts = []
+        for ppbw in unique(data, "ppbw_mbps"):
+            at = change.sel(policy=row, ppbw_mbps=ppbw, estimate_error_pct=error)
+            mean, low, high = (float(at[name]) for name in ("mean", "low", "high"))
+            parts.append(
+                f"{mean:+.0f} %" + (f" ({low:+.0f} to {high:+.0f})" if np.isfinite(low) else "") + f" at {ppbw:g}"
+            )
+        sentences.append(f"{row}: {', '.join(parts)}")
+    return f"Turnaround against {baseline} at {error:g} % error, paired: {'; '.join(sentences)} Mbit/s."
