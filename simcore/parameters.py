@@ -169,10 +169,10 @@ def _never_spans(config: Config) -> bool:
     return not co_allocates(config)
 
 
-def _asks_nobody(config: Config) -> bool:
-    """Tell whether what jobs state of their bandwidth makes no difference."""
+def heeds_statements(config: Config) -> bool:
+    """Tell whether what jobs state of their bandwidth makes a difference."""
     heeds = config["meta_scheduler"] == "bandwidth-aware" or config["agent"] == "ctmr"
-    return not co_allocates(config) or not heeds
+    return co_allocates(config) and heeds
 
 
 def _no_information(config: Config) -> bool:
@@ -181,7 +181,7 @@ def _no_information(config: Config) -> bool:
 
 
 def _no_estimate_error(config: Config) -> bool:
-    return _asks_nobody(config) or config["information_pct"] == 0
+    return not heeds_statements(config) or config["information_pct"] == 0
 
 
 def _no_agent(config: Config) -> bool:
@@ -194,6 +194,11 @@ def _not_ctmr(config: Config) -> bool:
 
 def _nothing_communicates(config: Config) -> bool:
     return not co_allocates(config) or config["ppbw_mbps"] == 0
+
+
+def _no_mesh(config: Config) -> bool:
+    cut = config["partitioning"] == "minimum-cut"  # minds the mesh also where nothing communicates
+    return not co_allocates(config) or (_nothing_communicates(config) and not cut)
 
 
 def _no_trunk_failures(config: Config) -> bool:
@@ -1036,7 +1041,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         "clusters",
         minimum=0,
         maximum=1,
-        inert=_nothing_communicates,
+        inert=_no_mesh,
     ),
     Parameter(
         "estimate_error_pct",

@@ -9,8 +9,13 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore import state as st
+from faultsweep.simcore.clusters import state as cs
+from faultsweep.simcore.clusters.build import build_clusters
 from faultsweep.simcore.clusters.communication import Communication
 from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.machines import parse_machine
+from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.simulate import Run, simulate
 from faultsweep.simcore.workloads.workload import Workload
 
@@ -84,6 +89,46 @@ class System:
 def job(submit, compute, communicate, size, home=0, bandwidth=300, stated=None, estimate=None):
     """A row of ``System.jobs``."""
     return submit, compute, communicate, size, home, bandwidth, stated, estimate or compute + communicate
+
+
+def running_state(machine_name, rows, waiting=(), **parameters):
+    """A state in which jobs have just started over the clusters, all other nodes are busy, and others wait.
+
+    rows: (parts, true bandwidth, stated, T_P, T_C); waiting: sizes of jobs that may only run whole.
+    """
+    machine = parse_machine(machine_name)
+    config = resolve(
+        {"machine": machine_name, "scheduler": "first-fit", "meta_scheduler": "naive", "mesh_share": 0.0, **parameters}
+    )
+    count, others = len(rows), len(waiting)
+    run_s = np.array([row[3] + row[4] for row in rows] + [1.0] * others, float)
+    arrays = dict.fromkeys(("work_s", "run_s", "estimate_s"), run_s)
+    arrays |= {"submit_s": np.zeros(len(run_s)), "home": np.zeros(len(run_s), np.int64)}
+    arrays["size"] = np.array([sum(row[0]) for row in rows] + list(waiting))
+    talk = Communication(
+        np.array([row[4] for row in rows] + [0.0] * others, float),
+        np.array([row[1] for row in rows] + [0.0] * others, float),
+        np.array([row[2] for row in rows] + [nan] * others, float),
+    )
+    s = build_clusters(arrays, talk, machine, config, None, tracing=False, telling=True)
+    for k, (parts, bandwidth, _, _, _) in enumerate(rows):
+        size = sum(parts)
+        s.parts[k] = parts
+        s.demand[k] = [bandwidth * part * (size - part) / (size - 1) for part in parts]
+        s.job_i[[st.STATUS, st.ALLOCATED, cs.PHASE, cs.SPANS, cs.RUN_SLOT], k] = st.RUNNING, size, cs.WORKS, 2, k
+        s.lists[[cs.RUNNING, cs.SPANNING], k] = k
+        s.agenda[cs.RUN_END, k] = run_s[k]
+    s.i[[cs.NUM_RUNNING, cs.NUM_SPANNING]] = count
+    s.f[st.NOW] = 0.0
+    s.i[st.FREE] = 0
+    s.clusters[cs.FREE_HERE] = 0
+    s.i[cs.CHANGED] = 1
+    s.lists[cs.QUEUE, :others] = count + np.arange(others)
+    s.job_i[st.STATUS, count:] = st.WAITING
+    s.job_i[cs.OFFENCES, count:] = 2  # co-allocation is no way out for them
+    s.i[[st.QUEUE_TAIL, st.NEXT_ARRIVAL]] = others, count + others
+    s.i[st.QUEUED] = sum(waiting)
+    return s
 
 
 def random_system(seed: int, **fixed: Any) -> System:

@@ -28,6 +28,7 @@ from faultsweep.analysis.figures.figure import (
     LOOKS,
     ORANGE,
     PURPLE,
+    SKY,
     VERMILION,
     Curve,
     Figure,
@@ -42,12 +43,13 @@ BASELINE = "Migration Only"
 AWARE = "bandwidth-aware"
 HOURS = "Mean turnaround (h)"
 CHANGE = "Change of turnaround (%)"
+AGAINST_BASELINE = f"Turnaround vs {BASELINE} (%)"
 ERROR = "Largest error of estimates (%)"
 INFORMATION = "Jobs that state their bandwidth (%)"
 MINUTES = "Overhead (min)"
 _POLICIES = {
     BASELINE: Style(BLACK, "P", dashed=True),
-    "local": Style(PURPLE, "v"),
+    "local": Style(SKY, "v"),
     AWARE: Style(BLUE, "o"),
     "no error": Style(BLUE, "o"),
     "no agent": Style(VERMILION, "s"),
@@ -57,7 +59,7 @@ _POLICIES = {
     "the same with CTMR": Style(GREEN, "^"),
     "CTMR, overhead unknown": Style(GREEN, "D", dashed=True),
     "naive agent": Style(ORANGE, "v"),
-    "naive co-allocation": Style(ORANGE, "D"),
+    "naive co-allocation": Style(PURPLE, "D"),
 }
 PAPER = {150: 22, 300: 16, 400: 12}
 """PPBW, Mbit/s -> the best improvement over migration only that the paper reports, %."""
@@ -78,7 +80,8 @@ def surface_figure(data: xr.Dataset, number: int) -> Figure:
         ),
     ]
     title = "Turnaround over error and information"
-    caption = [*_caption(data), _compared_with_paper(data, change)]
+    replicates = f"Means of {int(found['n'].max())} replicates."
+    caption = [*_caption(data)[:-1], replicates, _compared_with_paper(data, change)]
     return _figure(data, f"fig-{number}", f"{title}, {_ppbw(data)}", panels, caption, f", figure {number}")
 
 
@@ -114,7 +117,7 @@ def direction(data: xr.Dataset) -> Figure:
         for way, style in zip(words, (LOOKS[1], LOOKS[0], LOOKS[2]), strict=True):
             part = change.sel(policy=AWARE, ppbw_mbps=ppbw, error_direction=way)
             curves.append(curve_over(f"estimates {words[way]}", part, "estimate_error_pct", style))
-        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, f"{CHANGE} vs {BASELINE}", curves, signed=True))
+        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, AGAINST_BASELINE, curves, signed=True))
     title = "Under- against overestimation"
     return _figure(data, "direction", title, panels, _caption(data), ", section V", columns=3)
 
@@ -140,9 +143,7 @@ def overhead(data: xr.Dataset) -> Figure:
         for ppbw in unique(data, "ppbw_mbps"):
             part = change.sel(estimate_error_pct=error, ppbw_mbps=ppbw)
             title = f"PPBW {ppbw:g} Mbit/s, error {error:g} %"
-            panels.append(
-                Panel(title, MINUTES, f"{CHANGE} vs {BASELINE}", _curves(part, policies, "overhead_s"), signed=True)
-            )
+            panels.append(Panel(title, MINUTES, AGAINST_BASELINE, _curves(part, policies, "overhead_s"), signed=True))
     return _figure(data, "overhead", "Overhead of the agent", panels, _caption(data), ", section IV", columns=3)
 
 
@@ -156,7 +157,7 @@ def cp_frac(data: xr.Dataset) -> Figure:
             part = change.sel(policy="CTMR", ppbw_mbps=ppbw, overhead_s=seconds)
             curves.append(curve_over(f"overhead {seconds / 60:g} min", part, "cp_frac", style))
         title = f"PPBW {ppbw:g} Mbit/s"
-        panels.append(Panel(title, "CP_frac", f"{CHANGE} vs no agent", curves, log_x=True, signed=True))
+        panels.append(Panel(title, "CP_frac", "Turnaround vs no agent (%)", curves, log_x=True, signed=True))
     caption = [*_caption(data), "The paper finds about 4 % (0.04) best in almost every case that it tried."]
     return _figure(data, "cp-frac", "How much overhead is worth it", panels, caption, ", section II.E", columns=3)
 
@@ -173,7 +174,7 @@ def logs(data: xr.Dataset) -> Figure:
         above.append(Panel(title, "Utilisation offered", HOURS, curves, log_y=True))
         others = [row for row in policies if row not in (BASELINE, "local")]
         curves = _curves(change.sel(workload=workload), others, x)
-        below.append(Panel(title, "Utilisation offered", f"{CHANGE} vs {BASELINE}", curves, signed=True))
+        below.append(Panel(title, "Utilisation offered", AGAINST_BASELINE, curves, signed=True))
     title = "Meta-schedulers under logs split over four clusters"
     return _figure(data, "logs", title, [*above, *below], _caption(data), "", columns=len(above))
 
@@ -187,7 +188,7 @@ def trunks(data: xr.Dataset) -> Figure:
     for load in unique(data, "target_utilisation"):
         curves = _curves(change.sel(target_utilisation=load), policies, "trunk_mbps")
         title = f"utilisation offered {load:g}"
-        panels.append(Panel(title, "Trunk (Gbit/s)", f"{CHANGE} vs {BASELINE}", curves, log_x=True, signed=True))
+        panels.append(Panel(title, "Trunk (Gbit/s)", AGAINST_BASELINE, curves, log_x=True, signed=True))
     return _figure(data, "trunks", "What hangs on trunks and load", panels, _caption(data), "", columns=3)
 
 
@@ -254,12 +255,11 @@ def _caption(data: xr.Dataset) -> list[str]:
         *_held(data, "ppbw_distribution", "{} bandwidths"),
         *_held(data, "scheduler", "{} queues"),
     ]
-    counts = mean_interval(data[TURNAROUND], data["status"])["n"]
     return [
         describe_jobs(data),
         f"A model stands in for a log: {' and '.join(models)}." if models else "",
         f"Clusters: {', '.join(held)}; the paper prints none of these.",
-        describe_replicates(counts),
+        describe_replicates(mean_interval(data[TURNAROUND], data["status"])["n"]),
     ]
 
 

@@ -10,14 +10,14 @@ from faultsweep.simcore import state as st
 from faultsweep.simcore.clusters import state as cs
 from faultsweep.simcore.clusters.communication import Communication
 from faultsweep.simcore.clusters.state import ClusterState
-from faultsweep.simcore.parameters import co_allocates
+from faultsweep.simcore.parameters import co_allocates, heeds_statements
 from numpy.typing import NDArray
 
 
 def cluster_jobs(s: ClusterState, communication: Communication, config: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Return the per-job results that only clusters have: arrays of shape (jobs,).
 
-    What jobs communicate is NaN where none can be co-allocated: it makes no difference there.
+    What jobs communicate, and what they state of it, is NaN where that makes no difference.
     """
     matters = co_allocates(config)
     unused = np.full(s.job_f.shape[1], np.nan)
@@ -26,7 +26,7 @@ def cluster_jobs(s: ClusterState, communication: Communication, config: Mapping[
         "clusters": s.job_i[cs.SPANS].copy(),
         "co_allocations": s.job_i[cs.CO_ALLOCATED].copy(),
         "bandwidth_mbps": communication.bandwidth_mbps.copy() if matters else unused,
-        "stated_mbps": communication.stated_mbps.copy() if matters else unused,
+        "stated_mbps": communication.stated_mbps.copy() if heeds_statements(config) else unused,
         "slowed_s": s.job_f[cs.SLOWED].copy(),
         "offences": s.job_i[cs.OFFENCES].copy(),
     }
@@ -47,7 +47,7 @@ def cluster_metrics(s: ClusterState, communication: Communication, config: Mappi
         "trunk_utilisation": s.f[cs.TRAFFIC] / capacity,
         "saturated_time_frac": s.f[cs.SATURATED] / span,
         "highest_saturation": float(s.f[cs.MOST_SATURATED]),
-        "estimate_rmspe_pct": communication.rmspe() if co_allocates(config) else np.nan,
+        "estimate_rmspe_pct": communication.rmspe() if heeds_statements(config) else np.nan,
         "agent_activations": float(s.i[cs.ACTIVATIONS]),
         "jobs_taken": float(s.i[cs.TAKEN]),
         "jobs_barred": float(np.sum(s.job_i[cs.OFFENCES] >= 2)),

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore import state as st
 from faultsweep.simcore.clusters import state as cs
-from faultsweep.simcore.clusters.build import build_clusters
-from faultsweep.simcore.clusters.communication import Communication
 from faultsweep.simcore.clusters.decisions import Decisions
 from faultsweep.simcore.clusters.engine import advance_clusters
-from faultsweep.simcore.machines import parse_machine
-from faultsweep.simcore.parameters import resolve
 
-from tests.clusters import System, job
+from tests.clusters import System, job, running_state
 
 
 def demands(parts, mesh_share):
@@ -93,54 +88,13 @@ PQR = {  # parts, true bandwidth, stated, T_P, T_C
 
 def activation(overhead, waiting, jobs="PQR", offences=()):
     """One activation of the agent with jobs that have just started over both clusters, all other nodes being busy."""
-    machine = parse_machine("clusters:4@500+4@400")
-    config = resolve(
-        {
-            "machine": machine.name,
-            "scheduler": "first-fit",
-            "meta_scheduler": "naive",
-            "agent": "ctmr",
-            "overhead_s": float(overhead),
-            "mesh_share": 0.0,
-        }
-    )
     rows = [PQR[name] for name in jobs]
-    run_s = np.array([row[3] + row[4] for row in rows] + [1.0] * len(waiting))
-    arrays = dict.fromkeys(("work_s", "run_s", "estimate_s"), run_s)
-    arrays |= {"submit_s": np.zeros(len(run_s)), "home": np.zeros(len(run_s), np.int64)}
-    arrays["size"] = np.array([sum(row[0]) for row in rows] + list(waiting))
-    silent = [0.0] * len(waiting)
-    talk = Communication(
-        np.array([row[4] for row in rows] + silent),
-        np.array([row[1] for row in rows] + silent, float),
-        np.array([row[2] for row in rows] + [np.nan] * len(waiting), float),
-    )
-    s = build_clusters(arrays, talk, machine, config, None, tracing=False, telling=True)
-    for k, (parts, bandwidth, _, _, _) in enumerate(rows):
-        size = sum(parts)
-        s.parts[k] = parts
-        s.demand[k] = [bandwidth * part * (size - part) / (size - 1) for part in parts]
-        s.job_i[[st.STATUS, st.ALLOCATED, cs.PHASE, cs.SPANS, cs.RUN_SLOT], k] = st.RUNNING, size, cs.WORKS, 2, k
-        s.job_i[cs.OFFENCES, k] = jobs[k] in offences
-        s.lists[[cs.RUNNING, cs.SPANNING], k] = k
-        s.agenda[cs.RUN_END, k] = run_s[k]
-    s.i[[cs.NUM_RUNNING, cs.NUM_SPANNING, st.NEXT_ARRIVAL]] = len(rows)
-    s.f[st.NOW] = 0.0
-    s.i[st.FREE] = 0
-    s.clusters[cs.FREE_HERE] = 0
-    s.i[cs.CHANGED] = 1
-    names = [*jobs, *(f"W{k}" for k in range(len(waiting)))]
-    for k in range(len(waiting)):  # they wait already: co-allocation is no way out for them
-        s.job_i[[st.STATUS, cs.OFFENCES], len(rows) + k] = st.WAITING, 2
-        s.lists[cs.QUEUE, k] = len(rows) + k
-    s.i[st.QUEUE_TAIL] = len(waiting)
-    s.i[st.QUEUED] = sum(waiting)
-    s.i[st.NEXT_ARRIVAL] = len(run_s)
+    s = running_state("clusters:4@500+4@400", rows, waiting, agent="ctmr", overhead_s=float(overhead))
+    s.job_i[cs.OFFENCES, : len(rows)] = [name in offences for name in jobs]
     s.f[cs.WAKE] = 0.0
     advance_clusters(s, 1)
-    decisions = Decisions.of(s.decisions[: s.i[cs.DECISIONS_END]], np.arange(len(run_s)))
-    taken = [names[job] for job in np.flatnonzero(s.job_i[cs.PHASE] == cs.SAVES)]
-    return s, decisions, taken
+    decisions = Decisions.of(s.decisions[: s.i[cs.DECISIONS_END]], np.arange(s.job_f.shape[1]))
+    return s, decisions, [jobs[job] for job in np.flatnonzero(s.job_i[cs.PHASE] == cs.SAVES)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,162 @@
+"""The fluid model against closed forms and against small fixed steps, and what can never happen."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from faultsweep.simcore import state as st
+from faultsweep.simcore.clusters import state as cs
+from faultsweep.simcore.clusters.engine import advance_clusters
+
+from tests.clusters import System, job, random_system, running_state
+from tests.reference.clusters import traffic
+
+
+def finishes(machine, rows):
+    """When jobs that start together over two clusters end."""
+    s = running_state(machine, rows, agent="ctmr", agent_interval_s=0.0)  # an agent that finds nobody to take
+    s.f[cs.WAKE] = 0.0  # something has to happen at the start
+    assert advance_clusters(s, 100) == st.ALL_DONE
+    return s.job_f[st.FINISH]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_job_alone_takes_its_run_time_to_the_last_bit(seed):
+    draw = random.Random(seed)
+    compute, communicate, submit = (draw.uniform(0, 1e5) for _ in range(3))
+    jobs = [job(submit, compute, communicate, 5, 0, draw.uniform(0, 1000))]
+    run = System((3, 4), (1e5, 1e5), jobs).engine(meta_scheduler="naive", mesh_share=0.5)
+    assert run.jobs["clusters"][0] == 2
+    assert run.jobs["finish_s"][0] == submit + (compute + communicate)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("capacity", [90, 400, 3000])
+def test_symmetric_jobs(count, capacity):
+    machine = f"clusters:{2 * count}@{capacity}+{2 * count}@{2 * capacity}"
+    found = finishes(machine, [((1, 1), 300, 300, 50, 100)] * count)
+    np.testing.assert_allclose(found, 50 + max(1, count * 300 / capacity) * 100, rtol=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_jobs_on_one_trunk(seed):
+    draw = random.Random(seed)
+    b, c = draw.uniform(150, 400), draw.uniform(150, 400)
+    first, second = ([draw.uniform(0, 100), draw.uniform(1, 100)] for _ in range(2))
+    both = (b + c) / 400
+    spans = [compute + max(1, both) * talk for compute, talk in (first, second)]
+    early, late = sorted(range(2), key=lambda k: spans[k])
+    done = spans[early] / spans[late]
+    total = sum((first, second)[late])
+    expected = [0.0, 0.0]
+    expected[early] = spans[early]
+    expected[late] = spans[early] + (1 - done) * total
+    found = finishes("clusters:4@400+4@4000", [((1, 1), b, b, *first), ((1, 1), c, c, *second)])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def step_through(system, run, step):
+    """The work that each job has done at its finish, by fixed steps from the starts and stops that the run tells."""
+    first = np.cumsum(system.sizes) - np.array(system.sizes)
+    count, capacity = len(system.jobs), np.array(system.trunks)
+    compute, talk = (np.array([row[k] for row in system.jobs]) for k in (1, 2))
+    mesh, half = system.parameters["mesh_share"], system.parameters["overhead_s"] / 2
+    stops = {(run.decisions.time_s[k], run.decisions.job_id[k]) for k in np.flatnonzero(run.decisions.verdict >= 6)}
+    changes = []
+    checkpoints, kills, begins = np.zeros(count, int), np.zeros(count, int), {}
+    for time, kind, k, _, nodes in run.events.rows():
+        if kind in ("finish", "kill", "checkpoint"):
+            changes = [each for each in changes if each[:3] != begins.get(k) or each[0] <= time]
+            changes.append((time, kind, k, None))
+            checkpoints[k] += kind == "checkpoint"
+            kills[k] += kind == "kill"
+        elif kind == "start":
+            parts = [sum(a <= node < a + n for node in nodes) for a, n in zip(first, system.sizes, strict=True)]
+            pause = half * (checkpoints[k] > 0) + system.parameters["restart_cost_s"] * (kills[k] > 0)
+            begins[k] = (time + pause, "start", k)
+            changes.append((*begins[k], [float(d) for d in traffic(parts, system.jobs[k][5], mesh)]))
+        elif kind in ("fail", "repair") and nodes[0] >= sum(system.sizes):
+            changes.append((time, kind, nodes[0] - sum(system.sizes), None))
+    changes += [(time, "stop", k, None) for time, k in stops] if half else []
+    changes.sort(key=lambda change: change[0])  # of one instant in the order in which they happened
+    done, saved, finished = np.zeros(count), np.zeros(count), np.full(count, np.nan)
+    works, demand, down = np.zeros(count, bool), np.zeros((count, len(capacity))), np.zeros(len(capacity), bool)
+    now = changes[0][0]
+    for time, kind, k, demands in changes:
+        while now < time - step / 2:
+            now += step
+            total = (demand * works[:, None]).sum(axis=0)
+            saturation = np.where(down & (total > 0), np.inf, total / capacity)
+            worst = np.maximum(1.0, np.where(demand > 0, saturation, 0.0).max(axis=1))
+            with np.errstate(invalid="ignore"):
+                span = np.where(talk > 0, compute + worst * talk, compute)
+            done[works] += (step * (compute + talk) / span)[works]
+        if kind in ("fail", "repair"):
+            down[k] = kind == "fail"
+            continue
+        works[k] = kind == "start"
+        if kind == "start":
+            demand[k] = demands
+        elif kind == "kill":
+            done[k] = saved[k]
+        elif kind == "checkpoint":
+            saved[k] = done[k]
+        elif kind == "finish":
+            finished[k] = done[k]
+    return finished, len(changes)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_fixed_steps_do_the_same_work(block):
+    step = 0.5
+    for seed in range(1000 + 20 * block, 1020 + 20 * block):
+        system = random_system(seed)
+        run = system.engine(debug=False)
+        finished, changes = step_through(system, run, step)
+        work = [row[1] + row[2] for row in system.jobs]
+        # each start, stop and change of rate is misplaced by half a step at most
+        np.testing.assert_allclose(finished, work, atol=step * (changes + 1) / 2, rtol=0, err_msg=str(seed))
+        assert np.median(np.abs(finished - work)) <= 2 * step
+
+
+def test_random_systems_reach_every_verdict_and_hold_all_invariants():
+    verdicts, saturated, stalled = set(), 0, 0
+    for seed in range(120):
+        system = random_system(seed)
+        run = system.engine(debug=seed < 40)
+        verdicts |= set(run.decisions.verdict.tolist())
+        saturated += run.metrics["highest_saturation"] > 1
+        stalled += np.isinf(run.metrics["highest_saturation"])
+    assert verdicts == set(range(8))
+    assert saturated >= 10
+    assert stalled >= 1
+
+
+@pytest.mark.parametrize(("outage", "finish"), [("stall", 130), ("kill", 60 + 100)])
+def test_the_failure_of_a_trunk(outage, finish):
+    jobs = [job(0, 0, 100, 3)]
+    system = System((2, 2), (1000, 1000), jobs, failures=[(30.0, 4 + 1, 30.0)])
+    run = system.engine(meta_scheduler="naive", trunk_outage=outage)
+    assert run.jobs["finish_s"][0] == finish
+    kinds = [(time, kind, nodes) for time, kind, _, _, nodes in run.events.rows() if kind in ("fail", "repair")]
+    assert kinds == [(30, "fail", [5]), (60, "repair", [5])]
+    assert run.metrics["restarts"] == (outage == "kill")
+
+
+def test_work_that_needs_no_trunk_goes_on_while_it_is_down():
+    whole = [job(0, 0, 100, 2, home) for home in (0, 1)]
+    run = System((2, 2), (1000, 1000), whole, failures=[(30.0, 5, 30.0)]).engine(meta_scheduler="naive")
+    assert run.jobs["finish_s"].tolist() == [100, 100]
+
+
+def test_a_checkpoint_outlives_the_failure_of_a_node():
+    """As in the case of the overhead on the clock; a failure after the restart costs the work since the checkpoint."""
+    jobs = [job(0, 1500, 0, 1), job(0, 1e6, 0, 1, 1), job(0, 0, 2000, 2, 0, 300, 1), job(1000, 10, 0, 2, 0, 0, 0)]
+    parameters = {"agent": "ctmr", "overhead_s": 1800.0, "cp_frac": 100.0, "agent_interval_s": 1000.0}
+    system = System((2, 2), (150, 150), jobs, [(3000.0, 0, 0.0)], parameters)
+    run = system.engine(meta_scheduler="naive")
+    assert run.jobs["work_lost_s"][2] == 200
+    assert run.jobs["finish_s"][2] == 3000 + 900 + 1500
+    assert run.jobs["checkpoint_overhead_s"][2] == 900 + 900 + 900
