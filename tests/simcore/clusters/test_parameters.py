@@ -16,6 +16,8 @@ from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.splitting import split_over
 from faultsweep.simcore.workloads.workload import Workload
 
+from tests.clusters import System, job
+
 MACHINE = "clusters:24+16+8"
 BASE = {"machine": MACHINE, "scheduler": "first-fit", "size_map": "clip"}
 
@@ -91,14 +93,13 @@ def test_the_canonical_form_is_the_same_run(seed):
 
 
 def test_every_parameter_of_clusters_does_something():
-    busy = {"meta_scheduler": "bandwidth-aware", "agent": "ctmr", "estimate_error_pct": 60.0, "cp_frac": 0.5}
-    busy |= {"ppbw_mbps": 250.0, "overhead_s": 60.0, "trunk_mtbf_h": 50.0}
+    busy = {"meta_scheduler": "bandwidth-aware", "agent": "ctmr", "estimate_error_pct": 90.0, "cp_frac": 0.5}
+    busy |= {"error_direction": "under", "ppbw_mbps": 350.0, "overhead_s": 60.0, "trunk_mtbf_h": 50.0}
     plain = run(**busy)
     others = {
         "split": "round-robin",
         "meta_scheduler": "naive",
         "queues": "global",
-        "partitioning": "minimum-cut",
         "trunk_mbps": 500.0,
         "link_mbps": 200.0,
         "ppbw_mbps": 100.0,
@@ -118,19 +119,29 @@ def test_every_parameter_of_clusters_does_something():
         "trunk_outage": "stall",
     }
     group = {name for name, parameter in PARAMETERS.items() if parameter.group == "clusters"}
-    needs = {"queues": {"scheduler": "fcfs"}, "partitioning": {"meta_scheduler": "naive", "mesh_share": 1.0}}
-    assert set(others) == group - {"overhead_known", "assumed_overhead_s"}
+    needs = {
+        "queues": {"scheduler": "fcfs"},
+        "trunk_down_s": {"trunk_mtbf_h": 3.0},
+        "trunk_outage": {"trunk_mtbf_h": 3.0},
+    }
+    assert set(others) == group - {"overhead_known", "assumed_overhead_s", "partitioning"}
     for name, value in others.items():
-        fcfs = {"queues": {"scheduler": "fcfs"}, "partitioning": {"trunk_mbps": 3000.0, "mesh_share": 0.9}}.get(
-            name, {}
-        )
-        base = run(**busy, **fcfs) if fcfs else plain
-        other = run(**{**busy, **fcfs, name: value})
+        there = needs.get(name, {})
+        base = run(**{**busy, **there}) if there else plain
+        other = run(**{**busy, **there, name: value})
         ends = np.array_equal(other.jobs["finish_s"], base.jobs["finish_s"])
         assert not ends or other.metrics["agent_activations"] != base.metrics["agent_activations"], name
     unknown = run(**busy, overhead_known=False)
     assert unknown.metrics["jobs_taken"] != plain.metrics["jobs_taken"]
     same(run(**busy, overhead_known=False, assumed_overhead_s=60.0), plain)
+
+
+@pytest.mark.parametrize(("partitioning", "edges"), [("largest-first", 5), ("minimum-cut", 4)])
+def test_partitionings(partitioning, edges):
+    """Sixteen ranks in rows of four: largest first cuts them into 11 and 5, inside a row; 8 and 8 cut no row."""
+    system = System((11, 9), (400.0, 400.0), [job(0, 0, 100, 16, 0, 400)])
+    run = system.engine(meta_scheduler="naive", mesh_share=1.0, partitioning=partitioning)
+    assert run.metrics["highest_saturation"] == 400 / 4 * edges / 400
 
 
 def test_without_errors_nothing_saturates_and_without_information_nothing_spans():
