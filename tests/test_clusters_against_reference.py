@@ -1,4 +1,4 @@
-"""The engine on clusters against the exact reference, event by event and decision by decision."""
+"""The engine on clusters against the exact reference, event by event, and against small fixed steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from faultsweep.simcore.clusters import state as cs
 
 from tests.clusters import random_system
+from tests.reference.cluster_steps import work_by_steps
 
 VERDICTS = {
     "fine": cs.NOT_SATURATED,
@@ -47,3 +48,16 @@ def same(run, reference):
 def test_random_systems(seed):
     system = random_system(seed)
     same(system.engine(), system.reference())
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_fixed_steps_do_the_same_work(block):
+    step = 0.5
+    for seed in range(1000 + 20 * block, 1020 + 20 * block):
+        system = random_system(seed)
+        run = system.engine(debug=False)
+        finished, changes = work_by_steps(system, run, step)
+        work = [row[1] + row[2] for row in system.jobs]
+        # each start, stop and change of rate is misplaced by half a step at most
+        np.testing.assert_allclose(finished, work, atol=step * (changes + 1) / 2, rtol=0, err_msg=str(seed))
+        assert np.median(np.abs(finished - work)) <= 2 * step

@@ -1,4 +1,4 @@
-"""The fluid model against closed forms and against small fixed steps, and what can never happen."""
+"""The fluid model against closed forms, and what can never happen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from faultsweep.simcore.clusters import state as cs
 from faultsweep.simcore.clusters.engine import advance_clusters
 
 from tests.clusters import System, job, random_system, running_state
-from tests.reference.clusters import traffic
 
 
 def finishes(machine, rows):
@@ -55,70 +54,6 @@ def test_two_jobs_on_one_trunk(seed):
     expected[late] = spans[early] + (1 - done) * total
     found = finishes("clusters:4@400+4@4000", [((1, 1), b, b, *first), ((1, 1), c, c, *second)])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def step_through(system, run, step):
-    """The work that each job has done at its finish, by fixed steps from the starts and stops that the run tells."""
-    first = np.cumsum(system.sizes) - np.array(system.sizes)
-    count, capacity = len(system.jobs), np.array(system.trunks)
-    compute, talk = (np.array([row[k] for row in system.jobs]) for k in (1, 2))
-    mesh, half = system.parameters["mesh_share"], system.parameters["overhead_s"] / 2
-    stops = {(run.decisions.time_s[k], run.decisions.job_id[k]) for k in np.flatnonzero(run.decisions.verdict >= 6)}
-    changes = []
-    checkpoints, kills, begins = np.zeros(count, int), np.zeros(count, int), {}
-    for time, kind, k, _, nodes in run.events.rows():
-        if kind in ("finish", "kill", "checkpoint"):
-            changes = [each for each in changes if each[:3] != begins.get(k) or each[0] <= time]
-            changes.append((time, kind, k, None))
-            checkpoints[k] += kind == "checkpoint"
-            kills[k] += kind == "kill"
-        elif kind == "start":
-            parts = [sum(a <= node < a + n for node in nodes) for a, n in zip(first, system.sizes, strict=True)]
-            pause = half * (checkpoints[k] > 0) + system.parameters["restart_cost_s"] * (kills[k] > 0)
-            begins[k] = (time + pause, "start", k)
-            changes.append((*begins[k], [float(d) for d in traffic(parts, system.jobs[k][5], mesh)]))
-        elif kind in ("fail", "repair") and nodes[0] >= sum(system.sizes):
-            changes.append((time, kind, nodes[0] - sum(system.sizes), None))
-    changes += [(time, "stop", k, None) for time, k in stops] if half else []
-    changes.sort(key=lambda change: change[0])  # of one instant in the order in which they happened
-    done, saved, finished = np.zeros(count), np.zeros(count), np.full(count, np.nan)
-    works, demand, down = np.zeros(count, bool), np.zeros((count, len(capacity))), np.zeros(len(capacity), bool)
-    now = changes[0][0]
-    for time, kind, k, demands in changes:
-        while now < time - step / 2:
-            now += step
-            total = (demand * works[:, None]).sum(axis=0)
-            saturation = np.where(down & (total > 0), np.inf, total / capacity)
-            worst = np.maximum(1.0, np.where(demand > 0, saturation, 0.0).max(axis=1))
-            with np.errstate(invalid="ignore"):
-                span = np.where(talk > 0, compute + worst * talk, compute)
-            done[works] += (step * (compute + talk) / span)[works]
-        if kind in ("fail", "repair"):
-            down[k] = kind == "fail"
-            continue
-        works[k] = kind == "start"
-        if kind == "start":
-            demand[k] = demands
-        elif kind == "kill":
-            done[k] = saved[k]
-        elif kind == "checkpoint":
-            saved[k] = done[k]
-        elif kind == "finish":
-            finished[k] = done[k]
-    return finished, len(changes)
-
-
-@pytest.mark.parametrize("block", range(10))
-def test_fixed_steps_do_the_same_work(block):
-    step = 0.5
-    for seed in range(1000 + 20 * block, 1020 + 20 * block):
-        system = random_system(seed)
-        run = system.engine(debug=False)
-        finished, changes = step_through(system, run, step)
-        work = [row[1] + row[2] for row in system.jobs]
-        # each start, stop and change of rate is misplaced by half a step at most
-        np.testing.assert_allclose(finished, work, atol=step * (changes + 1) / 2, rtol=0, err_msg=str(seed))
-        assert np.median(np.abs(finished - work)) <= 2 * step
 
 
 def test_random_systems_reach_every_verdict_and_hold_all_invariants():
