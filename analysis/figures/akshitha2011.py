@@ -32,9 +32,9 @@ from faultsweep.analysis.figures.figure import (
     VERMILION,
     Curve,
     Figure,
+    Heat,
     Panel,
     Style,
-    Surface,
 )
 from faultsweep.analysis.statistics import mean_interval, paired_difference
 
@@ -70,14 +70,8 @@ def surface_figure(data: xr.Dataset, number: int) -> Figure:
     found = mean_interval(data[TURNAROUND], data["status"])
     change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
     panels = [
-        Panel("Mean turnaround (h)", INFORMATION, ERROR, surface=_surface(found["mean"].sel(policy=AWARE) / 3600)),
-        Panel(
-            f"Change against {BASELINE} (%)",
-            INFORMATION,
-            ERROR,
-            surface=_surface(change["mean"].sel(policy=AWARE)),
-            signed=True,
-        ),
+        Panel("", INFORMATION, ERROR, heat=_heat(found / 3600, HOURS)),
+        Panel(f"Against {BASELINE}, paired", INFORMATION, ERROR, heat=_heat(change, CHANGE, centre=0.0)),
     ]
     title = "Turnaround over error and information"
     replicates = f"Means of {int(found['n'].max())} replicates."
@@ -216,13 +210,12 @@ def _figure(
     return Figure(f"akshitha2011-{name}", f"{title} (akshitha2011{where})", text, panels, columns)
 
 
-def _surface(values: xr.DataArray) -> Surface:
-    ordered = values.transpose("estimate_error_pct", "information_pct")
-    return Surface(
-        x=np.asarray(ordered["information_pct"].values, float),
-        y=np.asarray(ordered["estimate_error_pct"].values, float),
-        z=np.asarray(ordered.values, float),
-    )
+def _heat(found: xr.Dataset, quantity: str, centre: float | None = None) -> Heat:
+    """Return the bandwidth-aware results over error and information."""
+    ordered = found.sel(policy=AWARE).transpose("estimate_error_pct", "information_pct")
+    labels = {name: [f"{value:g}" for value in ordered[name].values] for name in ordered.dims}
+    value, low, high = (np.asarray(ordered[name].values, float) for name in ("mean", "low", "high"))
+    return Heat(labels["information_pct"], labels["estimate_error_pct"], value, low, high, quantity, centre)
 
 
 def _curves(found: xr.Dataset, policies: Sequence[str], x: str) -> list[Curve]:

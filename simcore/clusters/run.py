@@ -40,6 +40,7 @@ def check_config(config: Mapping[str, Any]) -> None:
         "scheduler": tuple(CLUSTER_SCHEDULERS),
         "event_order": ("instant",),
         "checkpoint": ("none",),
+        "recovery": ("arrival",),
         "start_delay_s": (0.0,),
         "queue_order": ("fcfs",),
         "recovery": ("arrival",),

@@ -55,17 +55,11 @@ def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
     results = open_results(tmp_path / "a.zarr")
     figure = FIGURES[name](results)
     assert figure.name == name
-    said = (
-        "5 days"
-        if raw.get("target") == "failures"
-        else "lublin"
-        if raw["fixed"].get("log") == "lublin"
-        else "stands in"
-    )
-    assert said in " ".join(figure.caption)
-    assert all(panel.curves or panel.bars or panel.surface for panel in figure.panels)
+    said = {"failures": "5 days"}.get(raw.get("target", ""), "stands in")
+    assert ("lublin" if raw["fixed"].get("log") == "lublin" else said) in " ".join(figure.caption)
+    assert all(panel.curves or panel.bars or panel.heat for panel in figure.panels)
     drawn = [part.y for panel in figure.panels for part in [*panel.curves, *panel.bars]]
-    drawn += [panel.surface.z for panel in figure.panels if panel.surface]
+    drawn += [panel.heat.value for panel in figure.panels if panel.heat]
     assert figure.table or any(np.isfinite(y).all() for y in drawn)
     draw_picture(figure, tmp_path / "a.png")
     if figure.table:
