@@ -43,7 +43,6 @@ def check_config(config: Mapping[str, Any]) -> None:
         "recovery": ("arrival",),
         "start_delay_s": (0.0,),
         "queue_order": ("fcfs",),
-        "recovery": ("arrival",),
     }
     for name, valid in wanted.items():
         if config[name] not in valid:
