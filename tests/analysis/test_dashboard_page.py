@@ -21,6 +21,8 @@ from tests.conftest import require
 
 from .stores import STATUSES, make_results, write_results
 
+pytestmark = pytest.mark.chromium
+
 LOADS = [0.5, 1.0, 1.5, 2.0]
 POLICIES = ["never", "daly", "<b>young</b>"]
 MACHINES = ["flat:128", "torus:4x4x8"]

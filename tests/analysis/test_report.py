@@ -104,6 +104,7 @@ def test_it_says_what_was_run_and_what_came_out(page):
     assert all("alt=" in image for image in re.findall("<img[^>]*", text))
 
 
+@pytest.mark.chromium
 def test_it_opens_in_a_browser(page):
     if shutil.which("chromium") is None:
         require("chromium", "there is no chromium on this machine")
