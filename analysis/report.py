@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -96,12 +97,17 @@ def _what_was_run(data: xr.Dataset) -> str:
         parameters = [str(name) for name in data.coords if data[name].dims == (dim,) and name != dim]
         axes.append([str(dim), data.sizes[dim], values, ", ".join(parameters)])
     fixed = fixed_parameters(data)
-    held = "; ".join(f"{name} = {value}" for name, value in fixed.items())
+    named = set(tomllib.loads(str(data.attrs.get("spec", ""))).get("fixed", {}))
+    held, unnamed = (
+        "; ".join(f"{name} = {value}" for name, value in fixed.items() if (name in named) == wanted)
+        for wanted in (True, False)
+    )
     return (
         f"<h2>What was run</h2><p>{escape(str(data.attrs.get('target', 'simulator')))}, "
         f"{data['status'].size:,} cells.</p>"
         + _table(["axis", "labels", "values", "parameters that it sets"], axes)
-        + (f'<p class="small">The same in every cell: {escape(held)}.</p>' if held else "")
+        + (f"<p>The same in every cell: {escape(held)}.</p>" if held else "")
+        + (f'<p class="small">By default, where they matter: {escape(unnamed)}.</p>' if unnamed else "")
     )
 
 
