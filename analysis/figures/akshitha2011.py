@@ -214,7 +214,8 @@ def _heat(found: xr.Dataset, quantity: str, centre: float | None = None) -> Heat
     """Return the bandwidth-aware results over error and information."""
     ordered = found.sel(policy=AWARE).transpose("estimate_error_pct", "information_pct")
     labels = {name: [f"{value:g}" for value in ordered[name].values] for name in ordered.dims}
-    value, low, high = (np.asarray(ordered[name].values, float) for name in ("mean", "low", "high"))
+    digits = 1 if centre is not None else 2  # what a cell has room for; and no minus before a zero
+    value, low, high = (np.round(ordered[name].values, digits) + 0.0 for name in ("mean", "low", "high"))
     return Heat(labels["information_pct"], labels["estimate_error_pct"], value, low, high, quantity, centre)
 
 
