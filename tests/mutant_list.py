@@ -26,6 +26,8 @@ BACKFILL = "simcore/schedulers/backfill.py"
 CONSERVATIVE = "simcore/schedulers/conservative.py"
 MIGRATION = "simcore/schedulers/migration.py"
 SAVING = "simcore/checkpointing/saving.py"
+REQUEUE = "simcore/recovery/requeue.py"
+MENU = "simcore/schedulers/menu.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # instants and events
@@ -252,8 +254,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("simcore/node_choice/lff.py", "failures and other > node)", "failures and other < node)", "ties by index"),
     Mutant(
         "simcore/node_choice/moves.py",
-        "s.job_f[START, job] <= s.f[FINISHED_START]",
-        "s.job_f[START, job] < s.f[FINISHED_START]",
+        "s.job_f[START, job] > since",
+        "s.job_f[START, job] >= since",
         "a job that started with the one that ends moves, too",
     ),
     Mutant(
@@ -302,10 +304,21 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "simcore/checkpointing/foreseen.py",
-        "s.job_f[RESUMED, job] > time or ",
+        "            or s.job_f[RESUMED, job] > time\n",
         "",
         "a job that pauses begins another checkpoint",
     ),
+    # recovery, menus, order by utility
+    Mutant(REQUEUE, "(s.i[QUEUE_TAIL] - s.i[QUEUE_HEAD]) // 2)", "0)", "option D inserts at the head"),
+    Mutant(REQUEUE, "return 0.5 * (s", "return 0.9 * (s", "option D is not midway between its neighbours"),
+    Mutant(REQUEUE, " or _is_free(s, node):\n        return", ":\n        return", "a node is given up twice"),
+    Mutant(REQUEUE, "if holds_node(s, job, node) and _is_free(s, node):", "if False:", "repaired nodes are not kept"),
+    Mutant(REQUEUE, "max(up, expected_end(s, job, up))", "up", "nodes that are kept are expected free at the repair"),
+    Mutant(REQUEUE, "s.job_f[UTILITY_SINCE, job] = s.f[NOW]", "pass", "the wait goes on from the arrival"),
+    Mutant(MENU, "if blocked < least and leaves:", "if leaves:", "the last partition wins, whatever it blocks"),
+    Mutant(MENU, "0 if in_time else head_size)", "0)", "backfilled jobs may delay the head job"),
+    Mutant(MENU, "    _strike_out(s, USABLE, partition)\n", "", "wires in use are given out again"),
+    Mutant("simcore/schedulers/order.py", "share * share * share", "share * share", "the square of the wait"),
     # placement and prediction
     Mutant(
         PLACEMENT,
