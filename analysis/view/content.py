@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, SKY, VERMILION, YELLOW
-from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, RUNNING, Floats, Ints, Replay
+from faultsweep.analysis.figures.figure import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, KEPT, RUNNING, Floats, Ints, Replay
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.machines import TORUS
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ FRAME_NODES = 2_000_000
 """Nodes of all occupancy frames together: what a page can carry."""
 HOUR = 3600.0
 
-COLOURS = {COUNTED: BLUE, DESTROYED: VERMILION, DELAYED: ORANGE, RUNNING: SKY}
+COLOURS = {COUNTED: BLUE, DESTROYED: VERMILION, DELAYED: ORANGE, RUNNING: SKY, KEPT: GREEN}
 SECOND_BLUE = "#3D93C4"
 """Of every other job, so that neighbours can be told apart."""
 DOWN_COLOUR = BLACK
@@ -30,6 +30,7 @@ BANDS: dict[str, tuple[str, str]] = {
     "grown": ("nodes beyond the size asked for", SKY),
     "destroyed": ("destroyed by failures", VERMILION),
     "delayed": ("start delay", ORANGE),
+    "kept": ("kept for jobs that wait for their nodes", GREEN),
     "down": ("down", BLACK),
     "idle": ("idle beside a queue that asks for nodes", YELLOW),
     "unused": ("unused, nobody asks", "#CCCCCC"),
@@ -299,6 +300,7 @@ def _curves(run: Replay, start_h: float, stop_h: float) -> Curves:
         "grown": of_fate(counts, held - useful),
         "destroyed": of_fate(stays.fate == DESTROYED, held),
         "delayed": of_fate(stays.fate == DELAYED, held),
+        "kept": of_fate(stays.fate == KEPT, held),
         "down": level(run.down[1], run.down[2], np.ones(len(run.down[0]))),
     }
     free = np.maximum(nodes - sum(bands.values()), 0)

@@ -1,13 +1,15 @@
 """Reads an event trace again: who held which nodes from when to when, what came of it, and what the queue was.
 
 A *stay* is a time during which a job holds the same nodes and all that it does has one fate: it counted, a failure
-destroyed it, it was the wait between being scheduled and starting, or the trace ends before its fate is known.
+destroyed it, it was the wait between being scheduled and starting, or the trace ends before its fate is known. A job
+that is killed and starts again without a return to the queue (recovery option C) keeps its healthy nodes meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
@@ -18,12 +20,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-COUNTED, DESTROYED, DELAYED, RUNNING = range(4)
+COUNTED, DESTROYED, DELAYED, RUNNING, KEPT = range(5)
 FATES = (
     "work that counts",
     "work that a failure destroyed",
     "start delay",
     "running when the trace ends",
+    "kept for a job that waits for its nodes",
 )
 
 
@@ -92,7 +95,9 @@ class Replay:
     never_started: int
 
 
-def replay(events: EventTrace, machine: Machine, sizes: Mapping[int, int] | None = None) -> Replay:
+def replay(
+    events: EventTrace, machine: Machine, sizes: Mapping[int, int] | None = None, hold_nodes: bool = True
+) -> Replay:
     """Read a trace again.
 
     Parameters
@@ -100,6 +105,7 @@ def replay(events: EventTrace, machine: Machine, sizes: Mapping[int, int] | None
     events : the trace.
     machine : of the run; its number of nodes, and its sides if it is a torus.
     sizes : nodes that each job asked for; from each job's first start if not given.
+    hold_nodes : whether a job that waits for its own nodes keeps the healthy ones (the parameter of that name).
 
     Raises
     ------
@@ -113,7 +119,7 @@ def replay(events: EventTrace, machine: Machine, sizes: Mapping[int, int] | None
             f"the trace has node {events.node.max()}, and {machine.name} has nodes 0 to {machine.nodes - 1}; "
             "name the machine of the run by --machine"
         )
-    reader = _Reader(machine, dict(sizes or {}), sizes is not None)
+    reader = _Reader(machine, dict(sizes or {}), sizes is not None, hold_nodes)
     for time_s, kind, job_id, attempt, nodes in events.rows():
         getattr(reader, kind)(time_s, job_id, attempt, nodes)
     return reader.result(float(events.time_s[-1]))
@@ -133,8 +139,11 @@ class _Stay:
 class _Reader:
     """One method per kind of event."""
 
-    def __init__(self, machine: Machine, sizes: dict[int, int], sizes_known: bool) -> None:
-        self.machine, self.sizes, self.sizes_known = machine, sizes, sizes_known
+    def __init__(self, machine: Machine, sizes: dict[int, int], sizes_known: bool, hold_nodes: bool) -> None:
+        self.machine, self.sizes, self.sizes_known, self.hold_nodes = machine, sizes, sizes_known, hold_nodes
+        self.killed: dict[int, tuple[float, int, list[int]]] = {}
+        """Jobs since their kill: when, which attempt, on which nodes."""
+        self.kept: list[tuple[float, float, int, int, list[int]]] = []
         self.open: dict[int, _Stay] = {}
         self.stays: list[tuple[float, float, int, int, int, list[int]]] = []
         self.down_since: dict[int, float] = {}
@@ -163,6 +172,7 @@ class _Reader:
         self._queue_up(time_s, job_id)
 
     def requeue(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
+        self.killed.pop(job_id, None)
         self._queue_up(time_s, job_id)
 
     def _queue_up(self, time_s: float, job_id: int) -> None:
@@ -178,6 +188,9 @@ class _Reader:
         if job_id in self.queued:  # a job that restarts on its own nodes (recovery option C) was not
             self.queued.remove(job_id)
             self.waiting.append((time_s, job_id, -1))
+        if job_id in self.killed:
+            since, killed_attempt, held = self.killed.pop(job_id)
+            self.kept.append((since, time_s, job_id, killed_attempt, held))
         self.open[job_id] = _Stay(time_s, nodes, attempt, fate)
         self.sizes.setdefault(job_id, len(nodes))
 
@@ -214,6 +227,7 @@ class _Reader:
         stay = self._stay_of(time_s, job_id, "kill")
         self._end(stay, time_s, job_id, DELAYED if stay.fate == DELAYED else DESTROYED)
         del self.open[job_id]
+        self.killed[job_id] = time_s, stay.attempt, stay.nodes
 
     def fail(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
         trunk = nodes[0] - self.machine.nodes
@@ -240,6 +254,8 @@ class _Reader:
         for job_id, stay in self.open.items():
             self._end(stay, last_s, job_id, stay.fate)
         self.down += [(node, since, last_s) for node, since in self.down_since.items() if last_s > since]
+        if self.hold_nodes:
+            self.stays += [(*part[:4], KEPT, part[4]) for kept in self.kept for part in self._healthy(*kept)]
         stays = sorted(self.stays, key=lambda row: row[1])
         columns = list(zip(*stays, strict=True)) or [()] * 6
         started = set(columns[2]) | set(self.sizes)
@@ -269,6 +285,20 @@ class _Reader:
             sizes_known=self.sizes_known,
             never_started=len(set(arrived) - started),
         )
+
+    def _healthy(
+        self, since_s: float, until_s: float, job_id: int, attempt: int, nodes: list[int]
+    ) -> list[tuple[float, float, int, int, list[int]]]:
+        """Return the parts of a time in which a job keeps nodes, each with the nodes that are up in it."""
+        down = [(node, since, until) for node, since, until in self.down if node in nodes and until > since_s]
+        edges = {since_s, until_s} | {time for _, *span in down for time in span if since_s < time < until_s}
+        parts = []
+        for start_s, end_s in pairwise(sorted(edges)):
+            broken = {node for node, since, until in down if since <= start_s < until}
+            healthy = [node for node in nodes if node not in broken]
+            if healthy:
+                parts.append((start_s, end_s, job_id, attempt, healthy))
+        return parts
 
     def _queue(self) -> tuple[Floats, Ints, Floats]:
         rows = sorted(self.waiting, key=lambda row: row[0])

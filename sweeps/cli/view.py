@@ -58,12 +58,13 @@ def view(
     if run.is_dir():
         if machine or jobs is not None:
             raise InputError("--machine and --jobs are for an event trace; a store knows its own")
-        name, title, caption, events, machine, sizes = _cell(run, select, logs, run_code)
+        name, title, caption, events, machine, sizes, hold_nodes = _cell(run, select, logs, run_code)
     else:
         if select:
             raise InputError(f"--select is for a store, and {run} is none")
-        name, title, caption, events, machine, sizes = _trace(run, machine, jobs)
-    content = make_content(replay(events, parse_machine(machine), sizes), title, caption, start_h, stop_h)
+        name, title, caption, events, machine, sizes, hold_nodes = _trace(run, machine, jobs)
+    read = replay(events, parse_machine(machine), sizes, hold_nodes)
+    content = make_content(read, title, caption, start_h, stop_h)
     if at_h is not None and content.frames is None:
         raise InputError("--at-h is the time of a torus' occupancy, and this machine is flat")
     try:
@@ -79,11 +80,11 @@ def view(
         raise InputError(f"{output}: cannot be written ({error.strerror or error})") from None
 
 
-_Run = tuple[str, str, list[str], "EventTrace", str, Mapping[int, int] | None]
+_Run = tuple[str, str, list[str], "EventTrace", str, Mapping[int, int] | None, bool]
 
 
 def _trace(path: Path, machine: str, jobs: Path | None) -> _Run:
-    """Return name, title, caption, events, machine and sizes of an event trace."""
+    """Return name, title, caption, events, machine, sizes of an event trace, and that nodes are kept."""
     from faultsweep.analysis.figures.describe import machine_name
     from faultsweep.simcore.event_trace import EventTrace
 
@@ -94,7 +95,7 @@ def _trace(path: Path, machine: str, jobs: Path | None) -> _Run:
     if not machine:
         machine = f"flat:{int(events.node.max()) + 1 if len(events.node) else 1}"
         caption.append("No machine was named: its nodes are taken to be those of the trace.")
-    return path.stem, f"{path.name} on a {machine_name(machine)}", caption, events, machine, _sizes(jobs)
+    return path.stem, f"{path.name} on a {machine_name(machine)}", caption, events, machine, _sizes(jobs), True
 
 
 def _sizes(path: Path | None) -> dict[int, int] | None:
@@ -113,7 +114,7 @@ def _sizes(path: Path | None) -> dict[int, int] | None:
 
 
 def _cell(store: Path, select: str, logs: Path | None, run_code: bool) -> _Run:
-    """Run a cell of a store again; return name, title, caption, events, machine and sizes."""
+    """Run a cell of a store again; return name, title, caption, events, machine, sizes, and whether nodes are kept."""
     from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name
     from faultsweep.sweeps.rerun import rerun
     from faultsweep.sweeps.status import parse_select
@@ -134,7 +135,7 @@ def _cell(store: Path, select: str, logs: Path | None, run_code: bool) -> _Run:
     name = re.sub(r"[^\w.=-]+", "-", "-".join([store.stem, *(f"{k}={v}" for k, v in again.labels.items())]))
     jobs = again.run.jobs
     sizes = dict(zip(jobs["job_id"].tolist(), jobs["requested_size"].tolist(), strict=True))
-    return name, title, caption, again.run.events, config["machine"], sizes
+    return name, title, caption, again.run.events, config["machine"], sizes, config["hold_nodes"]
 
 
 def _held(config: Mapping[str, Any], labels: Mapping[str, Any]) -> str:

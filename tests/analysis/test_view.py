@@ -107,6 +107,7 @@ def test_shares_are_exact(trace):
         "delayed": (10 * 3 + 10 * 1 + 10 * 3) / whole,
         "counted": (40 * 3 + 40 * 1 + 30 * 3) / whole,
         "destroyed": (10 * 3 + 10 * 3) / whole,
+        "kept": Fraction(0),
         "down": 30 / whole,
         "grown": Fraction(0),
         # job 2 waits from 20 to 30 for one of 5 free nodes, job 1 from 70 to 100 for three of 6 and then of 7
@@ -141,12 +142,30 @@ def test_shares_are_the_metrics_of_the_run(failing):
         "grown": "lost_to_growth",
         "destroyed": "lost_to_failures",
         "delayed": "lost_to_delay",
+        "kept": "lost_to_hold",
         "down": "lost_to_down_time",
         "idle": "lost_to_fragmentation",
         "unused": "unused_capacity",
     }
-    assert all(metrics[name] > 0 for name in pairs.values())
+    assert [name for name in pairs.values() if not metrics[name] > 0] == ["lost_to_hold"]
     assert share == pytest.approx({name: metrics[metric] for name, metric in pairs.items()}, rel=1e-9)
+
+
+def test_nodes_that_a_job_keeps_until_its_own_are_repaired_are_told_apart():
+    """Recovery option C: no return to the queue, and healthy nodes stay idle."""
+    jobs = generate("sdsc-model", 120, 3, 0)
+    settings = {"failures": "mtbf", "mtbf_h": 4.0, "down_time_s": 7200.0, "recovery": "all-c"}
+    for hold in (True, False):
+        run = simulate(jobs, machine="torus:4x4x8", scheduler="fcfs", events=True, hold_nodes=hold, **settings)
+        sizes = dict(zip(run.jobs["job_id"].tolist(), run.jobs["requested_size"].tolist(), strict=True))
+        read_again = replay(run.events, parse_machine("torus:4x4x8"), sizes, hold)
+        share, metrics = make_content(read_again, "t").curves.share, run.metrics
+        assert (metrics["lost_to_hold"] > 0) == hold
+        assert share["kept"] == pytest.approx(metrics["lost_to_hold"], rel=1e-9)
+        assert share["idle"] == pytest.approx(metrics["lost_to_fragmentation"], rel=1e-9)
+        assert share["unused"] == pytest.approx(metrics["unused_capacity"], rel=1e-9)
+        assert read_again.queue_jobs.min() == 0
+        assert sum(share.values()) == pytest.approx(1, rel=1e-12)
 
 
 def test_occupancy_is_that_of_each_instant(failing):
