@@ -22,6 +22,8 @@ class Kind(StrEnum):
     node_choices = "node-choices"
     queue_orders = "queue-orders"
     recoveries = "recoveries"
+    meta_schedulers = "meta-schedulers"
+    agents = "agents"
     logs = "logs"
     metrics = "metrics"
     experiments = "experiments"
@@ -36,6 +38,8 @@ _POLICIES = {
     Kind.node_choices: policies.NODE_CHOICES,
     Kind.queue_orders: policies.QUEUE_ORDERS,
     Kind.recoveries: policies.RECOVERIES,
+    Kind.meta_schedulers: policies.META_SCHEDULERS,
+    Kind.agents: policies.AGENTS,
 }
 
 

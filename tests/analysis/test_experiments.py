@@ -257,8 +257,12 @@ def test_lists_name_everything(capsys):
     from faultsweep.sweeps.logs import NAMED_LOGS
 
     expected = {
-        "machines": ["torus:XxYxZ", "flat:N"],
-        "schedulers": policies.SCHEDULERS,
+        "machines": ["torus:XxYxZ", "flat:N", "clusters:N+N+..."],
+        "schedulers": {**policies.SCHEDULERS, **policies.CLUSTER_SCHEDULERS},
+        "meta-schedulers": policies.META_SCHEDULERS,
+        "agents": policies.AGENTS,
+        "queue-orders": policies.QUEUE_ORDERS,
+        "recoveries": policies.RECOVERIES,
         "placements": policies.PLACEMENTS,
         "finders": policies.FINDERS,
         "checkpoints": policies.CHECKPOINTS,
