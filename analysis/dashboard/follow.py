@@ -68,7 +68,7 @@ class FollowedStore:
     def _look(self) -> tuple[int, ...] | None:
         """Return something that differs when the store does, None where that is not known without reading it."""
         root = Path(self.place)
-        if "://" in self.place or not root.is_dir():
+        if "://" in self.place or not (root / "zarr.json").is_file():
             return None
         found = []
         for folder, _, files in os.walk(root / "status"):

@@ -182,6 +182,13 @@ def test_a_store_by_url_is_asked_again(path):
     assert cells["rerun"].tolist() == [""] * 4
 
 
+def test_what_is_not_a_store_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match="a folder that is not a store of a sweep"):
+        FollowedStore(str(tmp_path))
+    with pytest.raises(InputError, match="no such store"):
+        FollowedStore(str(tmp_path / "a.zarr"))
+
+
 def test_a_store_without_axes_has_nothing_to_show():
     with pytest.raises(InputError, match="nothing to show: the store has no metric or no axis"):
         ch.default_choices(make_results({}, {"y": np.ones(3)}, replicates=3))
