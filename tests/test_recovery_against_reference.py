@@ -106,3 +106,11 @@ def test_options_with_node_choices(case, choice, delay, hold):
 @given(recoveries(tori), st.sampled_from(("balancing", "tie-breaking")), st.sampled_from((0.5, 1)), DELAYS)
 def test_options_with_predictors(case, placement, a, delay):
     assert_recovers_same(case, delay, placement=placement, a=a, scheduler="backfill+migration")
+
+
+@pytest.mark.parametrize("down", [0, 3])
+@pytest.mark.parametrize("machine", ["torus:1x1x8", "flat:4", "menu:rows"])
+def test_a_node_that_is_kept_fails_twice_at_one_instant(machine, down):
+    jobs = [(1, 3, 5, None, 2, "C"), (2, 4, 5, None, 1, "B")]
+    failures = [(5, 0, down), (5, 0, down), (6, 1, 2), (6, 1, 2)]
+    assert_recovers_same((machine, jobs, failures), scheduler="backfill")
