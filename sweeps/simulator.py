@@ -233,7 +233,8 @@ class SimulatorTarget(Target):
             jobs = span(self._workload(config), config["offset"], config["num_jobs"])
             machine = self._machine(config["machine"])
             largest = largest_size(config, machine.largest, machine.clusters)
-            map_sizes(jobs, largest, config["procs_per_node"], config["size_map"], machine.node_size)
+            holder = "the largest cluster" if largest < machine.nodes else "the machine"
+            map_sizes(jobs, largest, config["procs_per_node"], config["size_map"], machine.node_size, holder)
         except InputError as error:
             return " ".join(str(error).split())
         return ""

@@ -51,7 +51,8 @@ def prepare(
     """
     workload = span(workload, config["offset"], config["num_jobs"])
     largest = largest_size(config, machine_nodes, clusters)
-    workload = map_sizes(workload, largest, config["procs_per_node"], config["size_map"], node_size)
+    holder = "the largest cluster" if largest < machine_nodes else "the machine"
+    workload = map_sizes(workload, largest, config["procs_per_node"], config["size_map"], node_size, holder)
     if clusters:
         workload = split_over(workload, clusters, config["split"], config["seed"], config["replicate"])
     workload = scale_arrivals(workload, config["arrival_scale"])
@@ -126,7 +127,12 @@ def scale_arrivals(workload: Workload, arrival_scale: float) -> Workload:
 
 
 def map_sizes(
-    workload: Workload, machine_nodes: int, procs_per_node: int = 0, size_map: str = "exact", node_size: int = 1
+    workload: Workload,
+    machine_nodes: int,
+    procs_per_node: int = 0,
+    size_map: str = "exact",
+    node_size: int = 1,
+    holder: str = "the machine",
 ) -> Workload:
     """Turn sizes from processors into nodes of the machine that is simulated.
 
@@ -137,6 +143,8 @@ def map_sizes(
     size_map : "exact" keeps sizes and refuses a job that is too large, "scale" multiplies by machine nodes / nodes of
         the log and rounds up, "clip" cuts sizes to the machine, "drop" leaves out (and counts) jobs that are too large.
     node_size : nodes of the log in one node of the machine (512 in a midplane); "scale" does not need it.
+
+    holder : what holds no larger jobs, for messages: the machine, or its largest cluster.
 
     Raises
     ------
@@ -159,7 +167,7 @@ def map_sizes(
         size = np.minimum(size, machine_nodes)
     fits = size <= machine_nodes
     if size_map != "drop" and not fits.all():
-        raise _too_large(workload, size, int(np.flatnonzero(~fits)[0]), machine_nodes, size_map)
+        raise _too_large(workload, size, int(np.flatnonzero(~fits)[0]), machine_nodes, size_map, holder)
     if not fits.any():
         raise InputError(f"{workload.name}: all jobs are larger than the machine of {machine_nodes} nodes")
     mapped = replace(workload, size=size, nodes=nodes, procs_per_node=1)
@@ -168,10 +176,12 @@ def map_sizes(
     return take(mapped, fits, dropped=dict(workload.dropped) | {TOO_LARGE: int((~fits).sum())})
 
 
-def _too_large(workload: Workload, size: NDArray[np.int64], row: int, machine_nodes: int, size_map: str) -> InputError:
+def _too_large(
+    workload: Workload, size: NDArray[np.int64], row: int, machine_nodes: int, size_map: str, holder: str
+) -> InputError:
     others = ", ".join(name for name in SIZE_MAPS if name not in ("exact", size_map))
     return InputError(
-        f"{workload.name}: job {workload.job_id[row]} needs {size[row]} nodes and the machine has {machine_nodes} "
+        f"{workload.name}: job {workload.job_id[row]} needs {size[row]} nodes and {holder} has {machine_nodes} "
         f"(size_map = {size_map}; {others} would make or leave out such jobs)"
     )
 

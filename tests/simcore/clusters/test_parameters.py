@@ -214,7 +214,10 @@ def test_splits():
         ({"machine": "flat:48"}, "scheduler: 'first-fit' is for machines of clusters"),
         ({"machine": "flat:48", "scheduler": "fcfs", "trace": True}, "trace: only machines of clusters"),
         ({"meta_scheduler": "naif"}, "meta_scheduler: unknown meta scheduler 'naif'"),
-        ({"machine": "clusters:8+8", "size_map": "exact", "meta_scheduler": "local"}, "needs 16 nodes and the machine"),
+        (
+            {"machine": "clusters:8+8", "size_map": "exact", "meta_scheduler": "local"},
+            "needs 16 nodes and the largest cluster has 8",
+        ),
         (
             {"communication": Communication(np.zeros(2), np.zeros(2), np.zeros(2))},
             "communication: communicate_s has shape (2,), expected one value per job, 60",
