@@ -84,6 +84,11 @@ def partitions() -> dict[str, Partition]:
     return found
 
 
+def has_nodes_out_of_service(partition: str) -> bool:
+    """Tell whether some nodes of a partition are down, drained or reserved for now."""
+    return bool(call("sinfo", "-h", "-p", partition, "-t", "down,drain,fail,maint,unk,reserved", "-o", "%D").strip())
+
+
 def parse_time(text: str, where: str = "--time") -> float:
     """Return a time as SLURM writes it, in seconds: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS."""
     match = re.fullmatch(r"(?:(\d+)-(\d+)(?::(\d+))?(?::(\d+))?)|(\d+)(?::(\d+))?(?::(\d+))?", text.strip())

@@ -34,8 +34,9 @@ from faultsweep.sweeps.collector import Collector, Results
 from faultsweep.sweeps.grid import Cells, Grid, Keys
 from faultsweep.sweeps.jobs import unpack_jobs
 from faultsweep.sweeps.journal import DIED, JournalWriter, read_journal
+from faultsweep.sweeps.order import Cursor, Durations
 from faultsweep.sweeps.progress import LOG, Progress, format_seconds
-from faultsweep.sweeps.store import FAILED
+from faultsweep.sweeps.store import DONE, FAILED, TRUNCATED
 from numpy.typing import NDArray
 
 TASK_S = 0.5
@@ -104,6 +105,7 @@ class Runner:
         self.folder = folder
         self.packed = context.pack()
         self.grid = grid
+        self._durations = _known_durations(collector, grid)
         self.keys = keys
         self.collector = collector
         self.progress = progress
@@ -145,7 +147,7 @@ class Runner:
         from distributed.comm import CommClosedError
 
         self._suspects.extend(cell for cell in cells.tolist() if self._is_suspect(cell))
-        todo = _Cursor(cells[~np.isin(cells, list(self._suspects))])
+        todo = Cursor(cells[~np.isin(cells, list(self._suspects))], self._durations)
         try:
             with self._signals():
                 self._wait_for_workers()
@@ -169,7 +171,7 @@ class Runner:
         if self.interrupts and self._left(todo):
             raise InterruptedSweepError("stopped")
 
-    def _left(self, todo: _Cursor) -> bool:
+    def _left(self, todo: Cursor) -> bool:
         return bool(todo or self._waiting or self._suspects)
 
     @contextmanager
@@ -292,7 +294,7 @@ class Runner:
     def _task_s(self) -> float:
         return max(TASK_S, self._workers / TASKS_A_SECOND)
 
-    def _hand_out(self, todo: _Cursor) -> None:
+    def _hand_out(self, todo: Cursor) -> None:
         while len(self._flying) < 2 * self._workers + 1:
             if self._waiting:
                 self._submit(self._waiting.popleft())
@@ -411,6 +413,7 @@ class Runner:
             places = [(-1, 0) if part is None else self.collector.jobs.append(_load_jobs(part)) for part in result.jobs]
             jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
         self.collector.add(Results(cells, result.status, result.wall_s, result.values, result.errors, jobs))
+        self._durations.add(cells, result.wall_s)
         self.progress.add(len(cells), int((result.status == FAILED).sum()))
         for number, text in result.errors.items():
             LOG.warning("failed: %s: %s", self.grid.labels(int(cells[number])), text)
@@ -553,24 +556,13 @@ class Runner:
         self._deliver(np.array([cell]), result)
 
 
-class _Cursor:
-    """The cells that were never handed out."""
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-        self._next = 0
-
-    @property
-    def left(self) -> int:
-        return len(self._cells) - self._next
-
-    def __bool__(self) -> bool:
-        return self.left > 0
-
-    def take(self, number: int) -> Cells:
-        part = self._cells[self._next : self._next + max(1, number)]
-        self._next += len(part)
-        return part
+def _known_durations(collector: Collector, grid: Grid) -> Durations:
+    """Return what earlier runs into the store tell about how long cells take."""
+    durations = Durations(grid.shape)
+    done = np.flatnonzero(np.isin(collector.status, (DONE, TRUNCATED)))
+    if len(done):
+        durations.add(done, np.asarray(collector.store.arrays["wall_s"][...]).ravel()[done])
+    return durations
 
 
 def _load_jobs(part: Any) -> Mapping[str, NDArray[Any]]:

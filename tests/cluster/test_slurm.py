@@ -230,6 +230,7 @@ def test_worker_jobs_that_cannot_start_are_one_sentence(slurm):
     wait("an end of all worker jobs", lambda: not slurm.jobs())
 
 
+@pytest.mark.slow
 def test_an_elastic_job_controls_worker_jobs_and_survives_a_kill(slurm):
     job = submitted(10, options=("--elastic", "--max-jobs", "2"))
     kill("sweep")
