@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from faultsweep.simcore.errors import InputError
 
 START_S = 120.0
 """Time in which a worker process has to start."""
+_REPLACE_AFTER_S = 5.0  # a process that dies is gone for a moment before its nanny starts the next
 
 
 @contextmanager
@@ -123,7 +124,7 @@ def _local(workers: int | None) -> Iterator[Any]:
 
 def _wait_for_processes(cluster: Any, number: int) -> None:
     """Wait until the workers are there; one that dies while it starts is started again."""
-    gone: set[Any] = set()
+    gone: dict[Any, float] = {}
     end = look = time.monotonic() + START_S
     while len(cluster.scheduler.workers) < number and time.monotonic() < end:
         time.sleep(0.02)
@@ -134,24 +135,28 @@ def _wait_for_processes(cluster: Any, number: int) -> None:
         raise InputError(f"no worker process has started within {START_S:g} s; is there too little memory?")
 
 
-def mend_workers(cluster: Any, gone: Set[Any]) -> set[Any]:
+def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
     """Replace the worker processes of a local cluster that are gone for good; to be called every second or so.
 
-    A nanny starts a process that dies again, but not one that dies while it starts. Returns the names of workers that
-    have no process now; given as ``gone`` next time, those that still have none are replaced.
+    A nanny starts a process that dies again, but not one that dies while it starts; and the cluster drops a worker
+    that takes long to come back. Returns since when, on the monotonic clock, which workers have had no process; to be
+    given as ``gone`` next time.
     """
     from distributed.core import Status
 
     if cluster is None or cluster.status != Status.running:
-        return set()
-    here = dict(cluster.workers)
-    now = {name for name, nanny in here.items() if nanny.process is None or not nanny.process.is_alive()}
-    for name in now & gone:
+        return {}
+    here, now = dict(cluster.workers), time.monotonic()
+    dead = [name for name, nanny in here.items() if nanny.process is None or not nanny.process.is_alive()]
+    since = {name: gone.get(name, now) for name in dead}
+    lasting = [name for name in dead if now - since[name] >= _REPLACE_AFTER_S]
+    for name in lasting:
         cluster.workers.pop(name, None)
         cluster.loop.add_callback(here[name].close, reason="its process is gone")
-    if now & gone:
+        del since[name]
+    if lasting or len(here) < len(cluster.worker_spec):
         cluster.scale(len(cluster.worker_spec))
-    return now - gone
+    return since
 
 
 @contextmanager

@@ -121,7 +121,7 @@ class Runner:
         self._unexplained: set[str] = set()
         self._most_workers = 0
         self._told_loss = False
-        self._gone: set[Any] = set()
+        self._gone: dict[Any, float] = {}
         self._number = 0
         self._per_run_s = 0.0
         self._batch = _FIRST_BATCH

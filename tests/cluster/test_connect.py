@@ -6,13 +6,14 @@ import asyncio
 import json
 import os
 import stat
+import time
 import urllib.error
 import urllib.request
 
 import distributed
 import psutil
 import pytest
-from faultsweep.cluster.connect import connect, read_credentials, write_credentials
+from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
 from faultsweep.simcore.errors import InputError
 
 
@@ -49,6 +50,20 @@ def test_nothing_is_shown_over_http(local):
 def test_workers_are_processes_with_one_thread(local):
     assert list(local.nthreads().values()) == [1]
     assert local.submit(os.getpid).result() != os.getpid()
+
+
+def test_workers_that_a_cluster_has_dropped_come_back():
+    """Dask drops a worker that takes longer than its patience to start again, and starts no other."""
+    with connect("local", 1) as client:
+        cluster = client.cluster
+        name, nanny = next(iter(cluster.workers.items()))
+        client.sync(nanny.close)
+        cluster.workers.pop(name, None)
+        gone, end = {}, time.monotonic() + 60
+        while len(client.nthreads()) < 1 and time.monotonic() < end:
+            gone = mend_workers(cluster, gone)
+            time.sleep(0.5)
+        assert client.submit(sum, (1, 2)).result(30) == 3
 
 
 def test_credentials_are_for_their_owner_alone(tmp_path):
