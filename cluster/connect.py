@@ -135,6 +135,13 @@ def _wait_for_processes(cluster: Any, number: int) -> None:
         raise InputError(f"no worker process has started within {START_S:g} s; is there too little memory?")
 
 
+def is_local(cluster: Any) -> bool:
+    """Tell whether the workers of a client's cluster are processes of this machine that this process has started."""
+    from distributed import LocalCluster
+
+    return isinstance(cluster, LocalCluster)
+
+
 def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
     """Replace the worker processes of a local cluster that are gone for good; to be called every second or so.
 
@@ -142,12 +149,14 @@ def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
     that takes long to come back. Returns since when, on the monotonic clock, which workers have had no process; to be
     given as ``gone`` next time.
     """
+    from distributed import Nanny
     from distributed.core import Status
 
-    if cluster is None or cluster.status != Status.running:
+    if not is_local(cluster) or cluster.status != Status.running:
         return {}
     here, now = dict(cluster.workers), time.monotonic()
-    dead = [name for name, nanny in here.items() if nanny.process is None or not nanny.process.is_alive()]
+    nannies = {name: worker for name, worker in here.items() if isinstance(worker, Nanny)}
+    dead = [name for name, nanny in nannies.items() if nanny.process is None or not nanny.process.is_alive()]
     since = {name: gone.get(name, now) for name in dead}
     lasting = [name for name in dead if now - since[name] >= _REPLACE_AFTER_S]
     for name in lasting:

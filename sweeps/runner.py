@@ -27,7 +27,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from faultsweep.cluster.connect import mend_workers
+from faultsweep.cluster.connect import is_local, mend_workers
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import task
 from faultsweep.sweeps.collector import Collector, Results
@@ -274,7 +274,7 @@ class Runner:
 
     def _mend_workers(self, threads: Mapping[str, int]) -> None:
         """Replace worker processes of this machine that are gone for good; say when another cluster has lost some."""
-        if self.local:
+        if is_local(self.client.cluster):
             self._gone = mend_workers(self.client.cluster, self._gone)
         elif len(threads) < self._most_workers and threads and not self._told_loss:
             self.progress.say(f"{len(threads)} of {self._most_workers} workers remain")
