@@ -22,6 +22,7 @@ import xarray as xr
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import runner as runner_module
 from faultsweep.sweeps.journal import read_journal
+from faultsweep.sweeps.order import Cursor
 from faultsweep.sweeps.prepare import prepare
 from faultsweep.sweeps.replay import count_journalled
 from faultsweep.sweeps.runner import SweepStoppedError
@@ -290,12 +291,8 @@ def test_a_reader_never_sees_an_inconsistent_cell(tmp_path):
 def test_results_do_not_depend_on_workers_batches_or_order(tmp_path, monkeypatch, client, workers, task_s, first):
     monkeypatch.setattr(runner_module, "TASK_S", task_s)
     monkeypatch.setattr(runner_module, "_FIRST_BATCH", first)
-    ordered = runner_module._Cursor.__init__
-
-    def shuffled(self, cells):
-        ordered(self, np.random.default_rng(workers).permutation(cells))
-
-    monkeypatch.setattr(runner_module._Cursor, "__init__", shuffled)
+    rng = np.random.default_rng(workers)
+    monkeypatch.setattr(runner_module, "Cursor", lambda cells, durations: Cursor(rng.permutation(cells), durations))
     cluster = client if workers == 2 else "local"
     long_sweep(sleep_s=0.0).run(tmp_path / "s.zarr", workers=workers, cluster=cluster, progress=False)
     assert_complete(tmp_path / "s.zarr")
@@ -323,7 +320,7 @@ def test_a_store_that_was_moved_after_a_kill(tmp_path, client, folder):
     if folder == "is lost":
         (tmp_path / "s.zarr.run").rename(tmp_path / "lost")
     planned = long_sweep().plan(moved, measure=False)
-    assert planned.journalled == (kept if folder == "stays" else 0)
+    assert 0 < planned.journalled <= kept if folder == "stays" else planned.journalled == 0
     long_sweep().run(moved, cluster=client, progress=False)
     assert_complete(moved)
     log = (moved.parent / "t.zarr.run" / "log.txt").read_text()
