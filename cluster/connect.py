@@ -136,10 +136,10 @@ def _wait_for_processes(cluster: Any, number: int) -> None:
 
 
 def is_local(cluster: Any) -> bool:
-    """Tell whether the workers of a client's cluster are processes of this machine that this process has started."""
-    from distributed import LocalCluster
+    """Tell whether a client's cluster wants workers that are processes of this machine, started by this process."""
+    from distributed import LocalCluster, Nanny
 
-    return isinstance(cluster, LocalCluster)
+    return isinstance(cluster, LocalCluster) and {spec["cls"] for spec in cluster.worker_spec.values()} == {Nanny}
 
 
 def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
@@ -149,14 +149,12 @@ def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
     that takes long to come back. Returns since when, on the monotonic clock, which workers have had no process; to be
     given as ``gone`` next time.
     """
-    from distributed import Nanny
     from distributed.core import Status
 
     if not is_local(cluster) or cluster.status != Status.running:
         return {}
     here, now = dict(cluster.workers), time.monotonic()
-    nannies = {name: worker for name, worker in here.items() if isinstance(worker, Nanny)}
-    dead = [name for name, nanny in nannies.items() if nanny.process is None or not nanny.process.is_alive()]
+    dead = [name for name, nanny in here.items() if nanny.process is None or not nanny.process.is_alive()]
     since = {name: gone.get(name, now) for name in dead}
     lasting = [name for name in dead if now - since[name] >= _REPLACE_AFTER_S]
     for name in lasting:
