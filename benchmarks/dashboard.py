@@ -75,7 +75,7 @@ def measure(path: Path, turns: int) -> dict[str, Any]:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     turn = partial(_turn, psutil.Process(server.pid), turns)
     try:
-        link = server.stdout.readline().strip()  # type: ignore[union-attr]
+        link = server.stdout.readline().strip()
         ready = time.perf_counter() - start
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -114,7 +114,7 @@ def tie_breaking(mfp_after: int, reported: int) -> int:
 
 
 for score in (balancing, largest_left, tie_breaking):
-    score.monotone = True  # type: ignore[attr-defined]
+    score.monotone = True
 
 FAILURE_CASES = (
     ("no failures", {"failures": "none"}),

@@ -28,8 +28,9 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from faultsweep.cluster.processes import Kept, end, start
+from faultsweep.cluster.processes import Kept, end, say, start
 from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE
+from faultsweep.cluster.slurm import SlurmError, call
 
 OUTCOME = "outcome.json"
 """File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, requeued), ``text``."""
@@ -43,11 +44,6 @@ _TERM_AGAIN_S = 4.0
 _KILL_S = 12.0
 
 
-def say(text: str) -> None:
-    """Write a line into the job's log."""
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)  # noqa: T201 - standard output is the job's log
-
-
 class _Sweep:
     """The command, with the last lines that it wrote."""
 
@@ -59,8 +55,7 @@ class _Sweep:
         self._thread.start()
 
     def _copy(self) -> None:
-        assert self.process.stderr is not None  # noqa: S101
-        for line in self.process.stderr:
+        for line in self.process.stderr or ():
             sys.stderr.write(line)
             sys.stderr.flush()
             if line.strip():
@@ -239,14 +234,10 @@ class Allocation:
             return self._finish("failed", text, 1)
         self._note("requeued", "the walltime was over; the job goes on when its turn comes")
         self._remove_credentials()
-        done = subprocess.run(  # noqa: S603 - our own job
-            ["scontrol", "requeue", self.job],  # noqa: S607 - on the PATH of every node of a cluster
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            return self._finish("stopped", f"SLURM would not requeue the job ({done.stderr.strip()}); submit again", 1)
+        try:
+            call("scontrol", "requeue", self.job)
+        except SlurmError as error:
+            return self._finish("stopped", f"SLURM would not requeue the job ({error}); submit again", 1)
         say("back into the queue")
         self._rest(60)  # SLURM ends this process
         return 0

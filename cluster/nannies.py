@@ -19,7 +19,7 @@ from typing import Any
 import dask
 import distributed
 from faultsweep.cluster.connect import read_credentials
-from faultsweep.cluster.scheduler import end_on_signals
+from faultsweep.cluster.scheduler import until_signalled
 from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER, SETTINGS
 from faultsweep.cluster.steady import use_monotonic_clock
 
@@ -57,15 +57,6 @@ async def serve(arguments: argparse.Namespace, scratch: str) -> None:
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
 
-async def _main(arguments: argparse.Namespace, scratch: str) -> None:
-    task = asyncio.ensure_future(serve(arguments, scratch))
-    end_on_signals(task)
-    try:
-        await task
-    except asyncio.CancelledError:
-        return
-
-
 def main() -> None:
     """Read the arguments and serve."""
     parser = argparse.ArgumentParser(description="Dask workers of one node of a batch job")
@@ -78,7 +69,7 @@ def main() -> None:
     use_monotonic_clock()
     with tempfile.TemporaryDirectory(prefix="faultsweep-", dir=arguments.scratch) as scratch, dask.config.set(SETTINGS):
         try:
-            asyncio.run(_main(arguments, scratch))
+            asyncio.run(until_signalled(serve(arguments, scratch)))
         except TimeoutError as error:
             sys.exit(str(error))
 

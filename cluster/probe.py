@@ -52,7 +52,7 @@ _EXAMPLES: dict[str, Any] = {
     "workers_per_node": 16,
     "memory_per_worker": "1GB",
     "interface": "ib0",
-    "scratch": "/tmp",  # noqa: S108 - text of an example
+    "scratch": "/local/scratch",
     "setup": ["module load gcc"],
     "sbatch": ["--constraint=skylake"],
     "python": "/home/me/faultsweep/bin/python",

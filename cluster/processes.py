@@ -20,6 +20,12 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def say(text: str) -> None:
+    """Write a line to standard output, which is the log of a batch job."""
+    sys.stdout.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+    sys.stdout.flush()
+
+
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
     """Start a process; on Linux the kernel kills it when this one is killed (call it from the main thread)."""
     if sys.platform == "linux":
@@ -86,7 +92,7 @@ def main() -> None:
             if code == 0:
                 return
             if code is not None:
-                print(f"{' '.join(kept.command[:4])} ended with {code}; it is started again", flush=True)  # noqa: T201
+                say(f"{' '.join(kept.command[:4])} ended with {code}; it is started again")
             time.sleep(0.1)
     finally:
         kept.end()

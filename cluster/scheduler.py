@@ -10,21 +10,27 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import dask
 import distributed
 from faultsweep.cluster.connect import write_credentials
+from faultsweep.cluster.processes import say
 from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER, SETTINGS
 from faultsweep.cluster.steady import use_monotonic_clock
 
 
-def end_on_signals(task: asyncio.Task) -> None:
-    """Cancel ``task`` at SIGTERM and SIGINT."""
+async def until_signalled(served: Coroutine[Any, Any, None]) -> None:
+    """Run ``served`` until it ends, or SIGTERM or SIGINT ends it."""
+    task = asyncio.ensure_future(served)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 async def serve(folder: Path, interface: str | None) -> None:
@@ -35,17 +41,8 @@ async def serve(folder: Path, interface: str | None) -> None:
         draft = folder / f"{SCHEDULER}.partial"
         draft.write_text(json.dumps({"address": scheduler.address}))
         os.replace(draft, folder / SCHEDULER)
-        print(f"scheduler at {scheduler.address}", flush=True)  # noqa: T201 - into the job's log
+        say(f"scheduler at {scheduler.address}")
         await scheduler.finished()
-
-
-async def _main(arguments: argparse.Namespace) -> None:
-    task = asyncio.ensure_future(serve(arguments.folder, arguments.interface))
-    end_on_signals(task)
-    try:
-        await task
-    except asyncio.CancelledError:
-        return
 
 
 def main() -> None:
@@ -54,8 +51,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--interface")
     use_monotonic_clock()
+    arguments = parser.parse_args()
     with dask.config.set(SETTINGS):
-        asyncio.run(_main(parser.parse_args()))
+        asyncio.run(until_signalled(serve(arguments.folder, arguments.interface)))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.state import State
 from numpy.typing import NDArray
 
 COLUMNS = ("time_s", "kind", "job_id", "attempt", "nodes")
@@ -118,10 +118,22 @@ class EventTrace:
         )
 
 
+class Traced(Protocol):
+    """What a state of any engine has for its event trace."""
+
+    @property
+    def i(self) -> NDArray[np.int64]:
+        """Whole scalars, ``TRACE_END`` among them."""
+
+    @property
+    def trace(self) -> NDArray[np.float64]:
+        """The buffer."""
+
+
 class TraceBuffer:
     """Collects what a state's trace buffer can hold at a time."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Traced) -> None:
         """Record from a state that was built with tracing."""
         self._state = state
         self._parts: list[NDArray[np.float64]] = []
@@ -131,7 +143,7 @@ class TraceBuffer:
         self._parts.append(self._state.trace[: self._state.i[st.TRACE_END]].copy())
         self._state.i[st.TRACE_END] = 0
 
-    def move_to(self, state: State) -> None:
+    def move_to(self, state: Traced) -> None:
         """Go on with a state that took the place of the one before; the buffer of that must be drained."""
         self._state = state
 

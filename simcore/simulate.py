@@ -131,12 +131,8 @@ def simulate(
             f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
         )
     span = Span.of(workload, prepared, config["arrival_scale"])
-    if isinstance(failures, FailureTrace):
-        source: FailureSource | None = TraceSource(failures)
-    elif isinstance(failures, FailureSource):
-        source = failures
-    else:
-        source = source_for(config, machine.nodes, span)
+    source = _source_of(failures, config, machine, span)
+    watch = _Watch(events, debug, progress)
     if machine.kind == CLUSTERS:
         return _simulate_clusters(
             prepared,
@@ -147,16 +143,13 @@ def simulate(
             span,
             communication,
             trace,
-            _Watch(events, debug, progress),
+            watch,
             repeat,
             before_compiling,
         )
     _check_machine(config, machine, communication, trace)
     _check_event_order(config, source)
-    if 0 < config["bucket_repeat_s"] < 1:
-        raise InputError(
-            f"bucket_repeat_s: {config['bucket_repeat_s']:g} is too short (valid: 0 for once, or 1 or more)"
-        )
+    _check_buckets(config)
     _check_scheduler(config, machine)
     recovery = plan_recovery(config, prepared, options)
     jobs = {**_job_arrays(prepared, estimate_s, config, machine), "option": recovery["recovery_option"]}
@@ -167,9 +160,9 @@ def simulate(
     rules = _Rules(score, base_rate, span.start_s)
     durations = []
     for _ in range(max(1, repeat)):
-        ran = _run(jobs, machine, config, source, rules, _Watch(events, debug, progress))
+        ran = _run(jobs, machine, config, source, rules, watch)
         durations.append(ran.elapsed_s)
-    state, code, buffer = ran.state, ran.code, ran.buffer
+    state, buffer = ran.state, ran.buffer
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
     results["failure_free_response_s"] = _failure_free_response_s(jobs, machine, config, source, rules, results)
     metrics = run_metrics(state, results, ran.passes_s)
@@ -178,13 +171,28 @@ def simulate(
     return Run(
         metrics=metrics,
         jobs=results,
-        status="done" if code == st.ALL_DONE else "truncated",
+        status="done" if ran.code == st.ALL_DONE else "truncated",
         elapsed_s=float(np.median(durations)),
         config=config,
         events=buffer.finish(prepared.job_id, config["start_delay_s"]) if buffer else None,
         dropped=prepared.dropped,
         failures=NO_FAILURES if source is None else source.until(float(state.f[st.NOW])),
     )
+
+
+def _source_of(
+    failures: FailureTrace | FailureSource | str | None, config: Mapping[str, Any], machine: Machine, span: Span
+) -> FailureSource | None:
+    """Return where the failures come from that were given or that the configuration names."""
+    if isinstance(failures, FailureTrace):
+        return TraceSource(failures)
+    return failures if isinstance(failures, FailureSource) else source_for(config, machine.nodes, span)
+
+
+def _check_buckets(config: Mapping[str, Any]) -> None:
+    repeat_s = config["bucket_repeat_s"]
+    if 0 < repeat_s < 1:
+        raise InputError(f"bucket_repeat_s: {repeat_s:g} is too short (valid: 0 for once, or 1 or more)")
 
 
 def _check_machine(

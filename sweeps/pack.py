@@ -229,7 +229,7 @@ def unpack(archive: str | Path, store: str | Path, *, sha256: str = "") -> Packe
         checked = _check_sums(draft, sums, source)
         _check_metadata(draft, source)
         os.rename(draft, target)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: what zipfile cannot read
         raise InputError(f"{source}: a damaged archive ({error})") from None
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None

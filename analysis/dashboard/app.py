@@ -214,9 +214,10 @@ class Dashboard:
         self.progress.value = int(100 * share)
         self.share.object = f"<b>{escape(Path(self.store.place).name)}</b><br>{escape(words)}"
         figure = shown(data, now)
-        if now.view == "heat map":
+        panel = figure.panels[0]
+        if panel.heat is not None:
             self.drawn = None
-            self.plot.objects = [pn.pane.HoloViews(draw_heat_map(figure), sizing_mode="stretch_width")]
+            self.plot.objects = [pn.pane.HoloViews(draw_heat_map(panel, panel.heat), sizing_mode="stretch_width")]
         else:
             if self.drawn is None or not self.drawn.take(figure, now.bands):
                 self.drawn = CurvesPlot(figure, now.bands, self._tapped)

@@ -198,9 +198,9 @@ def rows_of(data: xr.Dataset, choices: Choices) -> dict[str, int]:
 
 def part_of(data: xr.Dataset, choices: Choices) -> xr.Dataset:
     """Return the cells that the chosen view shows, loaded: nothing else of the store is read."""
-    rows = rows_of(data, choices)
+    rows: dict[str, Any] = dict(rows_of(data, choices))
     against, _, baseline = choices.baseline.partition("=")
     if against in rows:
-        rows[against] = np.unique([rows[against], labels_of(data, against).index(baseline)])  # type: ignore[assignment]
+        rows[against] = np.unique([rows[against], labels_of(data, against).index(baseline)])
     tail = [name for name in TAIL_METRICS if name in data and name != choices.metric]
     return data[[choices.metric, *tail, "status"]].isel(rows).load()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.analysis.figures.draw import POINTS
-from faultsweep.analysis.figures.figure import Curve, Figure, Panel
+from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel
 from faultsweep.analysis.figures.heat import draw_hvplot
 
 Tapped = Callable[[int, int, int], None]
@@ -185,9 +185,7 @@ def _style(plot: Any) -> None:
     plot.add_layout(Span(location=0, dimension="width", line_color="#555555", line_width=0.8))
 
 
-def draw_heat_map(figure: Figure) -> Any:
-    """Return the heat map as a HoloViews element."""
-    panel = figure.panels[0]
-    assert panel.heat is not None  # noqa: S101 - a heat map was asked for
-    rows = len(panel.heat.y_labels)
-    return draw_hvplot(panel, responsive=True, height=max(300, min(900, 120 + 34 * rows)))
+def draw_heat_map(panel: Panel, heat: Heat) -> Any:
+    """Return the heat map of a panel as a HoloViews element."""
+    rows = len(heat.y_labels)
+    return draw_hvplot(panel, heat, responsive=True, height=max(300, min(900, 120 + 34 * rows)))

@@ -38,7 +38,7 @@ class TokenAuth(AuthProvider):
         super().__init__()
 
     @property
-    def get_user(self) -> Callable[[RequestHandler], str | None]:  # type: ignore[override]
+    def get_user(self) -> Callable[[RequestHandler], str | None]:  # type: ignore[override]  # Bokeh calls what it reads here
         """Return the function that tells whether a request may be answered."""
         return self._user
 

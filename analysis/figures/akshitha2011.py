@@ -127,11 +127,15 @@ def ctmr(data: xr.Dataset) -> Figure:
     return _figure(data, "ctmr", "The agent on, off and naive", panels, caption, ", section II.E", columns=3)
 
 
+def _changes(data: xr.Dataset, axis: str, unit: float) -> tuple[xr.Dataset, list[str]]:
+    """Return every policy's change against migration only, in %, over an axis in a larger unit; and the policies."""
+    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    return change.assign_coords({axis: change[axis] / unit}), [r for r in names(data, "policy") if r != BASELINE]
+
+
 def overhead(data: xr.Dataset) -> Figure:
     """Return the change by the agent against its overhead, a row per error and a column per PPBW."""
-    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
-    change = change.assign_coords(overhead_s=change["overhead_s"] / 60)
-    policies = [row for row in names(data, "policy") if row != BASELINE]
+    change, policies = _changes(data, "overhead_s", 60)
     panels = []
     for error in unique(data, "estimate_error_pct"):
         for ppbw in unique(data, "ppbw_mbps"):
@@ -175,9 +179,7 @@ def logs(data: xr.Dataset) -> Figure:
 
 def trunks(data: xr.Dataset) -> Figure:
     """Return the change against migration only over the capacity of the trunks, a panel per load."""
-    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
-    change = change.assign_coords(trunk_mbps=change["trunk_mbps"] / 1000)
-    policies = [row for row in names(data, "policy") if row != BASELINE]
+    change, policies = _changes(data, "trunk_mbps", 1000)
     panels = []
     for load in unique(data, "target_utilisation"):
         curves = _curves(change.sel(target_utilisation=load), policies, "trunk_mbps")

@@ -84,7 +84,7 @@ def _png_panel(axis: Any, panel: Panel) -> None:
     axis.set_xlabel(panel.x_label)
     axis.set_ylabel(textwrap.fill(panel.y_label, 44))
     if panel.heat is not None:
-        heat.draw_png(axis, panel)
+        heat.draw_png(axis, panel.heat)
         return
     axis.grid(axis="y" if panel.bars else "both", color="#DDDDDD", linewidth=0.6)
     axis.set_axisbelow(True)
@@ -227,7 +227,7 @@ def _html_panel(panel: Panel) -> Any:
         "fontscale": 1.1,
     }
     if panel.heat is not None:
-        return heat.draw_hvplot(panel, width=900, height=430, title=panel.title)
+        return heat.draw_hvplot(panel, panel.heat, width=900, height=430, title=panel.title)
     if panel.curves:
         parts = [part for curve in panel.curves for part in _html_curve(curve, panel)]
         parts += [hv.HLine(0).opts(color="#555555", line_width=1)] if panel.signed else []

@@ -47,12 +47,10 @@ def _has_room(heat: Heat) -> bool:
     return columns <= _MOST_PRINTED[0] and rows <= _MOST_PRINTED[1]
 
 
-def draw_png(axis: Any, panel: Panel) -> None:
-    """Draw the heat map of a panel with matplotlib, with the values printed where there is room."""
+def draw_png(axis: Any, heat: Heat) -> None:
+    """Draw a heat map with matplotlib, with the values printed where there is room."""
     from matplotlib.colors import LogNorm, Normalize
 
-    heat = panel.heat
-    assert heat is not None  # noqa: S101 - the caller has looked
     axis.grid(visible=False)
     low, high = limits(heat)
     norm = (LogNorm if heat.log else Normalize)(low, high)
@@ -70,14 +68,12 @@ def draw_png(axis: Any, panel: Panel) -> None:
                 axis.text(column, row, _short(value), ha="center", va="center", color=colour, fontsize=9)
 
 
-def draw_hvplot(panel: Panel, **options: Any) -> Any:
+def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
     """Return the heat map of a panel as a HoloViews element; ``options`` are sizes."""
     import holoviews as hv
     import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
     import pandas as pd
 
-    heat = panel.heat
-    assert heat is not None  # noqa: S101 - the caller has looked
     hv.renderer("bokeh").webgl = False  # a drawing of some rectangles; without a graphics card it only complains
     rows, columns = heat.value.shape
     x, y = panel.x_label, panel.y_label or " "

@@ -134,7 +134,7 @@ class _Run:
             capacity=capacity,
         )
         self.state.f[st.DRAWN_UNTIL] = self._known_until_s
-        self._buffer = TraceBuffer(self.state) if watch.events else None  # type: ignore[arg-type]  # uses the rows that both have
+        self._buffer = TraceBuffer(self.state) if watch.events else None
         self._decisions: list[NDArray[np.float64]] = []
         self._stopwatch = Stopwatch(self.state, advance_clusters) if config["time_scheduling"] else None
         go_on = self._stopwatch.advance if self._stopwatch else advance_clusters
@@ -187,5 +187,5 @@ class _Run:
         if self._buffer is not None:
             jobs = self.state.job_f.shape[1]
             self.state = replace(self.state, trace=trace_buffer(self._machine, jobs, rows.shape[1]))
-            self._buffer.move_to(self.state)  # type: ignore[arg-type]  # uses the rows that both have
+            self._buffer.move_to(self.state)
         self.state.f[st.DRAWN_UNTIL] = self._known_until_s
