@@ -28,7 +28,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from faultsweep.cluster.processes import Kept, end, say, start
+from faultsweep.cluster.processes import Kept, end, log, say, start
 from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE
 from faultsweep.cluster.slurm import SlurmError, call
 
@@ -56,8 +56,7 @@ class _Sweep:
 
     def _copy(self) -> None:
         for line in self.process.stderr or ():
-            sys.stderr.write(line)
-            sys.stderr.flush()
+            log(line)
             if line.strip():
                 self.lines.append(line.strip())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import signal
 import subprocess
@@ -20,10 +21,16 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def log(text: str) -> None:
+    """Write ``text`` to standard output, which is the log of a batch job; a full disk ends no job."""
+    with contextlib.suppress(OSError):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
 def say(text: str) -> None:
-    """Write a line to standard output, which is the log of a batch job."""
-    sys.stdout.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-    sys.stdout.flush()
+    """Write a line with the time into the log."""
+    log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen:

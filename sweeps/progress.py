@@ -234,4 +234,5 @@ class LogFile:
         """Close the file."""
         if self._handler is not None:
             LOG.removeHandler(self._handler)
-            self._handler.close()
+            with contextlib.suppress(OSError):  # a full disk
+                self._handler.close()

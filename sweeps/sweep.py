@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 STORE_VARIABLE = "FAULTSWEEP_STORE"
 """Environment variable of a batch job: the store that it was submitted for."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Sweep:
@@ -268,7 +269,7 @@ def _make_run_folder(path: Path) -> Path:
         for part in ("journals", "marks"):
             (folder / part).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(_describe_os_error(error, folder)) from None
+        raise _cannot_write(error, folder) from None
     return folder
 
 
@@ -276,12 +277,18 @@ def _enter_lock(stack: ExitStack, folder: Path) -> Lock:
     try:
         return stack.enter_context(Lock(folder / "lock"))
     except OSError as error:
-        raise InputError(_describe_os_error(error, folder)) from None
+        raise _cannot_write(error, folder) from None
+
+
+def _cannot_write(error: OSError, folder: Path) -> Exception:
+    """Return the error of a run that cannot begin: a full disk may have room later, another folder never will."""
+    kind = SweepStoppedError if error.errno in _FULL else InputError
+    return kind(_describe_os_error(error, folder))
 
 
 def _describe_os_error(error: OSError, path: Path) -> str:
     where = error.filename or error.strerror or path
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in _FULL:
         return f"{path}: the disk is full; make room and run again, nothing that was finished is lost"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{where}: cannot write here ({error.strerror}); give another --store"

@@ -271,10 +271,8 @@ def test_a_full_disk_and_recovery(slurm, small_disk):
     job = submitted(20, store=store)
     left = os.statvfs(small_disk)
     (small_disk / "fill").write_bytes(b"x" * (left.f_bavail * left.f_frsize))
-    log = store.with_name("s.zarr.run") / "log.txt"
     time.sleep(15)
-    assert slurm.state(int(job)) == "RUNNING", "the job waits for room"
-    assert log.exists()
+    assert slurm.state(int(job)) == "RUNNING", Path(f"{store}.run/slurm/job-{job}.log").read_text()
     (small_disk / "fill").unlink()
     assert_finishes(job, slurm, store)
 
