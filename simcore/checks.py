@@ -35,6 +35,7 @@ class Checker:
         self.state = state
         self.held: dict[int, Nodes] = {}
         self.wanted: dict[int, Nodes] = {}
+        self.started: set[int] = set()
         self.down: Nodes = np.zeros(0, np.int64)
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
@@ -44,7 +45,9 @@ class Checker:
     def check(self, state: State) -> None:
         """Raise InvariantError with the first sentence that a check has."""
         self.state = state  # another one, which shares all that changes, where failures were drawn further
+        before = set(self.held)
         self.held = {int(job): self._nodes_of(int(job)) for job in np.flatnonzero(_holds_nodes(state))}
+        self.started = set(self.held) - before
         self.down = np.flatnonzero(state.agenda[st.DOWN_UNTIL, : int(state.i[st.NODES])] > -np.inf)
         suspended = state.lists[st.SUSPENDED, : int(state.i[st.NUM_SUSPENDED])] if state.i[st.HOLD_NODES] else ()
         self.wanted = {int(job): self._nodes_of(int(job)) for job in suspended}
@@ -64,6 +67,18 @@ class Checker:
         if (box[:3] < 1).any() or (box[:3] > sides).any() or (box[3:] >= sides).any() or box[3:][spans].any():
             return np.zeros(0, np.int64)  # no box of this machine: its size cannot be right either
         return box_nodes(_sides(state), box)
+
+    def units_of(self, job: int) -> Nodes:
+        """Return the nodes that a job holds or waits for and, on a machine with a menu, the wires, numbered behind."""
+        if not self.state.i[st.PARTITIONS]:
+            return self.held[job] if job in self.held else self.wanted[job]
+        return _set_bits(self.state.masks[self.state.job_i[st.SLOT, job]])
+
+    def partitions(self, size: int) -> NDArray[np.bool_]:
+        """Return what the partitions of a size take on a machine with a menu: shape (partitions, units)."""
+        first, end = (int(self.state.lists[st.SHAPE_FIRST, edge]) for edge in (size, size + 1))
+        words = self.state.footprints[st.RESOURCES, first:end, : self.state.masks.shape[1]]
+        return _bits(np.ascontiguousarray(words))
 
     def kept(self) -> Nodes:
         """Return the nodes that are up and kept for jobs that wait for the others of theirs (recovery option C)."""
@@ -111,34 +126,53 @@ class Checker:
             return
         self._promises = dict(self._promised())
         for job, promise in self._promises.items():
-            if job in before:
+            if job in before and not self._is_overtaken(job):
                 yield job, before[job], promise
 
-    def _promised(self) -> Iterator[tuple[int, float]]:
-        """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue.
+    def _is_overtaken(self, job: int) -> bool:
+        """Tell whether a job started at this instant that comes before a waiting one by its utility."""
+        if self.state.i[st.QUEUE_ORDER] != st.BY_UTILITY:
+            return False
+        return any(self._utility(other) >= self._utility(job) for other in self.started)
 
-        By utility another job may become the head, and on a machine with a menu wires count, too: nothing is checked.
-        """
+    def _utility(self, job: int) -> float:
+        rows = self.state.job_f[:, job]
+        if not np.isnan(rows[st.FIXED_UTILITY]):
+            return float(rows[st.FIXED_UTILITY])
+        waited = float(self.state.f[st.NOW] - rows[st.UTILITY_SINCE]) / float(rows[st.ESTIMATE])
+        return waited * waited * waited * int(self.state.job_i[st.REQUESTED, job])
+
+    def _promised(self) -> Iterator[tuple[int, float]]:
+        """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
         queue = _queue(self.state)
         if self.state.i[st.SCHEDULER] == st.CONSERVATIVE:
             yield from ((int(job), float(self.state.job_f[st.PROMISED, job])) for job in queue)
-        elif len(queue) and self.state.i[st.PARTITIONS] == 0 and self.state.i[st.QUEUE_ORDER] == st.BY_ARRIVAL:
+        elif len(queue):
             yield int(queue[0]), self.earliest(int(queue[0]))
 
     def earliest(self, job: int) -> float:
         """Return when a waiting job could start at the earliest if what is expected happens and no other job starts."""
-        state, free = self.state, self.free()
-        releases = [(float(state.job_f[st.EXPECTED_END, held]), nodes) for held, nodes in self.held.items()]
-        releases += [(self.expected_end(other), nodes) for other, nodes in self.wanted.items()]
+        state, size = self.state, int(self.state.job_i[st.SIZE, job])
+        releases = [(float(state.job_f[st.EXPECTED_END, held]), self.units_of(held)) for held in self.held]
+        releases += [(self.expected_end(other), self.units_of(other)) for other in self.wanted]
+        free = np.ones(64 * state.masks.shape[1] if state.i[st.PARTITIONS] else int(state.i[st.NODES]), np.bool_)
+        for _, units in releases:
+            free[units] = False
+        free[self.down] = False
         releases += [(float(state.agenda[st.DOWN_UNTIL, node]), np.array([node])) for node in _expected_up(self)]
-        size = int(state.job_i[st.SIZE, job])
         for time in sorted({time for time, _ in releases}):
-            for end, nodes in releases:
+            for end, units in releases:
                 if end == time:
-                    free[nodes] = True
-            if self.largest(free) >= size:
+                    free[units] = True
+            if self.can_hold(free, size):
                 return max(time, float(state.f[st.NOW]))
         return math.inf
+
+    def can_hold(self, free: NDArray[np.bool_], size: int) -> bool:
+        """Tell whether a job of a size finds a place among free nodes (and wires), shape (units,)."""
+        if not self.state.i[st.PARTITIONS]:
+            return self.largest(free) >= size
+        return bool((~(self.partitions(size) & ~free).any(axis=1)).any())
 
     def expected_end(self, job: int) -> float:
         """Return when a job that waits for its own nodes is expected to end: once the last is up, it runs."""
@@ -169,9 +203,14 @@ def _holds_nodes(state: State) -> NDArray[np.bool_]:
     return (state.job_i[st.STATUS] == st.RUNNING) & (state.job_i[st.EARLY_RELEASED] == 0)
 
 
-def _set_bits(words: NDArray[np.uint64], nodes: int) -> Nodes:
-    """Return the positions of the set bits of a mask of 64-bit words, among the first ones that stand for nodes."""
-    return np.flatnonzero(np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")[:nodes])
+def _bits(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return the bits of masks of 64-bit words, along the last axis."""
+    return np.unpackbits(words.astype("<u8").view(np.uint8), axis=-1, bitorder="little").astype(np.bool_)
+
+
+def _set_bits(words: NDArray[np.uint64], nodes: int | None = None) -> Nodes:
+    """Return the positions of the set bits of a mask of 64-bit words, all or among the first ones, which are nodes."""
+    return np.flatnonzero(_bits(words)[:nodes])
 
 
 def _masked_free(state: State) -> Nodes:
@@ -179,8 +218,7 @@ def _masked_free(state: State) -> Nodes:
     words = state.masks[st.FREE_NODES]
     if state.i[st.KIND] == FLAT:
         return _set_bits(words, int(state.i[st.NODES]))
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").reshape(len(words), 64)
-    return np.flatnonzero(bits[:, : int(state.i[st.SIDE_Z])])
+    return np.flatnonzero(_bits(words).reshape(len(words), 64)[:, : int(state.i[st.SIDE_Z])])
 
 
 def _check_boxes(checker: Checker) -> str:
@@ -212,6 +250,30 @@ def _check_sharing(checker: Checker) -> str:
         is_marked = wrong[0] in marked
         return f"node {wrong[0]} is marked {'free' if is_marked else 'taken'} and is {'taken' if is_marked else 'free'}"
     return ""
+
+
+def _check_partitions(checker: Checker) -> str:
+    """On a machine with a menu every job has a partition of its size, and no wire is held twice, or held and free."""
+    state = checker.state
+    if not state.i[st.PARTITIONS]:
+        return ""
+    free = _bits(state.masks[st.FREE_NODES])
+    holder = np.full(len(free), -1)
+    for job in (*checker.held, *checker.wanted):
+        units, size = checker.units_of(job), int(state.job_i[st.SIZE, job])
+        taken = np.zeros(len(free), np.bool_)
+        taken[units] = True
+        if not (checker.partitions(size) == taken).all(axis=1).any():
+            return f"job {job} has units {units.tolist()}, which are no partition of size {size}"
+        wires = units[units >= int(state.i[st.NODES])]
+        if (holder[wires] >= 0).any():
+            return f"a wire is held by jobs {holder[wires].max()} and {job}"
+        if free[wires].any():
+            return f"a wire of job {job} is marked free"
+        holder[wires] = job
+    every = np.flatnonzero(_bits(state.footprints[st.RESOURCES, :, : state.masks.shape[1]]).any(axis=0))
+    lost = [unit for unit in every if unit >= state.i[st.NODES] and holder[unit] < 0 and not free[unit]]
+    return f"wire {lost[0]} is marked taken and nobody holds it" if lost else ""
 
 
 def _check_counts(checker: Checker) -> str:
@@ -310,6 +372,7 @@ def _check_integrals(checker: Checker) -> str:
 CHECKS: Mapping[str, Callable[[Checker], str]] = {
     "boxes": _check_boxes,
     "sharing": _check_sharing,
+    "partitions": _check_partitions,
     "counts": _check_counts,
     "queue": _check_queue,
     "agenda": _check_agenda,

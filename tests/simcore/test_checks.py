@@ -23,12 +23,14 @@ from faultsweep.simcore.steps import checked
 from hypothesis import given
 from hypothesis import strategies as hst
 
-from tests.adapter import failures_of, workload_of
+from tests.adapter import failures_of, menu_file, workload_of
 from tests.strategies import examples, machines, runs
 
 # Two jobs run, four wait: the head of the queue is the third.
 ROWS = [(0, 100, 12), (0, 50, 8), (1, 60, 12), (2, 90, 14), (3, 500, 16), (4, 10, 20)]
-TORUS, FLAT = "torus:2x3x4", "flat:24"
+TORUS, FLAT, MENU = "torus:2x3x4", "flat:24", "menu:rows"
+# On the menu two pairs run, each on the cable of its row: no third has a place, though four midplanes are free.
+MENU_ROWS = [(0, 100, 2), (0, 50, 2), (1, 60, 2), (2, 90, 8), (3, 500, 8), (4, 10, 8)]
 
 
 def pack_box(*box: int) -> int:
@@ -36,15 +38,19 @@ def pack_box(*box: int) -> int:
     return sum(value << shift for value, shift in zip(box, range(50, -1, -10), strict=True))
 
 
-def paused(machine: str, scheduler: str, instants: int = 5, down_node: int = -1) -> tuple[st.State, Checker]:
+def paused(
+    machine: str, scheduler: str, instants: int = 5, down_node: int = -1, order: str = "fcfs", rows: list | None = None
+) -> tuple[st.State, Checker]:
     """Return a state between two instants, which has passed all checks so far, and its checker."""
-    submit, work, size = (np.array(column) for column in zip(*ROWS, strict=True))
+    if machine == MENU:
+        machine, rows = menu_file(machine), rows or MENU_ROWS
+    submit, work, size = (np.array(column) for column in zip(*(rows or ROWS), strict=True))
     jobs = {"submit_s": submit.astype(float), "work_s": work.astype(float), "estimate_s": work.astype(float)}
     sizes = size.astype(np.int64)
     place = parse_machine(machine)
     failures = FailureTrace(np.array([3.5]), np.array([down_node]), np.array([1e3])) if down_node >= 0 else None
     jobs |= {"requested": sizes, "size": round_up(place, sizes)}
-    state = build_state(jobs, place, resolve({"scheduler": scheduler}), failures, tracing=False)
+    state = build_state(jobs, place, resolve({"scheduler": scheduler, "queue_order": order}), failures, tracing=False)
     checker = Checker(state)
     assert checked(advance, checker.check)(state, instants) == st.CONTINUE
     return state, checker
@@ -95,14 +101,30 @@ def share_on_a_flat_machine(state: st.State) -> None:
     state.masks[slots[1], 0] = 0xFF
 
 
+def set_words(row: int, *words: int) -> Callable[[st.State], None]:
+    """Give the job (or, for -1, the free units) other midplanes and wires."""
+
+    def corrupt(state: st.State) -> None:
+        state.masks[st.FREE_NODES if row < 0 else state.job_i[st.SLOT, row]] = words
+
+    return corrupt
+
+
+def share_a_wire(state: st.State) -> None:
+    """Move the second pair to the row of the first."""
+    set_words(1, 0b1100, 0b01)(state)
+    set_words(-1, 0b11110000, 0b10)(state)
+
+
 class Corruption(NamedTuple):
-    """What is broken, on which machine and under which scheduler, and which check says what."""
+    """What is broken, on which machine, under which scheduler and order of the queue, and which check says what."""
 
     check: str
     machine: str
     scheduler: str
     corrupt: Callable[[st.State], None]
     sentence: str
+    order: str = "fcfs"
 
 
 CORRUPTIONS = (
@@ -114,6 +136,9 @@ CORRUPTIONS = (
     Corruption("sharing", FLAT, "fcfs", share_on_a_flat_machine, "node 0 is held by jobs 0 and 1"),
     Corruption("sharing", TORUS, "fcfs", free_a_held_node, "node 0 is marked free and is taken"),
     Corruption("sharing", FLAT, "fcfs", free_a_held_node, "node 0 is marked free and is taken"),
+    Corruption("partitions", MENU, "fcfs", set_words(0, 0b11, 0), "job 0 has units [0, 1], which are no partition of"),
+    Corruption("partitions", MENU, "fcfs", set_words(-1, 0b11001100, 0b11), "a wire of job 0 is marked free"),
+    Corruption("partitions", MENU, "fcfs", share_a_wire, "a wire is held by jobs 0 and 1"),
     Corruption("counts", TORUS, "fcfs", set_to("i", st.FREE, 1), "5 free nodes are counted and there are 4"),
     Corruption("counts", FLAT, "fcfs", set_to("i", st.QUEUED, -2), "asked for by waiting jobs are counted"),
     Corruption("counts", FLAT, "fcfs", set_to("i", st.FINISHED, 1), "1 finished jobs are counted and there are 0"),
@@ -125,15 +150,18 @@ CORRUPTIONS = (
     Corruption("finder", TORUS, "backfill", set_to("boxes", (st.MACHINE, 0, 0), 1), "and the first listed one"),
     Corruption("reservations", TORUS, "backfill", lengthen_all, "the start reserved for job 2 slips from"),
     Corruption("reservations", FLAT, "backfill", lengthen_all, "the start reserved for job 2 slips from"),
+    Corruption("reservations", MENU, "backfill", lengthen_all, "for job 2 slips from 50.000000 to 150.000000 s"),
+    Corruption("reservations", MENU, "fcfs", lengthen_all, "job 2 slips from 50.000000 to 150.000000 s", "wfp"),
+    Corruption("reservations", FLAT, "backfill", lengthen_all, "for job 2 slips from", "wfp"),
     Corruption("reservations", FLAT, "conservative", set_to("job_f", (st.PROMISED, 4), 9), "reserved for job 4 slips"),
     Corruption("capacity", FLAT, "fcfs", set_to("f", st.HELD, 1), "held, down and free node-seconds are counted as"),
     Corruption("capacity", FLAT, "fcfs", set_to("f", st.IDLE_LOST, 1), "held, down and free node-seconds"),
 )
 
 
-@pytest.mark.parametrize("case", CORRUPTIONS, ids=lambda case: f"{case.check}-{case.sentence}")
+@pytest.mark.parametrize("case", CORRUPTIONS, ids=lambda case: f"{case.check}-{case.order}-{case.sentence}")
 def test_a_broken_state_is_one_sentence(case):
-    state, checker = paused(case.machine, case.scheduler)
+    state, checker = paused(case.machine, case.scheduler, order=case.order)
     checker.check(state)
     case.corrupt(state)
     with pytest.raises(InvariantError) as raised:
@@ -155,6 +183,22 @@ def test_a_job_on_a_down_node_is_noticed():
     state.masks[slot, 0] = np.uint64((1 << 23) | 0x7F000)
     with pytest.raises(InvariantError, match="node 23 is down and held by job 1"):
         checker.check(state)
+
+
+def test_a_wire_that_nobody_gives_back_is_noticed():
+    state, checker = paused(MENU, "fcfs", instants=1, rows=[(0, 100, 2), (5, 50, 1)])
+    checker.check(state)
+    set_words(-1, 0b11111100, 0)(state)
+    with pytest.raises(InvariantError, match="wire 65 is marked taken and nobody holds it"):
+        checker.check(state)
+
+
+def test_a_job_that_overtakes_by_utility_may_delay_the_head():
+    """At 90 s the third job, large and short, has a higher utility than the second, which waits since 1 s."""
+    rows = [(0, 100, 16), (1, 500, 12), (2, 10, 24)]
+    workload = workload_of([(n + 1, submit, run, None, size) for n, (submit, run, size) in enumerate(rows)])
+    run = simulate(workload, machine=FLAT, scheduler="fcfs", queue_order="wfp", debug=True)
+    assert run.jobs["start_s"].tolist() == [0, 110, 100]
 
 
 def test_a_backfilled_job_that_delays_the_head_is_noticed(monkeypatch):
