@@ -15,6 +15,7 @@ from faultsweep.simcore.build import build_state, failure_rows, trace_buffer
 from faultsweep.simcore.checks import Checker, check_capacities
 from faultsweep.simcore.clusters.communication import Communication
 from faultsweep.simcore.clusters.decisions import Decisions
+from faultsweep.simcore.combinations import check_combination
 from faultsweep.simcore.engine import advance
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.event_trace import EventTrace, TraceBuffer
@@ -25,7 +26,6 @@ from faultsweep.simcore.jit import is_compiled
 from faultsweep.simcore.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.metrics import per_job_results, run_metrics
 from faultsweep.simcore.parameters import no_recovery, resolve
-from faultsweep.simcore.policies import SCHEDULERS
 from faultsweep.simcore.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.recovery.plan import plan_recovery
 from faultsweep.simcore.scores import Score, score_for
@@ -123,8 +123,8 @@ def simulate(
     config = resolve({"failures": named, "placement": placement if score is None else "mfp", **parameters})
     if score is not None:
         config["placement"] = score.name
-    _check_predictor(config)
     machine = parse_machine(config["machine"])
+    check_combination(config, machine)
     prepared, estimate_s = prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
     if len(prepared) == 0:
         raise InputError(
@@ -147,10 +147,8 @@ def simulate(
             repeat,
             before_compiling,
         )
-    _check_machine(config, machine, communication, trace)
+    _check_cluster_arguments(machine, communication, trace)
     _check_event_order(config, source)
-    _check_buckets(config)
-    _check_scheduler(config, machine)
     recovery = plan_recovery(config, prepared, options)
     jobs = {**_job_arrays(prepared, estimate_s, config, machine), "option": recovery["recovery_option"]}
     if before_compiling is not None and not is_compiled():
@@ -189,21 +187,8 @@ def _source_of(
     return failures if isinstance(failures, FailureSource) else source_for(config, machine.nodes, span)
 
 
-def _check_buckets(config: Mapping[str, Any]) -> None:
-    repeat_s = config["bucket_repeat_s"]
-    if 0 < repeat_s < 1:
-        raise InputError(f"bucket_repeat_s: {repeat_s:g} is too short (valid: 0 for once, or 1 or more)")
-
-
-def _check_machine(
-    config: Mapping[str, Any], machine: Machine, communication: Communication | None, trace: bool
-) -> None:
+def _check_cluster_arguments(machine: Machine, communication: Communication | None, trace: bool) -> None:
     """Raise InputError for what only clusters have."""
-    if config["scheduler"] not in SCHEDULERS:
-        raise InputError(
-            f"scheduler: {config['scheduler']!r} is for machines of clusters (valid on {machine.name}: "
-            f"{', '.join(SCHEDULERS)})"
-        )
     if communication is not None or trace:
         name = "trace" if communication is None else "communication"
         raise InputError(f"{name}: only machines of clusters, such as clusters:100+100, have that, not {machine.name}")
@@ -228,7 +213,6 @@ def _simulate_clusters(
     from faultsweep.simcore.clusters import run as running
     from faultsweep.simcore.clusters.trunk_failures import with_trunks
 
-    running.check_config(config)
     if communication is None:
         communication = talk.draw(prepared, config)
     communication = talk.check(communication, prepared, config["link_mbps"])
@@ -308,23 +292,6 @@ def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
     return failures
 
 
-def _check_predictor(config: Mapping[str, Any]) -> None:
-    if config["precision"] < 1 and config["false_positive_rate"] > 0:
-        raise InputError("precision: give precision or false_positive_rate, not both")
-
-
-def _check_scheduler(config: Mapping[str, Any], machine: Machine) -> None:
-    if config["scheduler"] != "conservative":
-        return
-    if machine.menu is not None:
-        raise InputError(
-            f"scheduler: conservative is not for a machine with a partition menu, as {machine.name!r} "
-            "(valid: fcfs, backfill)"
-        )
-    if config["queue_order"] != "fcfs":
-        raise InputError("queue_order: wfp is not for the scheduler conservative (valid with it: fcfs)")
-
-
 def _base_rate(source: FailureSource, machine: Machine, span: Span, config: Mapping[str, Any]) -> BaseRate | None:
     """Return the base rate of the failures between the first and the last submission, where a precision needs it."""
     if config["precision"] >= 1:
@@ -338,8 +305,6 @@ def _check_event_order(config: Mapping[str, Any], source: FailureSource | None) 
     order = config["event_order"]
     if order != "instant" and source is not None and (source.endless or len(source.until(math.inf))):
         raise InputError(f"event_order: {order!r} is for runs without failures (valid with failures: 'instant')")
-    if order != "instant" and config["checkpoint"] != "none":
-        raise InputError(f"event_order: {order!r} is for runs without checkpoints (valid with them: 'instant')")
 
 
 def _job_arrays(

@@ -85,18 +85,26 @@ class JobsWriter:
         self._rows = max((array.shape[0] for array in self._arrays.values()), default=0)
         if apart:
             self._rows = -(-self._rows // _ROWS) * _ROWS
-        self._waiting: list[dict[str, NDArray[Any]]] = []
+        self._dtypes = {name: np.dtype(array.dtype) for name, array in self._arrays.items()}
+        self._waiting: list[tuple[int, dict[str, NDArray[Any]]]] = []
         self._waiting_rows = 0
 
     def append(self, jobs: Mapping[str, Any]) -> tuple[int, int]:
-        """Take the per-job arrays of one run; returns their first row and their number."""
+        """Take the per-job arrays of one run; returns their first row and their number.
+
+        A column that only other runs have (machines differ in what they say of a job) has no value in its rows.
+        """
         arrays = {name: np.asarray(values) for name, values in jobs.items()}
         lengths = {len(values) for values in arrays.values()}
-        if len(lengths) != 1 or (self._arrays and set(arrays) != set(self._arrays)):
-            raise InputError(f"per-job results need the same columns in every run, equally long, got {sorted(arrays)}")
+        if len(lengths) != 1:
+            raise InputError(f"per-job results need columns that are equally long, got {_described(arrays)}")
+        for name, values in arrays.items():
+            known = self._dtypes.setdefault(name, values.dtype)
+            if not np.can_cast(values.dtype, known, "same_kind"):
+                raise InputError(f"per-job results: {name} is {values.dtype} in one run and {known} in another")
         length = lengths.pop()
         offset = self._rows + self._waiting_rows
-        self._waiting.append(arrays)
+        self._waiting.append((length, arrays))
         self._waiting_rows += length
         return offset, length
 
@@ -105,16 +113,26 @@ class JobsWriter:
         if not self._waiting:
             return
         start, stop = self._rows, self._rows + self._waiting_rows
-        for name in self._waiting[0]:
-            values = np.concatenate([arrays[name] for arrays in self._waiting])
+        for name, dtype in self._dtypes.items():
+            absent = _absent(dtype)
             if name not in self._arrays:
                 self._arrays[name] = self._group.create_array(
-                    name, shape=(0,), chunks=(_ROWS,), dtype=values.dtype, dimension_names=("job",)
+                    name, shape=(start,), chunks=(_ROWS,), dtype=dtype, dimension_names=("job",), fill_value=absent
                 )
             self._arrays[name].resize((stop,))
-            self._arrays[name][start:stop] = values
+            parts = [arrays.get(name, np.full(length, absent, dtype)) for length, arrays in self._waiting]
+            self._arrays[name][start:stop] = np.concatenate(parts).astype(dtype)
         self._rows, self._waiting, self._waiting_rows = stop, [], 0
         self.store.commit()
+
+
+def _absent(dtype: Any) -> Any:
+    """Return what stands in a column where a run has none: NaN, -1 for whole numbers, the zero of other types."""
+    return {"f": np.nan, "i": -1}.get(dtype.kind, np.zeros((), dtype).item())
+
+
+def _described(arrays: Mapping[str, NDArray[Any]]) -> str:
+    return ", ".join(f"{name} ({len(values)})" for name, values in sorted(arrays.items())) or "no column"
 
 
 def drop_unused(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from faultsweep.sweeps.task import BatchResult, Context, run_batch, warm
 
 MEASURED_CELLS = 8
 FORESEEN_CONFIGURATIONS = 256
-"""Configurations of jobs and machine, at most, that are looked at for errors that are known without a run."""
+"""Configurations, at most, that each check for errors that are known without a run looks at."""
 _MEASURE_S = 20.0
 _PATIENCE_S = 3.0
 _OVERHEAD_S = 5e-5
@@ -156,22 +156,28 @@ def _describe_precision(spec: Spec, plan: Plan) -> str:
 
 def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:
     """Return errors that are known without a run, with the number of simulations that will end with them."""
-    grid = prepared.grid
-    if not len(prepared.todo) or not spec.target.foreseen_by:
-        return {}
-    dims = sorted({dim for name in spec.target.foreseen_by for dim in grid.dims_of.get(name, ())})
-    if dims:
-        rows = np.unravel_index(prepared.todo, grid.shape)
-        which = np.stack([rows[dim] for dim in dims])
-        _, first, counts = np.unique(which, axis=1, return_index=True, return_counts=True)
-    else:
-        first, counts = np.array([0]), np.array([len(prepared.todo)])
     found: dict[str, int] = {}
-    for at, count in zip(first[:FORESEEN_CONFIGURATIONS], counts, strict=False):
-        text = spec.target.foresee(grid.config(int(prepared.todo[at])))
-        if text:
-            found[text] = found.get(text, 0) + int(count)
+    for foresight in spec.target.foresights() if len(prepared.todo) else ():
+        for cell, count in _different(prepared, foresight.decided_by):
+            text = foresight.check(prepared.grid.config(cell))
+            if text:
+                found[text] = found.get(text, 0) + count
     return found
+
+
+def _different(prepared: Prepared, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield one cell to be run for each different combination of parameters, as far as cells are looked at, and the
+    number of cells that have it."""
+    grid = prepared.grid
+    dims = sorted({dim for name in names for dim in grid.dims_of.get(name, ())})
+    if not dims:
+        yield int(prepared.todo[0]), len(prepared.todo)
+        return
+    rows = np.unravel_index(prepared.todo, grid.shape)
+    which = np.stack([rows[dim] for dim in dims])
+    _, first, counts = np.unique(which, axis=1, return_index=True, return_counts=True)
+    for at, count in zip(first[:FORESEEN_CONFIGURATIONS], counts, strict=False):
+        yield int(prepared.todo[at]), int(count)
 
 
 def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], None]) -> None:

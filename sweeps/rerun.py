@@ -44,17 +44,20 @@ def rerun(
     target: Target | None = None,
     logs: str | Path | None = None,
     events: bool = False,
+    trace: bool = False,
     run_code: bool = False,
 ) -> Rerun:
     """Run the cell that ``select`` names again.
 
-    Nothing that the store names is executed: a store of a function of one's own needs ``target``, a ``FunctionTarget``,
-    and a placement score of one's own needs ``run_code``.
+    ``events`` asks for the event trace of a simulation (``run.events``), ``trace`` for the steps of the agent on
+    clusters (``run.decisions``). Nothing that the store names is executed: a store of a function of one's own needs
+    ``target``, a ``FunctionTarget``, and a placement score of one's own needs ``run_code``.
 
     Raises
     ------
     InputError
-        No or more than one cell is selected; the log, the model or the function is not the one that is pinned.
+        No or more than one cell is selected; the log, the model or the function is not the one that is pinned; a trace
+        is asked for, and there is none of such a run.
     """
     store = Store(Path(path), mode="r")
     target = _target(store, target, logs)
@@ -64,7 +67,7 @@ def rerun(
     _check_code(store, target, configuration, run_code)
     status = int(store.arrays["status"][cell])
     stored = {name: _plain(store.arrays[name][cell]) for name in store.metrics}
-    outcome, run = _run(target, configuration, events)
+    outcome, run = _run(store.path, target, configuration, events, trace)
     metrics, start = {}, 0
     for out in target.outputs:
         part = [float(value) for value in outcome.values[start : start + out.width]]
@@ -143,12 +146,18 @@ def _check_code(store: Store, target: Target, configuration: Mapping[str, Any], 
         )
 
 
-def _run(target: Target, configuration: dict[str, Any], events: bool) -> tuple[Any, Any]:
+def _run(path: Path, target: Target, configuration: dict[str, Any], events: bool, trace: bool) -> tuple[Any, Any]:
     simulate = getattr(target, "simulate", None)
     if simulate is None:
+        if events or trace:
+            raise _not_simulated(path, target.name)
         return target.run(configuration), None
-    run = simulate(configuration, events=events)
+    run = simulate(configuration, events=events, trace=trace)
     return target.outcome(run), run  # type: ignore[attr-defined]
+
+
+def _not_simulated(path: Path, name: str) -> InputError:
+    return InputError(f"{path}: results of {name}; only simulations have jobs, events and a trace to print or write")
 
 
 def _same_bits(now: Any, stored: Any) -> bool:
@@ -165,17 +174,32 @@ def print_rerun(
     jobs_out: Path | None,
     run_code: bool = False,
     as_json: bool = False,
+    trace: bool = False,
+    trace_out: Path | None = None,
 ) -> None:
-    """Run a cell again, print it, and write its event trace and per-job results if asked to."""
+    """Run a cell again, print it, and write its event trace, the agent's steps and per-job results if asked to."""
     from faultsweep.sweeps.cli.output import check_writable, print_json, write_jobs
     from rich.console import Console
 
-    check_writable(str(path) for path in (events_out, jobs_out) if path is not None)
-    again = rerun(path, parse_select(select), logs=logs, events=events_out is not None, run_code=run_code)
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    check_writable(str(path) for path in (events_out, jobs_out, trace_out) if path is not None)
+    again = rerun(
+        path,
+        parse_select(select),
+        logs=logs,
+        events=events_out is not None,
+        trace=trace or trace_out is not None,
+        run_code=run_code,
+    )
+    console = Console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)
+    for sentence in again.run.decisions.sentences() if trace else ():
+        console.print(sentence)
+    if trace_out is not None:
+        again.run.decisions.write_csv(trace_out)
     if events_out is not None:
         again.run.events.write_csv(events_out)
     if jobs_out is not None:
+        if again.run is None:
+            raise _not_simulated(path, "failures")
         write_jobs(again.run.jobs, str(jobs_out))
     if as_json:
         print_json({name: value for name, value in again.__dict__.items() if name != "run"})

@@ -10,10 +10,21 @@ from typing import Any
 
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.parameters import PARAMETERS, nothing_random
-from faultsweep.sweeps.target import Config, Outcome, Output, Target
+from faultsweep.sweeps.target import Config, Foresight, Outcome, Output, Target
 
 _WARM_JOBS = 20
 _KEPT_JOBS = 1_000_000  # of models, about 60 MB
+_SIZED = (
+    "log",
+    "machine",
+    "offset",
+    "num_jobs",
+    "procs_per_node",
+    "size_map",
+    "meta_scheduler",
+    "information_pct",
+)
+"""The parameters that decide whether a job of a log is larger than the machine."""
 
 
 class SimulatorTarget(Target):
@@ -211,18 +222,23 @@ class SimulatorTarget(Target):
             return find(named_log(name), self.logs) is None
         return not Path(self._file(name)).is_file()
 
-    foreseen_by = (
-        "log",
-        "machine",
-        "offset",
-        "num_jobs",
-        "procs_per_node",
-        "size_map",
-        "meta_scheduler",
-        "information_pct",
-    )
+    def foresights(self) -> Sequence[Foresight]:
+        """Return the checks of parameters that cannot be combined, and of jobs that are not there or too large."""
+        from faultsweep.simcore.combinations import COMBINED
 
-    def foresee(self, config: Config) -> str:
+        return Foresight(COMBINED, self._bad_combination), Foresight(_SIZED, self._bad_sizes)
+
+    def _bad_combination(self, config: Config) -> str:
+        """Return the sentence for parameters that cannot be combined."""
+        from faultsweep.simcore.combinations import check_combination
+
+        try:
+            check_combination(config, self._machine(config["machine"]))
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def _bad_sizes(self, config: Config) -> str:
         """Return the sentence for jobs of a log that are not there, or that are larger than the machine."""
         from faultsweep.simcore.workloads.transforms import largest_size, map_sizes, span
         from faultsweep.sweeps.logs import is_model
@@ -261,7 +277,7 @@ class SimulatorTarget(Target):
         """Compile the kernels, or load them from the disk, with a few jobs of this configuration."""
         self.simulate({**config, "num_jobs": min(config["num_jobs"] or _WARM_JOBS, _WARM_JOBS)})
 
-    def simulate(self, config: Config, events: bool = False) -> Any:
+    def simulate(self, config: Config, events: bool = False, trace: bool = False) -> Any:
         """Simulate one configuration and return the whole ``Run``."""
         from faultsweep.simcore.simulate import simulate
 
@@ -269,7 +285,7 @@ class SimulatorTarget(Target):
         parameters["failures"] = self._failures(config["failures"])
         parameters["machine"] = self._menu_file(config["machine"])
         parameters["placement"] = self._score(config["placement"])
-        return simulate(self._workload(config), events=events, **parameters)
+        return simulate(self._workload(config), events=events, trace=trace, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:
         """Return what the store keeps of a run."""

@@ -168,15 +168,17 @@ class Sweep:
         *,
         select: Mapping[str, Any] | None = None,
         events: bool = False,
+        trace: bool = False,
         run_code: bool = False,
     ) -> Rerun:
         """Run one cell of a store again and compare it bit by bit; ``select`` names it by its labels.
 
         The store alone says what the cell's configuration is; the simulator, or the function, is this sweep's.
-        ``events`` asks for the event trace of a simulation, in ``run.events``. See ``faultsweep.rerun``.
+        ``events`` asks for the event trace of a simulation, in ``run.events``, ``trace`` for the steps of the agent on
+        clusters, in ``run.decisions``. See ``faultsweep.rerun``.
         """
         path = self.store_path(store)
-        return rerun(path, select or {}, target=self.spec.target, events=events, run_code=run_code)
+        return rerun(path, select or {}, target=self.spec.target, events=events, trace=trace, run_code=run_code)
 
     def run(
         self,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
@@ -59,6 +59,14 @@ class Outcome:
     jobs: Mapping[str, Any] | None = None
 
 
+class Foresight(NamedTuple):
+    """A check of a configuration without a run: the parameters that decide it, and a function that returns the error
+    that a run is known to end with, "" if none is."""
+
+    decided_by: Sequence[str]
+    check: Callable[[Config], str]
+
+
 class Target(ABC):
     """The thing that a sweep runs.
 
@@ -69,12 +77,10 @@ class Target(ABC):
         ``inert(config)``, such as ``simcore.parameters.Parameter``.
     outputs : all that a run gives, in order.
     version : raised whenever a result changes; a store refuses another one.
-    foreseen_by : the parameters that decide what ``foresee`` returns.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
     folders: Sequence[Path] = ()
-    foreseen_by: Sequence[str] = ()
     name: str
     parameters: Mapping[str, Any]
     outputs: tuple[Output, ...]
@@ -106,9 +112,9 @@ class Target(ABC):
         """Return the names of files that runs need and that are not on this machine."""
         return []
 
-    def foresee(self, config: Config) -> str:
-        """Return the error that a run of this configuration is known to end with, "" if none is."""
-        return ""
+    def foresights(self) -> Sequence[Foresight]:
+        """Return checks for errors that runs are known to end with."""
+        return ()
 
     def processor(self) -> str:
         """Return what this process' compiled code depends on; warming is done once per value."""

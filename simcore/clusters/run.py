@@ -23,7 +23,6 @@ from faultsweep.simcore.failures.source import FailureSource
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import Machine, parse_machine
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.policies import CLUSTER_SCHEDULERS
 from faultsweep.simcore.steps import Stopwatch, checked
 from numpy.typing import NDArray
 
@@ -32,22 +31,6 @@ _FIRST_BUDGET = 2_000
 _MAX_CAPACITY = 1 << 10
 
 Jobs = Mapping[str, NDArray[Any]]
-
-
-def check_config(config: Mapping[str, Any]) -> None:
-    """Raise InputError for what is not to be had on clusters."""
-    wanted: dict[str, tuple[str | float, ...]] = {
-        "scheduler": tuple(CLUSTER_SCHEDULERS),
-        "event_order": ("instant",),
-        "checkpoint": ("none",),
-        "recovery": ("arrival",),
-        "start_delay_s": (0.0,),
-        "queue_order": ("fcfs",),
-    }
-    for name, valid in wanted.items():
-        if config[name] not in valid:
-            choices = ", ".join(value if isinstance(value, str) else f"{value:g}" for value in valid)
-            raise InputError(f"{name}: {config[name]!r} is not for machines of clusters (valid there: {choices})")
 
 
 @dataclass

@@ -154,6 +154,11 @@ def rerun(
     jobs_out: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write per-job results.", show_default=False)
     ] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Print every step of the agent on clusters, and why.")] = False,
+    trace_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Write every step of the agent on clusters.", show_default=False),
+    ] = None,
     run_code: Annotated[
         bool, typer.Option("--run-code", help="Execute a placement score that the store names.")
     ] = False,
@@ -162,4 +167,14 @@ def rerun(
     """Run one cell of a store again, from the store and the pinned logs alone, and compare the two bit by bit."""
     from faultsweep.sweeps.rerun import print_rerun
 
-    print_rerun(store, select, logs, events_out, jobs_out, run_code=run_code, as_json=json_)
+    print_rerun(
+        store,
+        select,
+        logs,
+        events_out,
+        jobs_out,
+        run_code=run_code,
+        as_json=json_,
+        trace=trace,
+        trace_out=trace_out,
+    )

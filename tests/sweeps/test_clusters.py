@@ -11,6 +11,7 @@ from faultsweep.cluster.connect import connect
 from faultsweep.simcore.clusters.decisions import COLUMNS, VERDICTS
 from faultsweep.sweeps.cli import app
 from faultsweep.sweeps.rerun import rerun
+from faultsweep.sweeps.store import DONE
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
 
@@ -84,3 +85,48 @@ def test_a_sweep_over_agents(tmp_path):
     )
     again = rerun(tmp_path / "a.zarr", {"system": "ctmr", "cp_frac": 0.5, "replicate": 1}, events=True)
     assert again.metrics["mean_response_s"] == response.sel(system="ctmr", cp_frac=0.5, replicate=1).item()
+    cell = ["rerun", str(tmp_path / "a.zarr"), "--select", "system=ctmr,cp_frac=0.5,replicate=1"]
+    done = CliRunner().invoke(app, [*cell, "--trace", "--trace-out", str(tmp_path / "trace.csv")])
+    assert done.exit_code == 0, done.output
+    with open(tmp_path / "trace.csv", newline="") as file:
+        taken = sum(row["verdict"].startswith("taken") for row in csv.DictReader(file))
+    assert taken == again.metrics["jobs_taken"] == done.output.count(": taken")
+
+
+def test_a_sweep_with_jobs_mixes_clusters_and_other_machines(client, tmp_path):
+    """Columns that only some machines have are filled in, also in the rows of a store that grows by such a machine."""
+    fixed = {"log": "lublin", "num_jobs": 40, "size_map": "scale", "scheduler": "fcfs", "meta_scheduler": "naive"}
+    machines, path = ["flat:60", "clusters:30+30", "torus:3x4x5"], tmp_path / "a.zarr"
+    for some in (machines[:1], machines):
+        sweep = Sweep(axes={"machine": some}, fixed=fixed, keep_jobs=True)
+        results = sweep.run(path, cluster=client, progress=False)
+    assert (results["status"] == DONE).all()
+    for machine in machines:
+        jobs, run = open_jobs(results, machine=machine), rerun(path, {"machine": machine}).run
+        assert len(jobs["home"]) == 40
+        for name, values in run.jobs.items():
+            np.testing.assert_array_equal(jobs[name], values, err_msg=f"{machine} {name}")
+        absent = set(jobs) - set(run.jobs)
+        assert ("recovery_option" if machine.startswith("clusters") else "bandwidth_mbps") in absent
+        assert all((jobs[name].isnull() | (jobs[name] == -1)).all() for name in absent)
+
+
+def test_a_plan_foresees_what_machines_do_not_have(tmp_path):
+    axes = {
+        "machine": ["flat:64", "clusters:32+32", "midplanes:64"],
+        "scheduler": ["fcfs", "conservative", "first-fit"],
+        "recovery": ["arrival", "all-e"],
+    }
+    fixed = {"log": "lublin", "num_jobs": 20, "size_map": "scale", "failures": "mtbf"}
+    foreseen = Sweep(axes=axes, fixed=fixed).plan(tmp_path / "a.zarr", measure=False).foreseen
+    clusters = "is not for machines of clusters (valid there: "
+    sentences = {
+        f"scheduler: 'conservative' {clusters}fcfs, backfill, first-fit)",
+        f"recovery: 'all-e' {clusters}arrival)",
+        "scheduler: 'first-fit' is for machines of clusters (valid on flat:64: fcfs, backfill, conservative, "
+        "migration, backfill+migration)",
+        "scheduler: 'first-fit' is for machines of clusters (valid on midplanes:64: fcfs, backfill, migration, "
+        "backfill+migration)",
+        "scheduler: conservative is not for a machine with a partition menu, as 'midplanes:64' (valid: fcfs, backfill)",
+    }
+    assert set(foreseen) == sentences

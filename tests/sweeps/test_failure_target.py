@@ -9,11 +9,13 @@ from faultsweep.analysis.open import open_jobs
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.files import read_failures
+from faultsweep.sweeps.cli import app
 from faultsweep.sweeps.cli.failures import _generate
 from faultsweep.sweeps.failure_target import FailureTarget
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.sweep import Sweep
 from scipy import stats
+from typer.testing import CliRunner
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,10 @@ def test_the_failures_are_those_that_generate_writes(client, tmp_path):
         assert cell["failures_drawn_per_day"] == len(expected) / 40
     again = rerun(tmp_path / "a.zarr", {"failures": "bursts", "mtbf_h": 5.0, "replicate": 1})
     assert again.different == []
+    for option in ("--jobs-out", "--events-out", "--trace-out"):
+        arguments = ["rerun", str(tmp_path / "a.zarr"), "--select", "failures=mtbf,replicate=1", option, "x.csv"]
+        done = CliRunner().invoke(app, arguments)
+        assert "only simulations have jobs, events and a trace" in str(done.exception)
 
 
 def test_correlation_and_skew_show(client, tmp_path):
