@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.adapter import engine_run
 from tests.strategies import examples, flats, machines, menus, runs, tori
-from tests.test_engine_against_reference import CHECKPOINTS, assert_same
+from tests.test_engine_against_reference import CHECKPOINTS, assert_same, in_order
 
 EXAMPLES = examples(40)
 DELAYS = st.sampled_from((0, 1, 5, 40))
@@ -82,6 +83,14 @@ def test_order_by_utility(scheduler):
             assert_same((machine, [row[:5] for row in jobs], failures), **options)
 
     check()
+
+
+def test_a_killed_job_comes_before_later_ones_of_equal_utility():
+    jobs, failures = [(1, 3, 5, None, 1), (2, 3, 5, None, 1), (3, 3, 1, None, 1)], [(5, 0, 0)]
+    options = {"scheduler": "fcfs", "queue_order": "wfp"}
+    assert_same(("flat:1", jobs, failures), **options)
+    events = engine_run(jobs, "flat:1", failures, **options).events
+    assert [job for _, kind, job, _ in in_order(events) if kind == "start"] == [1, 3, 1, 2]
 
 
 @EXAMPLES

@@ -181,8 +181,9 @@ class Simulator:
         job.key = key
         if job.waits_since is None:
             job.waits_since = job.submit
-        if self.options.queue_order == "wfp":  # sorted before it is used
-            self.queue.append(job)
+        if self.options.queue_order == "wfp":  # sorted before it is used: the place decides between equal utilities
+            later = [] if self.options.recovery else [other.key > key for other in self.queue]
+            self.queue.insert(later.index(True) if True in later else len(self.queue), job)
             return
         place = len(self.queue)
         while place > 0 and self.queue[place - 1].key is not None and self.queue[place - 1].key > key:
