@@ -90,25 +90,18 @@ def prepare(
         old_shape = store.chunks.shape
         outputs, new_outputs = _join_outputs(store, spec)
     grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
-    status = np.zeros(grid.shape, dtype=np.int8)
-    unfinished = np.zeros(grid.shape, dtype=bool)  # of a recomputation that was interrupted
-    if store is not None:
-        old = tuple(slice(0, n) for n in old_shape)
-        status[old] = store.status().reshape(old_shape)
-        unfinished[old] = (status[old] == PENDING) & bool(store.recomputing)
-    status = status.ravel()
-    has_result = np.isin(status, SETTLED)
+    status, unfinished = _stored_status(store, grid.shape)
     derived = _derived(store, spec, new_outputs)
     again = _again(store, spec, status, grid.shape, derived, new_outputs, recompute)
     if retry_failed:
         again |= np.isin(status, FAILURES)
     chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
     keys, excluded = grid.keys(), grid.excluded()
-    skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished.ravel()
+    skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished
     if replicates is not None:
         skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
     final = np.isin(status, FINAL) & ~again
-    source = sources(keys, skip & ~has_result, _rank(chunks, final))
+    source = sources(keys, skip & ~np.isin(status, SETTLED), _rank(chunks, final))
     wanted = source[(source >= 0) & (~skip | again)]
     todo = np.unique(wanted[~final[wanted]])
     todo = todo[np.argsort(chunks.of_all()[todo], kind="stable")]
@@ -133,6 +126,17 @@ def prepare(
         recompute=recompute,
         asked=~skip,
     )
+
+
+def _stored_status(store: Store | None, shape: tuple[int, ...]) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """Return the status of every cell, and which cells a recomputation that was interrupted has left without one."""
+    status = np.zeros(shape, dtype=np.int8)
+    unfinished = np.zeros(shape, dtype=bool)
+    if store is not None:
+        old = tuple(slice(0, n) for n in store.chunks.shape)
+        status[old] = store.status().reshape(store.chunks.shape)
+        unfinished[old] = (status[old] == PENDING) & bool(store.recomputing)
+    return status.ravel(), unfinished.ravel()
 
 
 def _derived(store: Store | None, spec: Spec, new_outputs: Sequence[Output]) -> list[str]:
