@@ -41,6 +41,8 @@ from faultsweep.analysis.statistics import mean_interval, paired_difference
 TURNAROUND = "mean_response_s"
 BASELINE = "Migration Only"
 AWARE = "bandwidth-aware"
+NAIVE = "naive co-allocation"
+"""It takes so many times as long as all others that it would hide them beside itself, but on a logarithmic axis."""
 HOURS = "Mean turnaround (h)"
 CHANGE = "Change of turnaround (%)"
 AGAINST_BASELINE = f"Turnaround vs {BASELINE} (%)"
@@ -59,7 +61,7 @@ _POLICIES = {
     "the same with CTMR": Style(GREEN, "^"),
     "CTMR, overhead unknown": Style(GREEN, "D", dashed=True),
     "naive agent": Style(ORANGE, "v"),
-    "naive co-allocation": Style(PURPLE, "D"),
+    NAIVE: Style(PURPLE, "D"),
 }
 PAPER = {150: 22, 300: 16, 400: 12}
 """PPBW, Mbit/s -> the best improvement over migration only that the paper reports, %."""
@@ -117,8 +119,12 @@ def direction(data: xr.Dataset) -> Figure:
 
 
 def ctmr(data: xr.Dataset) -> Figure:
-    """Return turnaround with the agent on, off and naive against the error, and what was checkpointed."""
+    """Return turnaround with the agent on, off and naive against the error, its change, and what was checkpointed."""
     panels = _by_ppbw(data, "estimate_error_pct", ERROR)
+    change, policies = _changes(data)
+    for ppbw in unique(data, "ppbw_mbps"):
+        curves = _curves(change.sel(ppbw_mbps=ppbw), policies, "estimate_error_pct")
+        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, AGAINST_BASELINE, curves, signed=True))
     taken = mean_interval(data["jobs_taken"], data["status"])
     for ppbw in unique(data, "ppbw_mbps"):
         curves = _curves(taken.sel(ppbw_mbps=ppbw), ["CTMR", "naive agent"], "estimate_error_pct")
@@ -127,15 +133,15 @@ def ctmr(data: xr.Dataset) -> Figure:
     return _figure(data, "ctmr", "The agent on, off and naive", panels, caption, ", section II.E", columns=3)
 
 
-def _changes(data: xr.Dataset, axis: str, unit: float) -> tuple[xr.Dataset, list[str]]:
-    """Return every policy's change against migration only, in %, over an axis in a larger unit; and the policies."""
+def _changes(data: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
+    """Return every policy's change against migration only, in %, and the policies that can be shown side by side."""
     change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
-    return change.assign_coords({axis: change[axis] / unit}), [r for r in names(data, "policy") if r != BASELINE]
+    return change, [row for row in names(data, "policy") if row not in (BASELINE, "local", NAIVE)]
 
 
 def overhead(data: xr.Dataset) -> Figure:
     """Return the change by the agent against its overhead, a row per error and a column per PPBW."""
-    change, policies = _changes(data, "overhead_s", 60)
+    change, policies = _changes(data.assign_coords(overhead_s=data["overhead_s"] / 60))
     panels = []
     for error in unique(data, "estimate_error_pct"):
         for ppbw in unique(data, "ppbw_mbps"):
@@ -163,29 +169,31 @@ def cp_frac(data: xr.Dataset) -> Figure:
 def logs(data: xr.Dataset) -> Figure:
     """Return turnaround against the load under logs split over the clusters, and its change against migration only."""
     found = mean_interval(data[TURNAROUND], data["status"]) / 3600
-    change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
-    x, policies = "target_utilisation", names(data, "policy")
-    above, below = [], []
+    change, policies = _changes(data)
+    x, above, below = "target_utilisation", [], []
     for workload in names(data, "workload"):
         title = workload_title(data, workload)
-        curves = _curves(found.sel(workload=workload), policies, x)
+        curves = _curves(found.sel(workload=workload), names(data, "policy"), x)
         above.append(Panel(title, "Utilisation offered", HOURS, curves, log_y=True))
-        others = [row for row in policies if row not in (BASELINE, "local")]
-        curves = _curves(change.sel(workload=workload), others, x)
+        curves = _curves(change.sel(workload=workload), policies, x)
         below.append(Panel(title, "Utilisation offered", AGAINST_BASELINE, curves, signed=True))
     title = "Meta-schedulers under logs split over four clusters"
     return _figure(data, "logs", title, [*above, *below], _caption(data), "", columns=len(above))
 
 
 def trunks(data: xr.Dataset) -> Figure:
-    """Return the change against migration only over the capacity of the trunks, a panel per load."""
-    change, policies = _changes(data, "trunk_mbps", 1000)
-    panels = []
+    """Return turnaround over the capacity of the trunks, and its change against migration only, a column per load."""
+    scaled = data.assign_coords(trunk_mbps=data["trunk_mbps"] / 1000)
+    found = mean_interval(scaled[TURNAROUND], scaled["status"]) / 3600
+    change, policies = _changes(scaled)
+    x, label, above, below = "trunk_mbps", "Trunk (Gbit/s)", [], []
     for load in unique(data, "target_utilisation"):
-        curves = _curves(change.sel(target_utilisation=load), policies, "trunk_mbps")
         title = f"utilisation offered {load:g}"
-        panels.append(Panel(title, "Trunk (Gbit/s)", AGAINST_BASELINE, curves, log_x=True, signed=True))
-    return _figure(data, "trunks", "What hangs on trunks and load", panels, _caption(data), "", columns=3)
+        curves = _curves(found.sel(target_utilisation=load), names(data, "policy"), x)
+        above.append(Panel(title, label, HOURS, curves, log_x=True, log_y=True))
+        curves = _curves(change.sel(target_utilisation=load), policies, x)
+        below.append(Panel(title, label, AGAINST_BASELINE, curves, log_x=True, signed=True))
+    return _figure(data, "trunks", "What hangs on trunks and load", [*above, *below], _caption(data), "", columns=3)
 
 
 FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {

@@ -19,6 +19,7 @@ _TABLE_INCHES = (8.5, 0.38)
 _LINE_INCHES = 0.28
 _DPI = 150
 _LARGEST_MARKER = 7.5
+_MOST_TICKS = 10  # points that may each have a tick
 _MOST_LABELLED = 6  # bars of a panel that are wide enough for a number
 
 
@@ -94,6 +95,10 @@ def _png_panel(axis: Any, panel: Panel) -> None:
     _png_bars(axis, panel)
     if panel.log_x:
         axis.set_xscale("log", base=_log_base(panel))
+        if _ticks(panel):
+            axis.xaxis.set_major_locator(ticker.FixedLocator(_ticks(panel)))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_locator(ticker.NullLocator())
     if panel.log_y:
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
@@ -115,6 +120,12 @@ def _log_base(panel: Panel) -> int:
     """Return the base of the ticks of a logarithmic x: 2, but 10 where so many powers of two would not be read."""
     x = np.concatenate([curve.x[curve.x > 0] for curve in panel.curves])
     return 10 if len(x) and x.max() > 1000 * x.min() else 2
+
+
+def _ticks(panel: Panel) -> list[float]:
+    """Return the ticks of a logarithmic x: the points of its curves, none if they are too many to be read."""
+    found = np.unique(np.concatenate([curve.x[curve.x > 0] for curve in panel.curves]))
+    return [float(x) for x in found] if len(found) <= _MOST_TICKS else []
 
 
 def _png_curve(axis: Any, curve: Curve, size: float) -> None:
@@ -231,6 +242,8 @@ def _html_panel(panel: Panel) -> Any:
     if panel.curves:
         parts = [part for curve in panel.curves for part in _html_curve(curve, panel)]
         parts += [hv.HLine(0).opts(color="#555555", line_width=1)] if panel.signed else []
+        if panel.log_x and _ticks(panel):
+            options["xticks"] = [(x, f"{x:g}") for x in _ticks(panel)]
         overlay = hv.Overlay(parts).opts(legend_position="top_left", show_grid=True, **options)
         return overlay.opts(click_policy="hide", padding=(0.04, 0.08))
     tops = [np.nan_to_num(bars.y) for bars in panel.bars]

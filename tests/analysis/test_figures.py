@@ -89,6 +89,18 @@ def test_curves_that_cover_each_other_can_be_told_apart():
     assert above.get_markersize() < below.get_markersize()
 
 
+@pytest.mark.parametrize(("points", "labels"), [([0.25, 2, 16], ["0.25", "2", "16"]), (list(range(1, 12)), None)])
+def test_a_few_points_of_a_logarithmic_axis_have_a_tick_each(points, labels):
+    from matplotlib.figure import Figure as Canvas
+
+    x = np.array(points, float)
+    axis = Canvas().subplots()
+    _png_panel(axis, Panel("", "x", "y", curves=[Curve("a", x, x, x, x, Style("#000000"))], log_x=True))
+    axis.figure.canvas.draw()
+    drawn = [label.get_text() for label in axis.get_xticklabels()]
+    assert drawn == labels if labels else "$" in drawn[1]
+
+
 def test_a_model_is_named_as_one_in_the_panel(tmp_path):
     (tmp_path / "log").mkdir()
     assert figure_5_2(results(tmp_path)).panels[0].title == "SDSC (model, not the log)"
