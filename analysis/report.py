@@ -26,13 +26,12 @@ from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_
 from faultsweep.analysis.ranking import HIGHER_IS_BETTER
 from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
-from faultsweep.analysis.warmup import steady_means
+from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.errors import InputError, unknown_name
 
 USUAL_METRICS = ("mean_bounded_slowdown", "mean_wait_s", "utilisation")
 _MOST_SHOWN = 12
 _SMALL_SHARE = 0.01
-_MOST_RUNS = 20_000  # whose jobs are read for the page
 _STYLE = """
 body { font: 15px/1.45 sans-serif; color: #111; max-width: 60em; margin: 2em auto; padding: 0 1em }
 h1 { font-size: 1.7em } h2 { margin-top: 2em; border-bottom: 1px solid #999 } h3 { margin-top: 1.5em }
@@ -262,7 +261,7 @@ def _sensitivities(data: xr.Dataset, metric: str) -> str:
 
 def _steadiness(data: xr.Dataset) -> str:
     """Return what warm-up deletion finds in the waits of a sweep that keeps per-job results."""
-    if "jobs_offset" not in data or data["status"].size > _MOST_RUNS:
+    if "jobs_offset" not in data or data["status"].size > MOST_RUNS:
         return ""
     found = steady_means(data)
     steady = found["steady"].values & is_one_of(data["status"], RESULTS).values

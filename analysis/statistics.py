@@ -79,6 +79,11 @@ def paired_difference(
     return _interval(difference.where(counted.notnull()), total, level, {} if relative else values.attrs, method)
 
 
+def count_observations(values: xr.DataArray, status: xr.DataArray | None = None) -> xr.DataArray:
+    """Return how many independent observations there are along ``replicate``: the ``n`` of ``mean_interval``."""
+    return _observations(values, status)[1]
+
+
 def _observations(
     values: xr.DataArray, status: xr.DataArray | None, paired: xr.DataArray | None = None
 ) -> tuple[xr.DataArray, xr.DataArray]:
@@ -125,26 +130,27 @@ def _interval(
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
-    mean = values.mean(REPLICATE)
-    different = (n > 1) & (values.max(REPLICATE) != values.min(REPLICATE))
-    if method == "t":
-        spread = values.std(REPLICATE, ddof=1).where(different)
-        half = stats.t.ppf((1 + level) / 2, (n - 1).clip(min=1)) * spread / np.sqrt(n.clip(min=1))
-        low, high = mean - half, mean + half
-    else:
-        low, high = _bootstrap(values.where(different), n, level)
-    result = xr.Dataset({"mean": mean, "low": low, "high": high})
-    for variable in result.values():
-        variable.attrs.update(attributes)
-    result["n"] = n
-    return result
+    rows, count = values.transpose(*n.dims, REPLICATE).values.astype(float), n.values
+    with np.errstate(invalid="ignore", divide="ignore"):  # where there is no observation, or one
+        mean = np.nansum(rows, -1) / count
+        different = (count > 1) & (np.fmax.reduce(rows, -1) != np.fmin.reduce(rows, -1))
+        if method == "t":
+            spread = np.sqrt(np.nansum((rows - mean[..., None]) ** 2, -1) / (count - 1))
+            half = stats.t.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * spread / np.sqrt(count)
+            low, high = np.where(different, mean - half, np.nan), np.where(different, mean + half, np.nan)
+        else:
+            low, high = _bootstrap(np.where(different[..., None], rows, np.nan), level)
+    bounds = {"mean": mean, "low": low, "high": high}
+    parts = {name: (n.dims, part, dict(attributes)) for name, part in bounds.items()}
+    return xr.Dataset({**parts, "n": (n.dims, count)}, n.coords)
 
 
-def _bootstrap(values: xr.DataArray, n: xr.DataArray, level: float) -> tuple[xr.DataArray, xr.DataArray]:
+def _bootstrap(values: NDArray[np.float64], level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the bounds of bootstrap intervals, cells with equally many observations at once."""
-    rows = np.sort(values.transpose(*n.dims, REPLICATE).values.reshape(n.size, -1), axis=-1)  # NaN stands last
+    shape = values.shape[:-1]
+    rows = np.sort(values.reshape(-1, values.shape[-1]), axis=-1)  # NaN stands last
     counts = np.isfinite(rows).sum(-1)
-    bounds = np.full((2, n.size), np.nan)
+    bounds = np.full((2, len(rows)), np.nan)
     for count in np.unique(counts[counts > 1]):
         cells = np.flatnonzero(counts == count)
         step = max(1, _MOST_NUMBERS // (_RESAMPLES * int(count)))
@@ -159,7 +165,7 @@ def _bootstrap(values: xr.DataArray, n: xr.DataArray, level: float) -> tuple[xr.
                 rng=np.random.default_rng(0),
             ).confidence_interval
             bounds[:, part] = found.low, found.high
-    return n.copy(data=bounds[0].reshape(n.shape)), n.copy(data=bounds[1].reshape(n.shape))
+    return bounds[0].reshape(shape), bounds[1].reshape(shape)
 
 
 def saturation(utilisation: xr.DataArray, along: str = "load_scale") -> xr.Dataset:

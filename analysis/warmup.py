@@ -10,9 +10,11 @@ tail of the run works it off. The mean wait is then a property of the length of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import is_one_of, open_all_jobs
+from faultsweep.analysis.open import RESULTS, is_one_of, open_all_jobs
 from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
@@ -21,6 +23,8 @@ BATCH = 5
 FEWEST_BATCHES = 10
 LONGEST_TAIL = 0.1
 """Share of a run after the last submission above which it counts as saturated: jobs came 11 % faster than they ran."""
+MOST_RUNS = 20_000
+"""Runs whose jobs are read for a page or a picture."""
 TAIL_METRICS = ("utilisation", "offered_load")
 
 
@@ -87,6 +91,55 @@ def steady_means(data: xr.Dataset, column: str = "wait_s") -> xr.Dataset:
     return xr.Dataset({name: (dims, part) for name, part in {**found, "steady": steady}.items()}, data["status"].coords)
 
 
+def column_of(data: xr.Dataset, metric: str) -> str:
+    """Return the per-job result that a metric is the mean of, such as wait_s of mean_wait_s; "" if there is none."""
+    column = metric.removeprefix("mean_")
+    if "jobs_offset" not in data or column == metric:
+        return ""
+    try:
+        return column if column in open_all_jobs(data) else ""
+    except InputError:  # no run has finished yet
+        return ""
+
+
+def without_warm_up(data: xr.Dataset, metrics: Iterable[str]) -> xr.Dataset:
+    """Return results whose metrics are means after warm-up, of all jobs where a run has no steady part.
+
+    Parameters
+    ----------
+    data : results opened by ``open_results`` of a sweep with ``keep_jobs = true``, or a selection of them.
+    metrics : means over jobs, such as mean_wait_s.
+
+    Returns
+    -------
+    The data with these metrics replaced; the attribute ``warm_up`` of each says in a sentence what was deleted.
+
+    Raises
+    ------
+    InputError
+        The store has no per-job results, or a metric is no mean of one, or there are too many runs to be read.
+    """
+    for metric in metrics:
+        column = column_of(data, metric)
+        if not column:
+            why = "it is no mean over jobs" if "jobs_offset" in data else "the spec needs keep_jobs = true"
+            raise InputError(f"{metric}: warm-up cannot be deleted; {why}")
+        if data[metric].size > MOST_RUNS:
+            raise InputError(f"warm-up: {data[metric].size:,} runs, at most {MOST_RUNS:,} are read; select fewer")
+        found = steady_means(data, column)
+        known = data[metric].notnull()
+        steady = found["steady"] & known
+        values = found["mean"].where(steady, data[metric]).transpose(*data[metric].dims)
+        shares = found["deleted"].values[steady.values]
+        text = "Warm-up is deleted by MSER-5" + (
+            f": {np.median(shares):.1%} of a run's jobs (median; at most {shares.max():.1%})." if len(shares) else "."
+        )
+        without = int(known.sum()) - len(shares)
+        text += f" {without:,} of {int(known.sum()):,} runs have no steady part: of all their jobs." if without else ""
+        data = data.assign({metric: values.assign_attrs(data[metric].attrs, warm_up=text)})
+    return data
+
+
 def tail_share(data: xr.Dataset) -> xr.DataArray | None:
     """Return which share of each run came after the last submission, None if the store cannot tell.
 
@@ -103,11 +156,14 @@ def unsteady(data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
 
     A configuration is if most of its replicates are.
     """
-    truncated = is_one_of(data["status"], ("truncated", "truncated_copy"))
+    status = data["status"]
+    truncated = is_one_of(status, ("truncated", "truncated_copy")).values
+    known = is_one_of(status, RESULTS).values
     tail = tail_share(data)
-    saturated = xr.zeros_like(truncated) if tail is None else tail > LONGEST_TAIL
-    known = is_one_of(data["status"], ("done", "copy", "truncated", "truncated_copy"))
-    if REPLICATE in known.dims:
-        count = known.sum(REPLICATE)
-        return (saturated & known).sum(REPLICATE) > count / 2, (truncated & known).sum(REPLICATE) > count / 2
-    return saturated & known, truncated
+    saturated = known & (False if tail is None else tail.transpose(*status.dims).values > LONGEST_TAIL)
+    if REPLICATE in status.dims:
+        along = status.get_axis_num(REPLICATE)
+        half = known.sum(along) / 2
+        saturated, truncated = saturated.sum(along) > half, truncated.sum(along) > half
+        status = status.isel({REPLICATE: 0}, drop=True)
+    return xr.DataArray(saturated, status.coords, status.dims), xr.DataArray(truncated, status.coords, status.dims)

@@ -35,8 +35,8 @@ TURN = """async ([label, option]) => {
   const title = all.find(e => e.tagName === 'LABEL' && e.textContent.trim() === label);
   const select = title.getRootNode().querySelector('select');
   const numbers = () => JSON.stringify(Bokeh.documents.flatMap(d => [...d._all_models.values()])
-    .filter(m => m.type === 'ColumnDataSource' && (m.data.label || m.data.zvalues))
-    .map(m => [...(m.data.zvalues || m.data.y)]));
+    .filter(m => m.type === 'ColumnDataSource' && (m.data.label || m.data.value))
+    .map(m => [...(m.data.value || m.data.y)]));
   const before = numbers(), start = performance.now();
   select.value = [...select.options].find(o => o.textContent === option).value;
   select.dispatchEvent(new Event('change'));

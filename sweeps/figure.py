@@ -7,6 +7,7 @@ y = "mean_bounded_slowdown"        # a metric, or a list of them
 curves = ["scheduler"]             # axes: a curve (or a series of bars) per combination of their rows
 panels = "machine"                 # an axis: a panel per row
 log_y = true
+delete_warm_up = true              # of means over jobs, by MSER-5; needs keep_jobs = true
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.target import Output
 
 KINDS = ("curves", "bars")
-KEYS = ("kind", "x", "y", "curves", "panels", "log_x", "log_y")
+KEYS = ("kind", "x", "y", "curves", "panels", "log_x", "log_y", "delete_warm_up")
 MOST_CURVES = 12
 """Curves of a panel that can be told apart."""
 _FEW_CURVES = 8
@@ -38,6 +39,7 @@ class Layout:
     y : metrics; each has panels of its own.
     curves, panels : axes of the sweep; "" for a single panel.
     log_x, log_y : whether scales are logarithmic.
+    delete_warm_up : whether the means are of what follows the warm-up of each run.
     """
 
     kind: str
@@ -48,10 +50,15 @@ class Layout:
     panels: str = ""
     log_x: bool = False
     log_y: bool = False
+    delete_warm_up: bool = False
 
 
 def read_figure(
-    raw: Mapping[str, Any], axes: Sequence[Axis], outputs: Sequence[Output], shipped: Collection[str]
+    raw: Mapping[str, Any],
+    axes: Sequence[Axis],
+    outputs: Sequence[Output],
+    shipped: Collection[str],
+    keep_jobs: bool = False,
 ) -> Layout:
     """Return the layout that a spec's table describes; a table without keys gives the default.
 
@@ -70,8 +77,10 @@ def read_figure(
     if not rows:
         raise InputError("a sweep without axes has nothing to draw over")
     metrics = [out.name for out in outputs if not out.dim]
-    log_x, log_y = _flag(raw, "log_x"), _flag(raw, "log_y")
+    log_x, log_y, warm_up = (_flag(raw, key) for key in ("log_x", "log_y", "delete_warm_up"))
     y = _names(raw, "y", metrics) or tuple(metrics[:1])
+    if warm_up and not (keep_jobs and all(name.startswith("mean_") for name in y)):
+        raise InputError("delete_warm_up: needs keep_jobs = true in the spec, and means over jobs as y")
     panels = "".join(_names(raw, "panels", rows, most=1))
     curves = _names(raw, "curves", rows)
     x, along = _read_x(raw, rows, metrics, (panels, *curves))
@@ -83,7 +92,7 @@ def read_figure(
             panels = rest.pop(0)
         curves, rest = tuple(rest), []
     _check_room(kind, rows, curves, rest)
-    return Layout(kind, x, along, y, curves, panels, log_x, log_y)
+    return Layout(kind, x, along, y, curves, panels, log_x, log_y, warm_up)
 
 
 def _flag(raw: Mapping[str, Any], key: str) -> bool:

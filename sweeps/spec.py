@@ -65,7 +65,7 @@ class Spec:
 
     def layout(self) -> Layout:
         """Return what the sweep's figure shows, or raise InputError if that needs to be said in its table."""
-        return read_figure(self.raw.get("figure", {}), self.axes, self.outputs, experiments())
+        return read_figure(self.raw.get("figure", {}), self.axes, self.outputs, experiments(), self.keep_jobs)
 
     def to_toml(self) -> str:
         """Return the spec as TOML text that reads back as the same sweep."""
@@ -152,7 +152,8 @@ class _Reader:
         exclude = self.read_exclude(axes, formulas)
         self.check_names(axes, formulas)
         if self.table("figure") and not self.problems:
-            self.attempt("figure", lambda: read_figure(self.table("figure"), axes, outputs, experiments()))
+            table = self.table("figure")
+            self.attempt("figure", lambda: read_figure(table, axes, outputs, experiments(), keep_jobs))
         precision = None
         if "precision" in self.raw and not self.problems:
             read = partial(read_precision, self.raw["precision"], outputs, len(axes[-1]))

@@ -224,14 +224,16 @@ class Sweep:
             run = _Run(self.spec, path, folder, lock, time_limit_s, progress)
             try:
                 run.open(recompute, retry_failed)
-                while True:
-                    run.simulate(cluster, workers, None if credentials is None else Path(credentials))
-                    run.close()
-                    following = run.next_round()
-                    if following is None:
-                        break
-                    run = following
-                    run.open(recompute=False, retry_failed=False)
+                own = None if credentials is None else Path(credentials)
+                with _Workers(cluster, workers, own, folder / "slurm") as started:
+                    while True:
+                        run.simulate(started)
+                        run.close()
+                        following = run.next_round()
+                        if following is None:
+                            break
+                        run = following
+                        run.open(recompute=False, retry_failed=False)
             except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
                 run.say_stopped("stopped", InterruptedSweepError())
             except OSError as error:
@@ -295,6 +297,32 @@ def _describe_os_error(error: OSError, path: Path) -> str:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{where}: cannot write here ({error.strerror}); give another --store"
     return f"{where}: {error.strerror or error}"
+
+
+class _Workers:
+    """The workers of a run: started when the first simulation is missing, and kept for the rounds that follow."""
+
+    def __init__(self, cluster: Any, number: int | None, credentials: Path | None, folder: Path) -> None:
+        """Take what ``faultsweep.cluster.connect`` is given; nothing is started yet."""
+        self._options: dict[str, Any] = {"workers": number, "credentials": credentials, "folder": folder}
+        self._cluster = cluster
+        self._started = ExitStack()
+        self._client: Any = None
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._started.close()
+
+    def client(self) -> tuple[Any, bool]:
+        """Return a client, and whether the workers are processes of this machine that were started for this run."""
+        from faultsweep.cluster.connect import choose, connect
+
+        cluster = choose(self._cluster)
+        if self._client is None:
+            self._client = self._started.enter_context(connect(cluster, **self._options))
+        return self._client, isinstance(cluster, str) and cluster == "local"
 
 
 @dataclass
@@ -439,15 +467,13 @@ class _Run:
                 if file != but:
                     file.unlink(missing_ok=True)
 
-    def simulate(self, cluster: Any, workers: int | None, credentials: Path | None) -> None:
+    def simulate(self, workers: _Workers) -> None:
         """Run what is missing."""
         todo = self.prepared.todo
         todo = todo[self.collector.status[todo] == PENDING]
         if not len(todo):
             return
-        from faultsweep.cluster.connect import choose, connect
-
-        cluster = choose(cluster)
+        client, local = workers.client()
         nonce = uuid.uuid4().hex
         (self.folder / "nonce").write_text(nonce)
         context = Context(
@@ -463,8 +489,8 @@ class _Run:
         total = len(np.unique(self.prepared.source[self.prepared.source >= 0]))
         LOG.info("run %s: %d of %d simulations are missing", context.run_id, len(todo), total)
         bar = Progress(total, self.show, total - len(todo), self.folder / PROGRESS)
-        with connect(cluster, workers, credentials, folder=self.folder / "slurm") as client, bar:
-            grid, keys, local = self.prepared.grid, self.prepared.keys, isinstance(cluster, str) and cluster == "local"
+        with bar:
+            grid, keys = self.prepared.grid, self.prepared.keys
             runner = Runner(client, context, self.folder, grid, keys, self.collector, bar, local, self.deaths)
             try:
                 runner.run(todo)

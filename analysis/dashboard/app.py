@@ -18,9 +18,11 @@ import panel as pn
 from bokeh.models import CustomJS
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.choices import Choices
-from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
-from faultsweep.analysis.dashboard.plots import CurvesPlot, draw_heat_map
+from faultsweep.analysis.dashboard.follow import FollowedStore
+from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, shown
+from faultsweep.analysis.figures.figure import Figure
+from faultsweep.analysis.warmup import column_of
 from faultsweep.simcore.errors import InputError
 from panel.io import hold
 
@@ -32,7 +34,25 @@ _SWITCHES = {
     "log_x": "Logarithmic horizontal axis",
     "log_y": "Logarithmic vertical axis or colours",
     "bands": "95 % intervals over replicates",
+    "delete_warm_up": "Without the warm-up of each run (MSER-5)",
 }
+
+
+_PAGE = """
+{% extends base %}
+{% block contents %}
+{{ embed(roots.location) }}
+<div style="display: flex; gap: 12px; padding: 8px">
+  <div style="flex: none">{{ embed(roots.knobs) }}</div>
+  <div style="flex: auto; min-width: 0">
+    {{ embed(roots.heading) }}
+    {{ embed(roots.picture) }}
+    {{ embed(roots.words) }}
+  </div>
+</div>
+{% endblock %}
+"""
+"""Several roots: where a knob appears or goes, or a title needs another line, the picture is not laid out anew."""
 
 
 class Dashboard:
@@ -43,7 +63,7 @@ class Dashboard:
         self.store = store
         self.version = store.version
         self._quiet = False
-        self.drawn: CurvesPlot | None = None
+        self.drawn: CurvesPlot | HeatPlot | None = None
         note = ""
         try:
             self.choices = ch.read_query(store.data, query)
@@ -52,8 +72,7 @@ class Dashboard:
         self._make_widgets()
         self._make_page()
         self._note(note)
-        self._offer()
-        self.draw()
+        self._show()
 
     # Widgets
 
@@ -63,6 +82,7 @@ class Dashboard:
             "view": pn.widgets.Select(name="View", options=list(ch.VIEWS), width=_WIDE),
             "metric": pn.widgets.Select(name="Metric", options=ch.scalar_metrics(data), width=_WIDE),
             "x": pn.widgets.Select(name="Horizontal axis", width=_WIDE),
+            "along": pn.widgets.Select(name="A point per label of", width=_WIDE),
             "curves": pn.widgets.Select(name="A curve per label of", width=_WIDE),
             "facets": pn.widgets.Select(name="A panel per label of", width=_WIDE),
             "heat_x": pn.widgets.Select(name="Heat map, horizontal", width=_WIDE),
@@ -70,13 +90,19 @@ class Dashboard:
             "show": pn.widgets.Select(name="Show", options=list(ch.SHOWN), width=_WIDE),
             "baseline": pn.widgets.Select(name="Baseline", width=_WIDE),
         }
-        self.switches = pn.widgets.CheckBoxGroup(options={words: name for name, words in _SWITCHES.items()})
+        self.switches = pn.widgets.CheckBoxGroup(options=self._switches())
         self.switches.param.watch(self._switched, "value")
         self.at: dict[str, Any] = {}
+        self.places: dict[str, Any] = {}
         for name, widget in self.widgets.items():
             widget.param.watch(self._changed(name), "value")
         for axis in ch.axes_of(data):
             self._make_axis(axis)
+
+    def _switches(self) -> dict[str, str]:
+        """Return what the switches say -> their names; the last one is there where per-job results are."""
+        deletable = bool(column_of(self.store.data, self.choices.metric))
+        return {words: name for name, words in _SWITCHES.items() if deletable or name != "delete_warm_up"}
 
     def _make_axis(self, axis: str) -> None:
         """Make the knob of an axis: a slider over numbers, a select over names."""
@@ -88,20 +114,22 @@ class Dashboard:
         kind = pn.widgets.DiscreteSlider if number else pn.widgets.Select
         self.at[axis] = kind(name=name, options=labels, width=_WIDE)
         self.at[axis].param.watch(self._changed(axis), "value")
+        self.places[axis] = pn.Column(self.at[axis])  # hidden as one: each part of a slider would be laid out by itself
 
     def _offer(self) -> None:
         """Offer in every widget what can be chosen beside the other choices, and show the choices that are made."""
         data, now = self.store.data, self.choices
-        axes, along = ch.axes_of(data), ch.x_axes(data)[now.x]
-        few = [axis for axis in axes if 1 < data.sizes[axis] <= ch.MOST_CURVES and axis != along]
+        axes, metrics, across = ch.axes_of(data), ch.scalar_metrics(data), ch.x_axes(data)
+        few = [axis for axis in axes if 1 < data.sizes[axis] <= ch.MOST_CURVES and axis != now.along]
         options: dict[str, Iterable[str]] = {
-            "metric": ch.scalar_metrics(data),
-            "x": [x for x, axis in ch.x_axes(data).items() if axis not in (now.curves, now.facets)],
+            "metric": metrics,
+            "x": [*(x for x, axis in across.items() if axis not in (now.curves, now.facets)), *metrics],
+            "along": [axis for axis in axes if axis not in (now.curves, now.facets)],
             "curves": ["", *(axis for axis in few if axis != now.facets)],
             "facets": ["", *(axis for axis in few if axis != now.curves and data.sizes[axis] <= ch.MOST_FACETS)],
             "heat_x": [axis for axis in axes if axis != now.heat_y],
             "heat_y": ["", *(axis for axis in axes if axis != now.heat_x)],
-            "baseline": ["", *ch.baselines(data, now.x)],
+            "baseline": ["", *ch.baselines(data, now.along)],
         }
         with self._silently():
             for name, each in options.items():
@@ -109,13 +137,15 @@ class Dashboard:
             for name, widget in self.widgets.items():
                 widget.value = getattr(now, name)
             for axis, widget in self.at.items():
-                widget.visible = axis in now.at and data.sizes[axis] > 1
+                self.places[axis].visible = axis in now.at and data.sizes[axis] > 1
                 if axis in now.at:
                     widget.value = now.at[axis]
             heat = now.view == "heat map"
+            self.switches.options = self._switches()
             self.switches.value = [name for name in _SWITCHES if getattr(now, name)]
             for name in ("x", "curves", "facets"):
                 self.widgets[name].visible = not heat
+            self.widgets["along"].visible = not heat and now.x not in across
             for name in ("heat_x", "heat_y"):
                 self.widgets[name].visible = heat
             self.widgets["baseline"].visible = len(self.widgets["baseline"].options) > 1
@@ -143,6 +173,8 @@ class Dashboard:
     def _choose(self, name: str, value: Any) -> None:
         now = self.choices
         wanted = replace(now, at={**now.at, name: value}) if name in self.at else replace(now, **{name: value})
+        if name == "metric" and not column_of(self.store.data, value):
+            wanted = replace(wanted, delete_warm_up=False)
         self._take(self._with_baseline(name, wanted))
 
     def _take(self, wanted: Choices) -> None:
@@ -155,12 +187,17 @@ class Dashboard:
         else:
             self.choices = wanted
             self._note("")
-        self._offer()
-        self.draw()
+        self._show()
+
+    def _show(self) -> None:
+        """Offer and draw, in one message to the browser, which then lays the page out once."""
+        with hold():
+            self._offer()
+            self.draw()
 
     def _with_baseline(self, name: str, wanted: Choices) -> Choices:
         """Return the choices with a baseline where one is needed, and without one where it is not."""
-        valid = ch.baselines(self.store.data, wanted.x)
+        valid = ch.baselines(self.store.data, ch.along_of(self.store.data, wanted))
         if name == "baseline":
             show = "value" if not wanted.baseline else "difference" if wanted.show == "value" else wanted.show
             return replace(wanted, show=show)
@@ -182,12 +219,15 @@ class Dashboard:
         self.link = pn.widgets.TextInput(name="Link to this view", disabled=True, width=_WIDE)
         self.command = pn.widgets.TextInput(name="Command that opens this view", disabled=True, width=_WIDE)
         take = [self._download(*one) for one in _DOWNLOADS]
-        knobs = [*self.widgets.values(), self.switches, *self.at.values()]
+        knobs = [*self.widgets.values(), self.switches, *self.places.values()]
         left = pn.Column(
             self.share, self.progress, *knobs, *take, self.link, self.command, width=_WIDE + 30, scroll=False
         )
-        right = pn.Column(self.title, self.message, self.plot, self.caption, self.cells, sizing_mode="stretch_width")
-        self.page = pn.Row(left, right, sizing_mode="stretch_width")
+        self.page = pn.Template(_PAGE, location=True)
+        self.page.add_panel("knobs", left)
+        self.page.add_panel("heading", pn.Column(self.title, self.message, sizing_mode="stretch_width"))
+        self.page.add_panel("picture", self.plot)
+        self.page.add_panel("words", pn.Column(self.caption, self.cells, sizing_mode="stretch_width"))
 
     def _download(self, label: str, suffix: str, make: Callable[[Dashboard], bytes]) -> Any:
         name = str(self.store.data.attrs.get("name", "sweep"))
@@ -201,8 +241,7 @@ class Dashboard:
     def draw(self) -> None:
         """Draw the choices anew; where the store cannot be read any more, say so and keep what there is."""
         try:
-            with hold():  # one message to the browser
-                self._draw()
+            self._draw()
         except (OSError, KeyError, ValueError) as error:  # a chunk that is gone, or not whole
             self._note(
                 f"{self.store.place} cannot be read ({type(error).__name__}: {error}); reload the page to retry."
@@ -210,22 +249,30 @@ class Dashboard:
 
     def _draw(self) -> None:
         data, now = self.store.data, self.choices
-        share, words = describe_share(data)
+        share, words = self.store.share
         self.progress.value = int(100 * share)
         self.share.object = f"<b>{escape(Path(self.store.place).name)}</b><br>{escape(words)}"
         figure = shown(data, now)
-        panel = figure.panels[0]
-        if panel.heat is not None:
-            self.drawn = None
-            self.plot.objects = [pn.pane.HoloViews(draw_heat_map(panel, panel.heat), sizing_mode="stretch_width")]
-        else:
-            if self.drawn is None or not self.drawn.take(figure, now.bands):
-                self.drawn = CurvesPlot(figure, now.bands, self._tapped)
-                self.plot.objects = [pn.pane.Bokeh(self.drawn.layout, sizing_mode="stretch_width")]
+        if not self._redraw(figure):
+            self.drawn = self._drawn_anew(figure)
+            self.plot.objects = [pn.pane.Bokeh(self.drawn.layout, sizing_mode="stretch_width")]
         self.title.object = f"<h2 style='font-size:20px;margin:4px'>{escape(figure.title)}</h2>"
         self.caption.object = f"<p style='font-size:14px;color:#333'>{escape(' '.join(figure.caption))}</p>"
-        self.cells.object = "" if now.view == "heat map" else "<p>Click a point to see the cells behind it.</p>"
+        self.cells.object = "<p>Click a point to see the cells behind it.</p>"
         self.show_link()
+
+    def _redraw(self, figure: Figure) -> bool:
+        """Let what is drawn take the numbers of a figure, if it looks alike."""
+        heat = figure.panels[0].heat
+        if isinstance(self.drawn, HeatPlot):
+            return heat is not None and self.drawn.take(figure.panels[0], heat)
+        return self.drawn is not None and heat is None and self.drawn.take(figure, self.choices.bands)
+
+    def _drawn_anew(self, figure: Figure) -> CurvesPlot | HeatPlot:
+        heat = figure.panels[0].heat
+        if heat is not None:
+            return HeatPlot(figure.panels[0], heat, self._tapped_cell)
+        return CurvesPlot(figure, self.choices.bands, self._tapped)
 
     def show_link(self) -> None:
         """Let the address of the page, the link and the command say what is shown."""
@@ -238,18 +285,22 @@ class Dashboard:
     def _tapped(self, panel: int, curve: int, point: int) -> None:
         """Show the cells behind a point."""
         data, now = self.store.data, self.choices
-        along = ch.x_axes(data)[now.x]
-        rows = {along: self._row_of(along, panel, curve, point)}
+        rows = {now.along: self._row_of(panel, curve, point)}
         rows |= {now.curves: curve} if now.curves else {}
         rows |= {now.facets: panel} if now.facets else {}
         self.cells.object = _table(cells_of(data, now, rows))
 
-    def _row_of(self, along: str, panel: int, curve: int, point: int) -> int:
-        figure = figure_of(self.store.data, self.choices).panels[panel]
-        if figure.bars:
-            return point
-        places = self.store.data[self.choices.x].values
-        return int(abs(places - figure.curves[curve].x[point]).argmin())
+    def _tapped_cell(self, row: int, column: int) -> None:
+        """Show the cells behind a cell of the heat map."""
+        now = self.choices
+        rows = {now.heat_x: column} | ({now.heat_y: row} if now.heat_y else {})
+        self.cells.object = _table(cells_of(self.store.data, now, rows))
+
+    def _row_of(self, panel: int, curve: int, point: int) -> int:
+        """Return which label of the axis of the points a point stands for."""
+        shown = figure_of(self.store.data, self.choices).panels[panel]
+        rows = None if shown.bars else shown.curves[curve].rows
+        return point if rows is None else int(rows[point])
 
     def follow(self) -> None:
         """Draw again if the store has changed."""
@@ -263,8 +314,7 @@ class Dashboard:
             with self._silently():
                 widget.options = ch.labels_of(self.store.data, axis)
         self.choices = ch.complete(self.store.data, self.choices)
-        self._offer()
-        self.draw()
+        self._show()
 
 
 def _table(cells: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import metric_names
-from faultsweep.analysis.warmup import TAIL_METRICS
+from faultsweep.analysis.warmup import TAIL_METRICS, column_of, without_warm_up
 from faultsweep.simcore.errors import InputError, unknown_name
 
 REPLICATE = "replicate"
@@ -28,7 +28,8 @@ class Choices:
     Attributes
     ----------
     metric : the metric that is drawn.
-    x : what is on the horizontal axis: an axis of the store, or a parameter of numbers that varies along one.
+    x : what is on the horizontal axis: an axis of the store, a parameter of numbers that varies along one, or a metric.
+    along : the axis of the store that the points of a curve stand for; that of ``x`` unless ``x`` is a metric.
     curves, facets : axes; a curve, a panel per label. "" for a single one.
     at : axis -> label, as text, of every axis that is not drawn over.
     show : the metric itself, or its difference or ratio to ``baseline``, replicate by replicate.
@@ -36,10 +37,12 @@ class Choices:
     log_x, log_y, bands : whether scales are logarithmic, and intervals drawn.
     view : "curves" or "heat map".
     heat_x, heat_y : the axes of the heat map.
+    delete_warm_up : whether means over jobs leave out the warm-up of each run (MSER-5).
     """
 
     metric: str
     x: str
+    along: str = ""
     curves: str = ""
     facets: str = ""
     at: Mapping[str, str] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class Choices:
     view: str = "curves"
     heat_x: str = ""
     heat_y: str = ""
+    delete_warm_up: bool = False
 
     def query(self) -> dict[str, str]:
         """Return the choices as the arguments of a link."""
@@ -85,9 +89,22 @@ def scalar_metrics(data: xr.Dataset) -> list[str]:
     return [name for name in metric_names(data) if data[name].dims == data["status"].dims]
 
 
-def baselines(data: xr.Dataset, x: str) -> list[str]:
-    """Return the baselines that there are for a figure over ``x``: a label of any other axis."""
-    along = x_axes(data)[x]
+def along_of(data: xr.Dataset, choices: Choices) -> str:
+    """Return the axis of the points: that of ``x``; of a metric the chosen one, or else one that is not drawn over."""
+    own = x_axes(data).get(choices.x)
+    if own is not None:
+        return own
+    taken, axes = (choices.curves, choices.facets), axes_of(data)
+    if choices.along in axes:
+        return choices.along
+    free = [axis for axis in axes if axis not in taken]
+    if not free:
+        raise InputError(f"no axis is left for the points over {choices.x}; choose fewer curves or panels")
+    return min(free, key=lambda axis: (data.sizes[axis] < 2, _is_text(data, axis), axes.index(axis)))
+
+
+def baselines(data: xr.Dataset, along: str) -> list[str]:
+    """Return the baselines that there are for a figure along an axis: a label of any other axis."""
     axes = [axis for axis in axes_of(data) if axis != along and data.sizes[axis] > 1]
     return [f"{axis}={label}" for axis in axes for label in labels_of(data, axis)]
 
@@ -109,7 +126,7 @@ def default_choices(data: xr.Dataset) -> Choices:
     curves = min(rest, key=lambda axis: (not _is_text(data, axis), axes.index(axis)), default="")
     metric = next((name for name in ("mean_bounded_slowdown", "mean_wait_s") if name in metrics), metrics[0])
     others = [axis for axis in (curves, *long, *axes) if axis and axis != x]
-    chosen = Choices(metric, x, curves, heat_x=x, heat_y=others[0] if others else "")
+    chosen = Choices(metric, x, x, curves, heat_x=x, heat_y=others[0] if others else "")
     return complete(data, chosen)
 
 
@@ -118,7 +135,8 @@ def _is_text(data: xr.Dataset, axis: str) -> bool:
 
 
 def complete(data: xr.Dataset, choices: Choices) -> Choices:
-    """Return the choices with a label for every axis that is not drawn over."""
+    """Return the choices with the axis of the points, and a label for every axis that is not drawn over."""
+    choices = replace(choices, along=along_of(data, choices))
     drawn = drawn_axes(data, choices)
     at = {axis: choices.at.get(axis, labels_of(data, axis)[0]) for axis in axes_of(data) if axis not in drawn}
     show = choices.show if choices.baseline else "value"
@@ -129,7 +147,7 @@ def drawn_axes(data: xr.Dataset, choices: Choices) -> tuple[str, ...]:
     """Return the axes of the store that the chosen view is drawn over."""
     if choices.view == "heat map":
         return tuple(filter(None, (choices.heat_x, choices.heat_y)))
-    return tuple(filter(None, (x_axes(data)[choices.x], choices.curves, choices.facets)))
+    return tuple(filter(None, (choices.along, choices.curves, choices.facets)))
 
 
 def check(data: xr.Dataset, choices: Choices) -> Choices:
@@ -140,13 +158,15 @@ def check(data: xr.Dataset, choices: Choices) -> Choices:
     InputError
         One sentence that says what the store does not have, or which axes cannot be chosen together.
     """
-    axes = axes_of(data)
-    _one_of("metric", choices.metric, scalar_metrics(data))
-    _one_of("x", choices.x, x_axes(data))
+    axes, metrics = axes_of(data), scalar_metrics(data)
+    _one_of("metric", choices.metric, metrics)
+    _one_of("x", choices.x, (*x_axes(data), *metrics))
+    _one_of("along", choices.along, ("", *axes))
     _one_of("show", choices.show, SHOWN)
     _one_of("view", choices.view, VIEWS)
     for part in ("curves", "facets", "heat_x", "heat_y"):
         _one_of(part, getattr(choices, part), ("", *axes))
+    choices = replace(choices, along=along_of(data, choices))
     drawn = drawn_axes(data, choices)
     if len(set(drawn)) < len(drawn):
         raise InputError(f"one axis stands for two things: {', '.join(drawn)}; choose different ones")
@@ -156,8 +176,10 @@ def check(data: xr.Dataset, choices: Choices) -> Choices:
     for axis, label in choices.at.items():
         _one_of("axis", axis, axes)
         _one_of(f"label of {axis}", label, labels_of(data, axis))
+    if choices.delete_warm_up and not column_of(data, choices.metric):
+        raise InputError(f"delete_warm_up: {choices.metric} is no mean over jobs that the store keeps")
     if choices.baseline:
-        _one_of("baseline", choices.baseline, baselines(data, choices.x))
+        _one_of("baseline", choices.baseline, baselines(data, choices.along))
     return complete(data, choices)
 
 
@@ -202,5 +224,9 @@ def part_of(data: xr.Dataset, choices: Choices) -> xr.Dataset:
     against, _, baseline = choices.baseline.partition("=")
     if against in rows:
         rows[against] = np.unique([rows[against], labels_of(data, against).index(baseline)])
-    tail = [name for name in TAIL_METRICS if name in data and name != choices.metric]
-    return data[[choices.metric, *tail, "status"]].isel(rows).load()
+    across = [choices.x] if choices.x in scalar_metrics(data) else []
+    tail = [name for name in TAIL_METRICS if name in data]
+    jobs = ["jobs_offset", "jobs_length"] if choices.delete_warm_up else []
+    part = data[list(dict.fromkeys([choices.metric, *across, *tail, *jobs, "status"]))].isel(rows).load()
+    part.encoding = data.encoding
+    return without_warm_up(part, [choices.metric]) if choices.delete_warm_up else part

@@ -23,6 +23,7 @@ class FollowedStore:
     ----------
     place : path or URL.
     data : results as ``open_results`` gives them; replaced, never changed, when the store has changed.
+    share : which share of it is done, and in words; counted once, which takes some time in a store of many cells.
     version : how often it has been replaced.
     """
 
@@ -32,6 +33,7 @@ class FollowedStore:
         self.version = 0
         self._stamp = self._look()
         self.data: xr.Dataset = open_results(place)
+        self.share = describe_share(self.data)
         self._stopped = threading.Event()
 
     def start(self) -> None:
@@ -61,7 +63,7 @@ class FollowedStore:
         self._stamp = stamp
         if data["status"].identical(self.data["status"]) and data.attrs == self.data.attrs:
             return False
-        self.data = data
+        self.data, self.share = data, describe_share(data)
         self.version += 1
         return True
 

@@ -1,7 +1,8 @@
 """Draws figures and heat maps in the page.
 
-Curves are drawn with Bokeh, the library below hvPlot: an overlay of five curves with bands takes hvPlot half a second,
-Bokeh a tenth of that, and a knob has to answer within 0.3 s. The heat map is hvPlot's.
+They are drawn with Bokeh, the library below hvPlot: an overlay of five curves with bands takes hvPlot half a second,
+Bokeh a tenth of that, and a knob has to answer within 0.3 s. What is drawn stays, and takes new numbers, labels and
+colours, as long as it looks alike: the browser then has nothing to lay out anew. Exported pages are hvPlot's.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from faultsweep.analysis.figures import heat as heat_maps
 from faultsweep.analysis.figures.draw import POINTS
 from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel
-from faultsweep.analysis.figures.heat import draw_hvplot
 
 Tapped = Callable[[int, int, int], None]
 """Called with the numbers of the panel, the curve and the point along it."""
 _HEIGHT = 430
+_IN_THE_MIDDLE = {"text_align": "center", "text_baseline": "middle"}
+_LONG_LABEL = 6
 
 
 class CurvesPlot:
@@ -32,9 +35,10 @@ class CurvesPlot:
     def __init__(self, figure: Figure, bands: bool, tapped: Tapped) -> None:
         """Draw the figure, with its intervals or without; a click on a point calls ``tapped``."""
         from bokeh.layouts import gridplot
+        from bokeh.models import ColumnDataSource
 
         self._look = _look(figure, bands)
-        self._sources = [_sources(panel) for panel in figure.panels]
+        self._sources = [[ColumnDataSource(data) for data in _columns(panel)] for panel in figure.panels]
         self._plots: list[Any] = [
             _draw_panel(panel, sources, bands, partial(tapped, number))
             for number, (panel, sources) in enumerate(zip(figure.panels, self._sources, strict=True))
@@ -50,9 +54,9 @@ class CurvesPlot:
             return False
         for panel, sources, plot in zip(figure.panels, self._sources, self._plots, strict=True):
             plot.xaxis.axis_label, plot.yaxis.axis_label = _axis_labels(panel)
-            for source, fresh in zip(sources, _sources(panel), strict=True):
+            for source, fresh in zip(sources, _columns(panel), strict=True):
                 source.selected.indices = []
-                source.data = dict(fresh.data)
+                source.data = fresh
         return True
 
 
@@ -117,11 +121,9 @@ def _as_curves(panel: Panel) -> list[Curve]:
     return series
 
 
-def _sources(panel: Panel) -> list[Any]:
-    """Return the numbers of each curve as Bokeh has them."""
-    from bokeh.models import ColumnDataSource
-
-    sources = []
+def _columns(panel: Panel) -> list[dict[str, Any]]:
+    """Return the numbers of each curve as columns of a table."""
+    tables = []
     series = _as_curves(panel)
     for number, curve in enumerate(series):
         data: dict[str, Any] = {name: getattr(curve, name) for name in ("x", "y", "low", "high")}
@@ -132,8 +134,8 @@ def _sources(panel: Panel) -> list[Any]:
             data["x"] = [(name, offset) for name in panel.categories]
             floor = np.nanmin(curve.y[curve.y > 0], initial=1.0) / 2 if panel.log_y else 0.0
             data["floor"] = np.full(len(curve.y), floor)
-        sources.append(ColumnDataSource(data))
-    return sources
+        tables.append(data)
+    return tables
 
 
 def _draw_curve(plot: Any, panel: Panel, curve: Curve, source: Any, number: int, bands: bool) -> Any:
@@ -185,7 +187,101 @@ def _style(plot: Any) -> None:
     plot.add_layout(Span(location=0, dimension="width", line_color="#555555", line_width=0.8))
 
 
-def draw_heat_map(panel: Panel, heat: Heat) -> Any:
-    """Return the heat map of a panel as a HoloViews element."""
-    rows = len(heat.y_labels)
-    return draw_hvplot(panel, heat, responsive=True, height=max(300, min(900, 120 + 34 * rows)))
+class HeatPlot:
+    """The heat map as it stands in the page.
+
+    Attributes
+    ----------
+    layout : the Bokeh figure.
+    """
+
+    def __init__(self, panel: Panel, heat: Heat, tapped: Callable[[int, int], None]) -> None:
+        """Draw the heat map; a click on a cell calls ``tapped`` with its row and its column."""
+        from bokeh.models import ColumnDataSource, LinearColorMapper, LogColorMapper
+        from bokeh.models.annotations import ColorBar
+
+        self._look = _heat_look(heat)
+        self._columns = len(heat.x_labels)
+        self._source = ColumnDataSource(_heat_cells(heat))
+        palette = heat_maps.palette(heat)
+        self._colours: Any = (LogColorMapper if heat.log else LinearColorMapper)(palette=palette, nan_color="#E6E6E6")
+        self._bar = ColorBar(color_mapper=self._colours, title_text_font_size="14px", major_label_text_font_size="13px")
+        self.layout = _draw_heat(self._source, self._colours)
+        self.layout.add_layout(self._bar, "right")
+
+        def on_tap(attribute: str, old: list[int], new: list[int]) -> None:
+            if new:
+                tapped(*divmod(new[0], self._columns))
+
+        self._source.selected.on_change("indices", on_tap)
+        self.take(panel, heat)
+
+    def take(self, panel: Panel, heat: Heat) -> bool:
+        """Show another heat map of the same kind of colours; else say False."""
+        if _heat_look(heat) != self._look:
+            return False
+        self._columns = len(heat.x_labels)
+        self._source.selected.indices = []
+        self._source.data = _heat_cells(heat)
+        self._colours.low, self._colours.high = heat_maps.limits(heat)
+        self._bar.title = textwrap.shorten(heat.quantity, 60)
+        self.layout.height = max(300, min(900, 120 + 34 * len(heat.y_labels)))
+        self.layout.xaxis.axis_label, self.layout.yaxis.axis_label = panel.x_label, panel.y_label
+        self.layout.xaxis.major_label_orientation = 0.5 if max(map(len, heat.x_labels)) > _LONG_LABEL else "horizontal"
+        plot = self.layout
+        for ends, axis, labels in (
+            (plot.x_range, plot.xaxis, heat.x_labels),
+            (plot.y_range, plot.yaxis, heat.y_labels),
+        ):
+            ends.update(start=-0.5, end=len(labels) - 0.5, reset_start=-0.5, reset_end=len(labels) - 0.5)
+            step = -(-len(labels) // heat_maps.MOST_TICKS)
+            axis.ticker = list(range(0, len(labels), step))
+            axis.major_label_overrides = dict(enumerate(labels))
+        return True
+
+
+def _draw_heat(source: Any, colours: Any) -> Any:
+    """Return a Bokeh figure of cells with their numbers, without ends of its axes or labels."""
+    from bokeh.models import HoverTool, Range1d
+    from bokeh.plotting import figure
+
+    ranges: dict[str, Any] = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1)}
+    tools = "pan,box_zoom,wheel_zoom,reset,tap"
+    plot: Any = figure(height=_HEIGHT, sizing_mode="stretch_width", tools=tools, active_scroll=None, **ranges)
+    fill = {"field": "value", "transform": colours}
+    cells = plot.rect("column", "row", 1, 1, source=source, line_color=fill, fill_color=fill)
+    cells.nonselection_glyph = None
+    cells.selection_glyph = cells.glyph.clone(line_color="black", line_width=3)
+    words = {"text_color": "ink", "text_font_size": "13px", **_IN_THE_MIDDLE}
+    numbers = plot.text("column", "row", "text", source=source, **words)
+    numbers.nonselection_glyph = numbers.selection_glyph = None
+    interval = "@low{0,0.[0000]} to @high{0,0.[0000]}"
+    tips = [("", "@x, @y"), ("mean", "@value{0,0.[0000]}"), ("95 % interval", interval)]
+    plot.add_tools(HoverTool(renderers=[cells], tooltips=tips, visible=False))
+    _style(plot)
+    plot.grid.visible = False
+    return plot
+
+
+def _heat_look(heat: Heat) -> tuple[bool, bool]:
+    """Return what a heat map cannot change once it is drawn: the kind of its colours."""
+    return heat.log, heat.centre is None
+
+
+def _heat_cells(heat: Heat) -> dict[str, Any]:
+    """Return the cells of a heat map, a row of the table each, the columns of its first row first."""
+    rows, columns = heat.value.shape
+    dark = heat_maps.dark(heat).ravel()
+    room = heat_maps.has_room(heat)
+    texts = [heat_maps.short(v) if room and np.isfinite(v) else "" for v in heat.value.ravel()]
+    return {
+        "column": np.tile(np.arange(columns, dtype=float), rows),
+        "row": np.repeat(np.arange(rows, dtype=float), columns),
+        "x": np.tile(heat.x_labels, rows).tolist(),
+        "y": np.repeat(heat.y_labels, columns).tolist(),
+        "value": heat.value.ravel(),
+        "low": heat.low.ravel(),
+        "high": heat.high.ravel(),
+        "text": texts,
+        "ink": np.where(dark, "white", "black").tolist(),
+    }

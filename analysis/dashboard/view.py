@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from faultsweep.analysis.dashboard.choices import Choices, labels_of, part_of, rows_of, x_axes
+from faultsweep.analysis.dashboard.choices import Choices, labels_of, part_of, rows_of, scalar_metrics
 from faultsweep.analysis.figures.figure import Figure, Heat, Panel
 from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, quantity, sweep_figure
 from faultsweep.analysis.open import status_name
+from faultsweep.analysis.warmup import without_warm_up
 
 MOST_NAMED = 4
 
@@ -26,6 +27,7 @@ def title_of(data: xr.Dataset, choices: Choices) -> str:
     if choices.show != "value":
         what = f"{what}, {choices.show} to {choices.baseline.replace('=', ' = ', 1)}"
     text = f"{what} over {' and '.join(filter(None, over))}"
+    text += f" along {choices.along}" if choices.view == "curves" and choices.x in scalar_metrics(data) else ""
     text += f" by {' and '.join(by)}" if by else ""
     if not held:
         return text
@@ -52,7 +54,7 @@ def figure_of(data: xr.Dataset, choices: Choices) -> Figure:
         title=title_of(data, choices),
         kind="bars" if names else "curves",
         x=choices.x,
-        along=x_axes(data)[choices.x],
+        along=choices.along,
         y=[choices.metric],
         curves=[choices.curves] if choices.curves else [],
         panels=choices.facets,
@@ -98,8 +100,13 @@ def cells_of(data: xr.Dataset, choices: Choices, rows: Mapping[str, int] | None 
     The labels of all axes, the metric, ``status``, ``wall_s``, ``error``, and ``rerun``, the command that runs the
     cell again ("" for a store that is not on this machine).
     """
-    names = [name for name in (choices.metric, "status", "wall_s", "error") if name in data]
-    part = data[names].isel({**rows_of(data, choices), **(rows or {})}).load()
+    across = choices.x if choices.view == "curves" and choices.x in scalar_metrics(data) else choices.metric
+    names = [name for name in dict.fromkeys((choices.metric, across, "status", "wall_s", "error")) if name in data]
+    jobs = ["jobs_offset", "jobs_length"] if choices.delete_warm_up else []
+    part = data[[*names, *jobs]].isel({**rows_of(data, choices), **(rows or {})}).load()
+    if choices.delete_warm_up:
+        part.encoding = data.encoding
+        part = without_warm_up(part, [choices.metric])[names]
     dims = [str(dim) for dim in data["status"].dims]
     held = {dim: part[dim].values.item() for dim in dims if dim not in part.dims}
     part = part.drop_vars([name for name in part.coords if name not in part.dims])

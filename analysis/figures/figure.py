@@ -31,7 +31,8 @@ class Style:
 class Curve:
     """One line with markers: values over x, with the bounds of their intervals (NaN where there is none).
 
-    ``flagged`` points are ringed: the caption says what is the matter with them.
+    ``flagged`` points are ringed: the caption says what is the matter with them. ``rows`` are the points' numbers along
+    the axis of the sweep that they stand for, where points without a result are left out.
     """
 
     label: str
@@ -41,6 +42,7 @@ class Curve:
     high: Numbers
     style: Style
     flagged: NDArray[np.bool_] | None = None
+    rows: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from faultsweep.analysis.figures.figure import Heat, Panel
 
 _MOST_PRINTED = (12, 15)
 """Columns and rows whose cells have room for their number."""
-_MOST_TICKS = 25
+MOST_TICKS = 25
 
 
 def limits(heat: Heat) -> tuple[float, float]:
@@ -28,7 +28,15 @@ def _colours(heat: Heat) -> str:
     return "viridis" if heat.centre is None else "RdBu_r"
 
 
-def _dark(heat: Heat) -> Any:
+def palette(heat: Heat) -> list[str]:
+    """Return the palette in 256 steps."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colour) for colour in colormaps[_colours(heat)](range(256))]
+
+
+def dark(heat: Heat) -> Any:
     """Return where the colour is so dark that a number on it has to be white."""
     low, high = limits(heat)
     value = heat.value
@@ -38,11 +46,13 @@ def _dark(heat: Heat) -> Any:
     return place < 0.55 if heat.centre is None else (place < 0.15) | (place > 0.85)
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Return a value as a cell has room for it."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
-def _has_room(heat: Heat) -> bool:
+def has_room(heat: Heat) -> bool:
+    """Tell whether the cells are so few that each has room for its number."""
     rows, columns = heat.value.shape
     return columns <= _MOST_PRINTED[0] and rows <= _MOST_PRINTED[1]
 
@@ -57,15 +67,15 @@ def draw_png(axis: Any, heat: Heat) -> None:
     picture = axis.imshow(heat.value, origin="lower", aspect="auto", cmap=_colours(heat), norm=norm)
     axis.figure.colorbar(picture, ax=axis, label=textwrap.fill(heat.quantity, 40))
     for place, labels in ((axis.xaxis, heat.x_labels), (axis.yaxis, heat.y_labels)):
-        step = -(-len(labels) // _MOST_TICKS)
+        step = -(-len(labels) // MOST_TICKS)
         place.set_ticks(range(0, len(labels), step), labels[::step])
     if max(map(len, heat.x_labels)) * len(heat.x_labels) > 60:
         axis.tick_params(axis="x", rotation=45)
-    if _has_room(heat):
+    if has_room(heat):
         for (row, column), value in np.ndenumerate(heat.value):
             if np.isfinite(value):
-                colour = "white" if _dark(heat)[row, column] else "black"
-                axis.text(column, row, _short(value), ha="center", va="center", color=colour, fontsize=9)
+                colour = "white" if dark(heat)[row, column] else "black"
+                axis.text(column, row, short(value), ha="center", va="center", color=colour, fontsize=9)
 
 
 def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
@@ -84,8 +94,8 @@ def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
             "value": heat.value.ravel(),
             "low": heat.low.ravel(),
             "high": heat.high.ravel(),
-            "text": [_short(value) for value in heat.value.ravel()],
-            "dark": _dark(heat).ravel(),
+            "text": [short(value) for value in heat.value.ravel()],
+            "dark": dark(heat).ravel(),
         }
     )
     picture = table.hvplot.heatmap(
@@ -104,7 +114,7 @@ def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
         **options,
     )
     known = table.dropna(subset=["value"])
-    if not len(known) or not _has_room(heat):
+    if not len(known) or not has_room(heat):
         return picture
     for colour, part in (("white", known[known["dark"]]), ("black", known[~known["dark"]])):
         if len(part):

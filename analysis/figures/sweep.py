@@ -12,7 +12,7 @@ import xarray as xr
 from faultsweep.analysis.figures.describe import SCHEDULERS, describe_held, describe_jobs, describe_values, machine_name
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel, Style
 from faultsweep.analysis.open import metric_names
-from faultsweep.analysis.statistics import mean_interval, paired_difference
+from faultsweep.analysis.statistics import count_observations, mean_interval, paired_difference
 from faultsweep.analysis.warmup import LONGEST_TAIL, unsteady
 
 _HELD = ("machine", "scheduler", "load_scale", "estimates")
@@ -48,13 +48,17 @@ def sweep_figure(
     if against is not None and against.at is not None:
         flagged = flagged.any(against.axis)
     signed = against is not None and not against.ratio
+    places = data[x]
+    if x in metric_names(data):
+        at = {} if against is None or against.at is None else {against.axis: against.at}
+        places = mean_interval(data[x].sel(at), data["status"].sel(at))["mean"].rename(x)
     for metric in y:
         found = intervals(data, metric, against)
         words = (quantity(data, x), compared(quantity(data, metric), against))
         for row in found[panels].values if panels else [None]:
             at = {} if row is None else {panels: row}
             title_of = "" if row is None else row_label(panels, row)
-            series = list(_series(data, found.assign(flagged=flagged).sel(at), at, metric, x, along, curves))
+            series = list(_series(data, found.assign(flagged=flagged).sel(at), places, at, metric, along, curves))
             if kind == "bars":
                 categories = [row_label(along, label, short=True) for label in data[along].values]
                 bars = [Bars(c.label, c.y, c.style, c.low, c.high, c.flagged) for c in series]
@@ -106,14 +110,13 @@ def compared(words: str, against: Against | None) -> str:
 def _series(
     data: xr.Dataset,
     found: xr.Dataset,
+    places: xr.DataArray,
     at: Mapping[str, Any],
     metric: str,
-    x: str,
     along: str,
     curves: Sequence[str],
 ) -> Iterator[Curve]:
-    """Yield the means and intervals over x of each combination of the rows of ``curves``."""
-    places = mean_interval(data[x], data["status"])["mean"] if x in metric_names(data) else data[x]
+    """Yield the means and intervals at ``places`` on the x axis of each combination of the rows of ``curves``."""
     for number, labels in enumerate(product(*(data[axis].values for axis in curves))):
         here = {**at, **dict(zip(curves, labels, strict=True))}
         one, place = (part.sel({dim: here[dim] for dim in here if dim in part.dims}) for part in (found, places))
@@ -125,7 +128,7 @@ def _series(
         mean, low, high = (np.asarray(one[bound]) for bound in ("mean", "low", "high"))
         steps = np.diff(place) if place.dtype.kind in "iuf" else np.zeros(1)
         ordered = bool((steps >= 0).all() or (steps <= 0).all())  # the points of a sample are not
-        joined = ordered or x in metric_names(data)
+        joined = ordered or places.name not in data.coords  # over a metric, curves go on along the axis
         style = Style(look.colour, look.marker, number >= len(LOOKS), joined)
         yield Curve(label, np.asarray(place), mean, low, high, style, np.asarray(one["flagged"]))
 
@@ -134,7 +137,7 @@ def _without_gaps(curve: Curve) -> Curve:
     """Return the points that there are, in the order of the axis."""
     known = np.isfinite(curve.x) & np.isfinite(curve.y)
     names = ("x", "y", "low", "high", "flagged")
-    return replace(curve, **{name: getattr(curve, name)[known] for name in names})
+    return replace(curve, rows=np.flatnonzero(known), **{name: getattr(curve, name)[known] for name in names})
 
 
 def row_label(axis: str, label: Any, short: bool = False) -> str:
@@ -156,11 +159,13 @@ def describe(data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: A
     """Return the sentences of a caption: what metrics mean, what was varied and held, and what the intervals are."""
     varied = [f"{axis} {describe_values(data[axis].values.tolist())}" for axis in axes if data.sizes[axis] > 1]
     meanings = [f"{quantity(data, name)}: {data[name].attrs['long_name']}" for name in y if _has_meaning(data, name)]
-    most = int(max(mean_interval(data[name], data["status"])["n"].max() for name in y))
+    most = int(max(count_observations(data[name], data["status"]).max() for name in y))
     paired = ", of differences replicate by replicate" if against else ""
     bars = f"Means of {most} replicates; error bars are 95\u00a0% t intervals{paired}."
+    warm_up = [str(data[name].attrs["warm_up"]) for name in y if "warm_up" in data[name].attrs]
     sentences = [
         *meanings,
+        *warm_up,
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",
         describe_held(data, _HELD),

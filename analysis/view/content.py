@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from faultsweep.analysis.figures.figure import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
-from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, KEPT, RUNNING, Floats, Ints, Replay
+from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, KEPT, PAUSED, RUNNING, Floats, Ints, Replay
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.machines import TORUS
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ FRAME_NODES = 2_000_000
 """Nodes of all occupancy frames together: what a page can carry."""
 HOUR = 3600.0
 
-COLOURS = {COUNTED: BLUE, DESTROYED: VERMILION, DELAYED: ORANGE, RUNNING: SKY, KEPT: GREEN}
+COLOURS = {COUNTED: BLUE, DESTROYED: VERMILION, DELAYED: ORANGE, RUNNING: SKY, KEPT: GREEN, PAUSED: PURPLE}
 SECOND_BLUE = "#3D93C4"
 """Of every other job, so that neighbours can be told apart."""
 DOWN_COLOUR = BLACK
@@ -30,13 +30,19 @@ BANDS: dict[str, tuple[str, str]] = {
     "grown": ("nodes beyond the size asked for", SKY),
     "destroyed": ("destroyed by failures", VERMILION),
     "delayed": ("start delay", ORANGE),
+    "paused": ("pauses for checkpoints, moves, restarts", PURPLE),
     "kept": ("kept for jobs that wait for their nodes", GREEN),
     "down": ("down", BLACK),
     "idle": ("idle beside a queue that asks for nodes", YELLOW),
     "unused": ("unused, nobody asks", "#CCCCCC"),
 }
 """Name -> label and colour; together they are the whole machine."""
-MARKS = {"failure": ("x", BLACK), "checkpoint": ("o", "#FFFFFF"), "restart": (">", PURPLE), "migration": ("D", YELLOW)}
+MARKS = {
+    "failure": ("x", BLACK),
+    "checkpoint": ("o", "#FFFFFF"),
+    "restart": (">", "#FFFFFF"),
+    "migration": ("D", YELLOW),
+}
 """Kind -> marker and colour."""
 
 FREE, DOWN = 0, -1
@@ -178,7 +184,10 @@ def _explain(run: Replay, count: int, dense: bool, marks: dict[str, tuple[Floats
         says.append(f"{count:,} rectangles are summed up: the deeper a colour, the more of the pixel's time it fills.")
     crowded = [kind for kind, (times, _, _) in marks.items() if len(times) > MOST_MARKS]
     if len(marks["checkpoint"][0]):
-        says.append("Work that counts includes the time of checkpoints.")
+        known = "A checkpoint that a failure cut short is destroyed work."
+        says.append(known if run.pauses is not None else "Work that counts includes the time of checkpoints.")
+    if len(run.machine.clusters) > 1:
+        says.append("Work that counts includes what jobs over several clusters lose to saturated trunks.")
     if not dense:
         says.append("Two blues tell neighbouring jobs apart.")
     if run.machine.kind == TORUS:
@@ -300,6 +309,7 @@ def _curves(run: Replay, start_h: float, stop_h: float) -> Curves:
         "grown": of_fate(counts, held - useful),
         "destroyed": of_fate(stays.fate == DESTROYED, held),
         "delayed": of_fate(stays.fate == DELAYED, held),
+        "paused": of_fate(stays.fate == PAUSED, held),
         "kept": of_fate(stays.fate == KEPT, held),
         "down": level(run.down[1], run.down[2], np.ones(len(run.down[0]))),
     }

@@ -52,18 +52,19 @@ def view(
     For a torus also its occupancy, step by step in the HTML page. A cell of a store is simulated again for it. Beyond
     100,000 rectangles the chart is a raster; --start-h and --stop-h look closer.
     """
-    from faultsweep.analysis.view import draw_html, draw_png, make_content, replay
+    from faultsweep.analysis.view import Pauses, draw_html, draw_png, make_content, replay
     from faultsweep.simcore.machines import parse_machine
 
     if run.is_dir():
         if machine or jobs is not None:
             raise InputError("--machine and --jobs are for an event trace; a store knows its own")
-        name, title, caption, events, machine, sizes, hold_nodes = _cell(run, select, logs, run_code)
+        name, title, caption, events, machine, sizes, config = _cell(run, select, logs, run_code)
     else:
         if select:
             raise InputError(f"--select is for a store, and {run} is none")
-        name, title, caption, events, machine, sizes, hold_nodes = _trace(run, machine, jobs)
-    read = replay(events, parse_machine(machine), sizes, hold_nodes)
+        name, title, caption, events, machine, sizes, config = _trace(run, machine, jobs)
+    known = (True, None) if config is None else (config["hold_nodes"], Pauses.of(config))
+    read = replay(events, parse_machine(machine), sizes, *known)
     content = make_content(read, title, caption, start_h, stop_h)
     if at_h is not None and content.frames is None:
         raise InputError("--at-h is the time of a torus' occupancy, and this machine is flat")
@@ -80,11 +81,11 @@ def view(
         raise InputError(f"{output}: cannot be written ({error.strerror or error})") from None
 
 
-_Run = tuple[str, str, list[str], "EventTrace", str, Mapping[int, int] | None, bool]
+_Run = tuple[str, str, list[str], "EventTrace", str, Mapping[int, int] | None, Mapping[str, Any] | None]
 
 
 def _trace(path: Path, machine: str, jobs: Path | None) -> _Run:
-    """Return name, title, caption, events, machine, sizes of an event trace, and that nodes are kept."""
+    """Return name, title, caption, events, machine and sizes of an event trace, and no parameters."""
     from faultsweep.analysis.figures.describe import machine_name
     from faultsweep.simcore.event_trace import EventTrace
 
@@ -95,7 +96,7 @@ def _trace(path: Path, machine: str, jobs: Path | None) -> _Run:
     if not machine:
         machine = f"flat:{int(events.node.max()) + 1 if len(events.node) else 1}"
         caption.append("No machine was named: its nodes are taken to be those of the trace.")
-    return path.stem, f"{path.name} on a {machine_name(machine)}", caption, events, machine, _sizes(jobs), True
+    return path.stem, f"{path.name} on a {machine_name(machine)}", caption, events, machine, _sizes(jobs), None
 
 
 def _sizes(path: Path | None) -> dict[int, int] | None:
@@ -114,7 +115,7 @@ def _sizes(path: Path | None) -> dict[int, int] | None:
 
 
 def _cell(store: Path, select: str, logs: Path | None, run_code: bool) -> _Run:
-    """Run a cell of a store again; return name, title, caption, events, machine, sizes, and whether nodes are kept."""
+    """Run a cell of a store again; return name, title, caption, events, machine, sizes, and all parameters."""
     from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name
     from faultsweep.sweeps.rerun import rerun
     from faultsweep.sweeps.status import parse_select
@@ -135,7 +136,7 @@ def _cell(store: Path, select: str, logs: Path | None, run_code: bool) -> _Run:
     name = re.sub(r"[^\w.=-]+", "-", "-".join([store.stem, *(f"{k}={v}" for k, v in again.labels.items())]))
     jobs = again.run.jobs
     sizes = dict(zip(jobs["job_id"].tolist(), jobs["requested_size"].tolist(), strict=True))
-    return name, title, caption, again.run.events, config["machine"], sizes, config["hold_nodes"]
+    return name, title, caption, again.run.events, config["machine"], sizes, config
 
 
 def _held(config: Mapping[str, Any], labels: Mapping[str, Any]) -> str:

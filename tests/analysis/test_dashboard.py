@@ -66,6 +66,10 @@ def test_choices_travel_through_a_link(data):
         ({"at.nodes": "65"}, "unknown label of nodes '65'"),
         ({"at.node": "64"}, "unknown axis 'node'"),
         ({"show": "ratio", "baseline": "load=0.5"}, "unknown baseline 'load=0.5'"),
+        ({"x": "waits"}, "unknown x 'waits'"),
+        ({"x": "loss", "along": "nods"}, "unknown along 'nods'; did you mean 'nodes'?"),
+        ({"x": "loss", "along": "load", "curves": "load"}, "one axis stands for two things: load, load"),
+        ({"delete_warm_up": "true"}, "delete_warm_up: wait_s is no mean over jobs that the store keeps"),
     ],
 )
 def test_a_wrong_link_is_one_sentence(data, query, sentence):
@@ -86,6 +90,32 @@ def test_a_figure_has_the_means_at_the_chosen_labels(data):
 def test_a_parameter_is_across_as_well_as_its_axis(data):
     chosen = ch.check(data, replace(ch.default_choices(data), x="hours"))
     assert figure_of(data, chosen).panels[0].curves[1].x.tolist() == [12, 24, 48]
+
+
+def test_a_metric_is_across_and_its_points_are_those_of_an_axis(data):
+    chosen = ch.check(data, replace(ch.default_choices(data), metric="loss", x="wait_s"))
+    assert (chosen.along, chosen.at) == ("load", {"nodes": "64"})
+    assert ch.read_query(data, chosen.query()) == chosen
+    figure = figure_of(data, chosen)
+    assert figure.title == "Loss over wait_s along load by policy, at nodes = 64"
+    waits = data["wait_s"].sel(policy="daly, 2 h", nodes=64).mean("replicate").values
+    assert figure.panels[0].curves[1].x.tolist() == pytest.approx(waits.tolist())
+    assert figure.panels[0].curves[1].y.tolist() == pytest.approx((-waits).tolist())
+    assert figure.panels[0].curves[1].rows.tolist() == [0, 1, 2]
+    assert figure.panels[0].curves[0].rows.tolist() == [0, 1]  # nothing is known at the last load
+    cells = cells_of(data, chosen, {"load": 1, "policy": 0})
+    assert cells["wait_s"].tolist() == data["wait_s"].sel(load=1.0, policy="never", nodes=64).values.tolist()
+    over_names = ch.check(data, replace(chosen, along="policy", curves="nodes", at={}))
+    assert figure_of(data, over_names).panels[0].curves[0].x.shape == (2,)
+
+
+def test_a_metric_is_across_beside_a_baseline_that_is_not_drawn(data):
+    chosen = replace(ch.default_choices(data), metric="loss", x="wait_s", at={"nodes": "128"})
+    figure = figure_of(data, ch.check(data, replace(chosen, show="difference", baseline="nodes=64")))
+    waits = data["wait_s"].sel(policy="daly, 2 h")
+    assert figure.panels[0].curves[1].x.tolist() == pytest.approx(waits.sel(nodes=128).mean("replicate").values)
+    expected = (waits.sel(nodes=64) - waits.sel(nodes=128)).mean("replicate").values
+    assert figure.panels[0].curves[1].y.tolist() == pytest.approx(expected.tolist())
 
 
 def test_a_baseline_on_an_axis_that_is_not_drawn(data):

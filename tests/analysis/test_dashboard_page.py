@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import shutil
 import subprocess
 import sys
@@ -163,15 +162,57 @@ def test_a_click_shows_the_cells_with_the_command_that_reruns_each(served, page)
     assert f"{value:.6g}" in text
 
 
+HEAT = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+  .filter(m => m.type === 'ColumnDataSource' && m.data.value)
+  .map(m => ({x: [...m.data.x], y: [...m.data.y], value: [...m.data.value].map(v => isFinite(v) ? v : null)}))"""
+
+
+def heat_of(page):
+    """The heat map as the browser has it: label across, label upwards -> value."""
+    found = page.evaluate(HEAT)
+    return {(x, y): value for one in found for x, y, value in zip(one["x"], one["y"], one["value"], strict=True)}
+
+
 def test_the_heat_map_has_a_value_for_each_pair(served, page):
     page.get_by_label("View", exact=True).select_option("heat map")
     shown(page, "over load_scale and policy")
-    read = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
-      .filter(m => m.type === 'ColumnDataSource' && m.data.zvalues).map(m => [...m.data.zvalues])[0]"""
-    wait_for(page, lambda: page.evaluate(read))
-    expected = served.data["mean_wait_s"].sel(machine="flat:128").mean("replicate").values
-    drawn = [value for value in page.evaluate(read) if value is not None and math.isfinite(value)]
-    assert sorted(drawn) == pytest.approx(sorted(expected[:, :3].ravel()))
+    wait_for(page, lambda: len(heat_of(page)) == 12)
+    waits = served.data["mean_wait_s"].mean("replicate")
+    for (load, policy), value in heat_of(page).items():
+        expected = waits.sel(machine="flat:128", load_scale=float(load), policy=policy).item()
+        assert value is None if float(load) == 2.0 else value == pytest.approx(expected)
+    page.get_by_label("Heat map, vertical").select_option("machine")
+    shown(page, "over load_scale and machine, at policy = never")
+    wait_for(page, lambda: len(heat_of(page)) == 8)
+    assert heat_of(page)["1.0", "torus:4x4x8"] == pytest.approx(
+        waits.sel(policy="never", load_scale=1.0, machine="torus:4x4x8").item()
+    )
+
+
+def test_a_click_on_the_heat_map_shows_the_cells_behind_it(served, page):
+    page.get_by_label("View", exact=True).select_option("heat map")
+    wait_for(page, lambda: len(heat_of(page)) == 12)
+    box = page.locator(".bk-Canvas, .bk-canvas").first.bounding_box()
+    frame = page.evaluate("""() => { const views = Object.values(Bokeh.index).flatMap(v => [...v.children()]);
+      const plot = function find(all) { for (const v of all) { if (v.model && v.model.type === 'Figure') return v;
+        const inner = find([...(v.children ? v.children() : [])]); if (inner) return inner; } }(views);
+      const {left, top, width, height} = plot.frame.bbox; return {left, top, width, height}; }""")
+    # the cell of load_scale 1.0 (second of four) and policy daly (second of three, counted from below)
+    x, y = frame["left"] + frame["width"] * 1.5 / 4, frame["top"] + frame["height"] * (1 - 1.3 / 3)
+    page.mouse.click(box["x"] + x, box["y"] + y)
+    wait_for(page, lambda: page.locator("table tr").count() == 6)
+    text = page.locator("table").inner_text()
+    assert f"faultsweep rerun {served.path} --select policy=daly,load_scale=1.0,machine=flat:128,replicate=4" in text
+
+
+def test_a_metric_is_across(served, page):
+    page.get_by_label("Horizontal axis", exact=True).select_option("utilisation")
+    shown(page, "Mean wait (s) over utilisation along load_scale by policy")
+    cells = served.data.sel(machine="flat:128", policy="daly").isel(load_scale=slice(3)).mean("replicate")
+    wait_for(page, lambda: plotted(page)["daly"]["x"] == pytest.approx(cells["utilisation"].values.tolist()))
+    assert plotted(page)["daly"]["y"] == pytest.approx(cells["mean_wait_s"].values.tolist())
+    page.get_by_label("A point per label of").select_option("machine")
+    shown(page, "over utilisation along machine by policy, at load_scale = 0.5")
 
 
 def test_a_view_travels_as_a_link(served, page):

@@ -11,7 +11,7 @@ import pytest
 from faultsweep.analysis.view import content as content_module
 from faultsweep.analysis.view import draw_html, draw_png, make_content, replay
 from faultsweep.analysis.view.content import DOWN, FREE, RASTER
-from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED
+from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, PAUSED, Pauses
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.event_trace import EventTrace
 from faultsweep.simcore.machines import parse_machine
@@ -108,6 +108,7 @@ def test_shares_are_exact(trace):
         "counted": (40 * 3 + 40 * 1 + 30 * 3) / whole,
         "destroyed": (10 * 3 + 10 * 3) / whole,
         "kept": Fraction(0),
+        "paused": Fraction(0),
         "down": 30 / whole,
         "grown": Fraction(0),
         # job 2 waits from 20 to 30 for one of 5 free nodes, job 1 from 70 to 100 for three of 6 and then of 7
@@ -143,11 +144,12 @@ def test_shares_are_the_metrics_of_the_run(failing):
         "destroyed": "lost_to_failures",
         "delayed": "lost_to_delay",
         "kept": "lost_to_hold",
+        "paused": "lost_to_overhead",
         "down": "lost_to_down_time",
         "idle": "lost_to_fragmentation",
         "unused": "unused_capacity",
     }
-    assert [name for name in pairs.values() if not metrics[name] > 0] == ["lost_to_hold"]
+    assert [name for name in pairs.values() if not metrics[name] > 0] == ["lost_to_hold", "lost_to_overhead"]
     assert share == pytest.approx({name: metrics[metric] for name, metric in pairs.items()}, rel=1e-9)
 
 
@@ -166,6 +168,80 @@ def test_nodes_that_a_job_keeps_until_its_own_are_repaired_are_told_apart():
         assert share["unused"] == pytest.approx(metrics["unused_capacity"], rel=1e-9)
         assert read_again.queue_jobs.min() == 0
         assert sum(share.values()) == pytest.approx(1, rel=1e-12)
+
+
+def replayed_with_pauses(run):
+    sizes = dict(zip(run.jobs["job_id"].tolist(), run.jobs["requested_size"].tolist(), strict=True))
+    return replay(run.events, parse_machine(run.config["machine"]), sizes, pauses=Pauses.of(run.config))
+
+
+@pytest.mark.parametrize(
+    ("machine", "settings", "kinds"),
+    [
+        (
+            "torus:4x4x8",
+            {"checkpoint": "periodic", "checkpoint_interval_s": 3600.0, "checkpoint_cost_s": 200.0, "mtbf_h": 5.0},
+            {"checkpoint", "restart"},
+        ),
+        (
+            "flat:128",
+            {"node_choice": "lff", "move_threshold": 0, "move_cost_s": 900.0, "mtbf_h": 2.0},
+            {"migration", "restart"},
+        ),
+    ],
+)
+def test_pauses_are_no_work_where_their_lengths_are_known(machine, settings, kinds):
+    """A checkpoint that a failure cuts short is the one thing that no event tells."""
+    more = {"failures": "mtbf", "start_delay_s": 60.0, "restart_cost_s": 400.0, "load_scale": 0.8}
+    run = simulate(generate("sdsc-model", 120, 3, 0), machine=machine, events=True, **more, **settings)
+    content = make_content(replayed_with_pauses(run), "t")
+    share, metrics = content.curves.share, run.metrics
+    assert {kind for kind, (times, _, _) in content.marks.items() if len(times)} >= kinds
+    assert 0 < share["paused"] <= metrics["lost_to_overhead"] * (1 + 1e-9)
+    lost = metrics["lost_to_overhead"] + metrics["lost_to_failures"]
+    assert share["paused"] + share["destroyed"] == pytest.approx(lost, rel=1e-9)
+    assert share["paused"] == pytest.approx(metrics["lost_to_overhead"], rel=0.05)
+    assert share["counted"] == pytest.approx(metrics["utilisation"], rel=1e-9)
+    assert share["grown"] == pytest.approx(metrics["lost_to_growth"], rel=1e-9)
+    assert sum(share.values()) == pytest.approx(1, rel=1e-12)
+
+
+def test_a_pause_begins_behind_the_one_before_it(tmp_path):
+    """A migration inside the start delay is paid for after the restart."""
+    path = tmp_path / "run.csv"
+    path.write_text(
+        HEAD + "0,arrive,1,0,\n0,schedule,1,1,0\n5,migrate,1,1,1\n10,start,1,1,1\n50,checkpoint,1,1,\n"
+        "60,migrate,1,1,2\n70,migrate,1,1,3\n100,kill,1,1,\n100,requeue,1,1,\n"
+    )
+    run = replay(EventTrace.read_csv(path), parse_machine("flat:4"), None, True, Pauses(6.0, 15.0, 4.0))
+    stays = run.stays
+    found = {kind: [] for kind in (DELAYED, COUNTED, DESTROYED, PAUSED)}
+    for start, end, fate in zip(stays.start_s.tolist(), stays.end_s.tolist(), stays.fate.tolist(), strict=True):
+        found[fate].append((start, end))
+    assert found == {
+        DELAYED: [(0, 5), (5, 10)],
+        COUNTED: [(29, 44)],
+        DESTROYED: [(50, 60), (90, 100)],
+        PAUSED: [(10, 29), (44, 50), (60, 70), (70, 75), (75, 90)],
+    }
+
+
+def test_several_clusters_with_an_agent_that_takes_jobs_off_their_nodes():
+    busy = {"size_map": "scale", "target_utilisation": 0.9, "scheduler": "first-fit", "estimate_error_pct": 100.0}
+    agent = {"agent": "ctmr", "cp_frac": 0.5, "overhead_s": 60.0, "ppbw_mbps": 400.0, "error_direction": "under"}
+    failing = {"failures": "mtbf", "mtbf_h": 24.0, "restart_cost_s": 60.0}
+    run = simulate(generate("lublin", 600, 1), machine="clusters:30+30+20", events=True, **busy, **agent, **failing)
+    assert run.metrics["jobs_taken"] > 0
+    assert run.metrics["restarts"] > 0
+    content = make_content(replayed_with_pauses(run), "t")
+    share, metrics = content.curves.share, run.metrics
+    assert len(content.marks["checkpoint"][0]) > 0
+    assert share["counted"] == pytest.approx(metrics["utilisation"] + metrics["lost_to_congestion"], rel=1e-6)
+    assert share["paused"] == pytest.approx(metrics["lost_to_overhead"], rel=1e-6)
+    assert share["destroyed"] == pytest.approx(metrics["lost_to_failures"], rel=1e-6)
+    assert share["down"] == pytest.approx(metrics["lost_to_down_time"])
+    assert share["idle"] == pytest.approx(metrics["lost_to_fragmentation"])
+    assert share["unused"] == pytest.approx(metrics["unused_capacity"])
 
 
 def test_occupancy_is_that_of_each_instant(failing):
@@ -374,10 +450,10 @@ return shown;
 
 def test_a_job_that_restarts_on_its_own_nodes_was_not_in_the_queue():
     run = simulate(
-        generate("intrepid-model", 60),
+        generate("intrepid-model", 25),
         machine="midplanes:80",
         failures="mtbf",
-        mtbf_h=0.5,
+        mtbf_h=1.0,
         recovery="all-c",
         events=True,
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
+from faultsweep.analysis.dashboard.choices import default_choices, read_query
+from faultsweep.analysis.dashboard.view import cells_of, figure_of
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.sweep import sweep_figure
 from faultsweep.analysis.open import open_results
-from faultsweep.analysis.warmup import steady_means, tail_share, unsteady, warm_up
+from faultsweep.analysis.warmup import steady_means, tail_share, unsteady, warm_up, without_warm_up
 from faultsweep.simcore.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +83,60 @@ def test_steady_means_of_stored_jobs(tmp_path):
         steady_means(opened, "waits")
     with pytest.raises(InputError, match="no per-job results"):
         steady_means(make_results({"load": [1.0]}, {"x": [1.0]}))
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Per-job results of four runs: warm-up of a fifth, none that is steady, too few, and no result yet."""
+    rng = np.random.default_rng(2)
+    runs = [np.concatenate([np.zeros(100), 50 + rng.normal(0, 1, 400)]), np.arange(500.0), np.array([3.0, 5.0])]
+    means = [run.mean() for run in runs] + [np.nan]
+    status = np.array([1, 1, 1, 0])
+    data = make_results({"load": [1.0, 2.0, 3.0, 4.0]}, {"mean_wait_s": means, "restarts": np.ones(4)}, status)
+    data["mean_wait_s"].attrs["units"] = "s"
+    for name, values in (("jobs_offset", [0, 500, 1000, -1]), ("jobs_length", [500, 500, 2, 0])):
+        data[name] = (("load", "replicate"), np.array(values)[:, None])
+    write_results(tmp_path / "a.zarr", data)
+    xr.Dataset({"wait_s": ("job", np.concatenate(runs))}).to_zarr(tmp_path / "a.zarr", group="jobs", mode="a")
+    return open_results(tmp_path / "a.zarr"), runs
+
+
+def test_a_metric_without_warm_up(kept):
+    data, runs = kept
+    found = without_warm_up(data, ["mean_wait_s"])["mean_wait_s"]
+    expected = [runs[0][100:].mean(), runs[1].mean(), 4.0]
+    assert found.values[:3, 0].tolist() == pytest.approx(expected)
+    assert np.isnan(found.values[3, 0])
+    assert found.attrs["units"] == "s"
+    assert found.attrs["warm_up"] == (
+        "Warm-up is deleted by MSER-5: 20.0% of a run's jobs (median; at most 20.0%). "
+        "2 of 3 runs have no steady part: of all their jobs."
+    )
+    part = without_warm_up(data.sel(load=[1.0]), ["mean_wait_s"])
+    assert part["mean_wait_s"].item() == found.values[0, 0]
+
+
+def test_figures_and_the_dashboard_delete_warm_up(kept):
+    data, runs = kept
+    layout = {"kind": "curves", "x": "load", "along": "load", "y": ["mean_wait_s"]}
+    figure = sweep_figure(without_warm_up(data, ["mean_wait_s"]), "a", "A", **layout)
+    chosen = replace(default_choices(data), delete_warm_up=True)
+    assert read_query(data, chosen.query()) == chosen
+    for drawn in (figure, figure_of(data, chosen)):
+        assert drawn.panels[0].curves[0].y[0] == runs[0][100:].mean()
+        assert "Warm-up is deleted by MSER-5" in " ".join(drawn.caption)
+    assert cells_of(data, chosen, {"load": 0})["mean_wait_s"].item() == runs[0][100:].mean()
+    assert figure_of(data, replace(chosen, delete_warm_up=False)).panels[0].curves[0].y[0] == runs[0].mean()
+
+
+def test_a_warm_up_that_cannot_be_deleted_is_one_sentence(kept):
+    data, _ = kept
+    with pytest.raises(InputError, match="restarts: warm-up cannot be deleted; it is no mean over jobs"):
+        without_warm_up(data, ["restarts"])
+    with pytest.raises(InputError, match="mean_wait_s: warm-up cannot be deleted; the spec needs keep_jobs = true"):
+        without_warm_up(data.drop_vars(["jobs_offset", "jobs_length"]), ["mean_wait_s"])
+    with pytest.raises(InputError, match="delete_warm_up: restarts is no mean over jobs that the store keeps"):
+        read_query(data, {"metric": "restarts", "delete_warm_up": "true"})
 
 
 def saturating(replicates=2):

@@ -12,8 +12,9 @@ import sys
 import pytest
 import xarray as xr
 from faultsweep.sweeps import cli
+from faultsweep.sweeps.prepare import attributes, prepare
 from faultsweep.sweeps.status import parse_select
-from faultsweep.sweeps.store import DONE, commit
+from faultsweep.sweeps.store import DONE, commit, create
 from faultsweep.sweeps.sweep import Sweep
 
 SPEC = """
@@ -312,20 +313,21 @@ def test_a_command_without_arguments_prints_its_help(call):
     assert call("--version")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("select", "sentence"),
-    [
+def test_mistakes_in_a_selection(tmp_path, spec, call):
+    """They are found before anything is simulated, so the store needs no results."""
+    store = tmp_path / "s.zarr"
+    described = Sweep.from_toml(spec).spec
+    prepared = prepare(described, store)
+    create(store, prepared.grid, prepared.outputs, {**attributes(described, prepared), "provenance": "[]"})
+    for select, sentence in (
         ("scheduler=backfil,load_scale=1", "unknown value of scheduler 'backfil'; did you mean 'backfill'?"),
         ("schedular=backfill", "unknown axis or varied parameter 'schedular'; did you mean 'scheduler'?"),
         ("scheduler=fcfs", "--select: 2 values are left of load_scale (1.0, 1.5); name one"),
         ("scheduler", "--select: expected name=value,name=value, got 'scheduler'"),
-    ],
-)
-def test_mistakes_in_a_selection(tmp_path, spec, call, select, sentence):
-    assert call("run", spec, "--store", tmp_path / "s.zarr")[0] == 0
-    code, _, err = call("rerun", tmp_path / "s.zarr", "--select", select)
-    assert (code, len(err.splitlines())) == (2, 1)
-    assert sentence in err
+    ):
+        code, _, err = call("rerun", store, "--select", select)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert sentence in err
 
 
 @pytest.mark.parametrize(

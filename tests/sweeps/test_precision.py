@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
+from faultsweep.cluster import connect as connect_module
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.simulate import simulate
+from faultsweep.sweeps.logs import load_workload
 from faultsweep.sweeps.precision import Precision, read_precision, replicates_needed
+from faultsweep.sweeps.runner import Runner
 from faultsweep.sweeps.store import DONE, NOT_REQUESTED, Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import Output
@@ -81,6 +85,41 @@ def test_a_cap_is_kept(client, tmp_path):
     sweep(precision={"within": "0.1%", "most": 7}).run(tmp_path / "a.zarr", cluster=client, progress=False)
     results = open_results(tmp_path / "a.zarr")
     assert results["y"].notnull().sum("replicate").values.tolist() == [5, 7, 7]
+
+
+def test_all_rounds_have_the_same_workers(client, tmp_path, monkeypatch):
+    """Starting processes takes seconds: a run does it once, however many rounds it has."""
+    started, rounds = [], []
+    monkeypatch.setattr(connect_module, "_local", lambda workers: started.append(workers) or connect(client))
+    run = Runner.run
+    monkeypatch.setattr(Runner, "run", lambda self, cells: rounds.append(len(cells)) or run(self, cells))
+    wanted = {"within": "2%", "most": 25}
+    sweep(precision=wanted).run(tmp_path / "a.zarr", workers=1, progress=False)
+    assert started == [1]
+    assert rounds[0] == 15
+    assert len(rounds) > 2
+    sweep(precision=wanted).run(tmp_path / "a.zarr", workers=1, progress=False)
+    assert started == [1]  # nothing is missing: nothing is started
+
+
+def test_the_simulator_gets_replicates_until_its_intervals_are_narrow(client, tmp_path):
+    fixed = {"log": "sdsc-model", "num_jobs": 40, "machine": "flat:128", "failures": "mtbf", "mtbf_h": 24.0}
+    precision = {"within": "25%", "metrics": ["utilisation", "mean_wait_s"], "most": 9}
+    study = Sweep(
+        axes={"load_scale": [0.1, 1.0]}, fixed=fixed, metrics=["mean_wait_s", "utilisation"], precision=precision
+    )
+    results = study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    wide = np.zeros(2, bool)
+    for metric in precision["metrics"]:
+        found = mean_interval(results[metric], results["status"])
+        wide |= (found["high"] - found["mean"] > 0.25 * found["mean"]).values
+    count = results["utilisation"].notnull().sum("replicate").values
+    assert count.max() > 5
+    assert (count[wide] == 9).all()
+    again = {**fixed, "load_scale": 1.0, "replicate": int(count[1]) - 1}
+    jobs = load_workload(again.pop("log"), num_jobs=40, replicate=again["replicate"])
+    alone = simulate(jobs, **again).metrics["mean_wait_s"]
+    assert results["mean_wait_s"].sel(load_scale=1.0, replicate=again["replicate"]) == alone
 
 
 def needed_by_hand(spread, within, most):

@@ -417,6 +417,7 @@ def test_a_figure_over_a_metric_goes_along_the_axis_that_is_left():
         ({"curves": "policy"}, "curves: machine vary and are none of x, curves and panels"),
         ({"x": "load", "curves": ["load"]}, "x: no axis is left for it"),
         ({"kind": "curves", "x": "policy"}, "kind: curves need numbers along x, and 'policy' has names"),
+        ({"delete_warm_up": True}, "delete_warm_up: needs keep_jobs = true in the spec, and means over jobs as y"),
         ({"kind": "bars", "x": "z"}, "kind: bars stand over an axis or a varied parameter, and x is the metric 'z'"),
         ({"log_y": 1}, "log_y: expected true or false, got 1"),
         ("curves", "figure: expected a table, got 'curves'"),
