@@ -350,8 +350,8 @@ class _Reader:
             self._end(stay, last_s, job_id, stay.fate)
         self.down += [(node, since, last_s) for node, since in self.down_since.items() if last_s > since]
         if self.hold_nodes:
-            down = self._down_by_node()
-            self.stays += [(*part[:4], KEPT, part[4]) for kept in self.kept for part in _healthy(down, *kept)]
+            by_node = self._down_by_node()
+            self.stays += [(*part[:4], KEPT, part[4]) for kept in self.kept for part in _healthy(by_node, *kept)]
         stays = sorted(self.stays, key=lambda row: row[1])
         columns = list(zip(*stays, strict=True)) or [()] * 6
         started = set(columns[2]) | set(self.sizes)
