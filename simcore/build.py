@@ -75,9 +75,9 @@ def build_state(
         failures=rows,
         masks=_masks(machine, words, _slots(machine, config, n)),
         trace=trace_buffer(nodes, n, rows.shape[1]) if tracing else np.zeros(1),
-        profile=np.zeros((2, breakpoints)),
+        profile=np.zeros((2 if machine.kind == TORUS else st.NUM_PROFILE_ROWS, breakpoints)),
         profile_masks=np.zeros((breakpoints, words) if machine.kind == TORUS else (1, 1), np.uint64),
-        **_finder_tables(machine, capacity),
+        **_tables(machine, capacity, config["scheduler"]),
     )
     if machine.menu is not None:
         state = _with_menu(state, machine.menu)
@@ -189,12 +189,14 @@ def _masks(machine: Machine, words: int, slots: int) -> NDArray[np.uint64]:
     return masks
 
 
-def _finder_tables(machine: Machine, capacity: int) -> dict[str, Any]:
+def _tables(machine: Machine, capacity: int, scheduler: str) -> dict[str, Any]:
+    """Return the tables of the finder of a torus, or that of conservative backfilling on a flat machine."""
     if machine.kind != TORUS:
+        classes = st.CLASSES if scheduler == "conservative" else 1
         return {
             "footprints": np.zeros((2, 1, 1), np.uint64),
             "boxes": np.zeros((3, 1, 7), np.int64),
-            "shapes": np.zeros((1, 3), np.int64),
+            "shapes": np.zeros((classes, max(classes, 3)), np.int64),
         }
     X, Y, _ = machine.sides
     table = (X * (X - 1) + 1, Y * (Y - 1) + 1)
@@ -278,5 +280,5 @@ def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray
     f[st.DELAY_SIGMA] = config["manual_delay_sigma"]
     foreseen = config["checkpoint"] in FORESEEN and not saves_nothing(config)
     f[st.NEXT_FORESEEN] = -math.inf if foreseen else math.inf
-    f[st.BUCKET_END] = -math.inf
+    f[[st.BUCKET_END, st.REGAINED]] = -math.inf
     return f

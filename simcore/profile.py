@@ -8,6 +8,7 @@ up to their repairs, reservations for as long as they are expected to last.
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.allocation import expected_end
 from faultsweep.simcore.bits import ONE
 from faultsweep.simcore.jit import kernel
 from faultsweep.simcore.machines import FLAT
@@ -75,6 +76,23 @@ def _add_node(s, row, node):
     if s.i[KIND] != FLAT:
         Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
         s.profile_masks[row, node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
+
+
+@kernel
+def promised_end(s, job, start):
+    """Return when a job's promise ends that begins at ``start``; one that is overdue from its start needs a moment."""
+    return max(expected_end(s, job, start), np.nextafter(start, np.inf))
+
+
+@kernel
+def blocked_at(s, row, end, size):
+    """Return the last breakpoint before ``end``, from a row on, with too few free nodes; -1 if there is none."""
+    blocked = -1
+    while row < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, row] < end:
+        if s.profile[PROFILE_FREE, row] < size:
+            blocked = row
+        row += 1
+    return blocked
 
 
 @kernel

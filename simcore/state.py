@@ -54,7 +54,8 @@ BUCKET_ORIGIN = 32
 KEPT_IDLE = 33  # integral of nodes that are up and kept for suspended jobs, node-seconds
 DELAY_MEAN = 34  # of resubmission by hand, s
 DELAY_SIGMA = 35
-NUM_F = 36
+REGAINED = 36  # when the last nodes were to be released that came back early since promises were compressed (flat), s
+NUM_F = 37
 
 # --- s.i: int64 scalars -------------------------------------------------------------------------------------------
 NEXT_ARRIVAL = 0  # next job to arrive
@@ -267,6 +268,16 @@ THEN_FREE = 2  # s.profile_masks: midplanes and wires that are free then
 # --- s.profile: float64 rows of the availability profile (conservative) ---------------------------------------------
 PROFILE_TIME = 0
 PROFILE_FREE = 1
+# only on a flat machine
+PROFILE_NEXT = 2  # the row that follows while promises are made anew ...
+ORDERED_TIME = 3  # ... and the rows in order afterwards
+ORDERED_FREE = 4
+NUM_PROFILE_ROWS = 5
+
+# --- s.shapes of a flat machine under conservative backfilling: a row of the profile before which no job of a class of
+# sizes (first axis) and run times (second axis) fits. Neighbouring classes differ by a factor of 2^(1/2) -
+CLASSES = 64
+CLASSES_OF_TWO = 2
 
 # --- codes of policies, in the order of their registry -----------------------------------------------------------
 FCFS, BACKFILL, CONSERVATIVE, MIGRATION, BACKFILL_MIGRATION = range(len(policies.SCHEDULERS))
@@ -297,11 +308,11 @@ class State:
     trace: NDArray[
         np.float64
     ]  # buffer: time, kind, job, attempt, number of nodes, nodes ..., of one event after another
-    profile: NDArray[np.float64]  # (2, breakpoints)
+    profile: NDArray[np.float64]  # (2, breakpoints); (NUM_PROFILE_ROWS, breakpoints) on a flat machine
     profile_masks: NDArray[np.uint64]  # (breakpoints, words): free nodes from each breakpoint on (torus)
     footprints: NDArray[np.uint64]  # (2, intervals of x, intervals of y)
     boxes: NDArray[np.int64]  # (3 or 4, capacity, 7): maximal free boxes
-    shapes: NDArray[np.int64]  # (count, 3): box shapes, by size
+    shapes: NDArray[np.int64]  # (count, 3): box shapes, by size (torus); (CLASSES, CLASSES) (flat, conservative)
 
     @cached_property
     def handle(self) -> Any:

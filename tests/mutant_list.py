@@ -24,6 +24,7 @@ PROFILE = "simcore/profile.py"
 FCFS = "simcore/schedulers/fcfs.py"
 BACKFILL = "simcore/schedulers/backfill.py"
 CONSERVATIVE = "simcore/schedulers/conservative.py"
+COUNTS = "simcore/schedulers/counts.py"
 MIGRATION = "simcore/schedulers/migration.py"
 SAVING = "simcore/checkpointing/saving.py"
 REQUEUE = "simcore/recovery/requeue.py"
@@ -190,12 +191,32 @@ MUTANTS: tuple[Mutant, ...] = (
     # conservative backfilling
     Mutant(
         CONSERVATIVE,
-        "if s.i[RELEASED] == 1 and not _compress(s):",
-        "if s.i[RELEASED] == 2 and not _compress(s):",
+        "if s.i[RELEASED] == 1 and not (",
+        "if s.i[RELEASED] == 2 and not (",
         "promises never get earlier",
     ),
+    Mutant(COUNTS, "until = max(until, end)", "until = max(until, 0.0)", "what moves gives nothing to those behind it"),
     Mutant(
-        CONSERVATIVE,
+        COUNTS,
+        "s.f[REGAINED] = max(s.f[REGAINED], end)",
+        "s.f[REGAINED] = -np.inf",
+        "what moves gives nothing to those before it",
+    ),
+    Mutant(
+        COUNTS,
+        "_class_above(size_s), _class_above(time_s), first",
+        "_class_above(size_s), _class_below(time_s), first",
+        "a search begins where a longer job fitted",
+    ),
+    Mutant(
+        COUNTS,
+        "_class_above(size_s), _class_above(time_s), first",
+        "_class_below(size_s), _class_above(time_s), first",
+        "a search begins where a larger job fitted",
+    ),
+    Mutant(COUNTS, "            return start\n", "            return promised\n", "no promise on a flat machine moves"),
+    Mutant(
+        PROFILE,
         "if s.profile[PROFILE_FREE, row] < size:",
         "if s.profile[PROFILE_FREE, row] + 1 < size:",
         "promises one node more than there is",

@@ -4,20 +4,29 @@
 A job is promised the earliest time at which it fits for as long as it is expected to last, beside what runs and what
 was promised before; on a torus it is promised a box as well, of its size or up to I nodes more. When nodes are
 released, the promises are made again one by one in queue order, each with all the others in place, so none ever gets
-later (compression). After a failure, a pause or an overrun they cannot all be kept and are made from scratch.
+later (compression). After a failure, a pause or an overrun they cannot all be kept and are made from scratch. Both are
+done in other, faster ways on a flat machine (``counts``).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.allocation import expected_end, remaining_estimate, start_on_box, start_on_flat
+from faultsweep.simcore.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.bits import popcount
 from faultsweep.simcore.events import dequeue_at
 from faultsweep.simcore.jit import kernel
 from faultsweep.simcore.machines import FLAT
 from faultsweep.simcore.partitions.columns import OVERFLOW
 from faultsweep.simcore.placement import NO_BOX, best_box, list_boxes, set_table, unpack_box
-from faultsweep.simcore.profile import forget_past, occupy_profile, rebuild_profile, vacate_profile
+from faultsweep.simcore.profile import (
+    blocked_at,
+    forget_past,
+    occupy_profile,
+    promised_end,
+    rebuild_profile,
+    vacate_profile,
+)
+from faultsweep.simcore.schedulers.counts import compress_counts, promise_counts
 from faultsweep.simcore.state import (
     ALLOCATED,
     BOX,
@@ -32,7 +41,6 @@ from faultsweep.simcore.state import (
     NUM_PROFILE,
     NUM_RELEASES,
     PLACEMENT,
-    PROFILE_FREE,
     PROFILE_TIME,
     PROMISED,
     PROMISED_BOX,
@@ -40,6 +48,7 @@ from faultsweep.simcore.state import (
     QUEUE_HEAD,
     QUEUE_TAIL,
     REBUILT,
+    REGAINED,
     RELEASE_TIME,
     RELEASED,
     SCRATCH,
@@ -58,7 +67,7 @@ def conservative(s):
             return False
     else:
         forget_past(s)
-        if s.i[RELEASED] == 1 and not _compress(s):
+        if s.i[RELEASED] == 1 and not (compress_counts(s) if s.i[KIND] == FLAT else _compress_boxes(s)):
             return False
     for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
         job = s.lists[QUEUE, position]
@@ -86,6 +95,8 @@ def _must_start_over(s):
 def _promise_all_anew(s):
     if not rebuild_profile(s):
         return False
+    if s.i[KIND] == FLAT:
+        return promise_counts(s)
     for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
         if not _promise(s, s.lists[QUEUE, position]):
             return False
@@ -93,8 +104,8 @@ def _promise_all_anew(s):
 
 
 @kernel
-def _compress(s):
-    """Make each promise again in queue order, with all others in place: it can only get earlier."""
+def _compress_boxes(s):
+    """Make each promise again in queue order, with all others in place: it can only get earlier, or its box better."""
     for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
         job = s.lists[QUEUE, position]
         if np.isnan(s.job_f[PROMISED, job]):
@@ -114,17 +125,11 @@ def _promised_size(s, job):
 
 
 @kernel
-def _end_if_started(s, job, start):
-    """Return when a job's promise ends that begins at ``start``; one that is overdue from its start needs a moment."""
-    return max(expected_end(s, job, start), np.nextafter(start, np.inf))
-
-
-@kernel
 def _withdraw(s, job):
     """Take a promise back; return False if the profile does not fit."""
     start = s.job_f[PROMISED, job]
     s.job_f[PROMISED, job] = np.nan
-    return vacate_profile(s, start, _end_if_started(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
+    return vacate_profile(s, start, promised_end(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
 
 
 @kernel
@@ -134,8 +139,8 @@ def _promise(s, job):
     start, end = s.f[NOW], s.f[NOW]
     while row < s.i[NUM_PROFILE]:
         start = s.profile[PROFILE_TIME, row]
-        end = _end_if_started(s, job, start)
-        blocked = _blocked_at(s, row, end, s.job_i[SIZE, job])
+        end = promised_end(s, job, start)
+        blocked = blocked_at(s, row, end, s.job_i[SIZE, job])
         if blocked >= 0:
             row = blocked + 1
             continue
@@ -150,17 +155,6 @@ def _promise(s, job):
         row += 1
     s.job_f[PROMISED, job] = start
     return occupy_profile(s, start, end, _promised_size(s, job), s.job_i[PROMISED_BOX, job])
-
-
-@kernel
-def _blocked_at(s, row, end, size):
-    """Return the last breakpoint before ``end``, from a row on, with too few free nodes; -1 if there is none."""
-    blocked = -1
-    while row < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, row] < end:
-        if s.profile[PROFILE_FREE, row] < size:
-            blocked = row
-        row += 1
-    return blocked
 
 
 @kernel
@@ -226,4 +220,6 @@ def note_early_finish(s, job):
     end = s.job_f[EXPECTED_END, job]
     if end <= s.f[NOW] and s.f[REBUILT] == s.f[NOW]:
         end = np.nextafter(s.f[NOW], np.inf)  # the profile of this instant expects an overdue job just after now
+    if end > s.f[NOW]:
+        s.f[REGAINED] = max(s.f[REGAINED], end)
     return vacate_profile(s, s.f[NOW], end, s.job_i[ALLOCATED, job], s.job_i[BOX, job])
