@@ -38,7 +38,8 @@ def draw(records: FailureRecords, path: str | Path) -> None:
     days = records.span_s / DAY_S
     rate = f", {len(records) / days:,.2f} a day" if days else ""
     nodes = "node" if records.num_nodes == 1 else "nodes"
-    title = f"{records.name}: {len(records):,} failures of {records.num_nodes:,} {nodes} in {days:,.1f} days{rate}"
+    failures = "failure" if len(records) == 1 else "failures"
+    title = f"{records.name}: {len(records):,} {failures} of {records.num_nodes:,} {nodes} in {days:,.1f} days{rate}"
     draw_panels(path, records, [[_where, _gaps, _nodes], [_counts, _correlation, _down]], (14, 7.8), title)
 
 
@@ -164,7 +165,9 @@ def _nothing(axis: Axes, reason: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Return a time in the unit that suits it; "-" for one that is not known."""
+    if np.isnan(seconds):
+        return "-"
     for unit, length in (("years", 365 * DAY_S), ("days", DAY_S), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.1f} {unit}"

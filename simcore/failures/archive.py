@@ -56,7 +56,7 @@ def read(lines: Lines, system: int, filter_s: float) -> Table:
     if system not in platforms and not (system == 0 and len(platforms) <= 1):
         wanted = "choose a platform of the file" if system == 0 else f"it has no platform {system}"
         raise InputError(
-            f"{lines.path}: {wanted} with failure_system (valid: {', '.join(map(str, sorted(platforms)))})"
+            f"{lines.path}: {wanted} with failure_system or --system (valid: {', '.join(map(str, sorted(platforms)))})"
         )
     distinct, _ = compact(np.array(sorted(seen), np.int64))
     num_nodes = len(distinct)

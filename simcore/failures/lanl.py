@@ -52,7 +52,9 @@ def read(lines: Lines, system: int, filter_s: float) -> Table:
     if system not in systems and not (system == 0 and len(systems) <= 1):
         listed = ", ".join(f"{one} ({count} records)" for one, count in sorted(systems.items()))
         wanted = "choose a system of the file" if system == 0 else f"it has no system {system}"
-        raise InputError(f"{lines.path}: {wanted} with failure_system (valid: {listed})")
+        raise InputError(
+            f"{lines.path}: {wanted} with failure_system, or --system of 'failures describe' (valid: {listed})"
+        )
     used = [row for row in rows if row.node]
     counts = {"records": len(rows), NO_NODE: len(rows) - len(used)}
     numbers = [row.line for row in used]

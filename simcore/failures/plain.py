@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.lines import MAX_NODES, Lines, quoted
+from faultsweep.simcore.failures.lines import Lines, quoted
 from faultsweep.simcore.failures.records import FailureRecords, Table
 from faultsweep.simcore.failures.trace import FailureTrace
 
 HEADER = "time_s,node,down_s"
-_NODES = re.compile(r"#\s*nodes:\s*([0-9]{1,9})\s*")
+_NODES = re.compile(r"#\s*nodes:\s*(.*)")
 
 
 def matches(line: str) -> bool:
@@ -38,7 +38,7 @@ def read(lines: Lines, system: int, filter_s: float) -> Table:
             continue
         if text.startswith("#"):
             if found := _NODES.fullmatch(text):
-                declared, declared_line = int(found[1]), number
+                declared, declared_line = lines.node(number, "nodes", found[1]), number
         elif not header:
             header = True
         else:
@@ -50,8 +50,6 @@ def read(lines: Lines, system: int, filter_s: float) -> Table:
             downs.append(lines.number(number, "down_s", fields[2], minimum=0))
             if declared and nodes[-1] >= declared:
                 lines.fail(number, f"node is {nodes[-1]}, but the file is of {declared} nodes (line {declared_line})")
-    if declared > MAX_NODES:
-        lines.fail(declared_line, f"{declared} nodes are too many (valid: up to {MAX_NODES})")
     return Table(
         np.array(times, np.float64),
         np.array(nodes, np.int64),

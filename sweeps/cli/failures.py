@@ -153,8 +153,9 @@ def _facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
     from faultsweep.sweeps.failure_picture import duration
 
     rate, gaps, time, space, down = (figures[group] for group in ("rate", "gaps", "time", "space", "down"))
+    per_day = f", {rate['failures_per_day']:.3g} a day" if rate["span_days"] else ""
     facts = [
-        ("failures", f"{rate['failures']:,} in {rate['span_days']:,.1f} days, {rate['failures_per_day']:.3g} a day"),
+        ("failures", f"{rate['failures']:,} in {rate['span_days']:,.1f} days{per_day}"),
         ("nodes", f"{rate['nodes']:,}, of which {rate['nodes_that_failed']:,} failed"),
         ("MTBF", f"{_hours(rate['mtbf_h'])} of the system, {_hours(rate['node_mtbf_h'])} of a node"),
     ]
@@ -169,15 +170,16 @@ def _facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
     for name, key in (("autocorrelation", "autocorrelation_of_gaps"), ("  of ranks", "autocorrelation_of_ranks")):
         facts.append((name, ", ".join(f"lag {lag}: {_figure(value)}" for lag, value in time[key].items())))
     counts = ", ".join(f"{name} {_figure(value)}" for name, value in time["dispersion_of_counts"].items())
+    same = space["next_failure_on_the_same_node"]
     facts += [
-        ("dispersion", f"variance / mean of the counts in a {counts} (independent: 1)"),
+        ("dispersion", f"variance / mean of the counts per {counts} (independent: 1)"),
         ("bursts", f"{space['bursts']:,} (closer than a tenth of the mean gap), of {space['failures_per_burst']:.2f} "
                    f"failures, largest {space['largest_burst']:,}; "
                    f"{100 * space['failures_in_bursts_over_several_nodes']:.1f} % of failures in one of several nodes"),
         ("skew", f"worst tenth of the nodes: {100 * space['share_of_worst_tenth']:.1f} % of the failures (if all were "
                  f"alike: {100 * space['share_of_worst_tenth_if_nodes_were_alike']:.1f} %), "
                  f"worst node: {100 * space['share_of_worst_node']:.1f} %"),
-        ("repetition", f"the next failure is on the same node: {100 * space['next_failure_on_the_same_node']:.1f} % "
+        ("repetition", f"the next failure is on the same node: {_figure(100 * same)} % "
                        f"(if independent: {100 * space['next_failure_on_the_same_node_if_independent']:.1f} %)"),
     ]  # fmt: skip
     if "mean_s" not in down:

@@ -167,6 +167,8 @@ def test_content_hash_tells_choices_apart(tmp_path):
         ("time_s,node,down_s\nnan,1,3\n", r":2: time_s is 'nan', not a number"),
         ("time_s,node,down_s\n1e300,1,3\n", r":2: time_s is too large"),
         ("# nodes: 4\ntime_s,node,down_s\n1,4,3\n", r":3: node is 4, but the file is of 4 nodes \(line 1\)"),
+        ("# nodes: four\ntime_s,node,down_s\n1,1,3\n", r":1: nodes is 'four', not a number"),
+        ("# nodes: 10000000\ntime_s,node,down_s\n1,1,3\n", r":1: nodes is 10000000 \(valid: whole numbers from 0"),
         (LANL_HEAD + "\n1,2\n", r":2: the line has 2 fields"),
         (LANL_HEAD + "\n1,2\r3,4\n", r":2: .* is not a line of a CSV file"),
         (LANL_HEAD + "\n" + lanl_line(started="2004-01-02"), r":2: '2004-01-02' is not a time \(valid: month/day"),
