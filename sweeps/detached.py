@@ -17,6 +17,7 @@ from faultsweep.sweeps.lock import Lock, owner_of
 from faultsweep.sweeps.prepare import check_store, prepare
 from faultsweep.sweeps.progress import PROGRESS
 from faultsweep.sweeps.spec import find_spec
+from faultsweep.sweeps.stand_ins import is_shipped, with_stand_ins
 from faultsweep.sweeps.store import run_folder
 from faultsweep.sweeps.sweep import STORE_VARIABLE, Sweep
 
@@ -73,7 +74,12 @@ def prepare_submission(
         The spec is wrong, the store cannot take it or belongs to a run, or SLURM would not take the job.
     """
     spec = find_spec(spec_or_name).resolve()
-    sweep = Sweep.from_toml(spec, logs=logs)
+    content = spec.read_bytes()
+    if is_shipped(spec):
+        sweep, store, stand_ins = with_stand_ins(spec, logs, store)
+        content = sweep.spec.to_toml().encode() if stand_ins else content
+    else:
+        sweep = Sweep.from_toml(spec, logs=logs)
     path = sweep.store_path(store)
     check_store(sweep.spec, path)
     refuse_if_taken(path)
@@ -85,7 +91,7 @@ def prepare_submission(
     work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command))
     script, workers = plan_job(site, work, elastic)
     missing = len(prepare(sweep.spec, path, retry_failed=retry_failed).todo)
-    return Submission(path, site, script, workers, {spec.name: spec.read_bytes()}, missing)
+    return Submission(path, site, script, workers, {spec.name: content}, missing)
 
 
 def prepare_script(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,15 +16,6 @@ if TYPE_CHECKING:
     from faultsweep.sweeps.sweep import Sweep
 
 app = typer.Typer()
-
-STAND_INS = {
-    "nasa": ("nasa-model",),
-    "sdsc-sp2": ("sdsc-model",),
-    "llnl-t3d": ("llnl-atlas", "atlas-model"),
-    "anl-intrepid": ("anl-intrepid-1200", "intrepid-model"),
-}
-"""What stands in for a log that is not on this machine: the first log that is, or else the workload model."""
-STAND_IN_REPLICATES = 5
 
 
 @app.command()
@@ -54,15 +44,17 @@ def figure(
     """
     from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
+    from faultsweep.sweeps.stand_ins import describe_stand_ins, lacks_results, with_stand_ins
 
     names = _experiments_of(spec)
     with ExitStack() as stack:
         for name in names:
-            sweep, place, stand_ins = _sweep(name, logs, store, output, len(names) > 1)
+            chosen, folder = (store, output) if len(names) == 1 else (None, store or output)
+            sweep, place, stand_ins = with_stand_ins(name, logs, chosen, folder)
             layout = _layout(name, sweep)
-            for log, other in stand_ins.items():
-                typer.echo(f"{name}: {other} stands in for the log {log} in {place}")
-            if _lacks_results(sweep, place):
+            for text in describe_stand_ins(name, place, stand_ins):
+                typer.echo(text)
+            if lacks_results(sweep, place):
                 cluster = _connected(stack, cluster, workers, credentials)
                 sweep.run(place, cluster=cluster, progress=not quiet)
             results = open_results(place)
@@ -74,10 +66,11 @@ def figure(
 def _layout(name: str, sweep: Sweep) -> Layout:
     """Return what is drawn: of a shipped experiment the figure of its name, else what the spec's table says."""
     from faultsweep.sweeps.figure import Layout
-    from faultsweep.sweeps.spec import experiments, find_spec
+    from faultsweep.sweeps.spec import find_spec
+    from faultsweep.sweeps.stand_ins import is_shipped
 
     path = find_spec(name)
-    if path in experiments().values():
+    if is_shipped(path):
         return Layout(kind=path.stem, x="", along="", y=())
     try:
         return sweep.spec.layout()
@@ -102,20 +95,6 @@ def _figure(sweep: Sweep, layout: Layout, results: Any) -> Any:
         raise InputError(f"figure.kind: {layout.kind} draws what {sweep.spec.name} does not have: {error}") from None
 
 
-def _lacks_results(sweep: Sweep, place: Path) -> bool:
-    """Tell whether something has to run; raise InputError if it cannot, because a log of the store's is not here."""
-    from faultsweep.sweeps.prepare import values_of
-
-    plan = sweep.plan(place, measure=False)
-    absent = sweep.spec.target.absent(values_of(sweep.spec))
-    if plan.missing and absent:
-        raise InputError(
-            f"{place}: {plan.missing:,} of {plan.simulations:,} simulations are missing, and what they need is not on "
-            f"this machine: {', '.join(absent)}; name the folder that has it by --logs DIR"
-        )
-    return plan.missing + plan.journalled > 0
-
-
 def _thanks(results: Any) -> list[str]:
     """Return a sentence that acknowledges whom the logs' headers name, as their terms ask."""
     from faultsweep.analysis.figures.describe import unique
@@ -136,67 +115,3 @@ def _connected(stack: ExitStack, cluster: Any, workers: int | None, credentials:
     from faultsweep.cluster.connect import connect
 
     return stack.enter_context(connect(cluster, workers, credentials))
-
-
-def _sweep(
-    name: str, logs: Path | None, store: Path | None, output: Path, many: bool
-) -> tuple[Sweep, Path, dict[str, str]]:
-    """Return the sweep of a spec, its store, and which logs of it another log or a model stands in for.
-
-    A store that exists decides which logs it has. Results of a stand-in never go into the store of a log.
-    """
-    from faultsweep.sweeps.built_in import SIMULATOR, built_in_target
-    from faultsweep.sweeps.logs import is_model
-    from faultsweep.sweeps.spec import find_spec, load_toml, read_spec
-    from faultsweep.sweeps.sweep import Sweep
-
-    path = find_spec(name)
-    raw = {"name": path.stem, **load_toml(path)}
-    place = store if store is not None and not many else (store or output) / f"{raw['name']}.zarr"
-    pins = _pins(place)
-    stand_ins: dict[str, str] = {}
-    changed = _stand_in(raw, logs, stand_ins, pins)
-    if any(is_model(other) for other in stand_ins.values()) and isinstance(raw.get("replicates", 1), int):
-        changed["replicates"] = max(raw.get("replicates", 1), STAND_IN_REPLICATES)
-    if stand_ins and not pins and (store is None or many):
-        place = place.with_name(f"{'-'.join([str(raw['name']), *dict.fromkeys(stand_ins.values())])}.zarr")
-        pins = _pins(place)
-    target = built_in_target(raw.get("target", SIMULATOR), logs, [path.parent], pins)
-    return Sweep.of(read_spec(changed, target, where=str(path))), place, stand_ins
-
-
-def _pins(place: Path) -> dict[str, str]:
-    """Return the content hashes of the logs that a store has; nothing if there is no store yet."""
-    import json
-
-    from faultsweep.sweeps.store import check_format
-
-    return dict(json.loads(check_format(place)["pins"])) if place.exists() else {}
-
-
-def _stand_in(part: Any, logs: Path | None, stand_ins: dict[str, str], pins: Mapping[str, str], key: str = "") -> Any:
-    """Return a part of a raw spec with each log that is absent replaced by its stand-in, noted in ``stand_ins``."""
-    if isinstance(part, Mapping):
-        return {name: _stand_in(value, logs, stand_ins, pins, name) for name, value in part.items()}
-    if isinstance(part, list):
-        return [_stand_in(value, logs, stand_ins, pins, key) for value in part]
-    if key == "log" and isinstance(part, str) and (other := _other_than(part, logs, pins)):
-        stand_ins[part] = other
-        return other
-    return part
-
-
-def _other_than(log: str, logs: Path | None, pins: Mapping[str, str]) -> str | None:
-    """Return what stands in for a named log: what the store has, or else what there is if the log is not here."""
-    from faultsweep.sweeps.logs import NAMED_LOGS, find, is_model, named_log
-
-    try:
-        named = named_log(log)
-    except InputError:
-        return None
-    others = STAND_INS.get(next(name for name, entry in NAMED_LOGS.items() if entry is named), ())
-    if pins:
-        return None if f"log {log}" in pins else next((other for other in others if f"log {other}" in pins), None)
-    if find(named, logs):
-        return None
-    return next((other for other in others if is_model(other) or find(NAMED_LOGS[other], logs)), None)

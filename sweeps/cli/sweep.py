@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from faultsweep.simcore.errors import InputError
+
+if TYPE_CHECKING:
+    from faultsweep.sweeps.sweep import Sweep
 
 app = typer.Typer()
 
@@ -71,12 +74,12 @@ def run(
     """Simulate what the store lacks: a new sweep, the rest of a stopped one, or what an extended spec adds.
 
     Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to go on. Where cells
-    fail, the others go on; the errors are printed at the end, and the exit code is 2.
+    fail, the others go on; the errors are printed at the end, and the exit code is 2. For a log of a shipped experiment
+    that is not on this machine another one or a model stands in, as in 'faultsweep figure'.
     """
     from faultsweep.sweeps.status import describe_failures, print_status
-    from faultsweep.sweeps.sweep import Sweep
 
-    sweep = Sweep.from_toml(spec, logs=logs, folder=folder)
+    sweep, store = _sweep(spec, store, logs, folder)
     if verbose:
         _log_to_stderr()
     sweep.run(
@@ -93,6 +96,19 @@ def run(
     failures = describe_failures(sweep.store_path(store))
     if failures:
         raise InputError(failures)
+
+
+def _sweep(spec: str, store: Path | None, logs: Path | None, folder: Path | None = None) -> tuple[Sweep, Path | None]:
+    """Return a sweep and its store; say on standard error what stands in for logs of a shipped experiment."""
+    from faultsweep.sweeps.stand_ins import describe_stand_ins, is_shipped, with_stand_ins
+    from faultsweep.sweeps.sweep import Sweep
+
+    if not is_shipped(spec):
+        return Sweep.from_toml(spec, logs=logs, folder=folder), store
+    sweep, place, stand_ins = with_stand_ins(spec, logs, store)
+    for text in describe_stand_ins(sweep.spec.name, place, stand_ins):
+        typer.echo(text, err=True)
+    return sweep, place
 
 
 def _log_to_stderr() -> None:
@@ -117,11 +133,9 @@ def plan(
 ) -> None:
     """Say what a run would do: cells, distinct simulations, tasks, time and size, and what the store has already."""
     from faultsweep.sweeps.plan import print_plan
-    from faultsweep.sweeps.sweep import Sweep
 
-    plan = Sweep.from_toml(spec, logs=logs).plan(
-        store, workers=workers, measure=measure, recompute=recompute, retry_failed=retry_failed
-    )
+    sweep, store = _sweep(spec, store, logs)
+    plan = sweep.plan(store, workers=workers, measure=measure, recompute=recompute, retry_failed=retry_failed)
     print_plan(plan, resolved=resolved, as_json=json_)
 
 

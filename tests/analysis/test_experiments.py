@@ -14,12 +14,17 @@ from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.cluster.connect import connect
+from faultsweep.cluster.site import Site
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.cli.figure import _experiments_of, _lacks_results, _stand_in, _sweep
+from faultsweep.sweeps import detached
+from faultsweep.sweeps.cli import app
+from faultsweep.sweeps.cli.figure import _experiments_of
 from faultsweep.sweeps.logs import NAMED_LOGS
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.spec import experiments, load_toml
+from faultsweep.sweeps.stand_ins import lacks_results, replace_logs, with_stand_ins
 from faultsweep.sweeps.sweep import Sweep
+from typer.testing import CliRunner
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,7 @@ def client():
 def small(name, monkeypatch, tmp_path):
     """The raw spec of an experiment with 60 jobs, two loads, two replicates, and models for all logs."""
     monkeypatch.setenv("FAULTSWEEP_LOGS", str(tmp_path))
-    raw = _stand_in({"name": name, **load_toml(experiments()[name])}, tmp_path, {}, {})
+    raw = replace_logs({"name": name, **load_toml(experiments()[name])}, tmp_path, {}, {})
     raw["fixed"].update({"days": 5.0} if raw.get("target") == "failures" else {"num_jobs": 60})
     raw["replicates"] = 2
     raw.pop("exclude", None)
@@ -99,7 +104,7 @@ def test_a_log_that_is_here_is_used(shared, tmp_path):
         "axes": {"w": [{"label": "NASA", "log": "nasa"}, {"label": "other", "log": "my.swf"}]},
         "fixed": {"log": "sdsc"},
     }
-    assert _stand_in(raw, shared / "job-logs", replaced, {}) == raw
+    assert replace_logs(raw, shared / "job-logs", replaced, {}) == raw
     assert replaced == {}
 
 
@@ -107,7 +112,7 @@ def test_a_log_that_is_absent_is_stood_in_for(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     replaced = {}
     raw = {"fixed": {"log": "sdsc"}, "axes": {"log": ["nasa", "kth-sp2", "lublin"], "policy": [{"label": "log"}]}}
-    changed = _stand_in(raw, tmp_path, replaced, {})
+    changed = replace_logs(raw, tmp_path, replaced, {})
     assert replaced == {"sdsc": "sdsc-model", "nasa": "nasa-model"}
     assert changed["axes"]["log"] == ["nasa-model", "kth-sp2", "lublin"]
     assert changed["axes"]["policy"] == [{"label": "log"}]
@@ -116,17 +121,55 @@ def test_a_log_that_is_absent_is_stood_in_for(monkeypatch, tmp_path):
 def test_the_log_of_t3d_is_stood_in_for_by_atlas(shared, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     raw, replaced = {"fixed": {"log": "llnl"}}, {}
-    assert _stand_in(raw, shared / "job-logs", replaced, {})["fixed"]["log"] == "llnl-atlas"
-    assert _stand_in(raw, tmp_path, replaced, {})["fixed"]["log"] == "atlas-model"
+    assert replace_logs(raw, shared / "job-logs", replaced, {})["fixed"]["log"] == "llnl-atlas"
+    assert replace_logs(raw, tmp_path, replaced, {})["fixed"]["log"] == "atlas-model"
     raw["axes"] = {"log": ["nasa", "llnl"]}
-    assert _stand_in(raw, tmp_path, {}, {"log nasa": "", "log llnl-atlas": ""})["axes"]["log"] == ["nasa", "llnl-atlas"]
+    assert replace_logs(raw, tmp_path, {}, {"log nasa": "", "log llnl-atlas": ""})["axes"]["log"] == [
+        "nasa",
+        "llnl-atlas",
+    ]
 
 
 def test_a_stand_in_has_a_store_of_its_own(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    _, place, stand_ins = _sweep("oliner2004-fig-6", tmp_path, None, tmp_path, many=False)
+    _, place, stand_ins = with_stand_ins("oliner2004-fig-6", tmp_path, None, tmp_path)
     assert list(stand_ins.values()) == ["sdsc-model", "nasa-model", "atlas-model"]
     assert place == tmp_path / "oliner2004-fig-6-sdsc-model-nasa-model-atlas-model.zarr"
+
+
+@pytest.mark.parametrize("command", [["plan", "--no-measure"], ["run", "--quiet"]])
+def test_plan_and_run_of_an_experiment_do_what_its_figure_does(command, monkeypatch, tmp_path, capsys):
+    """They use the same stand-ins and the same store, and say so; a log of a spec of one's own is asked for."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("FAULTSWEEP_LOGS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    ran = []
+    monkeypatch.setattr(Sweep, "run", lambda sweep, store, **options: ran.append((sweep, store)))
+    monkeypatch.setattr("faultsweep.sweeps.status.print_status", lambda *given, **options: 0)
+    monkeypatch.setattr("faultsweep.sweeps.status.describe_failures", lambda store: "")
+    name, *options = command
+    result = CliRunner().invoke(app, [name, "oliner2004-fig-8", *options, "--logs", str(tmp_path)])
+    place = "oliner2004-fig-8-atlas-model.zarr"
+    assert result.exit_code == 0
+    assert f"oliner2004-fig-8: atlas-model stands in for the log llnl-t3d in {place}\n" in result.output
+    if name == "plan":
+        assert f"at {tmp_path / place}" in result.output.replace("\n", "")
+    else:
+        [(sweep, store)] = ran
+        assert (sweep.spec.axes[0].columns["log"], store) == (["atlas-model"], Path(place))
+
+
+def test_a_submitted_experiment_takes_its_stand_ins_along(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("FAULTSWEEP_LOGS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(detached, "plan_job", lambda *given: ("", 1))
+    submission = detached.prepare_submission("oliner2004-fig-8", None, Site())
+    assert submission.store.name == "oliner2004-fig-8-atlas-model.zarr"
+    [(name, content)] = submission.files.items()
+    (tmp_path / name).write_bytes(content)
+    sweep = Sweep.from_toml(tmp_path / name)
+    assert sweep.spec.axes[0].columns["log"] == ["atlas-model"]
 
 
 LOG = "\n".join(f"{i} {10 * i} -1 {30 + 7 * i} {1 + i % 4} " + "-1 " * 6 + "1 1 1 1 1 1 -1" for i in range(12))
@@ -154,36 +197,36 @@ def test_a_complete_store_is_drawn_without_its_logs(log_of_nasa, own_spec, clien
     """And without a cluster, and in a folder that nobody may write."""
     store = tmp_path / "shared.zarr"
     Sweep.from_toml(own_spec, logs=log_of_nasa).run(store, cluster=client, progress=False)
-    sweep, place, stand_ins = _sweep(str(own_spec), None, store, tmp_path, many=False)
+    sweep, place, stand_ins = with_stand_ins(own_spec, None, store)
     assert (place, stand_ins, sweep.spec.fixed["log"]) == (store, {}, "nasa")
-    assert not _lacks_results(sweep, place)
+    assert not lacks_results(sweep, place)
 
 
-def test_a_store_that_lacks_results_says_that_it_needs_its_logs(log_of_nasa, own_spec, client, tmp_path):
+def test_a_store_thatlacks_results_says_that_it_needs_its_logs(log_of_nasa, own_spec, client, tmp_path):
     store = tmp_path / "shared.zarr"
     Sweep.from_toml(own_spec, logs=log_of_nasa).run(store, cluster=client, progress=False)
     own_spec.write_text(own_spec.read_text().replace("1.5]", "1.5, 2.0]"))
-    sweep, place, _ = _sweep(str(own_spec), None, store, tmp_path, many=False)
+    sweep, place, _ = with_stand_ins(own_spec, None, store)
     with pytest.raises(InputError) as error:
-        _lacks_results(sweep, place)
+        lacks_results(sweep, place)
     assert str(error.value) == (
         f"{store}: 1 of 3 simulations are missing, and what they need is not on this machine: nasa; name the folder"
         " that has it by --logs DIR"
     )
-    sweep, place, _ = _sweep(str(own_spec), log_of_nasa, store, tmp_path, many=False)
-    assert _lacks_results(sweep, place)
+    sweep, place, _ = with_stand_ins(own_spec, log_of_nasa, store)
+    assert lacks_results(sweep, place)
 
 
 def test_a_store_of_stand_ins_stays_one(log_of_nasa, own_spec, client, tmp_path):
     store = tmp_path / "shared.zarr"
     small = own_spec.read_text().replace("[axes]", "num_jobs = 60\n[axes]").replace("flat:4", "flat:128")
     own_spec.write_text(small)
-    sweep, _, stand_ins = _sweep(str(own_spec), None, store, tmp_path, many=False)
+    sweep, _, stand_ins = with_stand_ins(own_spec, None, store)
     assert stand_ins == {"nasa": "nasa-model"}
     sweep.run(store, cluster=client, progress=False)
-    sweep, _, stand_ins = _sweep(str(own_spec), log_of_nasa, store, tmp_path, many=False)
+    sweep, _, stand_ins = with_stand_ins(own_spec, log_of_nasa, store)
     assert stand_ins == {"nasa": "nasa-model"}
-    assert not _lacks_results(sweep, store)
+    assert not lacks_results(sweep, store)
 
 
 def test_the_plan_of_a_figure_shows_the_saving(monkeypatch, tmp_path, capsys):
