@@ -1,4 +1,4 @@
-"""Speed of the compiled engine: ``python -m benchmarks.engine --log SDSC-LOG [--curie CURIE-LOG]``.
+"""Speed of the compiled engine: ``python -m benchmarks.engine --log SDSC-LOG [--part failures] [--curie]``.
 
 Simulated jobs per second of the loop alone, per core, median over repeats, beside a plain-Python scheduler in the same
 run, because machines differ and are noisy: quote the ratio. The two must agree on the mean wait, or it stops.
@@ -41,10 +41,9 @@ def plain_rate(workload: Workload, easy: bool) -> tuple[float, float]:
     return len(workload) / (time.perf_counter() - began), float(np.mean(np.array(start) - workload.submit_s))
 
 
-def report(workload: Workload, repeat: int) -> None:
-    """Print one line per case."""
+def report_schedulers(workload: Workload, repeat: int) -> None:
+    """Print the speed of every scheduler without failures, beside the plain-Python one."""
     plain = {"fcfs": plain_rate(workload, easy=False), "backfill": plain_rate(workload, easy=True)}
-    print(f"{workload.name}: {len(workload):,} jobs, median of {repeat}")
     print(f"{'plain Python EASY':34} {plain['backfill'][0]:12,.0f} jobs/s")
     for machine, scheduler, estimates in CASES:
         run = simulate(workload, machine=machine, scheduler=scheduler, estimates=estimates, repeat=repeat)
@@ -55,10 +54,6 @@ def report(workload: Workload, repeat: int) -> None:
         if machine.startswith("flat") and scheduler in plain:
             ours, theirs = run.metrics["mean_wait_s"], plain[scheduler][1]
             assert abs(ours - theirs) <= 1e-9 * theirs, (scheduler, ours, theirs)
-    report_memory(workload)
-    report_failures(workload, repeat)
-    report_checkpoints(workload, repeat)
-    report_recovery(repeat)
 
 
 RECOVERY_CASES = (
@@ -70,7 +65,7 @@ RECOVERY_CASES = (
 )
 
 
-def report_recovery(repeat: int) -> None:
+def report_recovery(_workload: Workload, repeat: int) -> None:
     """Print the speed on the partition menu of a Blue Gene/P, under each recovery option."""
     workload = load_workload("intrepid-model", num_jobs=JOBS)
     given = {"machine": "midplanes:80", "estimates": "requested", "failures": "mtbf", "mtbf_h": 8.0}
@@ -89,7 +84,7 @@ def peak_memory(workload: Workload, machine: str) -> int:
     return peak
 
 
-def report_memory(workload: Workload) -> None:
+def report_memory(workload: Workload, _repeat: int) -> None:
     """Print the memory of a run, and how much of it a job more costs."""
     half = len(workload) // 2
     for machine in ("flat:128", "torus:4x4x8"):
@@ -172,6 +167,31 @@ def report_checkpoints(workload: Workload, repeat: int) -> None:
     print("flat:320 backfill limits: lff 300,000 jobs/s; exact and bucket 2 x the time of lff")
 
 
+def report_long_queues(_workload: Workload, repeat: int) -> None:
+    """Print the speed on 320 nodes (zhang2004) where failures make the queue grow to more than a thousand jobs."""
+    workload = load_workload("llnl-model", num_jobs=7500)
+    for checkpoint in ("none", "periodic"):
+        given = {"failures": "weibull", "target_utilisation": 0.95, "checkpoint": checkpoint}
+        for scheduler in ("backfill", "conservative"):
+            run = simulate(workload, machine="flat:320", scheduler=scheduler, repeat=repeat, **given)
+            metrics = run.metrics
+            queue = metrics["mean_wait_s"] * len(workload) / metrics["makespan_s"]
+            print(
+                f"flat:320 {scheduler:12} checkpoint {checkpoint:9} {len(workload) / run.elapsed_s:12,.0f} jobs/s, "
+                f"{queue:,.0f} jobs wait on average, {int(metrics['restarts'])} restarts"
+            )
+
+
+PARTS = {
+    "schedulers": report_schedulers,
+    "memory": report_memory,
+    "failures": report_failures,
+    "checkpoints": report_checkpoints,
+    "long-queues": report_long_queues,
+    "recovery": report_recovery,
+}
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -180,9 +200,12 @@ def main() -> None:
     parser.add_argument("--curie", action="store_true", help="also the whole Curie log on flat:5544")
     parser.add_argument("--large", action="store_true", help="also 10,000 jobs on torus:32x32x64 (minutes)")
     parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--part", choices=PARTS, help="only this part")
     options = parser.parse_args()
     workload = span(load_workload(options.log, options.logs), 0, JOBS)
-    report(workload, options.repeat)
+    print(f"{workload.name}: {len(workload):,} jobs, median of {options.repeat}")
+    for report in [PARTS[options.part]] if options.part else PARTS.values():
+        report(workload, options.repeat)
     if options.curie:
         curie = load_workload("cea-curie", options.logs)
         run = simulate(curie, machine="flat:5544", scheduler="backfill", estimates="requested", size_map="scale")

@@ -8,6 +8,7 @@ the same failures.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -116,8 +117,8 @@ def loads(data: xr.Dataset) -> Figure:
                     found = _paired(part, "mean_bounded_slowdown", "policy", "no prediction").sel(policy=row)
                     curves.append(curve_over(row, found * 100, "load_scale", style))
             title = _title(data, workload)
-            make = _change_panel if changed else _mean_panel
-            panels.append(make(title, "Load scale c", curves))
+            mean = replace(_mean_panel(title, "Load scale c", curves), log_y=True)
+            panels.append(_change_panel(title, "Load scale c", curves) if changed else mean)
     title = "Mean bounded slowdown against the load, both rules (oliner2004, section 6.2)"
     return Figure("oliner2004-loads", title, _caption(data), panels, columns=len(names(data, "workload")))
 
