@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,42 @@ def _by_group(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     found["mean_delay_regular_s"] = _mean(delay[regular])
     found["max_delay_regular_s"] = float(np.max(delay[regular])) if regular.any() else np.nan
     return found
+
+
+def option_report(jobs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return what became of the jobs by the option that they got: arrays of shape (options,), in the order of OPTIONS.
+
+    ``asked`` and ``jobs``: jobs that asked for the option, and that got it; the others are of the latter: ``hit`` by a
+    failure, ``mean_response_s``, ``failure_slowdown`` (FSD), credits ``granted`` and ``charged``. NaN where there is no
+    such job. The per-job results are those that ``recovery_measures`` takes.
+    """
+    finished, hit = ~np.isnan(jobs["finish_s"]), jobs["restarts"] > 0
+    slowdown = (jobs["response_s"] - jobs["failure_free_response_s"]) / jobs["run_s"]
+    rows: dict[str, list[Any]] = {}
+    for number, letter in enumerate(OPTIONS):
+        got = jobs["recovery_option"] == number
+        row = {
+            "option": letter,
+            "asked": int((jobs["recovery_asked"] == number).sum()),
+            "jobs": int(got.sum()),
+            "hit": int((got & hit).sum()),
+            "mean_response_s": _mean(jobs["response_s"][got & finished]),
+            "failure_slowdown": _mean(slowdown[got & finished & hit]),
+            "granted": float(jobs["credits_granted"][got].sum()),
+            "charged": float(jobs["credits_charged"][got].sum()),
+        }
+        for name, value in row.items():
+            rows.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in rows.items()}
+
+
+def write_option_report(found: Mapping[str, NDArray[Any]], path: str | Path) -> None:
+    """Write the report by option as CSV, a row per option; what there is not is empty."""
+    columns = [["" if value != value else value for value in values.tolist()] for values in found.values()]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(found)
+        writer.writerows(zip(*columns, strict=True))
 
 
 def _mean(values: NDArray[np.float64]) -> float:

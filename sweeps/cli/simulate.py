@@ -32,6 +32,10 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "repeat": (int, typer.Option(1, min=1, help="Simulate this many times; elapsed_s is the median.")),
     "jobs_out": (str, typer.Option("", help="Write the results of every job.", metavar="FILE.csv")),
     "accounts_out": (str, typer.Option("", help="Write the users' credits.", metavar="FILE.csv")),
+    "options_out": (
+        str,
+        typer.Option("", help="Write what became of jobs under each recovery option.", metavar="FILE.csv"),
+    ),
     "events_out": (str, typer.Option("", help="Write every event.", metavar="FILE.csv")),
     "trace": (bool, typer.Option(False, "--trace", help="Print every step of the agent on clusters, and why.")),
     "trace_out": (str, typer.Option("", help="Write every step of the agent on clusters.", metavar="FILE.csv")),
@@ -79,16 +83,19 @@ def simulate(**options: Any) -> None:
 
     Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
     """
-    from faultsweep.simcore.parameters import resolve
+    from faultsweep.simcore.errors import InputError
+    from faultsweep.simcore.parameters import has_clusters, resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
     from faultsweep.sweeps.cli.output import check_writable, say_compiling
     from faultsweep.sweeps.logs import load_configured
 
     given = {name: options.pop(name) for name in PARAMETERS if options.get(name) is not None}
     config = resolve(given)
-    names = ("jobs_out", "accounts_out", "events_out", "trace_out", "failures_out")
+    names = ("jobs_out", "accounts_out", "options_out", "events_out", "trace_out", "failures_out")
     outputs = [options[name] for name in names if options[name]]
     check_writable(outputs)
+    if has_clusters(config) and (options["accounts_out"] or options["options_out"]):
+        raise InputError("accounts_out, options_out: there is no recovery, and nobody pays for it, on clusters")
     workload = load_configured(
         config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
     )
@@ -111,12 +118,15 @@ def simulate(**options: Any) -> None:
 def _write(run: Run, options: Mapping[str, Any]) -> None:
     from faultsweep.simcore.failures.plain import write_failures
     from faultsweep.simcore.recovery.credits import accounts, write_accounts
+    from faultsweep.simcore.recovery.measures import option_report, write_option_report
     from faultsweep.sweeps.cli.output import write_jobs
 
     if options["jobs_out"]:
         write_jobs(run.jobs, options["jobs_out"])
     if options["accounts_out"]:
         write_accounts(accounts(run.jobs), options["accounts_out"])
+    if options["options_out"]:
+        write_option_report(option_report(run.jobs), options["options_out"])
     if options["events_out"] and run.events is not None:
         run.events.write_csv(options["events_out"])
     if options["trace_out"] and run.decisions is not None:

@@ -11,6 +11,7 @@ from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.parameters import canonical, resolve
 from faultsweep.simcore.policies import OPTIONS
 from faultsweep.simcore.recovery.credits import accounts, charge, median_price, write_accounts
+from faultsweep.simcore.recovery.measures import option_report, write_option_report
 from faultsweep.simcore.recovery.options import ask, draw_gamers, draw_groups, parse_mix, parse_prices
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
@@ -160,6 +161,27 @@ def test_the_charges_of_a_run_are_reported_by_user(intrepid, tmp_path):
     assert lines[0].startswith("user,jobs,refused,option_a")
     assert len(lines) == 1 + len(found.user)
     assert sum(float(line.split(",")[-1]) for line in lines[1:]) == pytest.approx(found.balance.sum())
+
+
+def test_what_became_of_jobs_is_reported_by_the_option_that_they_got(intrepid, tmp_path):
+    run = simulate(intrepid, **FAILING, credits=True, gaming_frac=0.5)
+    jobs, found, users = run.jobs, option_report(run.jobs), accounts(run.jobs)
+    assert "".join(found["option"]) == "ABCDE"
+    assert found["jobs"].tolist() == users.options.sum(axis=0).tolist()
+    assert found["asked"].sum() == found["jobs"].sum() == len(jobs["job_id"])
+    assert found["jobs"][0] - found["asked"][0] == users.refused.sum() > 0
+    assert found["hit"].sum() == run.metrics["jobs_hit"] > 0
+    for credits in ("granted", "charged"):
+        assert found[credits].sum() == pytest.approx(run.metrics[f"credits_{credits}"])
+    weighted = found["hit"] > 0
+    fsd = (found["failure_slowdown"][weighted] * found["hit"][weighted]).sum() / found["hit"].sum()
+    assert fsd == pytest.approx(run.metrics["failure_slowdown"])
+    mean = np.nansum(found["mean_response_s"] * found["jobs"]) / found["jobs"].sum()
+    assert mean == pytest.approx(run.metrics["mean_response_s"])
+    write_option_report(found, tmp_path / "o.csv")
+    lines = (tmp_path / "o.csv").read_text().splitlines()
+    assert lines[0] == "option,asked,jobs,hit,mean_response_s,failure_slowdown,granted,charged"
+    assert [line[0] for line in lines[1:]] == list("ABCDE")
 
 
 # --- what every option must do --------------------------------------------------------------------------------------

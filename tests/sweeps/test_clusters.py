@@ -64,6 +64,8 @@ def test_the_trace_of_the_agent(tmp_path):
 def test_what_only_clusters_have_is_refused_elsewhere():
     done = simulate("--trace", log="lublin", num_jobs=20, machine="flat:128")
     assert done.exit_code == 2 or "only machines of clusters" in str(done.exception)
+    done = simulate("--options-out", "x.csv", **BUSY)
+    assert "there is no recovery, and nobody pays for it, on clusters" in str(done.exception)
 
 
 def test_a_sweep_over_agents(tmp_path):
