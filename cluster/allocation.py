@@ -36,8 +36,6 @@ OUTCOME = "outcome.json"
 """File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, requeued), ``text``."""
 FINAL = (0, 2)
 """Exit codes of a sweep that need no second try: all is done; some cells failed, or the input is wrong."""
-FRUITLESS = 6
-"""The job gives up after so many starts in a row without a single new result."""
 _PAUSES_S = (0, 1, 5, 20, 60, 120)
 _SCHEDULER_S = 120.0
 _TERM_AGAIN_S = 4.0
@@ -101,10 +99,10 @@ class Allocation:
                 if self.warned:
                     return self._requeue(now > at_start)
                 fruitless, results = (0 if now > results else fruitless + 1), now
-                if fruitless >= FRUITLESS:
+                if fruitless > self.options.max_restarts:
                     return self._finish("failed", words or f"the sweep ended with {code}", 1)
                 say(f"{words or f'the sweep ended with {code}'}: everything is started again")
-                self._rest(_PAUSES_S[fruitless])
+                self._rest(_PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)])
         finally:
             self._remove_credentials()
 
@@ -130,7 +128,8 @@ class Allocation:
             if self.options.elastic:
                 sweep = _Sweep(self.command, "slurm")
                 return self._watch(None, None, sweep.process), sweep.last_words()
-            scheduler = start(self._python("scheduler", str(folder), *self._interface()))
+            shown = ["--dashboard"] if self.options.dashboard else []
+            scheduler = start(self._python("scheduler", str(folder), *self._interface(), *shown))
             if not self._wait_for_scheduler(scheduler, folder / SCHEDULER):
                 return None, "the scheduler did not start"
             workers = Kept(self._workers(folder))
@@ -231,6 +230,10 @@ class Allocation:
         if not was_fruitful:
             text = "no simulation ended within a whole walltime; submit again with a longer --time"
             return self._finish("failed", text, 1)
+        limit, requeued = self.options.max_requeues, int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+        if limit is not None and requeued >= limit:
+            text = f"the walltime was over, and the job was requeued {requeued} times (max_requeues); submit goes on"
+            return self._finish("stopped", text, 1)
         self._note("requeued", "the walltime was over; the job goes on when its turn comes")
         self._remove_credentials()
         try:
@@ -257,6 +260,9 @@ def main() -> None:
     parser.add_argument("--interface", help="network interface between the nodes")
     parser.add_argument("--scratch", help="folder of each node for temporary files")
     parser.add_argument("--grace", type=float, default=120, help="seconds between SIGUSR1 and the walltime")
+    parser.add_argument("--max-restarts", type=int, default=6, help="in a row, without any new result")
+    parser.add_argument("--max-requeues", type=int, help="requeues by the job itself; default: no limit")
+    parser.add_argument("--dashboard", action="store_true", help="Dask's own, on the loopback, with a token")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     sys.exit(Allocation(options, options.command).run())

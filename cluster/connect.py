@@ -6,12 +6,13 @@ cluster started here talks TLS with credentials that only its own processes have
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def connect(
     credentials: Path | None = None,
     timeout_s: float = 30.0,
     folder: Path | None = None,
+    dashboard: Callable[[str], None] | None = None,
 ) -> Iterator[Any]:
     """Yield a ``distributed.Client``, and close what was started here.
 
@@ -44,6 +46,7 @@ def connect(
     credentials : file written by ``write_credentials`` for a cluster that uses TLS.
     timeout_s : how long to wait for a scheduler that runs already.
     folder : with "slurm", where worker jobs find credentials and keep their logs; all nodes must see it.
+    dashboard : asks for Dask's own dashboard, and is told how to reach it; only of a cluster that is started here.
 
     Raises
     ------
@@ -56,13 +59,14 @@ def connect(
     if isinstance(cluster, distributed.Client):
         yield cluster
     elif cluster == "local":
-        with _quiet(), _local(workers) as client:
+        with _quiet(), _local(workers, dashboard) as client:
             yield client
     elif cluster == "slurm":
         from faultsweep.cluster.elastic import worker_jobs
         from faultsweep.cluster.site import read_site
 
-        with _quiet(), worker_jobs(_with_workers(read_site(), workers), folder or Path.cwd()) as client:
+        site, place = _with_workers(read_site(), workers), folder or Path.cwd()
+        with _quiet(), worker_jobs(site, place, dashboard) as client:
             yield client
     elif isinstance(cluster, str | Path):
         with _quiet(), _running(str(cluster), credentials, timeout_s) as client:
@@ -84,7 +88,7 @@ def choose(cluster: Any) -> Any:
 
 
 @contextmanager
-def _local(workers: int | None) -> Iterator[Any]:
+def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iterator[Any]:
     import distributed
     from distributed import system
     from faultsweep.cluster.steady import use_monotonic_clock
@@ -93,8 +97,13 @@ def _local(workers: int | None) -> Iterator[Any]:
     number = workers or os.cpu_count() or 1
     # a lost process closes its connection; a clock that jumps is no loss
     settings = {**SETTINGS, "distributed.scheduler.worker-ttl": None}
+    kind = distributed.LocalCluster
+    if dashboard is not None:
+        from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownCluster
+
+        settings, kind = settings | DASHBOARD_SETTINGS, ShownCluster
     with dask.config.set(settings), _no_interrupts():
-        cluster = distributed.LocalCluster(
+        cluster = kind(
             n_workers=0,
             threads_per_worker=1,
             processes=True,
@@ -113,6 +122,9 @@ def _local(workers: int | None) -> Iterator[Any]:
         with _no_interrupts():
             cluster.scale(number)
             _wait_for_processes(cluster, number)
+        if dashboard is not None:
+            scheduler: Any = cluster.scheduler
+            dashboard(scheduler.how_to_reach())
         client = distributed.Client(cluster, set_as_default=False)
         try:
             yield client
@@ -212,11 +224,16 @@ def _running(address: str, credentials: Path | None, timeout_s: float) -> Iterat
         beside = file.with_name(CREDENTIALS)
         if security is None and beside.is_file():
             security = read_credentials(beside)
+    reason = ""
     try:
         client = distributed.Client(**target, security=security, timeout=timeout_s, set_as_default=False)
     except (OSError, ValueError, TimeoutError, TypeError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"cluster: cannot reach the scheduler at {address} ({reason})") from None
+    if reason:
+        # a client that failed closes itself when it is collected; if that happens while another one is made or closed,
+        # this thread waits for a lock that it has itself (2026.8); here nothing is locked
+        gc.collect()
+        raise InputError(f"cluster: cannot reach the scheduler at {address} ({reason})")
     try:
         yield client
     finally:

@@ -18,7 +18,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,10 @@ def cancel_workers(folder: Path) -> None:
 
 
 @contextmanager
-def worker_jobs(site: Site, folder: Path) -> Iterator[Any]:
+def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | None = None) -> Iterator[Any]:
     """Yield a client of a scheduler in this process whose workers are jobs; ``folder`` keeps their logs.
+
+    ``dashboard`` asks for Dask's own dashboard, as the site's settings may do, and is told how to reach it.
 
     Raises
     ------
@@ -68,15 +70,24 @@ def worker_jobs(site: Site, folder: Path) -> Iterator[Any]:
     secrets.mkdir(mode=0o700, parents=True, exist_ok=True)
     cancel_workers(folder)  # of a run that was killed
     settings = {**SETTINGS, "distributed.deploy.lost-worker-timeout": "2s"}
+    options = _options(site, folder)
+    if dashboard is None and site.dask_dashboard:
+        dashboard = _tell
+    if dashboard is not None:
+        from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownScheduler, write_how_to_reach
+
+        settings |= DASHBOARD_SETTINGS
+        options["scheduler_cls"] = ShownScheduler
     try:
         with dask.config.set(settings):
-            options = _options(site, folder)
             try:
                 cluster = SLURMCluster(security=_write_files(secrets), **options)
             except OSError as error:
                 raise InputError(f"cluster: the scheduler cannot start ({error})") from None
             try:
                 _test(cluster.job_script(), site)
+                if dashboard is not None:
+                    dashboard(write_how_to_reach(cluster.scheduler, secrets))
                 cluster.adapt(minimum_jobs=site.max_jobs, maximum_jobs=site.max_jobs, interval="1s")
                 with distributed.Client(cluster, set_as_default=False) as client, _Watchdog(cluster, folder):
                     yield client
@@ -86,6 +97,10 @@ def worker_jobs(site: Site, folder: Path) -> Iterator[Any]:
     finally:
         cancel_workers(folder)
         shutil.rmtree(secrets, ignore_errors=True)
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 def _test(script: str, site: Site) -> None:

@@ -1,4 +1,4 @@
-"""The scheduler process of a batch job: ``python -m faultsweep.cluster.scheduler FOLDER [--interface NAME]``.
+"""The scheduler process of a batch job: ``python -m faultsweep.cluster.scheduler FOLDER``.
 
 It makes the run's TLS credentials, writes them and its address into FOLDER, and serves until it is told to end.
 """
@@ -33,11 +33,18 @@ async def until_signalled(served: Coroutine[Any, Any, None]) -> None:
         await task
 
 
-async def serve(folder: Path, interface: str | None) -> None:
+async def serve(folder: Path, interface: str | None, dashboard: bool) -> None:
     """Be the scheduler."""
     security = write_credentials(folder / CREDENTIALS)
     options: dict[str, Any] = {"protocol": "tls://", "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    async with distributed.Scheduler(security=security, interface=interface, **options) as scheduler:
+    kind = distributed.Scheduler
+    if dashboard:
+        from faultsweep.cluster.dashboard import ShownScheduler, write_how_to_reach
+
+        kind = ShownScheduler
+    async with kind(security=security, interface=interface, **options) as scheduler:
+        if dashboard:
+            write_how_to_reach(scheduler, folder)
         draft = folder / f"{SCHEDULER}.partial"
         draft.write_text(json.dumps({"address": scheduler.address}))
         os.replace(draft, folder / SCHEDULER)
@@ -50,10 +57,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Dask scheduler of a batch job")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--interface")
+    parser.add_argument("--dashboard", action="store_true", help="Dask's own, on the loopback, with a token")
     use_monotonic_clock()
     arguments = parser.parse_args()
-    with dask.config.set(SETTINGS):
-        asyncio.run(until_signalled(serve(arguments.folder, arguments.interface)))
+    settings = SETTINGS
+    if arguments.dashboard:
+        from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS
+
+        settings = SETTINGS | DASHBOARD_SETTINGS
+    with dask.config.set(settings):
+        asyncio.run(until_signalled(serve(arguments.folder, arguments.interface, arguments.dashboard)))
 
 
 if __name__ == "__main__":

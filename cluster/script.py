@@ -69,6 +69,9 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
         lines.append(f"export PYTHONPATH={shlex.quote(str(work.modules))}${{PYTHONPATH:+:$PYTHONPATH}}")
     allocation = [f"--folder {shlex.quote(str(work.folder))}", f"--progress {shlex.quote(str(work.progress))}"]
     allocation += [f"--workers-per-node {workers}" if workers else "--elastic", f"--grace {site.grace_s}"]
+    allocation.append(f"--max-restarts {site.max_restarts}")
+    allocation += [f"--max-requeues {site.max_requeues}"] if site.max_requeues is not None else []
+    allocation += ["--dashboard"] if workers and site.dask_dashboard else []
     if workers and site.memory_per_worker is not None:
         allocation.append(f"--memory-bytes {parse_memory(site.memory_per_worker)}")
     allocation += [f"--{key} {shlex.quote(value)}" for key in ("interface", "scratch") if (value := getattr(site, key))]

@@ -45,6 +45,14 @@ class Site(BaseModel):
     python: str | None = Field(None, min_length=1, description="Python of the nodes; the one of submit if unset.")
     grace_s: int = Field(120, ge=5, description="Seconds before the walltime at which a job saves and is requeued.")
     max_jobs: int = Field(10, ge=1, description="With --elastic, and for run --cluster slurm: worker jobs at most.")
+    max_restarts: int = Field(6, ge=0, description="Restarts in a row without any new result after which a job ends.")
+    max_requeues: int | None = Field(
+        None, ge=0, description="Times that a job puts itself back into the queue at most; no limit if unset."
+    )
+    dask_dashboard: bool = Field(
+        False,
+        description="Dask's own dashboard, on the loopback of the scheduler's node; status says how to reach it.",
+    )
 
 
 def site_file(named: Path | None = None) -> Path:

@@ -20,6 +20,7 @@ from faultsweep.cluster import slurm
 from faultsweep.cluster.allocation import OUTCOME
 from faultsweep.cluster.elastic import cancel_workers
 from faultsweep.cluster.script import SITE_COPY, Work, batch_script
+from faultsweep.cluster.settings import DASHBOARD
 from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
 from faultsweep.simcore.errors import InputError, unknown_name
 
@@ -111,6 +112,7 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
     was_there = folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
+    _remove_credentials(folder)
     for name, content in {**files, SITE_COPY: to_toml(site).encode(), "job.sh": script.encode()}.items():
         (folder / name).write_bytes(content)
     (folder / OUTCOME).unlink(missing_ok=True)
@@ -147,7 +149,16 @@ def describe_job(job: Job) -> dict[str, Any]:
     except (OSError, ValueError, KeyError):
         pass
     found["over"] = slurm.is_over(found["state"])
+    found["dashboard"] = "" if found["over"] else _read_dashboard(Path(job.folder))
     return found
+
+
+def _read_dashboard(folder: Path) -> str:
+    """Return how Dask's dashboard is reached, "" if there is none (or others ask: the folder is its owner's alone)."""
+    try:
+        return "\n".join(path.read_text() for path in folder.glob(f"*/{DASHBOARD}"))
+    except OSError:
+        return ""
 
 
 def cancel_job(job: Job, wait_s: float = 60.0) -> bool:
@@ -160,7 +171,13 @@ def cancel_job(job: Job, wait_s: float = 60.0) -> bool:
         while not slurm.is_over(slurm.job_state(job.job)["state"]) and time.monotonic() < end:
             time.sleep(0.3)
     cancel_workers(Path(job.folder))  # those that it submitted meanwhile
-    for pattern in (f"{job.job}-*-*", "tls-*"):  # credentials of a job that was ended by force
-        for folder in Path(job.folder).glob(pattern):
-            shutil.rmtree(folder, ignore_errors=True)
+    _remove_credentials(Path(job.folder))
     return not was_over
+
+
+def _remove_credentials(folder: Path) -> None:
+    """Remove the credentials that jobs left which were ended by force; no job runs."""
+    for pattern in ("*-*-*", "tls-*"):
+        for left in folder.glob(pattern):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from faultsweep.sweeps.progress import PROGRESS
 from faultsweep.sweeps.spec import find_spec
 from faultsweep.sweeps.stand_ins import is_shipped, with_stand_ins
 from faultsweep.sweeps.store import run_folder
-from faultsweep.sweeps.sweep import STORE_VARIABLE, Sweep
+from faultsweep.sweeps.sweep import STORE_VARIABLE, SUBMISSION_VARIABLE, Sweep
 
 
 def job_folder(store: Path) -> Path:
@@ -61,6 +63,7 @@ def prepare_submission(
     *,
     logs: Path | None = None,
     time_limit_s: float = 0.0,
+    recompute: bool = False,
     retry_failed: bool = False,
     elastic: bool = False,
 ) -> Submission:
@@ -81,16 +84,18 @@ def prepare_submission(
     else:
         sweep = Sweep.from_toml(spec, logs=logs)
     path = sweep.store_path(store)
-    check_store(sweep.spec, path)
+    check_store(sweep.spec, path, recompute)
     refuse_if_taken(path)
     folder = job_folder(path)
     command = ["-m", "faultsweep", "run", str(folder / spec.name), "--folder", str(spec.parent), "--store", str(path)]
     command += ["--logs", str(logs.resolve())] if logs is not None else []
     command += ["--time-limit", f"{time_limit_s:g}"] if time_limit_s else []
+    command += ["--recompute"] if recompute else []
     command += ["--retry-failed"] if retry_failed else []
-    work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command))
+    once = {SUBMISSION_VARIABLE: uuid.uuid4().hex}
+    work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command), once)
     script, workers = plan_job(site, work, elastic)
-    missing = len(prepare(sweep.spec, path, retry_failed=retry_failed).todo)
+    missing = len(prepare(sweep.spec, path, recompute, retry_failed).todo)
     return Submission(path, site, script, workers, {spec.name: content}, missing)
 
 
@@ -109,11 +114,24 @@ def prepare_script(
         job_folder(path),
         run_folder(path) / PROGRESS,
         (str(program), *arguments),
-        {STORE_VARIABLE: str(path)},
+        {STORE_VARIABLE: str(path), SUBMISSION_VARIABLE: uuid.uuid4().hex},
         program.parent,
     )
     script, workers = plan_job(site, work, elastic)
     return Submission(path, site, script, workers, {}, None)
+
+
+def refuse_if_submitted(store: Path) -> None:
+    """Raise InputError if a job that writes this store is in the queue, unless this process belongs to that job."""
+    job = read_job(job_folder(store))
+    if job is None or job.job == os.environ.get("SLURM_JOB_ID"):
+        return
+    state = slurm.job_state(job.job)["state"]
+    if not slurm.is_over(state):
+        raise InputError(
+            f"{store}: job {job.job} ({state.lower()}) runs this sweep already; 'faultsweep status {store}' looks"
+            f" at it, 'faultsweep cancel {store}' ends it"
+        )
 
 
 def refuse_if_taken(store: Path) -> None:
@@ -121,14 +139,7 @@ def refuse_if_taken(store: Path) -> None:
 
     A lock that a dead process left is passed over: the job takes it over itself.
     """
-    job = read_job(job_folder(store))
-    if job is not None:
-        state = slurm.job_state(job.job)["state"]
-        if not slurm.is_over(state):
-            raise InputError(
-                f"{store}: job {job.job} ({state.lower()}) runs this sweep already; 'faultsweep status {store}' looks"
-                f" at it, 'faultsweep cancel {store}' ends it"
-            )
+    refuse_if_submitted(store)
     path = run_folder(store) / "lock"
     owner = owner_of(path)
     if owner and not _belongs_to_a_dead_job(owner):

@@ -280,7 +280,9 @@ class _Joined:
         for other in self.stores:
             history += [run for run in other.text("provenance") if run not in history]
             pins |= other.text("pins")
-        kept = {k: v for k, v in first.attributes.items() if k not in ("faultsweep_format", "recomputing")}
+        kept = {
+            k: v for k, v in first.attributes.items() if k not in ("faultsweep_format", "recomputing", "submission")
+        }
         fixed = {name: value for other in reversed(self.stores) for name, value in other.text("configuration").items()}
         texts: Mapping[str, Any] = {
             "axes": tables,

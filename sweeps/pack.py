@@ -114,6 +114,7 @@ def _described(store: Path, licence: str | None, citation: str | None) -> dict[s
     attributes["acknowledgements"] = attributes.get("acknowledgements") or _acknowledgements(store, attributes)
     runs = json.loads(attributes["provenance"])
     attributes["open_runs"] = "[]"  # nothing of this machine's folders
+    attributes.pop("submission", None)
     attributes["provenance"] = json.dumps([{k: v for k, v in run.items() if k != "folders"} for run in runs])
     return {**json.loads((store / "zarr.json").read_text("utf-8")), "attributes": attributes}
 

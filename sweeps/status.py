@@ -163,6 +163,8 @@ def _print_job(console: Any, job: dict[str, Any]) -> None:
     console.print(line + (f"; {job['outcome']}" if job["over"] and job["outcome"] else ""))
     if job["text"]:
         console.print(f"    {job['text']}")
+    for text in job.get("dashboard", "").splitlines():
+        console.print(f"  {text}")
 
 
 def describe_failures(path: Path) -> str:

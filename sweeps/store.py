@@ -165,8 +165,12 @@ class Store:
         return str(self.attributes.get("recomputing", ""))
 
     def forget(self, cells: NDArray[np.bool_]) -> None:
-        """Make these cells pending; shape (size,)."""
+        """Make these cells pending, without an error; shape (size,)."""
         status = self.status()
+        if np.isin(status[cells], FAILURES).any():
+            errors = self.arrays["error"][...]
+            errors[cells.reshape(errors.shape)] = ""
+            self.arrays["error"][...] = errors  # before the status, so that a kill leaves no text at a pending cell
         status[cells] = PENDING
         self.arrays["status"][...] = status.reshape(self.chunks.shape)
 

@@ -51,6 +51,8 @@ from numpy.typing import NDArray
 
 STORE_VARIABLE = "FAULTSWEEP_STORE"
 """Environment variable of a batch job: the store that it was submitted for."""
+SUBMISSION_VARIABLE = "FAULTSWEEP_SUBMISSION"
+"""Environment variable of a batch job, the same in all its lives: what is done once per submission is known by it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -191,6 +193,7 @@ class Sweep:
         retry_failed: bool = False,
         time_limit_s: float = 0.0,
         progress: bool = True,
+        dask_dashboard: bool = False,
     ) -> Any:
         """Simulate what the store lacks, and return all results as ``faultsweep.open_results`` does.
 
@@ -202,6 +205,8 @@ class Sweep:
         retry_failed : run failed cells again.
         time_limit_s : end a configuration that takes longer, and let it fail; 0 is no limit.
         progress : show what is going on.
+        dask_dashboard : serve the dashboard of Dask on the loopback while this runs, for whoever has the link that is
+            printed; only of a cluster that is started here.
 
         Raises
         ------
@@ -213,9 +218,15 @@ class Sweep:
         from faultsweep.analysis.open import open_results
 
         _check_options(workers, time_limit_s)
+        if dask_dashboard and not (cluster is None or (isinstance(cluster, str) and cluster in ("local", "slurm"))):
+            raise InputError("dask_dashboard: the cluster was not started here; ask for it where it is started")
         check_script()
         path = self.store_path(store)
         _check_submitted(path)
+        if (run_folder(path) / "slurm").is_dir():
+            from faultsweep.sweeps.detached import refuse_if_submitted
+
+            refuse_if_submitted(path)
         check_store(self.spec, path, recompute)
         folder = _make_run_folder(path)
         with ExitStack() as stack:
@@ -225,7 +236,8 @@ class Sweep:
             try:
                 run.open(recompute, retry_failed)
                 own = None if credentials is None else Path(credentials)
-                with _Workers(cluster, workers, own, folder / "slurm") as started:
+                shown = _print if dask_dashboard else None
+                with _Workers(cluster, workers, own, folder / "slurm", shown) as started:
                     while True:
                         run.simulate(started)
                         run.close()
@@ -239,6 +251,14 @@ class Sweep:
             except OSError as error:
                 run.say_stopped(_describe_os_error(error, path))
         return open_results(path)
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def _last_submission(path: Path) -> str:
+    return str(Store(path, mode="r").attributes.get("submission", "")) if path.exists() else ""
 
 
 def _check_options(workers: int | None, time_limit_s: float = 0.0) -> None:
@@ -302,9 +322,17 @@ def _describe_os_error(error: OSError, path: Path) -> str:
 class _Workers:
     """The workers of a run: started when the first simulation is missing, and kept for the rounds that follow."""
 
-    def __init__(self, cluster: Any, number: int | None, credentials: Path | None, folder: Path) -> None:
+    def __init__(
+        self,
+        cluster: Any,
+        number: int | None,
+        credentials: Path | None,
+        folder: Path,
+        dashboard: Callable[[str], None] | None,
+    ) -> None:
         """Take what ``faultsweep.cluster.connect`` is given; nothing is started yet."""
         self._options: dict[str, Any] = {"workers": number, "credentials": credentials, "folder": folder}
+        self._options["dashboard"] = dashboard
         self._cluster = cluster
         self._started = ExitStack()
         self._client: Any = None
@@ -351,15 +379,24 @@ class _Run:
             return None
         LOG.info("precision: %d configurations get more replicates, up to %d", more, needed.max())
         spec = replace(self.spec, axes=with_replicates(self.spec.axes, int(needed.max())))
-        return _Run(spec, self.path, self.folder, self.lock, self.time_limit_s, self.show, replicates=needed)
+        return replace(self, spec=spec, replicates=needed, run_id=uuid.uuid4().hex[:12], deaths={})
 
     def open(self, recompute: bool, retry_failed: bool) -> None:
-        """Make or grow the store, and take over what earlier runs left in their journals."""
+        """Make or grow the store, and take over what earlier runs left in their journals.
+
+        A batch job that starts again goes on: what it was to recompute or to retry was forgotten at its first start.
+        """
+        submission = os.environ.get(SUBMISSION_VARIABLE, "")
+        if submission and (recompute or retry_failed) and _last_submission(self.path) == submission:
+            recompute = retry_failed = False
         sweep_partials(self.folder)
         shutil.rmtree(self.folder / "new.zarr", ignore_errors=True)
         prepared = prepare(self.spec, self.path, recompute, retry_failed, self.replicates)
         self.prepared = prepared
         self.store = self._store(prepared)
+        failed = prepared.again & prepared.asked & np.isin(prepared.status, FAILURES)
+        if retry_failed and failed.any():
+            self.store.forget(_corner(failed, prepared.grid.shape, self.store.chunks.shape))
         replacing = bool((prepared.again & ~np.isin(prepared.status, FAILURES)).any())
         self.collector = Collector(
             self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self._check, replacing
@@ -367,6 +404,8 @@ class _Run:
         self._replay(skip_failed=retry_failed)
         self._clear_folder(but=self._keep_deaths())
         self._list_run()
+        if submission:
+            self.store.commit(submission=submission)
 
     def _store(self, prepared: Prepared) -> Store:
         self.history = [{**describe_run(), "folders": [str(folder) for folder in self.spec.target.folders]}]

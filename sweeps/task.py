@@ -187,6 +187,7 @@ class _Batch:
             status, values, jobs = FAILED, self.session.nothing, None
             error = self.errors[number] = describe_error(caught)
         wall = time.perf_counter() - start
+        self.session.pause()
         place = self._journal(self.keys[number], status, wall, values, error, jobs)
         self.status.append(status)
         self.wall_s.append(wall)
@@ -289,12 +290,16 @@ class _Session:
         if self.context.time_limit_s > 0:
             _alarm.set(self._hang_file, self.context.time_limit_s)
 
-    def leave(self) -> None:
-        """Note that no configuration is being run."""
-        if self._mark >= 0:
-            os.pwrite(self._mark, MARK.pack(0, 0, 0), 0)
+    def pause(self) -> None:
+        """Let time not count against the limit: what follows a run is up to the file system."""
         if self.context.time_limit_s > 0:
             _alarm.clear(self._hang_file)
+
+    def leave(self) -> None:
+        """Note that no configuration is being run."""
+        self.pause()
+        if self._mark >= 0:
+            os.pwrite(self._mark, MARK.pack(0, 0, 0), 0)
 
     def close(self) -> None:
         """Close the files; a task that comes later keeps no journal (the run is over)."""
@@ -335,13 +340,11 @@ class _Alarm:
         self._armed: tuple[int, float] | None = None
 
     def set(self, file: int, limit_s: float) -> None:
-        """Give the thread whose file this is at least ``limit_s`` from now, and at most a tenth or 0.2 s more."""
+        """Give the thread whose file this is ``limit_s`` from now (which takes some 30 us: it starts a thread)."""
         now = time.monotonic()
         with self._lock:
-            # setting the timer starts a thread, so a deadline that is late enough stays
-            if self._deadlines.get(file, 0.0) - now < limit_s:
-                self._deadlines[file] = now + limit_s + min(0.2, limit_s / 10)
-                self._arm(now)
+            self._deadlines[file] = now + limit_s
+            self._arm(now)
 
     def clear(self, file: int) -> None:
         """Forget a thread's deadline."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.cli.sweep import LogsOption, StoreOption, TimeLimitOption
+from faultsweep.sweeps.cli.sweep import LogsOption, RecomputeOption, RetryOption, StoreOption, TimeLimitOption
 
 app = typer.Typer()
 
@@ -60,7 +60,8 @@ def submit(
     store: StoreOption = None,
     logs: LogsOption = None,
     time_limit: TimeLimitOption = 0.0,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
+    retry_failed: RetryOption = False,
+    recompute: RecomputeOption = False,
     partition: PartitionOption = None,
     account: AccountOption = None,
     qos: QosOption = None,
@@ -75,6 +76,9 @@ def submit(
         bool, _option("--elastic", help="A small job that controls worker jobs of one processor each, as they start.")
     ] = False,
     max_jobs: Annotated[int | None, _option("--max-jobs", min=1, help="Worker jobs at most, with --elastic.")] = None,
+    dask_dashboard: Annotated[
+        bool, _option("--dask-dashboard", help="Dask's own dashboard, on loopback; status tells how to reach it.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
     json_: JsonOption = False,
 ) -> None:
@@ -103,18 +107,28 @@ def submit(
         interface=interface,
         sbatch=tuple(sbatch or ()),
         max_jobs=max_jobs,
+        dask_dashboard=dask_dashboard or None,
     )
     if spec.endswith(".py"):
         if store is None:
             raise InputError("--store: name the store that the program makes")
-        if logs is not None or time_limit or retry_failed:
-            raise InputError("--logs, --time-limit, --retry-failed: these are for a spec; a program says them itself")
+        if logs is not None or time_limit or retry_failed or recompute:
+            raise InputError(
+                "--logs, --time-limit, --retry-failed, --recompute: these are for a spec; a program says them itself"
+            )
         submission = prepare_script(Path(spec), arguments or [], store, settings, elastic)
     elif arguments:
         raise InputError(f"submit: got unexpected extra argument ({arguments[0]}); only a program has arguments")
     else:
         submission = prepare_submission(
-            spec, store, settings, logs=logs, time_limit_s=time_limit, retry_failed=retry_failed, elastic=elastic
+            spec,
+            store,
+            settings,
+            logs=logs,
+            time_limit_s=time_limit,
+            recompute=recompute,
+            retry_failed=retry_failed,
+            elastic=elastic,
         )
     if dry_run:
         typer.echo(submission.script, nl=False)

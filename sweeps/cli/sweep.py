@@ -68,6 +68,10 @@ def run(
     time_limit: TimeLimitOption = 0.0,
     retry_failed: RetryOption = False,
     recompute: RecomputeOption = False,
+    dask_dashboard: Annotated[
+        bool,
+        typer.Option("--dask-dashboard", help="Serve Dask's own dashboard on loopback; print how to reach it."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the log file gets.")] = False,
 ) -> None:
@@ -91,6 +95,7 @@ def run(
         retry_failed=retry_failed,
         time_limit_s=time_limit,
         progress=not quiet,
+        dask_dashboard=dask_dashboard,
     )
     print_status(sweep.store_path(store), brief=True)
     failures = describe_failures(sweep.store_path(store))

@@ -274,7 +274,7 @@ def test_a_sweep_of_ones_own_is_drawn(client, monkeypatch, capsys, tmp_path):
     from faultsweep.cluster import connect as connect_module
     from faultsweep.sweeps.cli.figure import figure
 
-    monkeypatch.setattr(connect_module, "_local", lambda workers: connect_module.connect(client))
+    monkeypatch.setattr(connect_module, "_local", lambda workers, dashboard: connect_module.connect(client))
     spec = tmp_path / "mine.toml"
     text = (
         '[fixed]\nlog = "nasa-model"\nnum_jobs = 60\n[axes]\nload_scale = [0.8, 1]\nscheduler = ["fcfs", "backfill"]\n'

@@ -15,9 +15,8 @@ from typing import Any
 import psutil
 
 PROGRAM = Path(__file__).resolve().parent.parent / "sweeps" / "script.py"
-SLOW = {"sleep_s": 0.1}
 RUNS = 230
-"""Different simulations of ``long_sweep``; with a sleep of 0.1 s two workers take a dozen seconds."""
+"""Different simulations of ``long_sweep``; until its gate is opened, two workers take half a minute."""
 SPEC = """
 [fixed]
 log = "sdsc-model"
@@ -38,9 +37,21 @@ def faultsweep(*arguments: object, code: int | None = 0) -> subprocess.Completed
     return done
 
 
-def submit(*options: object, store: str | Path = "s.zarr", settings: dict[str, Any] = SLOW) -> str:
-    """Submit the program of a sweep of sleeping functions; returns the number of the job."""
-    arguments = ("run", store, json.dumps(settings))
+def gated(**settings: Any) -> str:
+    """Return the settings of a sweep of functions that sleep for a while each, until ``open_gate``."""
+    gate = Path("gate").resolve()
+    gate.touch()
+    return json.dumps({"sleep_s": 0.25, "gate": str(gate), **settings})
+
+
+def open_gate() -> None:
+    """Let the sweep hurry to its end."""
+    Path("gate").unlink()
+
+
+def submit(*options: object, store: str | Path = "s.zarr") -> str:
+    """Submit the program of a gated sweep; returns the number of the job."""
+    arguments = ("run", store, gated())
     return json.loads(faultsweep("submit", PROGRAM, "--store", store, "--json", *options, "--", *arguments).stdout)[
         "job"
     ]
@@ -61,12 +72,17 @@ def wait(what: str, is_there: Callable[[], Any], timeout_s: float = 300.0) -> An
     return found
 
 
-def done(store: Path | str = "s.zarr") -> int:
-    """Return how many simulations are done, as the sweep says."""
+def progress(what: str, store: Path | str = "s.zarr") -> int:
+    """Return a number that the sweep says, such as how many simulations are done; 0 before it says anything."""
     try:
-        return int(json.loads(Path(f"{store}.run/progress.json").read_text())["done"])
+        return int(json.loads(Path(f"{store}.run/progress.json").read_text())[what])
     except (OSError, ValueError):
         return 0
+
+
+def done(store: Path | str = "s.zarr") -> int:
+    """Return how many simulations are done, as the sweep says."""
+    return progress("done", store)
 
 
 def missing_at_starts(store: Path | str = "s.zarr") -> list[int]:

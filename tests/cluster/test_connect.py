@@ -9,12 +9,18 @@ import stat
 import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 import distributed
 import psutil
 import pytest
 from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
 from faultsweep.simcore.errors import InputError
+from tornado.httpclient import HTTPClient, HTTPClientError, HTTPRequest
+from tornado.websocket import websocket_connect
+
+from tests.cluster.strangers import assert_closed_to_strangers, join
+from tests.sweeps.script import long_sweep
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +36,9 @@ def test_local_cluster_speaks_tls_on_loopback_only(local):
     assert set(listening) <= {"127.0.0.1", "::1"}
 
 
-def test_a_stranger_cannot_connect(local):
-    for address in (local.scheduler.address, local.scheduler.address.replace("tls", "tcp")):
-        with pytest.raises(InputError, match="cannot reach the scheduler"), connect(address, timeout_s=1):
-            pass
+def test_a_stranger_can_neither_connect_nor_work(local):
+    assert_closed_to_strangers(local.scheduler.address)
+    assert join(local.scheduler.address, local.security, 10.0) == 2, "one of the strangers had been let in"
 
 
 def test_nothing_is_shown_over_http(local):
@@ -45,6 +50,52 @@ def test_nothing_is_shown_over_http(local):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5)
         assert caught.value.code == 404
+
+
+def fetch(url: str, cookie: str = "") -> Any:
+    """Return what a server answers, redirections and errors, too."""
+    request = HTTPRequest(
+        url, headers={"Cookie": cookie}, follow_redirects=False, request_timeout=20, connect_timeout=20
+    )
+    return HTTPClient().fetch(request, raise_error=False)
+
+
+def test_the_dashboard_of_dask_opens_with_a_token_and_on_loopback():
+    said: list[str] = []
+    with connect("local", 1, dashboard=said.append) as client:
+        text, tunnel = said[0].splitlines()
+        link = text.removeprefix("Dask's dashboard: ")
+        page, _, token = link.partition("?token=")
+        port = int(page.split(":")[2].partition("/")[0])
+        assert tunnel.startswith(f"  from another machine, first: ssh -N -L {port}:127.0.0.1:{port} ")
+        listening = [c.laddr for c in psutil.Process().net_connections() if c.status == psutil.CONN_LISTEN]
+        assert [place.ip for place in listening if place.port == port] == ["127.0.0.1"]
+
+        pages = ("", "status", "json/identity.json", "info/main/workers.html", "statics/css/base.css", "sitemap.json")
+        for path in pages:
+            assert fetch(f"http://127.0.0.1:{port}/{path}").code == 403
+            assert fetch(f"http://127.0.0.1:{port}/{path}?token={token[:-1]}").code == 403
+        admitted = fetch(link)
+        assert (admitted.code, admitted.headers["Location"]) == (302, "/status")
+        cookie, *flags = admitted.headers["Set-Cookie"].split("; ")
+        assert {"HttpOnly", "SameSite=Lax"} <= set(flags)
+        assert b"bokeh" in fetch(page, cookie).body.lower()
+        assert client.scheduler.address.encode() in fetch(f"http://127.0.0.1:{port}/json/identity.json", cookie).body
+        for headers in ({}, {"Cookie": cookie, "Origin": "http://evil.example"}):
+            with pytest.raises(HTTPClientError, match="403"):
+                asyncio.run(open_socket(port, headers))
+        asyncio.run(open_socket(port, {"Cookie": cookie, "Origin": f"http://127.0.0.1:{port}"}))
+
+
+async def open_socket(port: int, headers: dict[str, str]) -> None:
+    """Open the connection that carries the data of the dashboard."""
+    (await websocket_connect(HTTPRequest(f"ws://127.0.0.1:{port}/status/ws", headers=headers))).close()
+
+
+def test_the_dashboard_of_a_cluster_that_runs_already_is_its_own(local, tmp_path):
+    with pytest.raises(InputError, match="dask_dashboard: the cluster was not started here"):
+        long_sweep().run(tmp_path / "s.zarr", cluster=local, dask_dashboard=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_workers_are_processes_with_one_thread(local):

@@ -18,13 +18,15 @@ def add(a: float = 0, b: float = 0, mode: str = "x", replicate: int = 0, seed: i
     return {"sum": a + b + random, "product": a * b / 3}
 
 
-def slow(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0.01) -> dict[str, float]:
-    """The same, but it takes its time."""
-    time.sleep(sleep_s)
+def slow(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0.01, gate: str = "") -> dict[str, float]:
+    """The same, but it takes its time: only as long as the file ``gate`` is there, if one is named."""
+    end = time.monotonic() + sleep_s
+    while (left := end - time.monotonic()) > 0 and (not gate or Path(gate).exists()):
+        time.sleep(min(left, 0.05))
     return add(a, b, replicate=replicate)
 
 
-def zero(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0) -> dict[str, float]:
+def zero(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0, gate: str = "") -> dict[str, float]:
     """Nothing at all."""
     return {"sum": 0.0, "product": 0.0}
 
@@ -76,6 +78,15 @@ def deadly(a: int, calls: str) -> float:
         time.sleep(0.01)
     time.sleep(0.05)
     return a * 2.0
+
+
+def grumpy(a: int, calls: str) -> float:
+    """Note the call, and fail at even a until somebody mends it."""
+    with Path(calls).open("a") as file:
+        file.write(f"{a}\n")
+    if a % 2 == 0 and not Path(f"{calls}.mended").exists():
+        raise ValueError("even numbers are odd")
+    return float(a)
 
 
 def vector(a: float) -> dict[str, Any]:

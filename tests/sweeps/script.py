@@ -30,16 +30,20 @@ GROWTH = ((4, 1), (8, 2), (12, 2))
 """Rows and replicates of a sweep that grows."""
 
 
-def long_sweep(rows: int = 12, replicates: int = 2, sleep_s: float = 0.01) -> Sweep:
-    """A sweep of about a second of work, with copies."""
+def long_sweep(rows: int = 12, replicates: int = 2, sleep_s: float = 0.01, gate: str = "") -> Sweep:
+    """A sweep of about a second of work, with copies; it hurries once the file ``gate`` is gone, if one is named."""
     return Sweep(
         name="long",
         axes={"a": [float(i) for i in range(rows)], "b": [i / 7 for i in range(10)]},
-        fixed={"sleep_s": sleep_s},
+        fixed={"sleep_s": sleep_s, "gate": gate},
         replicates=replicates,
         function=functions.slow,
         outputs=["sum", "product"],
-        inert={"replicate": lambda config: config["a"] == 3, "sleep_s": lambda config: True},
+        inert={
+            "replicate": lambda config: config["a"] == 3,
+            "sleep_s": lambda config: True,
+            "gate": lambda config: True,
+        },
     )
 
 

@@ -51,7 +51,7 @@ def call(monkeypatch, capsys, client):
     """Run the command line in this process, on the tests' cluster; returns exit code, output and error output."""
     from faultsweep.cluster import connect as connect_module
 
-    monkeypatch.setattr(connect_module, "_local", lambda workers: connect_module.connect(client))
+    monkeypatch.setattr(connect_module, "_local", lambda workers, dashboard: connect_module.connect(client))
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["faultsweep", *map(str, arguments)])

@@ -28,9 +28,11 @@ from faultsweep.sweeps.replay import count_journalled
 from faultsweep.sweeps.runner import SweepStoppedError
 from faultsweep.sweeps.store import COPY, DONE, Store
 
+from tests.sweeps.disks import slow_disk, small_disk
 from tests.sweeps.functions import add, zero
 from tests.sweeps.script import GROWTH, long_sweep
 
+__all__ = ["slow_disk", "small_disk"]  # fixtures
 SCRIPT = Path(__file__).parent / "script.py"
 MOMENTS = [pytest.param(i, id=str(i), marks=[pytest.mark.slow] if i >= 1 else []) for i in range(30)]
 """One moment by default, thirty with the slow tests (``make test-slow``)."""
@@ -350,18 +352,6 @@ def test_a_store_that_is_moved_while_it_is_written(tmp_path, client):
     assert_complete(moved)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 2 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False, capture_output=True)
-    if done.returncode:
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
-
-
 def test_a_full_disk_loses_nothing(small_disk, client):
     store = small_disk / "s.zarr"
     fill = small_disk / "fill"
@@ -387,3 +377,31 @@ def test_a_disk_that_is_full_at_the_start(small_disk, client):
     (small_disk / "fill").unlink()
     long_sweep(sleep_s=0.0).run(small_disk / "s.zarr", cluster=client, progress=False)
     assert_complete(small_disk / "s.zarr")
+
+
+def test_a_slow_disk_slows_the_sweep_and_nothing_else(slow_disk, client):
+    """What waits for the disk waits where it is: few tasks are out, and no configuration is over its time limit."""
+    limit_s, writes_per_s = 0.3, 60
+    store = slow_disk.folder / "s.zarr"
+    long_sweep(rows=1, replicates=1, sleep_s=0.0).run(store, cluster=client, progress=False)
+    tasks, stop = [], threading.Event()
+
+    def count() -> None:
+        while not stop.wait(0.05):
+            tasks.append(sum(key.startswith("faultsweep-") for key in map(str, client.cluster.scheduler.tasks)))
+
+    watcher = threading.Thread(target=count)
+    watcher.start()
+    slow_disk.allow(writes_per_s)
+    begin, written = time.monotonic(), slow_disk.writes()
+    try:
+        sweep = long_sweep(rows=4, sleep_s=0.0)
+        results = sweep.run(store, cluster=client, progress=False, time_limit_s=limit_s)
+    finally:
+        stop.set()
+        watcher.join()
+    took, written = time.monotonic() - begin, slow_disk.writes() - written
+    assert took > 0.8 * written / writes_per_s > 10 * limit_s, "the disk was not slow"
+    assert (results.wall_s.values[results.status.values == DONE] < limit_s).all()
+    assert 0 < max(tasks) <= 2 * 2 + 1
+    assert_complete(store, rows=4)

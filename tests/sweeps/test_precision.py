@@ -90,7 +90,7 @@ def test_a_cap_is_kept(client, tmp_path):
 def test_all_rounds_have_the_same_workers(client, tmp_path, monkeypatch):
     """Starting processes takes seconds: a run does it once, however many rounds it has."""
     started, rounds = [], []
-    monkeypatch.setattr(connect_module, "_local", lambda workers: started.append(workers) or connect(client))
+    monkeypatch.setattr(connect_module, "_local", lambda workers, dashboard: started.append(workers) or connect(client))
     run = Runner.run
     monkeypatch.setattr(Runner, "run", lambda self, cells: rounds.append(len(cells)) or run(self, cells))
     wanted = {"within": "2%", "most": 25}

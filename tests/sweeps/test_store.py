@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,8 +22,8 @@ from faultsweep.sweeps import lock as lock_module
 from faultsweep.sweeps.journal import JournalWriter, read_journal
 from faultsweep.sweeps.lock import Lock, owner_of
 from faultsweep.sweeps.runner import Runner
-from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, NOT_REQUESTED, PENDING, Store, commit
-from faultsweep.sweeps.sweep import Sweep
+from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, PENDING, Store, commit
+from faultsweep.sweeps.sweep import SUBMISSION_VARIABLE, Sweep
 
 from tests.sweeps import functions
 
@@ -159,6 +160,38 @@ def test_a_recomputation_that_was_interrupted_goes_on(tmp_path, client, monkeypa
     assert (results.status.values[:29] == DONE).all()
     assert int(results.status.sel(a=29).item()) in (EXCLUDED, NOT_REQUESTED)
     assert narrow.plan(path, measure=False).missing == 0
+
+
+@pytest.mark.parametrize("option", ["retry_failed", "recompute"])
+def test_a_batch_job_that_starts_again_does_not_begin_again(tmp_path, client, monkeypatch, option):
+    """What is to be done once per submission is done once, in however many lives of the job."""
+    path, calls = tmp_path / "s.zarr", tmp_path / "calls"
+    settings = {"axes": {"a": range(40)}, "fixed": {"calls": str(calls)}, "outputs": ["y"]}
+    job = sweep(**settings, function=functions.grumpy)
+
+    def live(**options):
+        """Run; returns how many calls there were."""
+        calls.write_text("")
+        job.run(path, cluster=client, progress=False, **options)
+        return len(calls.read_text().split())
+
+    assert live() == 40
+    wanted = 20 if option == "retry_failed" else 40
+    monkeypatch.setenv(SUBMISSION_VARIABLE, "the first")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(MemoryError):
+            live(**{option: True})
+    assert 0 < live(**{option: True}) < wanted
+    assert live(**{option: True}) == 0
+    assert (xr.open_zarr(path, chunks=None).status == FAILED).sum() == 20
+
+    monkeypatch.setenv(SUBMISSION_VARIABLE, "the second")
+    Path(f"{calls}.mended").touch()
+    assert live(**{option: True}) == wanted
+    results = xr.open_zarr(path, chunks=None)
+    assert (results.status == DONE).all()
+    assert set(results.error.values.ravel().tolist()) == {""}, "an error is left at a cell that is done"
 
 
 def test_a_recomputation_does_not_keep_old_per_job_results(tmp_path, client):
