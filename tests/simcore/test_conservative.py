@@ -7,7 +7,7 @@ import pytest
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.simulate import simulate
 
-from tests.adapter import workload_of
+from tests.adapter import engine_run, reference_run, workload_of
 
 NODES = 48
 
@@ -53,3 +53,17 @@ def test_promises_are_the_earliest_before_and_after_a_failure(seed):
     assert any(second[job] != first[job] for job in waiting if job not in killed)
     expected = [second.get(job, first[job]) for job in range(count)]
     assert run.jobs["start_s"].tolist() == expected
+
+
+def test_promises_get_earlier_as_in_the_reference():
+    """Jobs that end early give way to others, which give way to others, behind them and before them."""
+    random = np.random.default_rng(3)
+    for _ in range(30):
+        submit, run = random.integers(0, 3, 16).cumsum(), random.integers(1, 30, 16)
+        factor, nodes = random.choice([1, 1, 2, 5], 16), random.integers(1, 8, 16)
+        rows = [tuple(row) for row in np.stack([np.arange(1, 17), submit, run, run * factor, nodes], axis=1).tolist()]
+        options = {"scheduler": "conservative", "estimates": "requested"}
+        found, expected = engine_run(rows, "flat:8", **options), reference_run(rows, "flat:8", **options)
+        assert {job: row["start"] for job, row in found.jobs.items()} == {
+            job: row["start"] for job, row in expected.jobs.items()
+        }
