@@ -2,7 +2,9 @@
 
 A real browser turns knobs of the running dashboard and waits until the new picture is drawn. The store has ten axes of
 four labels (4^10 = 1,048,576 cells), two metrics and no replicates. Times are medians of some turns; beside the wall
-time stands the processor time of the server, which other programs on the machine do not change.
+time stand the processor times of the server and of the browser (all of its processes; it draws without a graphics
+card), which other programs on the machine hardly change. They follow each other, so their sum is about the wall time on
+an idle machine.
 """
 
 from __future__ import annotations
@@ -73,12 +75,13 @@ def measure(path: Path, turns: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "faultsweep", "dashboard", str(path)]
     start = time.perf_counter()
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    turn = partial(_turn, psutil.Process(server.pid), turns)
     try:
         link = server.stdout.readline().strip()
         ready = time.perf_counter() - start
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            browser = [one for one in psutil.Process().children(recursive=True) if "chrom" in one.name()]
+            turn = partial(_turn, psutil.Process(server.pid), browser, turns)
             page = chromium.new_page()
             page.goto(link)
             page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0")
@@ -98,12 +101,26 @@ def measure(path: Path, turns: int) -> dict[str, Any]:
     return {"start, s": round(ready, 2), "load average": round(os.getloadavg()[0], 1), **found}
 
 
-def _turn(server: psutil.Process, turns: int, page: Any, label: str, options: list[str]) -> dict[str, float]:
+def _turn(
+    server: psutil.Process, browser: list[psutil.Process], turns: int, page: Any, label: str, options: list[str]
+) -> dict[str, float]:
     page.evaluate(TURN, [label, options[0]])
-    used = sum(server.cpu_times()[:2])
+    page.wait_for_timeout(500)
+    before = _used([server]), _used(browser)
     took = [page.evaluate(TURN, [label, options[number % len(options)]]) for number in range(1, turns + 1)]
-    used = sum(server.cpu_times()[:2]) - used
-    return {"median, ms": round(float(np.median(took))), "processor of the server, ms": round(1000 * used / turns)}
+    page.wait_for_timeout(500)
+    used = [1000 * (after - was) / turns for after, was in zip((_used([server]), _used(browser)), before, strict=True)]
+    return {
+        "median, ms": round(float(np.median(took))),
+        "processor of the server, ms": round(used[0]),
+        "processor of the browser, ms": round(used[1]),
+    }
+
+
+def _used(processes: list[psutil.Process]) -> float:
+    """Return the processor time that processes and their children have used, s."""
+    every = {child.pid: child for one in processes for child in (one, *one.children(recursive=True))}
+    return sum(sum(one.cpu_times()[:2]) for one in every.values())
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:

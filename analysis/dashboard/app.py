@@ -258,7 +258,9 @@ class Dashboard:
             self.plot.objects = [pn.pane.Bokeh(self.drawn.layout, sizing_mode="stretch_width")]
         self.title.object = f"<h2 style='font-size:20px;margin:4px'>{escape(figure.title)}</h2>"
         self.caption.object = f"<p style='font-size:14px;color:#333'>{escape(' '.join(figure.caption))}</p>"
-        self.cells.object = "<p>Click a point to see the cells behind it.</p>"
+        self.cells.object = (
+            "<p>Click a point, a bar or a cell of the heat map to see the cells of the store behind it.</p>"
+        )
         self.show_link()
 
     def _redraw(self, figure: Figure) -> bool:

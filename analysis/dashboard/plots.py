@@ -75,7 +75,7 @@ def _axis_labels(panel: Panel) -> tuple[str, str]:
 
 
 def _draw_panel(panel: Panel, sources: list[Any], bands: bool, tapped: Callable[[int, int], None]) -> Any:
-    from bokeh.models.annotations import Legend, LegendItem
+    from bokeh.models.annotations import Legend, LegendItem, Span
     from bokeh.plotting import figure
 
     across: dict[str, Any] = {"x_axis_type": "log" if panel.log_x else "linear"}
@@ -97,6 +97,7 @@ def _draw_panel(panel: Panel, sources: list[Any], bands: bool, tapped: Callable[
         shown = _draw_curve(plot, panel, curve, sources[number], number, bands)
         _make_tappable(plot, shown, number, tapped)
     _style(plot)
+    plot.add_layout(Span(location=0, dimension="width", line_color="#555555", line_width=0.8))
     if len(series) > 1:
         items = [LegendItem(label=c.label, renderers=_named(plot, number)) for number, c in enumerate(series)]
         legend = Legend(items=items, click_policy="hide", ncols=3, label_text_font_size="13px", border_line_color=None)
@@ -177,14 +178,11 @@ def _make_tappable(plot: Any, shown: Any, number: int, tapped: Callable[[int, in
 
 
 def _style(plot: Any) -> None:
-    from bokeh.models.annotations import Span
-
     for axis in plot.axis:
         axis.axis_label_text_font_size = axis.major_label_text_font_size = "14px"
         axis.axis_label_text_font_style = "normal"
     plot.title.text_font_size = "15px"
     plot.toolbar.logo = None
-    plot.add_layout(Span(location=0, dimension="width", line_color="#555555", line_width=0.8))
 
 
 class HeatPlot:
@@ -205,7 +203,12 @@ class HeatPlot:
         self._source = ColumnDataSource(_heat_cells(heat))
         palette = heat_maps.palette(heat)
         self._colours: Any = (LogColorMapper if heat.log else LinearColorMapper)(palette=palette, nan_color="#E6E6E6")
-        self._bar = ColorBar(color_mapper=self._colours, title_text_font_size="14px", major_label_text_font_size="13px")
+        self._bar = ColorBar(
+            color_mapper=self._colours,
+            title_text_font_size="14px",
+            title_text_font_style="normal",
+            major_label_text_font_size="13px",
+        )
         self.layout = _draw_heat(self._source, self._colours)
         self.layout.add_layout(self._bar, "right")
 
@@ -224,8 +227,8 @@ class HeatPlot:
         self._source.selected.indices = []
         self._source.data = _heat_cells(heat)
         self._colours.low, self._colours.high = heat_maps.limits(heat)
-        self._bar.title = textwrap.shorten(heat.quantity, 60)
-        self.layout.height = max(300, min(900, 120 + 34 * len(heat.y_labels)))
+        self._bar.title = textwrap.fill(heat.quantity, 40)
+        self.layout.height = max(_HEIGHT, min(900, 120 + 34 * len(heat.y_labels)))
         self.layout.xaxis.axis_label, self.layout.yaxis.axis_label = panel.x_label, panel.y_label
         self.layout.xaxis.major_label_orientation = 0.5 if max(map(len, heat.x_labels)) > _LONG_LABEL else "horizontal"
         plot = self.layout
@@ -235,14 +238,16 @@ class HeatPlot:
         ):
             ends.update(start=-0.5, end=len(labels) - 0.5, reset_start=-0.5, reset_end=len(labels) - 0.5)
             step = -(-len(labels) // heat_maps.MOST_TICKS)
-            axis.ticker = list(range(0, len(labels), step))
+            axis.ticker.ticks = list(
+                range(0, len(labels), step)
+            )  # a new ticker would have the page searched for models
             axis.major_label_overrides = dict(enumerate(labels))
         return True
 
 
 def _draw_heat(source: Any, colours: Any) -> Any:
     """Return a Bokeh figure of cells with their numbers, without ends of its axes or labels."""
-    from bokeh.models import HoverTool, Range1d
+    from bokeh.models import FixedTicker, HoverTool, Range1d
     from bokeh.plotting import figure
 
     ranges: dict[str, Any] = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1)}
@@ -259,6 +264,7 @@ def _draw_heat(source: Any, colours: Any) -> Any:
     tips = [("", "@x, @y"), ("mean", "@value{0,0.[0000]}"), ("95 % interval", interval)]
     plot.add_tools(HoverTool(renderers=[cells], tooltips=tips, visible=False))
     _style(plot)
+    plot.xaxis.ticker, plot.yaxis.ticker = FixedTicker(), FixedTicker()
     plot.grid.visible = False
     return plot
 

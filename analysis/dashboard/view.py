@@ -79,7 +79,9 @@ def heat_map(data: xr.Dataset, choices: Choices) -> Figure:
     )
     x, y = (quantity(data, axis) if axis else "" for axis in (choices.heat_x, choices.heat_y))
     name, title = str(data.attrs.get("name", "sweep")), title_of(data, choices)
-    return Figure(name, title, describe(part, [choices.metric], axes, against), [Panel("", x, y, heat=heat)])
+    return Figure(
+        name, title, describe(part, [choices.metric], axes, against, bars=False), [Panel("", x, y, heat=heat)]
+    )
 
 
 def shown(data: xr.Dataset, choices: Choices) -> Figure:

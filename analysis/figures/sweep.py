@@ -155,13 +155,19 @@ def quantity(data: xr.Dataset, name: str) -> str:
     return f"{words} ({unit})" if unit and unit != "1" else words
 
 
-def describe(data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: Against | None) -> list[str]:
-    """Return the sentences of a caption: what metrics mean, what was varied and held, and what the intervals are."""
+def describe(
+    data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: Against | None, bars: bool = True
+) -> list[str]:
+    """Return the sentences of a caption: what metrics mean, what was varied and held, and what the intervals are.
+
+    ``bars`` tells whether there are error bars; a heat map has none.
+    """
     varied = [f"{axis} {describe_values(data[axis].values.tolist())}" for axis in axes if data.sizes[axis] > 1]
     meanings = [f"{quantity(data, name)}: {data[name].attrs['long_name']}" for name in y if _has_meaning(data, name)]
     most = int(max(count_observations(data[name], data["status"]).max() for name in y))
     paired = ", of differences replicate by replicate" if against else ""
-    bars = f"Means of {most} replicates; error bars are 95\u00a0% t intervals{paired}."
+    intervals = f"; error bars are 95\u00a0% t intervals{paired}" if bars else paired
+    means = f"Means of {most} replicates{intervals}."
     warm_up = [str(data[name].attrs["warm_up"]) for name in y if "warm_up" in data[name].attrs]
     sentences = [
         *meanings,
@@ -169,7 +175,7 @@ def describe(data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: A
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",
         describe_held(data, _HELD),
-        bars if most > 1 else "One simulation a point, so there is no interval.",
+        means if most > 1 else "One simulation a point, so there is no interval.",
     ]
     return [sentence for sentence in sentences if sentence]
 
