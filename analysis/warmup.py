@@ -135,7 +135,11 @@ def without_warm_up(data: xr.Dataset, metrics: Iterable[str]) -> xr.Dataset:
             f": {np.median(shares):.1%} of a run's jobs (median; at most {shares.max():.1%})." if len(shares) else "."
         )
         without = int(known.sum()) - len(shares)
-        text += f" {without:,} of {int(known.sum()):,} runs have no steady part: of all their jobs." if without else ""
+        text += (
+            f" {without:,} of {int(known.sum()):,} runs have no steady part; their means are of all jobs."
+            if without
+            else ""
+        )
         data = data.assign({metric: values.assign_attrs(data[metric].attrs, warm_up=text)})
     return data
 

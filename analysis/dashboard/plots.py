@@ -22,6 +22,7 @@ Tapped = Callable[[int, int, int], None]
 _HEIGHT = 430
 _IN_THE_MIDDLE = {"text_align": "center", "text_baseline": "middle"}
 _LONG_LABEL = 6
+_MOST_DIGITS = 8  # of a number at an axis that is written out; Bokeh's own are five
 
 
 class CurvesPlot:
@@ -178,9 +179,13 @@ def _make_tappable(plot: Any, shown: Any, number: int, tapped: Callable[[int, in
 
 
 def _style(plot: Any) -> None:
+    from bokeh.models import BasicTickFormatter
+
     for axis in plot.axis:
         axis.axis_label_text_font_size = axis.major_label_text_font_size = "14px"
         axis.axis_label_text_font_style = "normal"
+        if isinstance(axis.formatter, BasicTickFormatter):
+            axis.formatter.power_limit_high = _MOST_DIGITS
     plot.title.text_font_size = "15px"
     plot.toolbar.logo = None
 

@@ -42,6 +42,8 @@ def machine_name(machine: str) -> str:
         return f"{size.replace('x', '×')} torus"
     if kind == "midplanes":
         return f"machine of {size} midplanes with a menu of partitions"
+    if kind == "clusters":
+        return f"machine of {size.count('+') + 1} clusters, {size.replace('+', ' + ')} nodes"
     return f"flat machine of {size} nodes" if kind == "flat" else machine
 
 

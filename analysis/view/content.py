@@ -30,10 +30,10 @@ BANDS: dict[str, tuple[str, str]] = {
     "grown": ("nodes beyond the size asked for", SKY),
     "destroyed": ("destroyed by failures", VERMILION),
     "delayed": ("start delay", ORANGE),
-    "paused": ("pauses for checkpoints, moves, restarts", PURPLE),
-    "kept": ("kept for jobs that wait for their nodes", GREEN),
+    "paused": ("checkpoints, moves, restarts", PURPLE),
+    "kept": ("kept for jobs that wait", GREEN),
     "down": ("down", BLACK),
-    "idle": ("idle beside a queue that asks for nodes", YELLOW),
+    "idle": ("idle beside a queue that asks", YELLOW),
     "unused": ("unused, nobody asks", "#CCCCCC"),
 }
 """Name -> label and colour; together they are the whole machine."""
@@ -125,6 +125,11 @@ class Content:
         """Return the sides of the torus."""
         return self.run.machine.sides
 
+    @property
+    def cluster_borders(self) -> list[int]:
+        """Return the first node of each cluster but the first; empty where there are no clusters."""
+        return np.cumsum(self.run.machine.clusters, dtype=np.int64)[:-1].tolist()
+
 
 def caption_of_frame(frames: Frames, frame: int) -> str:
     """Return what an occupancy view shows: when, how many nodes are free, in what pieces, and who asks for nodes."""
@@ -187,6 +192,7 @@ def _explain(run: Replay, count: int, dense: bool, marks: dict[str, tuple[Floats
         known = "A checkpoint that a failure cut short is destroyed work."
         says.append(known if run.pauses is not None else "Work that counts includes the time of checkpoints.")
     if len(run.machine.clusters) > 1:
+        says.append("Dashed lines are the borders of clusters.")
         says.append("Work that counts includes what jobs over several clusters lose to saturated trunks.")
     if not dense:
         says.append("Two blues tell neighbouring jobs apart.")

@@ -89,17 +89,20 @@ def _figure(part: str, **options: Any) -> Any:
 
 def _gantt(content: Content) -> Any:
     from bokeh.models import Range1d
-    from bokeh.models.annotations import Legend
+    from bokeh.models.annotations import Legend, Span
 
     nodes = content.run.machine.nodes
     x_range = Range1d(start=content.start_h, end=content.stop_h, bounds=(content.start_h, content.stop_h))
     plot = _figure("gantt", x_range=x_range, y_range=Range1d(start=0, end=nodes, bounds=(0, nodes)))
     plot.yaxis.axis_label = "node"
-    entries = _marks(plot, content)
+    entries = []
     if content.raster is not None:
-        entries = _raster(plot, content, content.raster) + entries
+        entries = _raster(plot, content, content.raster)
     elif content.rectangles is not None:
-        entries = _rectangles(plot, content, content.rectangles) + entries
+        entries = _rectangles(plot, content, content.rectangles)
+    entries += _marks(plot, content)  # on top of what they mark
+    for border in content.cluster_borders:
+        plot.add_layout(Span(location=border, dimension="width", line_color="black", line_dash="dashed"))
     plot.add_layout(Legend(items=entries, orientation="horizontal", border_line_color=None, ncols=4), "above")
     return plot
 

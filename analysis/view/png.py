@@ -99,6 +99,8 @@ def _gantt(axis: Any, content: Content) -> None:
         edge: dict[str, Any] = {} if marker == "x" else {"markeredgecolor": "black", "markeredgewidth": 0.6}
         axis.plot(times, places + 0.5, **style, **edge)
         handles.append(Line2D([], [], **style, **edge, label=kind))
+    for border in content.cluster_borders:
+        axis.axhline(border, color="black", linewidth=0.9, linestyle=(0, (6, 3)))
     axis.set_xlim(content.start_h, content.stop_h)
     axis.set_ylim(0, nodes)
     axis.set_ylabel("node")
@@ -153,7 +155,7 @@ def _bands(axis: Any, content: Content) -> None:
 def _occupancy(canvas: Any, place: Any, frames: Frames, sides: tuple[int, int, int], frame: int) -> None:
     """Draw the slices of the torus along x side by side; nodes of the largest free box have a dot."""
     from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Patch
+    from matplotlib.patches import Patch, Rectangle
 
     axis = canvas.add_subplot(place)
     X, Y, Z = sides
@@ -172,6 +174,9 @@ def _occupancy(canvas: Any, place: Any, frames: Frames, sides: tuple[int, int, i
         edgecolors="#777777",
         linewidth=0.4,
     )
+    for at in range(X):
+        border = {"fill": False, "edgecolor": "black", "linewidth": 1.5, "clip_on": False}
+        axis.add_patch(Rectangle((at * (Z + 1), 0), Z, Y, **border))
     x, y, z = np.unravel_index(np.flatnonzero(frames.in_largest[frame]), sides)
     if len(x):
         axis.plot(x * (Z + 1) + z + 0.5, y + 0.5, "o", color=GREEN, markersize=4, linestyle="none")
@@ -188,7 +193,7 @@ def _occupancy(canvas: Any, place: Any, frames: Frames, sides: tuple[int, int, i
         Patch(facecolor="white", edgecolor="#777777", label="free (dot: in the largest free box)"),
         Patch(facecolor=DOWN_COLOUR, label="down"),
     ]
-    axis.legend(handles=handles, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.28), frameon=False)
+    axis.legend(handles=handles, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.36), frameon=False)
 
 
 def holder_codes(holder: Any) -> Any:

@@ -413,6 +413,8 @@ def test_the_page_works_in_a_browser_without_a_network(failing, tmp_path):
         page.wait_for_selector("canvas", timeout=20_000)
         assert page.title() == "Backfilling with failures"
         assert page.evaluate(f"(() => {{ {_RECTANGLES} }})()") == len(content.rectangles.stay) + len(content.down[0])
+        on_top = page.evaluate(f"(() => {{ {_ON_TOP} }})()")
+        assert on_top == ["Scatter"] * sum(len(times) > 0 for times, _, _ in content.marks.values())
         shown = page.evaluate(f"(async () => {{ {_MOVE} }})()")
         for k, state in zip((0, len(frames.time_h) // 2), shown, strict=True):
             holder = frames.holder[k]
@@ -429,6 +431,11 @@ def test_the_page_works_in_a_browser_without_a_network(failing, tmp_path):
 _RECTANGLES = """
 const quads = [...Bokeh.documents[0]._all_models.values()].filter((m) => m.glyph && m.glyph.type == "Quad");
 return quads.reduce((sum, quad) => sum + quad.data_source.get_length(), 0);
+"""
+_ON_TOP = """
+const gantt = [...Bokeh.documents[0]._all_models.values()].find((m) => m.type == "Figure");
+const glyphs = gantt.renderers.map((m) => m.glyph.type);
+return glyphs.slice(glyphs.lastIndexOf("Quad") + 1);
 """
 _MOVE = """
 const all = [...Bokeh.documents[0]._all_models.values()];

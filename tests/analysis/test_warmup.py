@@ -110,7 +110,7 @@ def test_a_metric_without_warm_up(kept):
     assert found.attrs["units"] == "s"
     assert found.attrs["warm_up"] == (
         "Warm-up is deleted by MSER-5: 20.0% of a run's jobs (median; at most 20.0%). "
-        "2 of 3 runs have no steady part: of all their jobs."
+        "2 of 3 runs have no steady part; their means are of all jobs."
     )
     part = without_warm_up(data.sel(load=[1.0]), ["mean_wait_s"])
     assert part["mean_wait_s"].item() == found.values[0, 0]
