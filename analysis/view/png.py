@@ -175,7 +175,7 @@ def _occupancy(canvas: Any, place: Any, frames: Frames, sides: tuple[int, int, i
         linewidth=0.4,
     )
     for at in range(X):
-        border = {"fill": False, "edgecolor": "black", "linewidth": 1.5, "clip_on": False}
+        border: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 1.5, "clip_on": False}
         axis.add_patch(Rectangle((at * (Z + 1), 0), Z, Y, **border))
     x, y, z = np.unravel_index(np.flatnonzero(frames.in_largest[frame]), sides)
     if len(x):
