@@ -84,7 +84,7 @@ class Allocation:
         self._remove_credentials()
         say(f"job {self.job} on {os.environ.get('SLURM_JOB_NODELIST', 'this machine')}")
         at_start = results = self._results()
-        fruitless = 0
+        fruitless = -1  # restarts since the last result; the first start is none
         try:
             while True:
                 try:
@@ -99,7 +99,7 @@ class Allocation:
                 if self.warned:
                     return self._requeue(now > at_start)
                 fruitless, results = (0 if now > results else fruitless + 1), now
-                if fruitless > self.options.max_restarts:
+                if fruitless >= self.options.max_restarts:
                     return self._finish("failed", words or f"the sweep ended with {code}", 1)
                 say(f"{words or f'the sweep ended with {code}'}: everything is started again")
                 self._rest(_PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)])

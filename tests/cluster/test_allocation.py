@@ -1,0 +1,64 @@
+"""When a batch job gives up: the limits of the site's file. The command is a real process; SLURM is not asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+FAILS = """
+import json, pathlib, sys
+starts = pathlib.Path("starts")
+number = len(starts.read_text()) if starts.exists() else 0
+starts.write_text("x" * (number + 1))
+pathlib.Path("progress.json").write_text(json.dumps({"done": min(number, int(sys.argv[1]))}))
+sys.exit(f"start {number + 1} has failed")
+"""
+WAITS = """
+import json, pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+pathlib.Path("progress.json").write_text(json.dumps({"done": 5}))
+time.sleep(60)
+"""
+
+
+def start(folder, limits, program, *arguments, requeued=0):
+    """Be the first process of a job: without workers, whose nodes there are not."""
+    command = [sys.executable, "-m", "faultsweep.cluster.allocation", "--elastic", *map(str, limits)]
+    command += ["--folder", str(folder / "slurm"), "--progress", "progress.json"]
+    command += ["--", sys.executable, "-c", program, *map(str, arguments)]
+    (folder / "slurm").mkdir(mode=0o700)
+    environment = {**os.environ, "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": str(requeued)}
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def outcome(folder):
+    return json.loads((folder / "slurm" / "outcome.json").read_text())
+
+
+@pytest.mark.parametrize(("results", "starts"), [(0, 3), (2, 5)])
+def test_restarts_without_a_new_result_are_limited(tmp_path, results, starts):
+    """Two restarts in a row may bring nothing; every new result allows two more."""
+    process = start(tmp_path, ("--max-restarts", 2), FAILS, results)
+    assert process.wait(60) == 1
+    assert len((tmp_path / "starts").read_text()) == starts
+    assert (outcome(tmp_path)["outcome"], outcome(tmp_path)["text"]) == ("failed", f"start {starts} has failed")
+
+
+@pytest.mark.parametrize("requeued", [1, 2])
+def test_requeues_are_limited(tmp_path, monkeypatch, requeued):
+    """At the limit the job ends instead; below it, it asks SLURM, which is not there and so does not take it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    process = start(tmp_path, ("--max-requeues", 2), WAITS, requeued=requeued)
+    while not (tmp_path / "progress.json").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(60) == 1
+    assert outcome(tmp_path)["outcome"] == "stopped"
+    sentence = "the job was requeued 2 times (max_requeues)" if requeued == 2 else "SLURM would not requeue the job"
+    assert sentence in outcome(tmp_path)["text"]
