@@ -122,11 +122,17 @@ def prepare_script(
 
 
 def refuse_if_submitted(store: Path) -> None:
-    """Raise InputError if a job that writes this store is in the queue, unless this process belongs to that job."""
+    """Raise InputError if a job that writes this store is in the queue, unless this process belongs to that job.
+
+    Where no SLURM answers (the store was moved to another machine, say), the store's lock alone decides.
+    """
     job = read_job(job_folder(store))
     if job is None or job.job == os.environ.get("SLURM_JOB_ID"):
         return
-    state = slurm.job_state(job.job)["state"]
+    try:
+        state = slurm.job_state(job.job)["state"]
+    except slurm.SlurmError:
+        return
     if not slurm.is_over(state):
         raise InputError(
             f"{store}: job {job.job} ({state.lower()}) runs this sweep already; 'faultsweep status {store}' looks"

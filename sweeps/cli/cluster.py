@@ -156,9 +156,11 @@ def cancel(
         str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
     ],
     store: StoreOption = None,
+    json_: JsonOption = False,
 ) -> None:
     """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
     from faultsweep.cluster.submit import cancel_job, read_job
+    from faultsweep.sweeps.cli.output import print_json
     from faultsweep.sweeps.detached import job_folder
     from faultsweep.sweeps.status import find_store
 
@@ -166,7 +168,11 @@ def cancel(
     job = read_job(job_folder(path))
     if job is None:
         raise InputError(f"{path}: no batch job was submitted for this store")
-    typer.echo(f"job {job.job} was {'cancelled' if cancel_job(job) else 'over already'}")
+    cancelled = cancel_job(job)
+    if json_:
+        print_json({"job": job.job, "store": str(path), "cancelled": cancelled})
+        return
+    typer.echo(f"job {job.job} was {'cancelled' if cancelled else 'over already'}")
 
 
 cluster_app = typer.Typer(no_args_is_help=True)

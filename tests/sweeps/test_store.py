@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from faultsweep.cluster.submit import Job
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import lock as lock_module
 from faultsweep.sweeps.journal import JournalWriter, read_journal
@@ -160,6 +162,16 @@ def test_a_recomputation_that_was_interrupted_goes_on(tmp_path, client, monkeypa
     assert (results.status.values[:29] == DONE).all()
     assert int(results.status.sel(a=29).item()) in (EXCLUDED, NOT_REQUESTED)
     assert narrow.plan(path, measure=False).missing == 0
+
+
+def test_a_store_that_left_its_slurm_behind_is_run_anywhere(store, client, monkeypatch, tmp_path):
+    folder = tmp_path / "s.zarr.run" / "slurm"
+    folder.mkdir()
+    job = Job("7", 0.0, str(folder), "1", 1, "", "")
+    (folder / "job.json").write_text(json.dumps(asdict(job)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    results = sweep(axes={"a": [1, 2, 3], "b": [0.5, 1.5]}).run(store, cluster=client, progress=False)
+    assert (results.status == DONE).all()
 
 
 @pytest.mark.parametrize("option", ["retry_failed", "recompute"])
