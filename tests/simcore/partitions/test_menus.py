@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from faultsweep.simcore.errors import InputError
@@ -45,11 +47,42 @@ def test_two_partitions_conflict_if_they_share_a_midplane_or_a_wire():
     expected = [[bool(one & other) for other in sets] for one in sets]
     assert menu.conflicts.tolist() == expected
     assert menu.conflicts[1, 2], "by the wire alone"
+
+
+def test_racks_and_half_rows_of_intrepid_need_the_cables_of_their_neighbours():
+    """As in its partition table: the torus of a rack closes through the other rack of its pair, that of half a row
+    through the other half; a midplane, a pair of racks and a row need no cable but their own."""
     ready = named_menu(80)
-    contained = np.array(
-        [[not set(p.midplanes).isdisjoint(q.midplanes) for q in ready.partitions] for p in ready.partitions]
+    assert [p.midplanes for p in ready.partitions] == [p.midplanes for p in row_menu(80).partitions]
+
+    def expected(one, other):
+        if set(one.midplanes) & set(other.midplanes):
+            return True
+        size, first, second = len(one.midplanes), one.midplanes[0], other.midplanes[0]
+        return len(other.midplanes) == size and size in (2, 8) and first // (2 * size) == second // (2 * size)
+
+    assert ready.conflicts.tolist() == [[expected(p, q) for q in ready.partitions] for p in ready.partitions]
+    by_wire = {
+        (p.name, q.name)
+        for p, conflicts in zip(ready.partitions, ready.conflicts, strict=True)
+        for q, conflict in zip(ready.partitions, conflicts, strict=True)
+        if conflict and not {*p.midplanes} & {*q.midplanes}
+    }
+    assert len(by_wire) == 2 * (20 + 5)
+    assert ("R20", "R21") in by_wire
+    assert ("R40-R43", "R44-R47") in by_wire
+
+
+def test_a_second_rack_of_a_pair_waits_for_the_cable_and_a_midplane_does_not():
+    jobs = generate("intrepid-model", 63)
+    size = np.array([1024] * 20 + [1024] + [512] * 40 + [4096, 512])
+    jobs = replace(
+        jobs, submit_s=np.arange(63.0), run_s=np.full(63, 1000.0), requested_s=np.full(63, 1000.0), size=size
     )
-    np.testing.assert_array_equal(ready.conflicts, contained)
+    run = simulate(jobs, machine="midplanes:80", scheduler="backfill", debug=True)
+    waits = np.flatnonzero(run.jobs["wait_s"] > 0).tolist()
+    assert waits == [20, 61, 62], "the 21st rack, half a row, and the 41st midplane"
+    assert run.jobs["start_s"][20] == 1000
 
 
 @pytest.mark.parametrize("midplanes", [1, 2, 5, 16, 33, 80])
