@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -72,3 +73,18 @@ def test_every_shipped_spec_has_a_title(name):
 def test_the_picture_of_the_readme_is_small():
     assert (ROOT / "docs" / "demo.png").stat().st_size < 300_000
     assert os.path.getsize(ROOT / "docs" / "demo.png") > 10_000
+
+
+def test_docstrings_are_lists_on_the_page_of_the_python_interface():
+    found = importlib.util.spec_from_file_location("api_docstrings", ROOT / "docs" / "api_docstrings.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    text = (
+        "Do it.\n\nAt once.\n\nParameters\n----------\na, b : numbers: two of them,\n    or none.\nc : text.\n\n"
+        "Returns\n-------\nThe sum.\n\nRaises\n------\nInputError\n    It cannot be."
+    )
+    assert module.to_markdown(text) == (
+        "Do it.\n\nAt once.\n\n**Parameters**\n\n- `a`, `b`: numbers: two of them,\n    or none.\n- `c`: text.\n\n"
+        "**Returns**\n\nThe sum.\n\n**Raises**\n\n- `InputError`:\n    It cannot be."
+    )
+    assert module.to_markdown("No sections -----\n\nhere.") == "No sections -----\n\nhere."

@@ -79,10 +79,17 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def page(served, browser):
-    """A page that has drawn its first view; at the end it must have complained about nothing and asked nobody else."""
+@pytest.fixture(scope="module")
+def context(browser):
+    """One user for all pages, so that scripts are fetched and compiled once."""
     context = browser.new_context(accept_downloads=True, viewport={"width": 1300, "height": 1000})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(served, context):
+    """A page that has drawn its first view; at the end it must have complained about nothing and asked nobody else."""
     page = context.new_page()
     complaints, elsewhere = [], []
     ours = (served.address, "data:", "blob:")
@@ -93,7 +100,7 @@ def page(served, browser):
     page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0")
     wait_for(page, lambda: len(page.evaluate(SOURCES)) == 3)
     yield page
-    context.close()
+    page.close()
     assert complaints == []
     assert elsewhere == []
 
