@@ -399,8 +399,14 @@ def _no_random_repair(config: Config) -> bool:
     return _no_repair_time(config) or config["mttr_h"] == 0
 
 
+def _no_random_trunk_repair(config: Config) -> bool:
+    return _no_trunk_failures(config) or config["trunk_down_s"] == 0
+
+
 def _no_lognormal_repair(config: Config) -> bool:
-    return _no_random_repair(config) or config["repair_distribution"] != "lognormal"
+    of_nodes = not _no_random_repair(config) and config["repair_distribution"] == "lognormal"
+    of_trunks = not _no_random_trunk_repair(config) and config["trunk_repair_distribution"] == "lognormal"
+    return not (of_nodes or of_trunks)
 
 
 def _table(*rows: Parameter) -> dict[str, Parameter]:
@@ -1150,12 +1156,21 @@ PARAMETERS: dict[str, Parameter] = _table(
         "trunk_down_s",
         float,
         3600.0,
-        "Down time of a trunk that fails.",
+        "Mean down time of a trunk that fails.",
         "clusters",
         minimum=0,
         maximum=1e9,
         unit="s",
         inert=_no_trunk_failures,
+    ),
+    Parameter(
+        "trunk_repair_distribution",
+        str,
+        "constant",
+        "Distribution of the down times of trunks; a lognormal one has repair_sigma.",
+        "clusters",
+        choices=REPAIRS,
+        inert=_no_random_trunk_repair,
     ),
     Parameter(
         "trunk_outage",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.failures.mtbf import draw_times
 from faultsweep.simcore.failures.source import DAY_S, Block, DrawnSource, FailureSource, Span, hash_of
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.parameters import co_allocates
@@ -30,6 +31,8 @@ def _trunk_source(config: Mapping[str, Any], machine_nodes: int, clusters: int, 
     mean_s = config["trunk_mtbf_h"] * _HOUR_S / clusters
     times = stream(config["seed"], config["replicate"], "failures/trunk times")
     places = stream(config["seed"], config["replicate"], "failures/trunks")
+    repairs = stream(config["seed"], config["replicate"], "failures/trunk repairs")
+    down = config["trunk_down_s"], config["trunk_repair_distribution"], config["repair_sigma"]
 
     def blocks() -> Iterator[Block]:
         now = 0
@@ -38,9 +41,10 @@ def _trunk_source(config: Mapping[str, Any], machine_nodes: int, clusters: int, 
             time_ms = now + np.cumsum(gaps)
             now = int(time_ms[-1])
             trunk = np.floor(places.random(_BLOCK) * clusters).astype(np.int64)
-            yield Block(time_ms, machine_nodes + trunk, np.full(_BLOCK, config["trunk_down_s"]))
+            yield Block(time_ms, machine_nodes + trunk, draw_times(repairs, _BLOCK, *down))
 
-    facts = {name: config[name] for name in ("seed", "replicate", "trunk_mtbf_h", "trunk_down_s")}
+    named = ("seed", "replicate", "trunk_mtbf_h", "trunk_down_s", "trunk_repair_distribution", "repair_sigma")
+    facts = {name: config[name] for name in named}
     facts |= {"nodes": machine_nodes, "clusters": clusters}
     return DrawnSource("trunks", blocks(), span.start_s, DAY_S / mean_s, facts)
 

@@ -57,21 +57,27 @@ def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
 
 
 def draw_repairs(rng: np.random.Generator, count: int, config: dict[str, Any]) -> NDArray[np.float64]:
-    """Draw down times with the mean ``mttr_h``, in seconds, rounded to 1 ms; ``down_time_s`` >= 0 stands for them all.
+    """Draw down times with the mean ``mttr_h``, in seconds; ``down_time_s`` >= 0 stands for them all."""
+    sigma = config["repair_sigma"]
+    if config["down_time_s"] >= 0:
+        return draw_times(rng, count, config["down_time_s"], "constant", sigma)
+    return draw_times(rng, count, float(round_ms(config["mttr_h"] * HOUR_S)), config["repair_distribution"], sigma)
 
-    "constant", "exponential", or "lognormal" with the standard deviation ``repair_sigma`` of the logarithm.
+
+def draw_times(rng: np.random.Generator, count: int, mean_s: float, kind: str, sigma: float) -> NDArray[np.float64]:
+    """Draw times with a mean, in seconds; random ones are rounded to 1 ms.
+
+    "constant", "exponential", or "lognormal" with the standard deviation ``sigma`` of the logarithm; as many numbers
+    are drawn for each kind.
     """
     from scipy.special import ndtri
 
     uniform = rng.random(count)
-    if config["down_time_s"] >= 0:
-        return np.full(count, config["down_time_s"])
-    mean_s, kind, sigma = config["mttr_h"] * HOUR_S, config["repair_distribution"], config["repair_sigma"]
     if kind == "exponential":
         return round_ms(-mean_s * np.log1p(-uniform))
     if kind == "lognormal":
         return round_ms(mean_s * np.exp(sigma * ndtri(np.maximum(uniform, 2.0**-54))) * exp(-sigma * sigma / 2.0))
-    return np.full(count, round_ms(mean_s))
+    return np.full(count, mean_s)
 
 
 def _system(

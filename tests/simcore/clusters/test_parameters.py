@@ -8,13 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from faultsweep.simcore.clusters.communication import Communication, draw
+from faultsweep.simcore.clusters.trunk_failures import with_trunks
 from faultsweep.simcore.errors import InputError, InvariantError
+from faultsweep.simcore.failures.source import Span
 from faultsweep.simcore.failures.trace import FailureTrace
 from faultsweep.simcore.machines import parse_machine
 from faultsweep.simcore.parameters import PARAMETERS, canonical, co_allocates, resolve
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.splitting import split_over
 from faultsweep.simcore.workloads.workload import Workload
+from scipy import stats
 
 from tests.clusters import System, job
 
@@ -72,6 +75,8 @@ CHOICES = {
     "cp_frac": [0.04, 10.0],
     "trunk_mtbf_h": [0.0, 20.0],
     "trunk_down_s": [0.0, 3600.0],
+    "trunk_repair_distribution": ["constant", "exponential", "lognormal"],
+    "repair_sigma": [0.5, 1.94],
     "trunk_outage": ["kill", "stall"],
     "restart_cost_s": [0.0, 60.0],
     "seed": [0, 7],
@@ -116,12 +121,14 @@ def test_every_parameter_of_clusters_does_something():
         "cp_frac": 0.001,
         "trunk_mtbf_h": 2.0,
         "trunk_down_s": 7200.0,
+        "trunk_repair_distribution": "exponential",
         "trunk_outage": "stall",
     }
     group = {name for name, parameter in PARAMETERS.items() if parameter.group == "clusters"}
     needs = {
         "queues": {"scheduler": "fcfs"},
         "trunk_down_s": {"trunk_mtbf_h": 3.0},
+        "trunk_repair_distribution": {"trunk_mtbf_h": 3.0},
         "trunk_outage": {"trunk_mtbf_h": 3.0},
     }
     assert set(others) == group - {"overhead_known", "assumed_overhead_s", "partitioning"}
@@ -277,3 +284,20 @@ def test_a_run_can_be_cut_and_timed():
     failing = run(meta_scheduler="naive", failures="mtbf", mtbf_h=1.0, mttr_h=1.0, trunk_mtbf_h=3.0, debug=True)
     assert failing.metrics["restarts"] > 0
     assert set(failing.failures.node[failing.failures.node >= 48]) <= {48, 49, 50}
+
+
+@pytest.mark.parametrize("kind", ["constant", "exponential", "lognormal"])
+def test_the_down_times_of_trunks_have_their_mean_and_distribution(kind):
+    config = resolve({**BASE, "meta_scheduler": "naive", "trunk_mtbf_h": 1.0, "trunk_down_s": 600.0})
+    config |= {"trunk_repair_distribution": kind, "repair_sigma": 1.0}
+    source = with_trunks(None, config, 48, 3, Span(0.0, 1.0, 1.0))
+    trace = source.until(20_000 * 1200.0)
+    assert len(trace) > 15_000
+    assert set(trace.node) == {48, 49, 50}
+    down_s = trace.down_s
+    if kind == "constant":
+        assert set(down_s) == {600.0}
+        return
+    assert down_s.mean() == pytest.approx(600.0, rel=0.06)
+    law = stats.expon(scale=600) if kind == "exponential" else stats.lognorm(1.0, scale=600 * np.exp(-0.5))
+    assert stats.kstest(down_s, law.cdf).pvalue > 1e-3
