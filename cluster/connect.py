@@ -10,7 +10,6 @@ import gc
 import json
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import dask
+from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER_VARIABLE, SETTINGS
 from faultsweep.simcore.errors import InputError
 
 START_S = 120.0
 """Time in which a worker process has to start."""
+# Dask closes a worker that is away 15 s after a death, even one that has come back, and died again, since then.
+_PATIENCE = {"distributed.deploy.lost-worker-timeout": "1 day"}
 _REPLACE_AFTER_S = 5.0  # a process that dies is gone for a moment before its nanny starts the next
 
 
@@ -102,43 +104,48 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
         from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownCluster
 
         settings, kind = settings | DASHBOARD_SETTINGS, ShownCluster
-    with dask.config.set(settings), _no_interrupts():
-        cluster = kind(
-            n_workers=0,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            protocol="tls://",
-            security=temporary_security(),
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            worker_dashboard_address=None,
-            preload="faultsweep.cluster.steady",
-            silence_logs=logging.CRITICAL,
-            config=settings,  # of processes that are started later, too
-            memory_limit=system.MEMORY_LIMIT // number,
-        )
+    cluster: Any = None
+    client: Any = None
     try:
-        with _no_interrupts():
+        with dask.config.set(settings), interrupts_wait() as has_come:
+            cluster = kind(
+                n_workers=0,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                protocol="tls://",
+                security=temporary_security(),
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                worker_dashboard_address=None,
+                preload="faultsweep.cluster.steady",
+                silence_logs=logging.CRITICAL,
+                config=settings,  # of processes that are started later, too
+                memory_limit=system.MEMORY_LIMIT // number,
+            )
             cluster.scale(number)
-            _wait_for_processes(cluster, number)
+            _wait_for_processes(cluster, number, has_come)
         if dashboard is not None:
-            scheduler: Any = cluster.scheduler
-            dashboard(scheduler.how_to_reach())
+            dashboard(cluster.scheduler.how_to_reach())
         client = distributed.Client(cluster, set_as_default=False)
-        try:
+        with dask.config.set(_PATIENCE):
             yield client
-        finally:
-            client.close(timeout=5)
     finally:
-        cluster.close(timeout=10)
+        with interrupts_wait():  # a cluster that was interrupted while it closes keeps the process waiting at its end
+            if client is not None:
+                client.close(timeout=5)
+            if cluster is not None:
+                cluster.close(timeout=10)
 
 
-def _wait_for_processes(cluster: Any, number: int) -> None:
-    """Wait until the workers are there; one that dies while it starts is started again."""
+def _wait_for_processes(cluster: Any, number: int, has_come: Callable[[], bool]) -> None:
+    """Wait until the workers are there, or until an interrupt ``has_come``; one that dies while it starts is started
+    again."""
     gone: dict[Any, float] = {}
     end = look = time.monotonic() + START_S
     while len(cluster.scheduler.workers) < number and time.monotonic() < end:
+        if has_come():
+            return
         time.sleep(0.02)
         if time.monotonic() > look - START_S + 1:
             look = time.monotonic() + START_S
@@ -157,8 +164,9 @@ def is_local(cluster: Any) -> bool:
 def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
     """Replace the worker processes of a local cluster that are gone for good; to be called every second or so.
 
-    A nanny starts a process that dies again, but not one that dies while it starts; and the cluster drops a worker
-    that takes long to come back. Returns since when, on the monotonic clock, which workers have had no process; to be
+    A nanny starts a process that dies again, but not its first one if that dies before the nanny has heard of it (the
+    scheduler sends a new worker what killed the last one, at once): then it closes. And the cluster drops a worker that
+    takes long to come back. Returns since when, on the monotonic clock, which workers have had no process; to be
     given as ``gone`` next time.
     """
     from distributed.core import Status
@@ -166,9 +174,11 @@ def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
     if not is_local(cluster) or cluster.status != Status.running:
         return {}
     here, now = dict(cluster.workers), time.monotonic()
-    dead = [name for name, nanny in here.items() if nanny.process is None or not nanny.process.is_alive()]
+    # one that is being started again has no process for a moment, and may have been dead when this looked last
+    living = (Status.starting, Status.running)
+    dead = [name for name, nanny in here.items() if nanny.process is None or nanny.process.status not in living]
     since = {name: gone.get(name, now) for name in dead}
-    lasting = [name for name in dead if now - since[name] >= _REPLACE_AFTER_S]
+    lasting = [n for n in dead if here[n].status == Status.closed or now - since[n] >= _REPLACE_AFTER_S]
     for name in lasting:
         cluster.workers.pop(name, None)
         cluster.loop.add_callback(here[name].close, reason="its process is gone")
@@ -176,19 +186,6 @@ def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
     if lasting or len(here) < len(cluster.worker_spec):
         cluster.scale(len(cluster.worker_spec))
     return since
-
-
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait, and processes started here never see it: the terminal sends it to all, the client answers it.
-
-    Processes and threads inherit the mask of the thread that starts them.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,8 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
     packed, job_bytes = context.pack(), []
     begin = time.monotonic()
     with connect("local", 1) as client:
-        plan.start_s = time.monotonic() - begin + _warm(plan, client, packed, prepared, cells[0], say)
+        start_s = time.monotonic() - begin
+        plan.start_s = start_s + _warm(plan, client, packed, prepared, cells[0], partial(say, spec.target.preparing))
         for number, cell in enumerate(cells):
             one = np.array([cell])
             arguments = (packed, 1, prepared.grid.columns(one), prepared.keys[:, one], _MEASURE_S)
@@ -218,7 +220,9 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
         plan.tasks = math.ceil(plan.missing * mean / max(TASK_S, mean)) if mean else 1
 
 
-def _warm(plan: Plan, client: Any, packed: bytes, prepared: Prepared, cell: int, say: Callable[[str], None]) -> float:
+def _warm(
+    plan: Plan, client: Any, packed: bytes, prepared: Prepared, cell: int, say_preparing: Callable[[], None]
+) -> float:
     """Prepare the process for its first run, and return how long that will take a run that comes after this plan."""
     from distributed import KilledWorker
 
@@ -227,7 +231,7 @@ def _warm(plan: Plan, client: Any, packed: bytes, prepared: Prepared, cell: int,
     try:
         call.result(_PATIENCE_S)
     except TimeoutError:
-        say("compiling for this machine (once for each version of the simulator; a minute or two)")
+        say_preparing()
         with contextlib.suppress(KilledWorker):
             call.result()
         return _PATIENCE_S  # compiled code is on the disk now

@@ -21,7 +21,7 @@ from faultsweep.sweeps.grid import Cells
 from faultsweep.sweeps.journal import DIED, Records, read_journal
 from faultsweep.sweeps.lock import owner_of
 from faultsweep.sweeps.prepare import Prepared
-from faultsweep.sweeps.store import Store, run_folder
+from faultsweep.sweeps.store import Store, check_format, run_folder, store_of
 from faultsweep.sweeps.task import output_columns
 from numpy.typing import NDArray
 
@@ -45,7 +45,8 @@ def find_journals(store: Store) -> Left:
     Raises
     ------
     InputError
-        One of these runs is going on, in another folder: the store was moved, or copied, meanwhile.
+        One of these runs is going on, in another folder: the store was moved, or copied, meanwhile. Or it has ended
+        since it was copied: the copy may have the status of cells without their metrics.
     """
     here = run_folder(store.path)
     journals: list[Path] = []
@@ -54,8 +55,8 @@ def find_journals(store: Store) -> Left:
         beside = sorted((here / "journals").glob(f"{run['id']}-*.journal"))
         there = Path(run["folder"])
         moved = there.resolve() != here.resolve()
-        if moved and owner_of(there / "lock"):
-            raise InputError(f"{store.path}: was moved while a run writes it; stop the run that has {there / 'lock'}")
+        if moved and not run.get("saved"):
+            _check_origin(store, run["id"], there)
         elsewhere = sorted((there / "journals").glob(f"{run['id']}-*.journal")) if moved else []
         journals += [*beside, *elsewhere]
         if elsewhere:
@@ -66,6 +67,29 @@ def find_journals(store: Store) -> Left:
                 f" beside the store; it is simulated again, unless you stop now and move that folder to {here}"
             )
     return Left(journals, notes)
+
+
+def _check_origin(store: Store, run_id: str, folder: Path) -> None:
+    """Raise InputError if an open run, whose folder is elsewhere, goes on there, or has gone on without this store."""
+    path, origin, lock = store.path, store_of(folder), folder / "lock"
+    if not (origin / "zarr.json").exists() or origin.samefile(path):
+        if owner_of(lock):
+            raise InputError(f"{path}: was moved while a run writes it; stop the run that has {lock}")
+        return
+    other = check_format(origin)
+    history = store.text("provenance")
+    if json.loads(other["provenance"])[: len(history)] != history:
+        return  # another store, which has been made where this one was
+    if owner_of(lock):
+        raise InputError(
+            f"{path}: a copy of {origin} that was made while a run writes that; wait until the run that has {lock} is"
+            " over, or stop it, and copy again"
+        )
+    if run_id not in [run["id"] for run in json.loads(other.get("open_runs", "[]"))]:
+        raise InputError(
+            f"{path}: a copy of {origin} from before its last run was over, which may lack parts of results; copy that"
+            " again, it has them"
+        )
 
 
 def check_at_rest(store: Store) -> None:

@@ -201,8 +201,8 @@ class Runner:
                 self._blind = True
                 LOG.info("workers do not see %s; this process keeps the journal", self.folder)
         start = time.monotonic()
-        note = "preparing the workers (the first use of a version compiles it, which takes a minute or two)"
-        for worker, problem in self._on_each(first.values(), task.warm, self.grid.config(cell), note=note).items():
+        note, config = self.context.target.preparing, self.grid.config(cell)
+        for worker, problem in self._on_each(first.values(), task.warm, config, note=note).items():
             LOG.info("warmed %s in %.1f s %s", worker, time.monotonic() - start, problem)
 
     def _on_each(
@@ -251,8 +251,9 @@ class Runner:
             time.sleep(0.2)
             self._check_scheduler()
             if self.local:
-                self._gone = mend_workers(self.client.cluster, self._gone)
                 self._check_absence()
+            if is_local(self.client.cluster):
+                self._gone = mend_workers(self.client.cluster, self._gone)
 
     def _count_workers(self) -> None:
         """Look now and then how many workers there are; time without any is no time at work."""

@@ -31,6 +31,7 @@ class SimulatorTarget(Target):
     """Runs ``simcore.simulate`` on the named log; a process reads a log once."""
 
     name = "simulator"
+    preparing = "preparing the workers (the first use of a version compiles it, which takes about a minute)"
 
     def __init__(
         self,

@@ -55,6 +55,7 @@ WITH_RESULT = (DONE, TRUNCATED, COPY, TRUNCATED_COPY)
 CHUNK_CELLS = 16_384
 """Cells of a chunk, about: 1,024 gives 16 times the files and is 10 times slower to open."""
 
+_RUN = ".run"
 _LABEL_CHUNK = 16_384
 _TYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
 
@@ -123,7 +124,12 @@ class Chunks:
 
 def run_folder(path: Path) -> Path:
     """Return the folder beside a store that holds its lock, journals and log file."""
-    return path.with_name(path.name + ".run")
+    return path.with_name(f"{path.name}{_RUN}")
+
+
+def store_of(folder: Path) -> Path:
+    """Return the store that a run's folder is beside."""
+    return folder.with_name(folder.name.removesuffix(_RUN))
 
 
 class Store:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import SIMULATOR, built_in_target
 from faultsweep.sweeps.collector import Collector, Results, describe_counts
@@ -230,22 +231,25 @@ class Sweep:
         check_store(self.spec, path, recompute)
         folder = _make_run_folder(path)
         with ExitStack() as stack:
+            stack.enter_context(ended_by_sigterm())
             lock = _enter_lock(stack, folder)
             stack.enter_context(LogFile(folder / "log.txt"))
             run = _Run(self.spec, path, folder, lock, time_limit_s, progress)
             try:
-                run.open(recompute, retry_failed)
+                with interrupts_wait():  # which do not end what makes, grows or tidies up a store
+                    run.open(recompute, retry_failed)
                 own = None if credentials is None else Path(credentials)
                 shown = _print if dask_dashboard else None
                 with _Workers(cluster, workers, own, folder / "slurm", shown) as started:
                     while True:
                         run.simulate(started)
-                        run.close()
-                        following = run.next_round()
-                        if following is None:
-                            break
-                        run = following
-                        run.open(recompute=False, retry_failed=False)
+                        with interrupts_wait():
+                            run.close()
+                            following = run.next_round()
+                            if following is None:
+                                break
+                            run = following
+                            run.open(recompute=False, retry_failed=False)
             except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
                 run.say_stopped("stopped", InterruptedSweepError())
             except OSError as error:
@@ -392,6 +396,8 @@ class _Run:
         sweep_partials(self.folder)
         shutil.rmtree(self.folder / "new.zarr", ignore_errors=True)
         prepared = prepare(self.spec, self.path, recompute, retry_failed, self.replicates)
+        if prepared.store is not None:
+            find_journals(prepared.store)  # refuses a store that another run writes, before anything is changed
         self.prepared = prepared
         self.store = self._store(prepared)
         failed = prepared.again & prepared.asked & np.isin(prepared.status, FAILURES)

@@ -77,10 +77,12 @@ class Target(ABC):
         ``inert(config)``, such as ``simcore.parameters.Parameter``.
     outputs : all that a run gives, in order.
     version : raised whenever a result changes; a store refuses another one.
+    preparing : what the user is told when ``warm`` takes a while.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
     folders: Sequence[Path] = ()
+    preparing: str = "preparing the workers"
     name: str
     parameters: Mapping[str, Any]
     outputs: tuple[Output, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -32,6 +33,54 @@ def require(what: str, reason: str) -> NoReturn:
     if what in os.environ.get("FAULTSWEEP_REQUIRE", "").replace(",", " ").split():
         pytest.fail(f"required by FAULTSWEEP_REQUIRE: {reason}")
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def client():
+    """A cluster of two workers for the tests that do not need their own."""
+    from faultsweep.cluster.connect import connect
+
+    with connect("local", 2) as client:
+        yield client
+
+
+@pytest.fixture
+def on_client(monkeypatch, client):
+    """Let everything that would start a cluster of its own use that of the tests."""
+    from faultsweep.cluster import connect as module
+
+    monkeypatch.setattr(module, "_local", lambda workers, dashboard: module.connect(client))
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command line in this process; returns exit code, output and error output."""
+    from faultsweep.sweeps import cli
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["faultsweep", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """A folder that not even root can write into."""
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", folder], check=False, capture_output=True)
+    if done.returncode:
+        folder.chmod(0o555)
+        if os.access(folder, os.W_OK):
+            pytest.skip("a read-only folder cannot be made here")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=False, capture_output=True)
 
 
 @pytest.fixture(scope="session")

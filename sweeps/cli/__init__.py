@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import typer
+from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.cli import (
     cluster,
@@ -68,17 +69,26 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; what the user got wrong is one sentence on standard error and exit code 2."""
+    """Run the command line; what the user got wrong is one sentence on standard error and exit code 2.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C, or SIGTERM.
+    """
     try:
-        code = app(prog_name="faultsweep", standalone_mode=False) or 0
+        with ended_by_sigterm():
+            code = app(prog_name="faultsweep", standalone_mode=False) or 0
         if code == _INTERRUPTED:  # typer's answer to Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code)
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        sys.exit(_INTERRUPTED)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.stderr.write(f"{error.filename}: cannot be read or written ({error.strerror})\n")
         sys.exit(2)
     except Exception as error:  # typer's own errors, whose classes are private; others are raised again
         code = getattr(error, "exit_code", None)

@@ -44,8 +44,10 @@ def figure(
     """
     from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
+    from faultsweep.sweeps.cli.output import check_folder
     from faultsweep.sweeps.stand_ins import describe_stand_ins, lacks_results, with_stand_ins
 
+    check_folder(output)
     names = _experiments_of(spec)
     with ExitStack() as stack:
         for name in names:

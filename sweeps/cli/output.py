@@ -30,11 +30,25 @@ def check_writable(paths: Iterable[str | Path]) -> None:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, not a file; name a file in it")
         if not os.access(path if path.exists() else folder, os.W_OK):
-            why = "the file system is read-only" if os.statvfs(folder).f_flag & os.ST_RDONLY else "no permission"
-            raise InputError(f"{path}: cannot be written ({why}); name a file in a folder where you may write")
+            raise InputError(
+                f"{path}: cannot be written ({_why_not(folder)}); name a file in a folder where you may write"
+            )
         if path.resolve() in taken:
             raise InputError(f"{path}: two outputs would be this file; name a file for each")
         taken.add(path.resolve())
+
+
+def _why_not(folder: Path) -> str:
+    return "the file system is read-only" if os.statvfs(folder).f_flag & os.ST_RDONLY else "no permission"
+
+
+def check_folder(path: Path) -> None:
+    """Raise InputError, before anything is computed, if no file can be made in a folder that may have to be made."""
+    place = next(place for place in (path, *path.absolute().parents) if place.exists() or place.is_symlink())
+    if not place.is_dir():
+        raise InputError(f"{path}: {place} is a file, not a folder; name another folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: cannot be written ({_why_not(place)}); name a folder where you may write")
 
 
 def check_picture(path: Path) -> None:

@@ -54,7 +54,9 @@ def view(
     """
     from faultsweep.analysis.view import Pauses, draw_html, draw_png, make_content, replay
     from faultsweep.simcore.machines import parse_machine
+    from faultsweep.sweeps.cli.output import check_folder
 
+    check_folder(output)
     if run.is_dir():
         if machine or jobs is not None:
             raise InputError("--machine and --jobs are for an event trace; a store knows its own")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pytest
 from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_jobs, open_results
-from faultsweep.cluster.connect import connect
 from faultsweep.cluster.site import Site
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import detached
@@ -25,12 +22,6 @@ from faultsweep.sweeps.spec import experiments, load_toml
 from faultsweep.sweeps.stand_ins import lacks_results, replace_logs, with_stand_ins
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
-
-
-@pytest.fixture(scope="module")
-def client():
-    with connect("local", 1) as client:
-        yield client
 
 
 def small(name, monkeypatch, tmp_path):
@@ -258,23 +249,20 @@ def test_a_paper_is_all_its_experiments():
         (["list", "machine"], "machines"),
     ],
 )
-def test_a_wrong_name_is_one_sentence(tmp_path, arguments, sentence):
+def test_a_wrong_name_is_one_sentence(tmp_path, monkeypatch, command, arguments, sentence):
     (tmp_path / "small.toml").write_text(
         '[fixed]\nlog = "sdsc-model"\n[axes]\nload_scale = [1.0]\n[figure]\ny = "mean_wait"\n'
     )
-    command = [sys.executable, "-P", "-m", "faultsweep", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
 
 
-def test_a_sweep_of_ones_own_is_drawn(client, monkeypatch, capsys, tmp_path):
+def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
     """By the command, with a table or none; a copy of a shipped spec can ask for the shipped figure."""
-    from faultsweep.cluster import connect as connect_module
     from faultsweep.sweeps.cli.figure import figure
 
-    monkeypatch.setattr(connect_module, "_local", lambda workers, dashboard: connect_module.connect(client))
     spec = tmp_path / "mine.toml"
     text = (
         '[fixed]\nlog = "nasa-model"\nnum_jobs = 60\n[axes]\nload_scale = [0.8, 1]\nscheduler = ["fcfs", "backfill"]\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import stat
 import time
 import urllib.error
@@ -14,6 +15,7 @@ from typing import Any
 import distributed
 import psutil
 import pytest
+from distributed.core import Status
 from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
 from faultsweep.simcore.errors import InputError
 from tornado.httpclient import HTTPClient, HTTPClientError, HTTPRequest
@@ -115,6 +117,21 @@ def test_workers_that_a_cluster_has_dropped_come_back():
             gone = mend_workers(cluster, gone)
             time.sleep(0.5)
         assert client.submit(sum, (1, 2)).result(30) == 3
+
+
+def test_ctrl_c_while_a_cluster_closes_waits_until_it_is_closed(monkeypatch):
+    close = distributed.LocalCluster.close
+    closed = []
+
+    def interrupted(self, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        close(self, **options)
+        closed.append(self.status)
+
+    monkeypatch.setattr(distributed.LocalCluster, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt), connect("local", 1):
+        pass
+    assert closed == [Status.closed]
 
 
 def test_credentials_are_for_their_owner_alone(tmp_path):

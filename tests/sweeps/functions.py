@@ -89,6 +89,16 @@ def grumpy(a: int, calls: str) -> float:
     return float(a)
 
 
+class SlowToStart(FunctionTarget):
+    """A target that takes half a second to get ready."""
+
+    preparing = "heating the oven"
+
+    def warm(self, config: Config) -> None:
+        """Get ready."""
+        time.sleep(0.5)
+
+
 def vector(a: float) -> dict[str, Any]:
     """A number and a vector."""
     return {"total": 3 * a, "parts": [a, 2 * a, 4 * a]}

@@ -1,9 +1,13 @@
 """``faultsweep simulate`` as a user types it."""
 
 import csv
+import gzip
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -23,9 +27,9 @@ def log(tmp_path):
     return path
 
 
-def simulate(*arguments):
-    command = [sys.executable, "-m", "faultsweep", "simulate", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def simulate(command):
+    return lambda *arguments: command("simulate", *arguments)
 
 
 def rows(path):
@@ -35,10 +39,10 @@ def rows(path):
 
 def test_json_jobs_and_events_agree(log, tmp_path):
     jobs, events, failures = tmp_path / "jobs.csv", tmp_path / "events.csv", tmp_path / "failures.csv"
-    done = simulate(
-        *("--log", log, "--machine", "torus:1x1x8", "--scheduler", "backfill", "--json", "--repeat", 3),
-        *("--jobs-out", jobs, "--events-out", events, "--failures-out", failures),
-    )
+    command = [sys.executable, "-m", "faultsweep", "simulate", "--log", log, "--machine", "torus:1x1x8"]
+    command += ["--scheduler", "backfill", "--json", "--repeat", "3"]
+    command += ["--jobs-out", jobs, "--events-out", events, "--failures-out", failures]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["status"] == "done"
@@ -53,11 +57,11 @@ def test_json_jobs_and_events_agree(log, tmp_path):
     assert rows(failures) == []
 
 
-def test_table_names_metrics_and_units(log):
-    done = simulate("--log", log, "--machine", "flat:8")
-    assert done.returncode == 0, done.stderr
-    assert "mean_wait_s" in done.stdout
-    assert "jobs per second" in done.stdout
+def test_table_names_metrics_and_units(log, simulate):
+    code, out, err = simulate("--log", log, "--machine", "flat:8")
+    assert (code, err) == (0, "")
+    assert "mean_wait_s" in out
+    assert "jobs per second" in out
 
 
 @pytest.mark.parametrize(
@@ -75,24 +79,78 @@ def test_table_names_metrics_and_units(log):
         (("--seed", "x"), ("faultsweep simulate: --seed:",)),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(log, arguments, words):
-    done = simulate("--log", log, "--machine", "torus:1x1x8", *arguments)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_bad_input_is_one_sentence_and_exit_code_2(log, simulate, arguments, words):
+    code, out, err = simulate("--log", log, "--machine", "torus:1x1x8", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
     for word in words:
-        assert word in done.stderr
+        assert word in err
 
 
-def test_bad_input_is_found_before_anything_is_compiled(log, tmp_path, monkeypatch):
-    monkeypatch.setenv("FAULTSWEEP_CACHE_DIR", str(tmp_path / "cache"))
-    done = simulate("--log", log, "--machine", "flat:3")
+DAMAGES = {
+    "letters": ("3 1 -1 30", "3 1 -1 3o", "four.swf:5: ", "'3o'"),
+    "negative run time": ("3 1 -1 30", "3 1 -1 -30", "four.swf:5: ", "-30"),
+    "too few fields": ("3 1 -1 30 4 -1 -1 4 30 -1 1 1 1 1 1 1 -1 -1", "3 1 -1", "four.swf:5: ", "18"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_line_is_one_sentence_or_left_out_when_asked(log, simulate, damage):
+    good, bad, *words = DAMAGES[damage]
+    assert good in LOG
+    log.write_text(LOG.replace(good, bad))
+    code, out, err = simulate("--log", log, "--machine", "flat:8")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    for word in words:
+        assert word in err
+    code, out, _ = simulate("--log", log, "--machine", "flat:8", "--skip-malformed")
+    assert code == 0
+    assert "1 jobs of the log were not simulated: " in out
+
+
+def test_a_truncated_archive_is_one_sentence(log, tmp_path, simulate):
+    whole = gzip.compress(log.read_bytes() * 50)
+    (tmp_path / "cut.swf.gz").write_bytes(whole[: len(whole) // 2])
+    code, out, err = simulate("--log", tmp_path / "cut.swf.gz", "--machine", "flat:8")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"{tmp_path / 'cut.swf.gz'}:")
+    assert "cut short here" in err
+
+
+def test_bad_input_is_found_before_anything_is_compiled(log, tmp_path):
+    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "faultsweep", "simulate", "--log", log, "--machine", "flat:3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
     assert done.stderr.startswith(f"{log}: job 3 needs 4 nodes")
+    assert not list((tmp_path / "cache").rglob("*.nb[ci]"))
 
 
-def test_missing_log_is_one_sentence(tmp_path):
-    done = simulate("--log", tmp_path / "missing.swf")
-    assert done.returncode == 2
-    assert "missing.swf" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_missing_log_is_one_sentence(tmp_path, simulate):
+    code, out, err = simulate("--log", tmp_path / "missing.swf")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "missing.swf" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "--log", "sdsc-model", "--num-jobs", "20000", "--repeat", "1000"),
+        ("logs", "describe", "sdsc-model", "--num-jobs", "3000000"),
+        ("failures", "generate", "weibull", "--days", "1000000", "-o", "failures.csv"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_ctrl_c_is_one_word(arguments, tmp_path, monkeypatch, capsys):
+    from faultsweep.__main__ import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["faultsweep", *arguments])
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(SystemExit) as end:
+            main()
+    finally:
+        timer.cancel()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "stopped\n"

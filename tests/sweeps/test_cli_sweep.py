@@ -11,7 +11,6 @@ import sys
 
 import pytest
 import xarray as xr
-from faultsweep.sweeps import cli
 from faultsweep.sweeps.prepare import attributes, prepare
 from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store import DONE, commit, create
@@ -47,23 +46,9 @@ def spec(tmp_path, log):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys, client):
+def call(on_client, command):
     """Run the command line in this process, on the tests' cluster; returns exit code, output and error output."""
-    from faultsweep.cluster import connect as connect_module
-
-    monkeypatch.setattr(connect_module, "_local", lambda workers, dashboard: connect_module.connect(client))
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["faultsweep", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return command
 
 
 def test_paths_in_a_spec_start_from_its_folder(tmp_path, log, call, monkeypatch):
@@ -382,6 +367,36 @@ def test_a_result_that_differs_is_told(tmp_path, spec, call):
     assert "mean_wait_s differ from the store" in err
 
 
+def test_where_nothing_can_be_written_is_told_before_anything_runs(tmp_path, spec, call, read_only):
+    store, failures, out = tmp_path / "s.zarr", tmp_path / "f.csv", read_only / "out"
+    failures.write_text("time_s,node,down_s\n40,1,20\n90,3,10\n")
+    assert call("run", spec, "--store", store, "--quiet")[0] == 0
+    edit(spec, "[1, 1.5]", "[1, 1.5, 2]")
+    small = ("--log", "sdsc-model", "--num-jobs", 10)
+    for arguments in (
+        ("run", spec, "--store", out),
+        ("figure", spec, "--store", store, "-o", out),
+        ("view", store, "--select", "scheduler=fcfs,load_scale=1", "-o", out),
+        ("rerun", store, "--select", "scheduler=fcfs,load_scale=1", "--jobs-out", out),
+        ("report", store, "-o", out),
+        ("notebook", store, "-o", out),
+        ("pack", store, read_only / "out.zip"),
+        ("merge", store, store, "-o", out),
+        ("simulate", *small, "--jobs-out", out),
+        ("logs", "describe", "sdsc-model", "--num-jobs", 10, "--picture", read_only / "out.png"),
+        ("logs", "fit", "sdsc-model", "-o", out),
+        ("failures", "describe", failures, "--picture", read_only / "out.png"),
+        ("failures", "generate", "weibull", "-o", out),
+    ):
+        code, said, err = call(*arguments)
+        assert (code, said, err.count("\n")) == (2, "", 1), arguments
+        assert err.startswith(f"{out}"), arguments
+        assert "read-only" in err.lower(), arguments
+    assert xr.open_zarr(store).sizes["load_scale"] == 2
+    code, _, err = call("figure", spec, "--store", store, "-o", spec / "out")
+    assert (code, err) == (2, f"{spec / 'out'}: {spec} is a file, not a folder; name another folder\n")
+
+
 def test_a_cell_is_looked_into(tmp_path, spec, call):
     store = tmp_path / "s.zarr"
     assert call("run", spec, "--store", store, "--quiet")[0] == 0
@@ -397,7 +412,7 @@ def test_a_cell_is_looked_into(tmp_path, spec, call):
 def test_help_answers_at_once_and_names_every_command():
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-c", "from faultsweep.sweeps.cli import main; main()", "--help"],
+        [sys.executable, "-c", "from faultsweep.__main__ import main; main()", "--help"],
         capture_output=True,
         text=True,
         check=True,

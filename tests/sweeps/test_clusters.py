@@ -7,7 +7,6 @@ import csv
 import numpy as np
 import pytest
 from faultsweep.analysis.open import open_jobs, open_results
-from faultsweep.cluster.connect import connect
 from faultsweep.simcore.clusters.decisions import COLUMNS, VERDICTS
 from faultsweep.sweeps.cli import app
 from faultsweep.sweeps.rerun import rerun
@@ -68,14 +67,13 @@ def test_what_only_clusters_have_is_refused_elsewhere():
     assert "there is no recovery, and nobody pays for it, on clusters" in str(done.exception)
 
 
-def test_a_sweep_over_agents(tmp_path):
+def test_a_sweep_over_agents(tmp_path, client):
     rows = [
         {"label": "none", "agent": "none"},
         {"label": "ctmr", "agent": "ctmr"},
     ]
     sweep = Sweep(axes={"system": rows, "cp_frac": [0.04, 0.5]}, fixed=BUSY, replicates=2, keep_jobs=True)
-    with connect("local", 1) as client:
-        sweep.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    sweep.run(tmp_path / "a.zarr", cluster=client, progress=False)
     results = open_results(tmp_path / "a.zarr")
     response = results["mean_response_s"]
     assert bool(np.isfinite(response).all())

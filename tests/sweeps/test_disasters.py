@@ -21,6 +21,7 @@ import pytest
 import xarray as xr
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import runner as runner_module
+from faultsweep.sweeps import store as store_module
 from faultsweep.sweeps.journal import read_journal
 from faultsweep.sweeps.order import Cursor
 from faultsweep.sweeps.prepare import prepare
@@ -30,7 +31,7 @@ from faultsweep.sweeps.store import COPY, DONE, Store
 
 from tests.sweeps.disks import slow_disk, small_disk
 from tests.sweeps.functions import add, zero
-from tests.sweeps.script import GROWTH, long_sweep
+from tests.sweeps.script import CHUNK_CELLS, GROWTH, long_sweep
 
 __all__ = ["slow_disk", "small_disk"]  # fixtures
 SCRIPT = Path(__file__).parent / "script.py"
@@ -107,6 +108,12 @@ def assert_complete(store: Path, rows: int = 12, replicates: int = 2, chunks: bo
     assert not list(store.rglob("*.partial"))
 
 
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Let runs of this process make the chunks that the script makes."""
+    monkeypatch.setattr(store_module, "CHUNK_CELLS", CHUNK_CELLS)
+
+
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_kill_9_of_workers(tmp_path, moment):
     """At any moment from the start of the first worker's process on, twice."""
@@ -124,7 +131,7 @@ def test_kill_9_of_workers(tmp_path, moment):
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_kill_9_of_the_client(tmp_path, moment):
+def test_kill_9_of_the_client(tmp_path, client, small_chunks, moment):
     """At any moment from the start of its process on, and again while it goes on."""
     chance = random.Random(100 + moment)
     store = tmp_path / "s.zarr"
@@ -138,7 +145,7 @@ def test_kill_9_of_the_client(tmp_path, moment):
         _, alive = psutil.wait_procs(workers, timeout=30)
         assert not alive, "workers outlive their client"
         kept.append(finished(store))
-    finish(start("run", store))
+    long_sweep().run(store, cluster=client, progress=False)
     assert_complete(store, chunks=True)
     log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
     missing = [int(line.split(": ")[1].split(" of ")[0]) for line in log.splitlines() if "are missing" in line]
@@ -147,8 +154,11 @@ def test_kill_9_of_the_client(tmp_path, moment):
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_kill_9_of_the_scheduler(tmp_path, moment):
-    """At any moment from the start of the client's process on."""
+def test_kill_9_of_the_scheduler(tmp_path, client, small_chunks, moment):
+    """At any moment from the start of the client's process on; the first one is while it simulates.
+
+    (A client that finds no scheduler waits for half a minute.)
+    """
     chance = random.Random(200 + moment)
     processes = []
 
@@ -163,15 +173,17 @@ def test_kill_9_of_the_scheduler(tmp_path, moment):
         cluster()
         settings = json.dumps({"cluster": str(tmp_path / "scheduler.json")})
         process = start("run", tmp_path / "s.zarr", settings)
-        time.sleep(chance.uniform(0, 4))
+        if moment == 0:
+            started(tmp_path / "s.zarr", process, results=40)
+        else:
+            time.sleep(chance.uniform(0, 4))
         processes[0].kill()
         code = process.wait(timeout=120)
         text = process.stderr.read()
         if code:  # else it had finished
             assert "the scheduler is gone" in text if code == 1 else "cannot reach the scheduler" in text
             assert "Traceback" not in text
-            cluster()
-            finish(start("run", tmp_path / "s.zarr", settings))
+            long_sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
         assert_complete(tmp_path / "s.zarr", chunks=True)
     finally:
         for process in processes:
@@ -215,17 +227,21 @@ def test_journals_of_a_store_that_is_gone_are_not_believed(tmp_path, client):
     assert (results["sum"] == 0).all()
 
 
-def test_a_store_has_one_writer_by_whatever_name_it_goes(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_an_interrupt_while_workers_start(tmp_path, number):
     process = start("run", tmp_path / "s.zarr")
-    started(tmp_path / "s.zarr", process)
-    (tmp_path / "link.zarr").symlink_to(tmp_path / "s.zarr")
-    with pytest.raises(InputError, match=f"process {process.pid} on "):
-        long_sweep().run(tmp_path / "link.zarr", progress=False)
-    finish(process)
+    while not (workers := worker_processes(process)):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    process.send_signal(number)
+    text = finish(process, 130)
+    assert text == f"stopped; {tmp_path / 's.zarr'} has 240 pending; run again to go on\n"
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+    assert not (tmp_path / "s.zarr.run" / "lock").exists()
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c(tmp_path, times):
+def test_ctrl_c(tmp_path, client, times):
     # an own process group: the terminal sends Ctrl-C to workers, too
     process = start("run", tmp_path / "s.zarr", start_new_session=True)
     started(tmp_path / "s.zarr", process, results=20)
@@ -240,7 +256,7 @@ def test_ctrl_c(tmp_path, times):
     done = int(re.search(r"(\d+) done", text.splitlines()[-1])[1])
     saved = xr.open_zarr(tmp_path / "s.zarr", chunks=None)
     assert (saved.status == DONE).sum() == done > 0
-    finish(start("run", tmp_path / "s.zarr"))
+    long_sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
     assert_complete(tmp_path / "s.zarr")
 
 
@@ -253,13 +269,29 @@ def test_a_clock_that_jumps_does_not_matter(tmp_path):
     assert (wall_s < 2).all()
 
 
-def test_a_second_run_on_the_same_store_is_refused(tmp_path):
-    process = start("run", tmp_path / "s.zarr")
-    started(tmp_path / "s.zarr", process)
-    with pytest.raises(InputError, match=rf"^[^\n]*lock: process {process.pid} on [^\n]*$"):
-        long_sweep().run(tmp_path / "s.zarr", progress=False)
+def test_a_store_has_one_writer_by_whatever_name_it_goes(tmp_path):
+    """And a copy of it, which may have the status of cells without their metrics, is none that goes on."""
+    store, link, copy = tmp_path / "s.zarr", tmp_path / "link.zarr", tmp_path / "copy.zarr"
+
+    def refused(path, sentence):
+        with pytest.raises(InputError, match=rf"^[^\n]*{sentence}[^\n]*$"):
+            long_sweep().run(path, progress=False)
+
+    process = start("run", store)
+    started(store, process)
+    link.symlink_to(store)
+    shutil.copytree(store, copy, ignore=shutil.ignore_patterns("*.partial"))
+    refused(store, f"s.zarr.run/lock: process {process.pid} on ")
+    refused(link, f"s.zarr.run/lock: process {process.pid} on ")
+    refused(copy, "copy.zarr: a copy of .*s.zarr that was made while a run writes that; wait until the run that has ")
     finish(process)
-    assert_complete(tmp_path / "s.zarr")
+    assert_complete(store)
+    for _ in range(2):  # a refusal changes nothing
+        refused(copy, "copy.zarr: a copy of .*s.zarr from before its last run was over.*; copy that again")
+    shutil.rmtree(copy)
+    shutil.copytree(store, copy)
+    long_sweep().run(copy, progress=False)
+    assert_complete(copy)
 
 
 def test_a_reader_never_sees_an_inconsistent_cell(tmp_path):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from faultsweep.analysis.figures.zhang2004 import PAPER_TABLE_1, table_1
 from faultsweep.analysis.open import open_jobs
-from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.files import read_failures
 from faultsweep.sweeps.cli import app
@@ -16,12 +15,6 @@ from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.sweep import Sweep
 from scipy import stats
 from typer.testing import CliRunner
-
-
-@pytest.fixture(scope="module")
-def client():
-    with connect("local", 1) as client:
-        yield client
 
 
 def run(client, path, **raw):

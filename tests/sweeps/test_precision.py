@@ -32,12 +32,6 @@ def sweep(**changed):
 
 
 @pytest.fixture(scope="module")
-def client():
-    with connect("local", 1) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def store(client, tmp_path_factory):
     path = tmp_path_factory.mktemp("precision") / "a.zarr"
     sweep().run(path, cluster=client, progress=False)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.simcore.errors import InputError
+from faultsweep.sweeps import plan as plan_module
 from faultsweep.sweeps import runner as runner_module
 from faultsweep.sweeps.cli.figure import _lacks_results
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.rerun import rerun
+from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
 from faultsweep.sweeps.status import describe_failures, read_status
 from faultsweep.sweeps.store import (
@@ -187,6 +190,7 @@ def test_a_configuration_that_ends_its_process_is_quarantined(tmp_path, run, wha
 def test_many_configurations_that_end_their_process_do_not_end_the_run(tmp_path, run, monkeypatch):
     """What waits at a worker that dies is not at fault; and a run that goes on remembers the deaths before."""
     monkeypatch.setattr(runner_module, "_IDLE_DEATHS", 2)
+    monkeypatch.setattr(runner_module, "MOST_DEATHS", 2)
     calls = tmp_path / "calls"
     sweep = Sweep(axes={"a": [2, 3, 4, 0, 1]}, fixed={"calls": str(calls)}, function=functions.deadly, outputs=["y"])
     suspect, seen = runner_module.Runner._suspect, []
@@ -194,7 +198,7 @@ def test_many_configurations_that_end_their_process_do_not_end_the_run(tmp_path,
     def dying(self, cell, *arguments, **options):
         suspect(self, cell, *arguments, **options)
         seen.append(cell)
-        if len(seen) == 4:
+        if len(seen) == 2:
             raise MemoryError("the client dies here")
 
     with monkeypatch.context() as patch:
@@ -204,12 +208,12 @@ def test_many_configurations_that_end_their_process_do_not_end_the_run(tmp_path,
     results = run(sweep, tmp_path / "s.zarr")
     assert results.status.sel(a=[2, 3, 4, 0, 1]).values[:, 0].tolist() == [FAILED] * 3 + [DONE] * 2
     texts = [str(results.error.sel(a=a).item()) for a in (2, 3, 4)]
-    assert all(
-        "its worker process died 3 times running this (a crash, or more memory than there is)" in t for t in texts
-    )
+    # a task that the scheduler gave to two workers counts twice, and the last death is always alone
+    sentence = r"its worker process died [23] times running this \(a crash, or more memory than there is\)"
+    assert all(re.search(sentence, text) for text in texts)
     counts = Counter(calls.read_text().split())
-    assert all(counts[a] >= 3 for a in "234")
-    assert sum(counts[a] for a in "234") <= 11, "three times each, and what the first run had in flight"
+    assert all(counts[a] >= 2 for a in "234")
+    assert sum(counts[a] for a in "234") <= 8, "twice each, and what the first run had in flight"
     assert read_status(tmp_path / "s.zarr")["status"]["failed"] == 3
 
 
@@ -272,6 +276,21 @@ def test_plan_counts_per_job_results_and_the_start(tmp_path, run, capsys):
     blind = sweep.plan(measure=False)
     print_plan(blind)
     assert "on disk, without per-job results, at" in capsys.readouterr().out
+
+
+def test_what_takes_long_before_the_first_run_is_said(tmp_path, on_client, monkeypatch, capsys):
+    """The simulator says in these places that it is compiled."""
+    monkeypatch.setattr(plan_module, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(runner_module, "_PATIENCE_S", 0.1)
+    sweep = Sweep.of(read_spec({"axes": {"a": [1, 2]}}, functions.SlowToStart(functions.add, ["sum", "product"])))
+    plan = sweep.plan(tmp_path / "s.zarr")
+    assert capsys.readouterr().err == "heating the oven\n"
+    assert plan.start_s >= 0.1
+    assert sweep.plan(tmp_path / "s.zarr", progress=False).run_s
+    assert capsys.readouterr().err == ""
+    sweep.run(tmp_path / "s.zarr")
+    assert capsys.readouterr().err == "heating the oven\n"
+    assert "compiles it" in SimulatorTarget.preparing
 
 
 def test_plan_of_a_recomputation_and_of_failed_cells(tmp_path, run):
