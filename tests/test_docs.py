@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from faultsweep.sweeps import cli
 from faultsweep.sweeps.spec import experiments, load_toml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,14 +24,37 @@ def blocks(page: Path) -> list[re.Match]:
     return list(BLOCK.finditer(page.read_text(encoding="utf-8")))
 
 
-def run(command: list[str], folder: Path) -> None:
+def as_a_process(words: list[str]) -> None:
+    """Run a command or a program as its reader does."""
+    command = [sys.executable, *(["-P", "-m"] if words[0] == "faultsweep" else []), *words]
     # Where the environment names a source tree for the package, commands of the page use it, too.
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
 
 
+def in_this_process(words: list[str]) -> None:
+    """Run a command or a program without starting Python, importing all and starting workers every time."""
+    before, sys.argv = sys.argv, list(words)
+    code = None
+    try:
+        if words[0] == "faultsweep":
+            cli.main()
+        else:
+            runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        code = end.code
+    finally:
+        sys.argv = before
+    assert not code, f"{shlex.join(words)} ends with {code}"
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
-def test_everything_on_a_page_runs(page, tmp_path):
+def test_everything_on_a_page_runs(page, tmp_path, monkeypatch, request):
+    """The commands of the first page as processes, with workers of their own; the others on the tests' workers."""
+    run = as_a_process if page.stem == "README" else in_this_process
+    if run is in_this_process:
+        request.getfixturevalue("on_client")
+    monkeypatch.chdir(tmp_path)
     for number, block in enumerate(blocks(page)):
         language, text = block["language"], block["text"]
         if language == "toml" and block["file"]:
@@ -39,11 +64,11 @@ def test_everything_on_a_page_runs(page, tmp_path):
                 words = shlex.split(line, comments=True)
                 if words:
                     assert words[0] == "faultsweep", f"{page.name}: only commands of faultsweep are run, not {line!r}"
-                    run([sys.executable, "-P", "-m", *words], tmp_path)
+                    run(words)
         elif language == "python":
             program = tmp_path / f"program{number}.py"
             program.write_text(text)
-            run([sys.executable, str(program)], tmp_path)
+            run([str(program)])
         else:
             pytest.fail(f"{page.name}: nobody runs a block of {language}")
 
