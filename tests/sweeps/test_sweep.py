@@ -11,11 +11,11 @@ import xarray as xr
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import plan as plan_module
 from faultsweep.sweeps import runner as runner_module
-from faultsweep.sweeps.cli.figure import _lacks_results
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
+from faultsweep.sweeps.stand_ins import lacks_results
 from faultsweep.sweeps.status import describe_failures, read_status
 from faultsweep.sweeps.store import (
     COPY,
@@ -331,9 +331,9 @@ def test_what_journals_have_is_not_run_again_but_has_yet_to_be_taken(tmp_path, r
             run(sweep, store)
     plan = sweep.plan(store, measure=False)
     assert (plan.missing, plan.journalled) == (0, 1)
-    assert _lacks_results(sweep, store)
+    assert lacks_results(sweep, store)
     assert (run(sweep, store).status == DONE).all()
-    assert not _lacks_results(sweep, store)
+    assert not lacks_results(sweep, store)
 
 
 def test_plan_tells_copies_from_cells_that_nobody_asked_for(tmp_path, run):
