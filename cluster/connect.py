@@ -6,6 +6,7 @@ cluster started here talks TLS with credentials that only its own processes have
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import logging
@@ -132,10 +133,11 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
             yield client
     finally:
         with interrupts_wait():  # a cluster that was interrupted while it closes keeps the process waiting at its end
-            if client is not None:
-                client.close(timeout=5)
-            if cluster is not None:
-                cluster.close(timeout=10)
+            for started, patience_s in ((client, 5), (cluster, 10)):
+                # a process that is still starting cannot be told to end; it ends with this one
+                with contextlib.suppress(TimeoutError):
+                    if started is not None:
+                        started.close(timeout=patience_s)
 
 
 def _wait_for_processes(cluster: Any, number: int, has_come: Callable[[], bool]) -> None:
