@@ -168,7 +168,7 @@ def report_checkpoints(workload: Workload, repeat: int) -> None:
 
 
 def report_long_queues(_workload: Workload, repeat: int) -> None:
-    """Print the speed on 320 nodes (zhang2004) where failures make the queue grow to more than a thousand jobs."""
+    """Print the speed on 320 nodes (zhang2004) where failures make queues of hundreds of jobs."""
     workload = load_workload("llnl-model", num_jobs=7500)
     for checkpoint in ("none", "periodic"):
         given = {"failures": "weibull", "target_utilisation": 0.95, "checkpoint": checkpoint}
