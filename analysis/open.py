@@ -170,10 +170,18 @@ def _open(place: str, group: str | None = None) -> xr.Dataset:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # temporary files of a running sweep are not the reader's business
-                return xr.open_zarr(way, group=group, consolidated=group is None, chunks=None)
+                return xr.open_zarr(way, group=group, consolidated=_consolidated(way, group), chunks=None)
         except Exception as error:  # zarr, fsspec, zipfile and json each have errors of their own
             why = _why(place, url, error)
     raise InputError(f"{place}: {why}")
+
+
+def _consolidated(way: str, group: str | None) -> bool | None:
+    """Return whether the metadata of a group stands in one place: that of per-job results does in what cannot be
+    listed, an archive or a web server; in a folder each array's own is newer."""
+    if group is None:
+        return True
+    return None if "://" in way else False
 
 
 def _why(place: str, url: bool, error: Exception) -> str:

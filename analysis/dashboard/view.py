@@ -74,9 +74,8 @@ def heat_map(data: xr.Dataset, choices: Choices) -> Figure:
     y_labels = labels_of(data, choices.heat_y) if choices.heat_y else [""]
     what = compared(quantity(data, choices.metric), against)
     centre = {"value": None, "difference": 0.0, "ratio": 1.0}[choices.show]
-    heat = Heat(
-        labels_of(data, choices.heat_x), y_labels, mean, low, high, what, centre, choices.log_y and centre is None
-    )
+    log = choices.log_y and centre is None and bool((mean > 0).any())  # nothing else has a place on such a scale
+    heat = Heat(labels_of(data, choices.heat_x), y_labels, mean, low, high, what, centre, log)
     x, y = (quantity(data, axis) if axis else "" for axis in (choices.heat_x, choices.heat_y))
     name, title = str(data.attrs.get("name", "sweep")), title_of(data, choices)
     return Figure(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
+from faultsweep.analysis.dashboard.plots import HeatPlot
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, heat_map, shown
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_results
@@ -150,6 +151,16 @@ def test_a_heat_map_has_a_value_a_pair(data, log, tmp_path):
     draw_picture(figure, tmp_path / "a.svg")
     draw_html(figure, tmp_path / "a.html")
     assert (tmp_path / "a.svg").stat().st_size > 10_000
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_heat_map_of_values_below_zero_has_linear_colours(data):
+    chosen = replace(
+        ch.default_choices(data), view="heat map", metric="loss", heat_x="load", heat_y="policy", log_y=True
+    )
+    figure = heat_map(data, ch.check(data, chosen))
+    assert not figure.panels[0].heat.log
+    assert HeatPlot(figure.panels[0], figure.panels[0].heat, lambda row, column: None).layout.renderers
 
 
 def test_a_heat_map_of_differences_has_its_middle_at_zero(data):

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlparse
 import fsspec
 import pytest
 import xarray as xr
-from faultsweep.analysis.open import open_results
+from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import pack as pack_module
 from faultsweep.sweeps.lock import Lock
@@ -281,6 +281,22 @@ class _Bucket(SimpleHTTPRequestHandler):
         self.end_headers()
         if body:
             self.wfile.write(content)
+
+
+def test_per_job_results_are_there_wherever_the_store_is(tmp_path, client):
+    """A folder can be listed, an archive and a web server cannot."""
+    path = tmp_path / "bucket" / "j.zarr"
+    path.parent.mkdir()
+    sweep = Sweep(axes={"a": [1, 2, 3]}, function=functions.with_jobs, outputs=["y"], keep_jobs=True)
+    expected = open_jobs(sweep.run(path, cluster=client, progress=False), a=2)
+    pack(path, path.with_suffix(".zarr.zip"))
+    assert expected.sizes["job"] > 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Bucket, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/bucket/j.zarr"
+        for place in (f"{path}.zip", url, f"{url}.zip"):
+            assert open_jobs(open_results(place), a=2).equals(expected), place
+        server.shutdown()
 
 
 def test_a_packed_store_opens_from_s3_and_http(archive, store, tmp_path, monkeypatch):
