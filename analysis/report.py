@@ -281,9 +281,10 @@ def _steadiness(data: xr.Dataset) -> str:
 def _provenance(data: xr.Dataset) -> str:
     runs = json.loads(data.attrs.get("provenance") or "[]")
     runs = runs if isinstance(runs, list) else [runs]
-    rows = [[name, str(value)] for run in runs[-1:] for name, value in run.items()]
+    rows = [[name, _plain(value)] for run in runs[-1:] for name, value in run.items() if value not in ("", None)]
     pins = json.loads(data.attrs.get("pins") or "{}")
-    text = f"<h2>Provenance</h2><p>{len(runs)} runs; the last one:</p>" + _table(["", ""], rows)
+    which = "One run:" if len(runs) == 1 else f"{len(runs)} runs; the last one:"
+    text = f"<h2>Provenance</h2><p>{which}</p>" + _table(["", ""], rows)
     if pins:
         text += "<p>Content that the results depend on:</p>" + _table(
             ["what", "hash"], [[*pair] for pair in pins.items()]
@@ -319,6 +320,13 @@ def _picture(figure: Figure) -> str:
         content = base64.b64encode(path.read_bytes()).decode()
     words = escape(f"{figure.title}. {' '.join(figure.caption)}", quote=True)
     return f'<img alt="{words}" src="data:image/svg+xml;base64,{content}">'
+
+
+def _plain(value: Any) -> str:
+    """Return a value of the provenance in words: python 3.11.7, numpy 2.4.6."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {part}" for name, part in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _number(mean: float, low: float, high: float) -> str:

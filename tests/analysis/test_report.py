@@ -80,7 +80,9 @@ def test_axes_of_regions_are_those_that_matter(tmp_path):
 
 @pytest.fixture
 def page(tmp_path):
-    data = results(tmp_path, title="A sweep of <waits>", spec='name = "a"', pins='{"log nasa": "sha256:00"}')
+    known = {"spec": 'name = "a"', "pins": '{"log nasa": "sha256:00"}'}
+    known["provenance"] = '[{"versions": {"python": "3.11", "numpy": "2.4"}, "batch_job": "", "folders": ["/a", "/b"]}]'
+    data = results(tmp_path, title="A sweep of <waits>", **known)
     write_report(data, tmp_path / "report.html")
     return tmp_path / "report.html"
 
@@ -95,6 +97,7 @@ def test_it_says_what_was_run_and_what_came_out(page):
         "The sweep is not finished: 1 cells are pending",
         "1    ValueError: &lt;script&gt;alert(1)&lt;/script&gt;    scheduler = conservative, load_scale = 2.0,",
         "Best scheduler per region",
+        "One run:   versions    python 3.11, numpy 2.4    folders    /a, /b",
         "log nasa    sha256:00",
     ):
         assert re.sub(r"\s+", " ", part) in re.sub(r"\s+", " ", words)
