@@ -92,7 +92,7 @@ bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
 
 fuzz: warm ## compare the engine with the reference on thousands of random workloads, others every time
-	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_engine_against_reference.py tests/test_metamorphic.py tests/simcore/test_node_choice.py
+	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_*_against_reference.py tests/test_metamorphic.py tests/simcore/test_node_choice.py
 
 mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch
 	@$(BIN)/python -m tests.mutants
