@@ -116,13 +116,13 @@ def engine_lacks(machine: str, options) -> bool:
 
 def reference_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequence] = (), **options) -> Outcome:
     """Run the reference simulator."""
-    options = dict(options)
+    options = {"coin": _coin, **options}
     if options.pop("estimates", "actual") == "actual":
         jobs = [(*row[:3], None, *row[4:]) for row in jobs]
     if options.get("node_choice") == "random":
         key = coin_key(0, 0, "nodes")
         options["draw"] = lambda number, job, restarts: float(coins(key, number, job, restarts))
-    result = reference_simulate(jobs, machine, failures, coin=_coin, **options)
+    result = reference_simulate(jobs, machine, failures, **options)
     nodes = {e.job_id: e.nodes for e in result.events if e.kind in ("start", "migrate")}
     rows = {
         job.job_id: {

@@ -105,6 +105,13 @@ def test_recovered_jobs_go_on_from_their_checkpoints(case, checkpoints, cost, de
     assert_recovers_same(case, delay, scheduler=scheduler, checkpoint_cost=cost, restart_cost=1, **checkpoints)
 
 
+@pytest.mark.parametrize("hold", [True, False])
+def test_a_restart_on_its_own_nodes_does_not_turn_round_robin(hold):
+    short = [(number, 0, 1, None, 1, "A") for number in range(2, 11)]
+    jobs = [(1, 0, 10, None, 1, "C"), *short, (11, 0, 1, None, 4, "A"), (12, 0, 20, None, 1, "A")]
+    assert_recovers_same(("flat:4", jobs, [(5, 0, 0)]), node_choice="round-robin", hold=hold, scheduler="backfill")
+
+
 @EXAMPLES
 @given(recoveries(flats), st.sampled_from(("lff", "random", "round-robin")), DELAYS, st.booleans())
 def test_options_with_node_choices(case, choice, delay, hold):

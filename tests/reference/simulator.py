@@ -478,14 +478,14 @@ class Simulator:
         return choose(self.machine, occupied, boxes, job, *window, self.failures, self.options, self.last_submit, rule)
 
     def start(self, job: Job, nodes: frozenset[int]) -> None:
-        if job in self.queue:
+        if job in self.queue:  # not one that restarts on its own nodes (option C)
             self.queue.remove(job)
+            self.last_node = max(nodes, key=lambda node: (node - self.last_node - 1) % self.machine.nodes)
         start = self.now + self.options.start_delay
         restart_cost = self.options.restart_cost if job.restarts else 0
         job.start = start
         job.first_start = start if job.first_start is None else job.first_start
         job.held_size = self.size_of(nodes)
-        self.last_node = max(nodes, key=lambda node: (node - self.last_node - 1) % self.machine.nodes)
         self.starts += 1
         attempt = Attempt(
             job,
