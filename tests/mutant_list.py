@@ -429,8 +429,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         COLUMNS,
         "    return offset + other_length <= length\n",
-        "    return offset + other_length < length\n",
-        "a box does not contain itself",
+        "    return offset + other_length <= length + 1\n",
+        "a box contains one that stands out at its end",
     ),
     Mutant(
         BITS,
