@@ -24,7 +24,7 @@ def slurm(slurm_daemons, monkeypatch, tmp_path):
     for name, value in slurm_daemons.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("FAULTSWEEP_SITE", str(tmp_path / "cluster.toml"))
-    (tmp_path / "cluster.toml").write_text('interface = "lo"\nnodes = 2\nworkers_per_node = 1\nmax_jobs = 2\n')
+    (tmp_path / "cluster.toml").write_text('interface = "lo"\nnodes = 1\nworkers_per_node = 1\nmax_jobs = 2\n')
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)])))
     monkeypatch.chdir(tmp_path)
     yield slurm_daemons

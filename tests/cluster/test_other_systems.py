@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +17,19 @@ import psutil
 import pytest
 import xarray as xr
 
-from tests.cluster.sweeping import SPEC
 from tests.conftest import ROOT
 
+SPEC = """
+target = "failures"
+replicates = 4
+[fixed]
+failures = "mtbf"
+days = 20.0
+machine = "flat:64"
+[axes]
+mtbf_h = [5.0, 10.0]
+"""
+"""Needs nothing compiled."""
 PAGE = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8")
 NODES = {  # runs a command once per node, as pbsdsh does, until all have ended
     "pbsdsh": '#!/bin/bash\nshift\nfor node in 1 2; do "$@" & done\ntrap "kill $(jobs -p | xargs)" TERM\nwait\nwait\n',
@@ -51,8 +63,19 @@ def folder(tmp_path, monkeypatch):
 def test_a_sweep_on_pbs(folder, name):
     (folder / name).write_text(snippet(name))
     command = ["bash" if name.endswith("pbs") else sys.executable, name]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    # a process group of its own: nothing of it is left whatever happens
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        _, text = process.communicate(timeout=200)
+        assert process.returncode == 0, text
+        assert_tidy(folder)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def assert_tidy(folder):
+    """The store is complete, credentials are gone, and all processes end."""
     assert (xr.open_zarr(folder / "my.zarr", chunks=None).status == 1).all()
     assert not list(folder.glob("sweep.*[!s]")), "credentials are left"
     left = [p for p in psutil.process_iter(["cwd", "cmdline"]) if p.info["cwd"] == str(folder)]

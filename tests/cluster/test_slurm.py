@@ -72,7 +72,7 @@ def credentials(store="s.zarr") -> list[Path]:
 
 
 def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm):
-    job = submit("--dask-dashboard")
+    job = submit("--dask-dashboard", "--nodes", 2)
     run = Path("s.zarr.run/slurm")
     secret = wait("credentials", lambda: list(run.glob(f"{job}-0-1/scheduler.json")))[0].with_name("tls.json")
     assert [stat.S_IMODE(path.stat().st_mode) for path in (run, secret.parent, secret)] == [0o700, 0o700, 0o600]
@@ -156,7 +156,7 @@ def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     Path("sweep.toml").write_text(SPEC)
     options = ("--time", "1-00:00:00", "--account", "physics", "--memory-per-worker", "1GB")
     script = faultsweep("submit", "sweep.toml", "--dry-run", *options, '--sbatch=--comment="x y"').stdout
-    for line in ("--time=1-00:00:00", "--account=physics", "--nodes=2", "--cpus-per-task=1", "--mem=2454M"):
+    for line in ("--time=1-00:00:00", "--account=physics", "--nodes=1", "--cpus-per-task=1", "--mem=2454M"):
         assert f"#SBATCH {line}\n" in script
     assert "#SBATCH --requeue\n" in script
     assert '#SBATCH --comment="x y"\n' in script
@@ -179,7 +179,8 @@ def test_kill_9_of_everything_once_in_one_job(slurm):
         wait(f"a start after {kind} was killed", lambda starts=starts: len(missing_at_starts()) == starts)
     for kind in ("worker", "nannies"):
         kill(kind)
-    wait("both workers", lambda: progress("workers") == 2)
+    before = done()
+    wait("more results", lambda: done() > before)
     assert_finishes(job, slurm)
     assert len(missing_at_starts()) == 3
 
@@ -281,7 +282,7 @@ def test_nodes_that_fail_or_are_drained(slurm):
     def node(state):
         slurm.ask("scontrol", "update", "NodeName=n2", f"State={state}", "Reason=test")
 
-    job = submitted(5)
+    job = submitted(5, options=("--nodes", 2))
     node("DRAIN")
     before = done()
     wait("more results", lambda: done() > before)
