@@ -426,12 +426,10 @@ def predict(s, job, window):
             if coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < false_rate:
                 marks[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
     end = s.f[NOW] + window
-    at = s.i[NEXT_FAILURE]
+    at = s.i[NEXT_FAILURE]  # those of this instant have happened
     while at < s.failures.shape[1] and s.failures[FAIL_TIME, at] < end:
         node = int(s.failures[FAIL_NODE, at])
         at += 1
-        if s.failures[FAIL_TIME, at - 1] <= s.f[NOW]:
-            continue
         bit = ONE << np.uint64(node % Z)
         column = node // (Y * Z) * Y + node // Z % Y
         if recall >= 1.0 or coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < recall:

@@ -361,12 +361,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         PLACEMENT,
-        "        if s.failures[FAIL_TIME, at - 1] <= s.f[NOW]:\n            continue\n",
-        "",
-        "the window of the predictor holds its beginning",
-    ),
-    Mutant(
-        PLACEMENT,
         "s.failures[FAIL_TIME, at] < end:",
         "s.failures[FAIL_TIME, at] <= end:",
         "the window of the predictor holds its end",
