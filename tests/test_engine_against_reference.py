@@ -65,6 +65,17 @@ def test_scheduling(scheduler, estimates):
     check()
 
 
+@pytest.mark.parametrize("growth", [0, 1])
+def test_backfilled_jobs_grow_by_the_limit_at_most(growth):
+    """Job 4 could start at 1 on four nodes, but not on the three that it wants: these would delay job 3."""
+    times = [(0, 20, 10), (1, 5, 3), (1, 5, 6), (1, 20, 3), (1, 20, 3), (3, 20, 3), (3, 5, 1)]
+    jobs = [(number, submit, run, None, size) for number, (submit, run, size) in enumerate(times, start=1)]
+    assert_same(("torus:1x4x5", jobs, []), scheduler="backfill", growth_limit=growth)
+    events = engine_run(jobs, "torus:1x4x5", scheduler="backfill", growth_limit=growth).events
+    starts = {job: (time, len(nodes)) for time, kind, job, nodes in events if kind == "start"}
+    assert starts[4] == ((8, 4) if growth == 0 else (1, 4))
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_failures(scheduler):
     @EXAMPLES
@@ -133,6 +144,15 @@ ERRORS = st.one_of(
     st.fixed_dictionaries({"precision": st.sampled_from((0.9, 0.5, 0.1))}),
     st.just({}),
 )
+
+
+def test_balancing_reckons_with_the_size_asked_for():
+    """7 x 0.51 is less than the four nodes by which the largest free box would shrink; the 8 held x 0.51 are more."""
+    jobs, failures = [(1, 0, 10, None, 11), (2, 0, 20, None, 7)], [(2, 0, 0), (7, 17, 0), (10, 0, 0)]
+    assert_same(("torus:2x4x4", jobs, failures), scheduler="fcfs", placement="balancing", a=0.3)
+    events = engine_run(jobs, "torus:2x4x4", failures, scheduler="fcfs", placement="balancing", a=0.3).events
+    first = next(nodes for _, kind, job, nodes in events if (kind, job) == ("start", 2))
+    assert sorted(first) == [0, 1, 2, 3, 16, 17, 18, 19]
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "conservative", "backfill+migration"])
