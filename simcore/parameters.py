@@ -405,7 +405,10 @@ def _no_random_trunk_repair(config: Config) -> bool:
 
 def _no_lognormal_repair(config: Config) -> bool:
     of_nodes = not _no_random_repair(config) and config["repair_distribution"] == "lognormal"
-    of_trunks = not _no_random_trunk_repair(config) and config["trunk_repair_distribution"] == "lognormal"
+    # where failures alone are drawn there are no trunks
+    of_trunks = "trunk_repair_distribution" in config and (
+        config["trunk_repair_distribution"] == "lognormal" and not _no_random_trunk_repair(config)
+    )
     return not (of_nodes or of_trunks)
 
 

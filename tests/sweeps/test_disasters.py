@@ -345,10 +345,13 @@ def test_a_store_that_was_moved_after_a_kill(tmp_path, client, folder):
     """The journals are beside the old place: they are found there, or else the user is told."""
     store, moved = tmp_path / "s.zarr", tmp_path / "elsewhere" / "t.zarr"
     process = start("run", store)
-    started(store, process, results=40)
+    folder_of_run = started(store, process, results=40)
+    while journalled(folder_of_run) - np.count_nonzero(Store(store, mode="r").status() == DONE) < 5:
+        assert process.poll() is None, "nothing was left in the journals"
+        time.sleep(0.01)
     process.kill()
     process.wait()
-    kept = journalled(tmp_path / "s.zarr.run")
+    kept = journalled(folder_of_run)
     moved.parent.mkdir()
     store.rename(moved)
     if folder == "is lost":

@@ -102,7 +102,7 @@ def test_lanl_nodes_beyond_the_machine_are_numbered_anew(tmp_path):
 
 @pytest.mark.parametrize("system", [0, 7])
 def test_lanl_system_must_be_chosen(tmp_path, system):
-    with pytest.raises(InputError, match=r"failure_system \(valid: 2 \(1 records\), 20 \(1 records\)\)"):
+    with pytest.raises(InputError, match=r"failure_system, or --system .*\(valid: 2 \(1 records\), 20 \(1 records\)\)"):
         read_text(tmp_path, "\n".join([LANL_HEAD, lanl_line(), lanl_line(system=2)]), system=system)
 
 
