@@ -40,7 +40,7 @@ def test_the_notebook_executes_from_its_folder(tmp_path):
     outputs = [[output for output in cell if "data" in output] for cell in cells]
     assert outputs[1][0]["data"]["text/plain"] == "{'done': 12}"
     assert re.search(
-        r"scheduler +load_scale.*\nfcfs +0.5 +[\d.]+ +[\d.]+ +[\d.]+ +3", outputs[2][0]["data"]["text/plain"], re.S
+        r"scheduler +load_scale.*\nfcfs +0.5 +[\d.]+ +[-\d.]+ +[\d.]+ +3", outputs[2][0]["data"]["text/plain"], re.S
     )
     assert any("image/png" in output.get("data", {}) for output in outputs[3])
     assert "backfill" in outputs[4][0]["data"]["text/plain"]
