@@ -257,6 +257,21 @@ def test_checkpoints(scheduler):
     check()
 
 
+def test_of_equally_big_jobs_the_first_is_saved():
+    jobs, failures = [(1, 0, 50, None, 1), (2, 0, 50, None, 1)], [(15, 0, 0)]
+    options = {"checkpoint": "bucket", "bucket": 10, "bucket_jobs": "biggest", "biggest": 1, "checkpoint_cost": 1}
+    assert_same(("flat:2", jobs, failures), scheduler="fcfs", **options)
+    events = engine_run(jobs, "flat:2", failures, scheduler="fcfs", **options).events
+    assert {job for _, kind, job, _ in events if kind == "checkpoint"} == {1}
+
+
+def test_a_job_that_completes_as_its_node_fails_saves_nothing():
+    jobs, failures, options = [(1, 0, 20, None, 1)], [(20, 0, 0)], {"checkpoint": "exact", "checkpoint_cost": 2}
+    assert_same(("flat:1", jobs, failures), scheduler="fcfs", **options)
+    found = engine_run(jobs, "flat:1", failures, scheduler="fcfs", **options)
+    assert (found.jobs[1]["finish"], found.jobs[1]["checkpoints"]) == (20, 0)
+
+
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
 def test_node_choice(scheduler):
     @EXAMPLES

@@ -105,6 +105,17 @@ def test_recovered_jobs_go_on_from_their_checkpoints(case, checkpoints, cost, de
     assert_recovers_same(case, delay, scheduler=scheduler, checkpoint_cost=cost, restart_cost=1, **checkpoints)
 
 
+def test_a_job_that_has_used_up_its_estimate_is_not_backfilled_before_the_head_job():
+    """Job 1 comes back at 13 with 12 s saved of an estimate of 5 s: nobody knows that it ends before job 3 starts."""
+    jobs = [(1, 0, 20, 5, 1, "A"), (2, 0, 50, 50, 1, "A"), (3, 1, 10, 10, 2, "A")]
+    saves = {"checkpoint": "periodic", "checkpoint_interval": 6, "checkpoint_cost": 0}
+    case = ("flat:2", jobs, [(13, 0, 0)])
+    assert_recovers_same(case, scheduler="backfill", estimates="requested", **saves)
+    options = {"scheduler": "backfill", "estimates": "requested", "recovery": True, **saves}
+    events = engine_run(*case[1::-1], case[2], manual_delay=lambda job, restarts: 0, **options).events
+    assert [time for time, kind, job, _ in events if (kind, job) == ("start", 1)] == [0, 60]
+
+
 @pytest.mark.parametrize("hold", [True, False])
 def test_a_restart_on_its_own_nodes_does_not_turn_round_robin(hold):
     short = [(number, 0, 1, None, 1, "A") for number in range(2, 11)]
