@@ -71,14 +71,16 @@ def surface_figure(data: xr.Dataset, number: int) -> Figure:
     """Return figure 1, 3 or 5: turnaround, and its change against migration only, over error and information."""
     found = mean_interval(data[TURNAROUND], data["status"])
     change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
+    turnaround = _heat(found / 3600, HOURS)
     panels = [
-        Panel("", INFORMATION, ERROR, heat=_heat(found / 3600, HOURS)),
+        Panel("", INFORMATION, ERROR, heat=turnaround, surface=True),
+        Panel("", INFORMATION, ERROR, heat=turnaround),
         Panel(f"Against {BASELINE}, paired", INFORMATION, ERROR, heat=_heat(change, CHANGE, centre=0.0)),
     ]
     title = "Turnaround over error and information"
     replicates = f"Means of {int(found['n'].max())} replicates."
     caption = [*_caption(data)[:-1], replicates, _compared_with_paper(data, change)]
-    return _figure(data, f"fig-{number}", f"{title}, {_ppbw(data)}", panels, caption, f", figure {number}")
+    return _figure(data, f"fig-{number}", f"{title}, {_ppbw(data)}", panels, caption, f", figure {number}", columns=3)
 
 
 def curve_figure(data: xr.Dataset, number: int) -> Figure:

@@ -59,8 +59,11 @@ def draw_picture(figure: Figure, path: Path) -> None:
             _png_table(canvas.subplots(), figure.table)
         else:
             axes = canvas.subplots(rows, columns, squeeze=False).ravel()
-            for axis, panel in zip(axes, figure.panels, strict=False):
-                _png_panel(axis, panel)
+            for place, panel in enumerate(figure.panels):
+                if panel.surface:
+                    axes[place].remove()
+                    axes[place] = canvas.add_subplot(rows, columns, place + 1, projection="3d")
+                _png_panel(axes[place], panel)
             for axis in axes[len(figure.panels) :]:
                 axis.set_axis_off()
             _png_legend(canvas, axes, legend_columns, 1 - _LINE_INCHES * (0.3 + (title.count("\n") + 1)) / height)
@@ -85,7 +88,8 @@ def _png_panel(axis: Any, panel: Panel) -> None:
     axis.set_xlabel(panel.x_label)
     axis.set_ylabel(textwrap.fill(panel.y_label, 44))
     if panel.heat is not None:
-        heat.draw_png(axis, panel.heat)
+        draw = heat.draw_surface if panel.surface else heat.draw_png
+        draw(axis, panel.heat)
         return
     axis.grid(axis="y" if panel.bars else "both", color="#DDDDDD", linewidth=0.6)
     axis.set_axisbelow(True)
@@ -205,7 +209,7 @@ def draw_html(figure: Figure, path: Path) -> None:
         table = pd.DataFrame(figure.table.rows, columns=figure.table.header)
         drawn: Any = table.hvplot.table(width=900, height=60 + 26 * len(table))
     else:
-        panels = [_html_panel(panel) for panel in figure.panels]
+        panels = [_html_panel(panel) for panel in figure.panels if not panel.surface]
         drawn = hv.Layout(panels).cols(_grid(figure)[1]).opts(shared_axes=False)
     heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(figure.title)}</h2>")
     words = escape(" ".join(figure.caption))

@@ -82,7 +82,11 @@ class Heat:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: curves over x, bars over categories, or a heat map; ``signed`` values have a line at 0."""
+    """One pair of axes: curves over x, bars over categories, or a heat map; ``signed`` values have a line at 0.
+
+    A ``surface`` is a heat map whose axes are numbers, drawn in three dimensions. Pictures have it; pages, where one
+    reads values under the mouse, leave it out.
+    """
 
     title: str
     x_label: str
@@ -95,6 +99,7 @@ class Panel:
     log_y: bool = False
     signed: bool = False
     heat: Heat | None = None
+    surface: bool = False
 
 
 @dataclass(frozen=True)

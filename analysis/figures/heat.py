@@ -57,6 +57,21 @@ def has_room(heat: Heat) -> bool:
     return columns <= _MOST_PRINTED[0] and rows <= _MOST_PRINTED[1]
 
 
+def draw_surface(axis: Any, heat: Heat) -> None:
+    """Draw a heat map whose labels are numbers as a surface over its two axes, on axes of three dimensions."""
+    low, high = limits(heat)
+    x, y = np.meshgrid([float(label) for label in heat.x_labels], [float(label) for label in heat.y_labels])
+    look = {"edgecolor": "#333333", "linewidth": 0.3, "rstride": 1, "cstride": 1}
+    axis.plot_surface(x, y, heat.value, cmap=_colours(heat), vmin=low, vmax=high, **look)
+    axis.set_title(heat.quantity)
+    axis.view_init(elev=28, azim=-125)
+    axis.set_box_aspect((1, 1, 0.75), zoom=0.95)
+    for name in "xyz":
+        axis.tick_params(axis=name, labelsize=8, pad=0 if name != "z" else 3)
+    for of in (axis.xaxis, axis.yaxis):
+        of.label.set(text=textwrap.fill(of.label.get_text(), 22), size=9)
+
+
 def draw_png(axis: Any, heat: Heat) -> None:
     """Draw a heat map with matplotlib, with the values printed where there is room."""
     from matplotlib.colors import LogNorm, Normalize

@@ -11,11 +11,12 @@ import pytest
 from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.describe import describe_truncated
 from faultsweep.analysis.figures.draw import _png_panel, draw, draw_html, draw_picture
-from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Panel, Style, Table
+from faultsweep.analysis.figures.figure import Bars, Curve, Figure, Heat, Panel, Style, Table
 from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, figure_5_6
 from faultsweep.analysis.figures.oliner2004 import figure_6
 from faultsweep.analysis.figures.sweep import sweep_figure
 from faultsweep.analysis.open import open_results
+from matplotlib.figure import Figure as Canvas
 
 from tests.conftest import require
 
@@ -78,7 +79,6 @@ def test_the_caption_says_what_was_varied_in_each_panel(tmp_path):
 
 
 def test_curves_that_cover_each_other_can_be_told_apart():
-    from matplotlib.figure import Figure as Canvas
 
     x, none = np.arange(3.0), np.full(3, np.nan)
     curves = [Curve(str(dashed), x, x, none, none, Style("#000000", dashed=dashed)) for dashed in (False, True)]
@@ -91,7 +91,6 @@ def test_curves_that_cover_each_other_can_be_told_apart():
 
 @pytest.mark.parametrize(("points", "labels"), [([0.25, 2, 16], ["0.25", "2", "16"]), (list(range(1, 12)), None)])
 def test_a_few_points_of_a_logarithmic_axis_have_a_tick_each(points, labels):
-    from matplotlib.figure import Figure as Canvas
 
     x = np.array(points, float)
     axis = Canvas().subplots()
@@ -263,6 +262,22 @@ def test_a_page_opens_in_a_browser_without_a_network(tmp_path):
 def test_the_png_of_a_single_panel_is_drawn(tmp_path):
     draw_picture(Figure("one", "One", ["A sentence."], figures()[0].panels[:1]), tmp_path / "one.png")
     assert (tmp_path / "one.png").stat().st_size > 10_000
+
+
+def test_a_surface_is_in_the_picture_and_its_numbers_on_the_page(tmp_path):
+    value = np.arange(6.0).reshape(2, 3)
+    heat = Heat(["0", "50", "100"], ["0", "80"], value, value, value, "turnaround (h)")
+    panels = [Panel("", "x", "y", heat=heat, surface=True), Panel("as a map", "x", "y", heat=heat)]
+    figure = Figure("surface", "Surface", [], panels)
+    canvas = Canvas()
+    axis = canvas.add_subplot(projection="3d")
+    _png_panel(axis, panels[0])
+    assert axis.get_title() == "turnaround (h)"
+    assert axis.get_zlim()[0] <= 0 < 5 <= axis.get_zlim()[1]
+    assert axis.get_xlim()[1] >= 100
+    draw(figure, tmp_path)
+    assert (tmp_path / "surface.png").stat().st_size > 20_000
+    assert (tmp_path / "surface.html").read_text().count('"as a map"') >= 1
 
 
 def test_every_experiment_has_a_figure():
