@@ -79,7 +79,6 @@ def test_the_caption_says_what_was_varied_in_each_panel(tmp_path):
 
 
 def test_curves_that_cover_each_other_can_be_told_apart():
-
     x, none = np.arange(3.0), np.full(3, np.nan)
     curves = [Curve(str(dashed), x, x, none, none, Style("#000000", dashed=dashed)) for dashed in (False, True)]
     axis = Canvas().subplots()
@@ -91,7 +90,6 @@ def test_curves_that_cover_each_other_can_be_told_apart():
 
 @pytest.mark.parametrize(("points", "labels"), [([0.25, 2, 16], ["0.25", "2", "16"]), (list(range(1, 12)), None)])
 def test_a_few_points_of_a_logarithmic_axis_have_a_tick_each(points, labels):
-
     x = np.array(points, float)
     axis = Canvas().subplots()
     _png_panel(axis, Panel("", "x", "y", curves=[Curve("a", x, x, x, x, Style("#000000"))], log_x=True))
