@@ -51,7 +51,8 @@ def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
     config = resolve(values)
     nodes = parse_machine(config["machine"]).nodes
     source = source_for(config, nodes, Span(0.0, days * DAY_S, days * DAY_S))
-    assert source is not None  # noqa: S101  (a generator gives a source)
+    if source is None:
+        raise InputError(f"failures: {config['failures']!r} draws none (valid: {', '.join(GENERATORS)})")
     return source.until(days * DAY_S), nodes
 
 

@@ -129,8 +129,8 @@ class Grid:
 
     def config(self, cell: int) -> dict[str, Any]:
         """Return the full configuration of one cell."""
-        rows = dict(enumerate(np.unravel_index(int(cell), self.shape)))
-        return {**self.fixed, **{name: self._at(name, rows) for name in self.dims_of}}  # type: ignore[arg-type]
+        rows = {dim: int(row) for dim, row in enumerate(np.unravel_index(int(cell), self.shape))}
+        return {**self.fixed, **{name: self._at(name, rows) for name in self.dims_of}}
 
     def columns(self, cells: Cells) -> dict[str, list[Any]]:
         """Return the varying parameters of many cells, one list per parameter."""

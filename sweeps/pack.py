@@ -309,7 +309,7 @@ def _extract(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], draft: Pa
         place.parent.mkdir(parents=True, exist_ok=True)
         digest, written = hashlib.sha256(), 0
         with archive.open(entry) as source, place.open("xb") as out:
-            for piece in iter(lambda source=source: source.read(_PIECE), b""):  # type: ignore[misc]
+            while piece := source.read(_PIECE):
                 written += len(piece)
                 if written > entry.file_size:
                     raise InputError(f"{path}: refused, because {entry.filename!r} is larger than the archive says")

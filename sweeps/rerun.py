@@ -153,7 +153,7 @@ def _run(path: Path, target: Target, configuration: dict[str, Any], events: bool
             raise _not_simulated(path, target.name)
         return target.run(configuration), None
     run = simulate(configuration, events=events, trace=trace)
-    return target.outcome(run), run  # type: ignore[attr-defined]
+    return target.outcome(run), run  # type: ignore[attr-defined]  # what has simulate has outcome
 
 
 def _not_simulated(path: Path, name: str) -> InputError:

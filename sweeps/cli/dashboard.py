@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -26,10 +27,8 @@ def dashboard(
     """
     from faultsweep.simcore.errors import InputError
 
-    try:
-        import panel  # noqa: F401
-    except ImportError:
-        raise InputError("the dashboard needs Panel: pip install 'faultsweep[dashboard]'") from None
+    if importlib.util.find_spec("panel") is None:
+        raise InputError("the dashboard needs Panel: pip install 'faultsweep[dashboard]'")
     from faultsweep.analysis.dashboard.follow import FollowedStore
     from faultsweep.analysis.dashboard.server import serve
 

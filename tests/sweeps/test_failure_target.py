@@ -10,7 +10,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.files import read_failures
 from faultsweep.sweeps.cli import app
 from faultsweep.sweeps.cli.failures import _generate
-from faultsweep.sweeps.failure_target import FailureTarget
+from faultsweep.sweeps.failure_target import FailureTarget, generate
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.sweep import Sweep
 from scipy import stats
@@ -106,3 +106,8 @@ def test_no_failure_at_all_is_not_a_number():
     values = dict(zip([out.name for out in target.outputs], target.run(config).values, strict=True))
     assert values.pop("failures_drawn") == values.pop("failures_drawn_per_day") == 0
     assert np.isnan(list(values.values())).all()
+
+
+def test_what_is_no_generator_is_refused():
+    with pytest.raises(InputError, match=r"failures: 'none' draws none \(valid: weibull"):
+        generate({"failures": "none"}, 10.0)
