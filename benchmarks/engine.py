@@ -88,6 +88,7 @@ def report_memory(workload: Workload, _repeat: int) -> None:
     """Print the memory of a run, and how much of it a job more costs."""
     half = len(workload) // 2
     for machine in ("flat:128", "torus:4x4x8"):
+        simulate(workload, machine=machine, scheduler="backfill")  # what is loaded once per process is no run's
         whole, part = peak_memory(workload, machine), peak_memory(span(workload, 0, half), machine)
         each = (whole - part) / (len(workload) - half)
         print(f"{machine:12} memory of a run {whole / 1e6:8.2f} MB  {each:8.0f} bytes per job")

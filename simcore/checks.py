@@ -7,7 +7,7 @@ rows. A check returns a sentence if something is wrong. ``simulate(debug=True)``
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 from faultsweep.simcore import state as st
@@ -150,10 +150,28 @@ class Checker:
         elif len(queue):
             yield int(queue[0]), self.earliest(int(queue[0]))
 
-    def earliest(self, job: int) -> float:
-        """Return when a waiting job could start at the earliest if what is expected happens and no other job starts."""
+    def overtaking(self) -> tuple[int, set[int]]:
+        """Return the head of the queue (-1: none) and the jobs behind it that started at this instant.
+
+        They are known where an instant has one pass, but for recovered jobs, which may have stood anywhere.
+        """
+        state, queue = self.state, _queue(self.state)
+        if not len(queue) or state.i[st.EVENT_ORDER] != st.INSTANT:
+            return -1, set()
+        head, by_utility = int(queue[0]), bool(state.i[st.QUEUE_ORDER] == st.BY_UTILITY)
+        known = (state.job_i[st.RESTARTS] == 0) | (state.i[st.RECOVERY] == 0)
+        if by_utility:
+            return head, {job for job in self.started if known[job] and self._utility(job) < self._utility(head)}
+        return head, {job for job in self.started if known[job] and known[head] and job > head}
+
+    def earliest(self, job: int, without: Collection[int] = ()) -> float:
+        """Return when a waiting job could start at the earliest if what is expected happens and no other job starts.
+
+        Jobs ``without`` are left out, as if they had not started.
+        """
         state, size = self.state, int(self.state.job_i[st.SIZE, job])
-        releases = [(float(state.job_f[st.EXPECTED_END, held]), self.units_of(held)) for held in self.held]
+        held = [other for other in self.held if other not in without]
+        releases = [(float(state.job_f[st.EXPECTED_END, other]), self.units_of(other)) for other in held]
         releases += [(self.expected_end(other), self.units_of(other)) for other in self.wanted]
         free = np.ones(64 * state.masks.shape[1] if state.i[st.PARTITIONS] else int(state.i[st.NODES]), np.bool_)
         for _, units in releases:
@@ -360,6 +378,23 @@ def _check_reservations(checker: Checker) -> str:
     return ""
 
 
+def _check_overtaking(checker: Checker) -> str:
+    """A job starts before the head of the queue under backfilling only, and does not delay it.
+
+    Unlike the reservations this looks at one instant alone: at a job, too, that has become the head just now.
+    """
+    head, started = checker.overtaking()
+    scheduler = checker.state.i[st.SCHEDULER]
+    if not started or scheduler == st.CONSERVATIVE:
+        return ""
+    if scheduler not in (st.BACKFILL, st.BACKFILL_MIGRATION):
+        return f"job {min(started)} starts before job {head}, the head of the queue"
+    before, now = checker.earliest(head, without=started), checker.earliest(head)
+    if now <= before:
+        return ""
+    return f"starting {sorted(started)} delays job {head}, the head of the queue, from {before:.6f} to {now:.6f} s"
+
+
 def _check_integrals(checker: Checker) -> str:
     """The engine's integrals of nodes held, down and free are those of the nodes, and sum to the whole capacity."""
     state, own = checker.state, checker.integrals()
@@ -378,6 +413,7 @@ CHECKS: Mapping[str, Callable[[Checker], str]] = {
     "agenda": _check_agenda,
     "finder": _check_finder,
     "reservations": _check_reservations,
+    "overtaking": _check_overtaking,
     "capacity": _check_integrals,
 }
 """The checks in the order in which they are made: later ones rely on what earlier ones check."""

@@ -87,7 +87,9 @@ def _optimise_once() -> None:
 
     Numba links everything that a function calls into it and optimises the whole again at every level of calls:
     measured, half of the time to compile the engine. The code of an inner kernel is only ever used linked into an
-    entry kernel, so that is where it is optimised.
+    entry kernel, so that is where it is optimised, as a part of the entry kernel: left visible to the linker, it would
+    be bound to the first code of its name, which in the process that compiles is the one that nobody optimised
+    (measured: half as fast).
     """
     library: Any = codegen.CPUCodeLibrary
     optimise = getattr(library, "_optimize_final_module", None)
@@ -96,6 +98,9 @@ def _optimise_once() -> None:
 
     def optimise_entries(self: Any) -> None:
         if getattr(_inner, "depth", 0) == 0:
+            for function in self._final_module.functions:
+                if function.linkage == llvm.Linkage.linkonce_odr:
+                    function.linkage = llvm.Linkage.internal
             optimise(self)
 
     library._optimize_final_module = optimise_entries

@@ -422,6 +422,18 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         COLUMNS,
+        "(start - 1 if start else side - 1)",
+        "(start - 1 if start else 0)",
+        "a footprint at the border has no neighbour around it",
+    ),
+    Mutant(
+        COLUMNS,
+        " and run & y_before != ZERO:",
+        ":",
+        "a run counts as maximal that goes on before it in y",
+    ),
+    Mutant(
+        COLUMNS,
         "    return offset + other_length <= length\n",
         "    return offset + other_length <= length + 1\n",
         "a box contains one that stands out at its end",

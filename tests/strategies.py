@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -69,3 +70,23 @@ def runs(draw, machines, failures: bool = False, overruns: bool = True, max_jobs
     machine = draw(machines)
     jobs = draw(workloads(machine, max_jobs, overruns))
     return machine, jobs, draw(failure_traces(machine)) if failures else []
+
+
+SIDES = st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(1, 6))
+# Few taken nodes leave large boxes that wrap; many leave small ones; none and all are corner cases.
+TAKEN = st.sampled_from((0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0))
+
+
+@st.composite
+def occupancies(draw, sides=SIDES):
+    """A torus with scattered taken nodes, or with taken boxes as jobs leave it."""
+    dims = draw(sides)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if draw(st.booleans()):
+        return rng.random(dims) >= draw(TAKEN)
+    free = np.ones(dims, dtype=bool)
+    for _ in range(draw(st.integers(0, 4))):
+        shape = [rng.integers(1, side + 1) for side in dims]
+        base = [rng.integers(side) for side in dims]
+        free[np.ix_(*((start + np.arange(n)) % side for start, n, side in zip(base, shape, dims, strict=True)))] = False
+    return free

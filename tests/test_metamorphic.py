@@ -16,6 +16,9 @@ from tests.strategies import examples, machines, runs, tori
 
 EXAMPLES = examples(60)
 FEWER = examples(25)
+RULES = st.sampled_from(
+    ({}, {"estimates": "requested"}, {"estimates": "requested", "kill_at_estimate": True}, {"growth_limit": 0})
+)
 laws = pytest.mark.parametrize("run", IMPLEMENTATIONS.values())
 
 
@@ -40,12 +43,13 @@ def moved(events, factor=1, shift=0):
 @given(
     case=runs(machines, failures=True),
     scheduler=st.sampled_from(list(SCHEDULERS)),
+    options=RULES,
     shift=st.sampled_from((1, 1024, 0.25)),
 )
-def test_shift_of_time(run, case, scheduler, shift):
+def test_shift_of_time(run, case, scheduler, options, shift):
     machine, jobs, failures = case
-    before = run(jobs, machine, failures, scheduler=scheduler)
-    after = run(scaled(jobs, [1], 1, shift), machine, scaled(failures, [0], 1, shift), scheduler=scheduler)
+    before = run(jobs, machine, failures, scheduler=scheduler, **options)
+    after = run(scaled(jobs, [1], 1, shift), machine, scaled(failures, [0], 1, shift), scheduler=scheduler, **options)
     assert after.events == moved(before.events, 1, shift)
 
 
@@ -54,12 +58,15 @@ def test_shift_of_time(run, case, scheduler, shift):
 @given(
     case=runs(machines, failures=True),
     scheduler=st.sampled_from(list(SCHEDULERS)),
+    options=RULES,
+    times=st.fixed_dictionaries({"start_delay": st.sampled_from((0, 1, 5)), "migration_cost": st.sampled_from((0, 3))}),
     factor=st.sampled_from((0.25, 2, 64)),
 )
-def test_scale_of_time(run, case, scheduler, factor):
+def test_scale_of_time(run, case, scheduler, options, times, factor):
     machine, jobs, failures = case
-    before = run(jobs, machine, failures, scheduler=scheduler, start_delay=1, slowdown_bound=10)
-    options = {"start_delay": 1 * factor, "slowdown_bound": 10 * factor}
+    times = {**times, "slowdown_bound": 10}
+    before = run(jobs, machine, failures, scheduler=scheduler, **options, **times)
+    options = {**options, **{name: value * factor for name, value in times.items()}}
     after = run(
         scaled(jobs, [1, 2, 3], factor), machine, scaled(failures, [0, 2], factor), scheduler=scheduler, **options
     )

@@ -49,7 +49,10 @@ def check_dims(dims: Sequence[int]) -> Dims:
 
 def check_occupancy(free: ArrayLike) -> NDArray[np.uint8]:
     """Return an occupancy as a contiguous uint8 array of zeros and ones; raise InputError for anything else."""
-    array = np.asarray(free)
+    try:
+        array = np.asarray(free)
+    except ValueError:
+        raise InputError("occupancy: expected an array of shape (X, Y, Z), got rows of different lengths") from None
     if array.ndim != 3 or array.size == 0:
         raise InputError(f"occupancy: expected an array of shape (X, Y, Z) without empty axes, got {array.shape}")
     if array.dtype.kind not in "biu" or (array.dtype.kind != "b" and ((array != 0) & (array != 1)).any()):

@@ -59,37 +59,32 @@ def build_footprints(columns, X, Y, footprints):
     for x in range(X):
         for y in range(Y):
             footprints[x, y] = columns[x * Y + y]
-    for a in range(2, X + 1):
-        for x in range(X if a < X else 1):
-            row, shorter, last = (a - 1) * X + x, (a - 2) * X + x, x + a - 1
-            if last >= X:
-                last -= X
-            for y in range(Y):
-                footprints[row, y] = footprints[shorter, y] & footprints[last, y]
-    for row in range(interval_count(X)):
         for b in range(2, Y + 1):
             here, before = (b - 1) * Y, (b - 2) * Y
             for y in range(Y if b < Y else 1):
                 last = y + b - 1
                 if last >= Y:
                     last -= Y
-                footprints[row, here + y] = footprints[row, before + y] & footprints[row, last]
+                footprints[x, here + y] = footprints[x, before + y] & footprints[x, last]
+    # The long way last: whole rows at once.
+    for a in range(2, X + 1):
+        for x in range(X if a < X else 1):
+            last = x + a - 1
+            longer, shorter = footprints[(a - 1) * X + x], footprints[(a - 2) * X + x]
+            column = footprints[last - X if last >= X else last]
+            for col in range(interval_count(Y)):
+                longer[col] = shorter[col] & column[col]
 
 
 @inlined
-def _inside_wider(run, footprints, row, col, a, x, b, y, X, Y):
-    """Tell whether a run of a footprint is free in a footprint that is longer by one: then its box is not maximal."""
-    if a < X:
-        wider = a * X
-        after, before = (wider, wider) if a + 1 == X else (wider + x, wider + (x - 1 if x else X - 1))
-        if run & ~footprints[after, col] == ZERO or run & ~footprints[before, col] == ZERO:
-            return True
-    if b < Y:
-        wider = b * Y
-        after, before = (wider, wider) if b + 1 == Y else (wider + y, wider + (y - 1 if y else Y - 1))
-        if run & ~footprints[row, after] == ZERO or run & ~footprints[row, before] == ZERO:
-            return True
-    return False
+def _neighbours(start, length, side):
+    """Return the rows of the two intervals that are longer by one than an interval; of itself if it is the ring."""
+    longer = length * side
+    if length == side:
+        return longer - side, longer - side
+    if length + 1 == side:
+        return longer, longer
+    return longer + start, longer + (start - 1 if start else side - 1)
 
 
 @inlined
@@ -113,26 +108,23 @@ def insert_box(boxes, count, size, a, b, c, x, y, z):
 
 
 @inlined
-def _insert_runs(mask, footprints, row, col, a, x, b, y, X, Y, Z, least, boxes, count):
-    """Insert the maximal boxes of one footprint: one per run of its mask that no wider footprint holds."""
+def _insert_runs(mask, x_after, x_before, y_after, y_before, a, x, b, y, Z, least, boxes, count):
+    """Insert the maximal boxes of one footprint: one per run of its mask that has a node outside of each longer one."""
     if mask == low_bits(Z):
-        if a * b * Z >= least and not _inside_wider(mask, footprints, row, col, a, x, b, y, X, Y):
-            return insert_box(boxes, count, a * b * Z, a, b, Z, x, y, 0)
-        return count
-    before = ((mask << ONE) | (mask >> np.uint64(Z - 1))) & low_bits(Z)
-    firsts = mask & ~before
+        return insert_box(boxes, count, a * b * Z, a, b, Z, x, y, 0)
+    firsts = mask & ~(((mask << ONE) | (mask >> np.uint64(Z - 1))) & low_bits(Z))
     while firsts != ZERO:
         z = lowest_bit(firsts)
         firsts &= firsts - ONE
         turned = mask if z == 0 else rotate_down(mask, z, Z)
         c = lowest_bit(~turned)
-        size = a * b * c
-        if size >= least:
-            run = ring_run(z, c, Z)
-            if not _inside_wider(run, footprints, row, col, a, x, b, y, X, Y):
-                count = insert_box(boxes, count, size, a, b, c, x, y, z)
-                if count == OVERFLOW:
-                    return OVERFLOW
+        if a * b * c < least:
+            continue
+        run = ring_run(z, c, Z)
+        if run & x_after != ZERO and run & x_before != ZERO and run & y_after != ZERO and run & y_before != ZERO:
+            count = insert_box(boxes, count, a * b * c, a, b, c, x, y, z)
+            if count == OVERFLOW:
+                return OVERFLOW
     return count
 
 
@@ -140,21 +132,32 @@ def _insert_runs(mask, footprints, row, col, a, x, b, y, X, Y, Z, least, boxes, 
 def maximal_boxes(footprints, X, Y, Z, least, boxes):
     """List the maximal free boxes of at least ``least`` nodes by falling size.
 
-    boxes: int64 (capacity, 7), filled. Returns their number, or OVERFLOW if the capacity is too small.
+    boxes: int64 (capacity, 7), filled. Returns their number, or OVERFLOW if the capacity is too small. Most footprints
+    have no such box, because one that is longer by one has all of their mask: one comparison tells. Going from long
+    footprints to short ones, most boxes are found in the order of the list.
     """
     count = 0
-    for a in range(1, X + 1):
-        for x in range(X if a < X else 1):
-            row = interval_index(a, x, X)
-            for b in range(1, Y + 1):
-                if a * b * Z < least:
-                    continue
+    for a in range(X, 0, -1):
+        for b in range(Y, 0, -1):
+            if a * b * Z < least:
+                break
+            for x in range(X if a < X else 1):
+                row = interval_index(a, x, X)
+                row_after, row_before = _neighbours(x, a, X)
                 for y in range(Y if b < Y else 1):
                     col = interval_index(b, y, Y)
                     mask = footprints[row, col]
-                    if mask == ZERO or a * b * popcount(mask) < least:
+                    x_after, x_before, y_after, y_before = mask, mask, mask, mask  # what a longer one does not have
+                    if a < X:
+                        x_after, x_before = mask & ~footprints[row_after, col], mask & ~footprints[row_before, col]
+                    if b < Y:
+                        after, before = _neighbours(y, b, Y)
+                        y_after, y_before = mask & ~footprints[row, after], mask & ~footprints[row, before]
+                    if (x_after == ZERO) | (x_before == ZERO) | (y_after == ZERO) | (y_before == ZERO):
                         continue
-                    count = _insert_runs(mask, footprints, row, col, a, x, b, y, X, Y, Z, least, boxes, count)
+                    if a * b * popcount(mask) < least:
+                        continue
+                    count = _insert_runs(mask, x_after, x_before, y_after, y_before, a, x, b, y, Z, least, boxes, count)
                     if count == OVERFLOW:
                         return OVERFLOW
     return count

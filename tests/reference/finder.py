@@ -28,6 +28,11 @@ def all_boxes(dims):
     return boxes
 
 
+def free_places(free):
+    """The places (x, y, z) of the free nodes of an occupancy, shape (X, Y, Z), as a set."""
+    return {place for place in product(*map(range, free.shape)) if free[place]}
+
+
 def free_boxes(free_nodes, dims, size):
     """All free boxes (shape, base) of exactly this size, in search order; free_nodes: set of (x, y, z)."""
     return [
@@ -39,3 +44,13 @@ def largest_free_box(free_nodes, dims):
     """(size, shape, base) of the first largest free box, or None if no node is free."""
     free = [(size, shape, base) for size, shape, base, nodes in all_boxes(dims) if nodes.issubset(free_nodes)]
     return max(free, key=lambda box: box[0], default=None)
+
+
+def maximal_free_boxes(free_nodes, dims):
+    """All free boxes that no other free box contains, as rows (size, *shape, *base)."""
+    free = sorted((box for box in all_boxes(dims) if box[3].issubset(free_nodes)), key=lambda box: -box[0])
+    found = []
+    for box in free:
+        if not any(box[3] < larger[3] for larger in found):
+            found.append(box)
+    return [(size, *shape, *base) for size, shape, base, _ in found]

@@ -173,7 +173,34 @@ def test_a_broken_state_is_one_sentence(case):
 
 
 def test_every_check_is_seen_to_fail():
-    assert {case.check for case in CORRUPTIONS} == set(CHECKS)
+    assert {case.check for case in CORRUPTIONS} | {"overtaking"} == set(CHECKS)
+
+
+def start_later_job(machine: str, rows: list) -> tuple[st.State, Checker]:
+    """Return a state, not yet checked, whose only instant has started the first job and, by backfilling, the third."""
+    state, checker = paused(machine, "backfill", instants=0, rows=rows)
+    assert advance(state, 1) == st.CONTINUE
+    assert state.job_i[st.STATUS].tolist() == [st.RUNNING, st.WAITING, st.RUNNING]
+    return state, checker
+
+
+@pytest.mark.parametrize(
+    ("machine", "sizes"), [(FLAT, (12, 24, 12)), (TORUS, (12, 24, 8)), (MENU, (2, 8, 2))], ids=["flat", "torus", "menu"]
+)
+def test_starting_before_the_head_is_noticed_at_the_instant_itself(machine, sizes):
+    """The second job has never been the head before, so nothing that was reserved for it can slip."""
+    rows = list(zip((0, 0, 0), (50, 60, 40), sizes, strict=True))
+    state, checker = start_later_job(machine, rows)
+    state.i[st.SCHEDULER] = st.FCFS
+    with pytest.raises(InvariantError, match="overtaking: job 2 starts before job 1, the head of the queue"):
+        checker.check(state)
+    state, checker = start_later_job(machine, rows)
+    state.job_f[[st.END, st.EXPECTED_END], 2] = 1000.0
+    state.agenda[st.TIMER_TIME, : state.i[st.NUM_TIMERS]] = 50.0, 1000.0
+    state.agenda[st.RELEASE_TIME, :2], state.agenda[st.RELEASE_ITEM, :2] = (50.0, 1000.0), (0, 2)
+    sentence = r"overtaking: starting \[2\] delays job 1, the head of the queue, from 50.000000 to 1000.000000 s"
+    with pytest.raises(InvariantError, match=sentence):
+        checker.check(state)
 
 
 def test_a_job_on_a_down_node_is_noticed():

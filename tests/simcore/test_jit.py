@@ -64,7 +64,8 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_cached_elsewher
     assert not list(tree.rglob("*.nbi"))
     environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
     program = "from faultsweep.sweeps.cli.output import say_compiling; say_compiling()"
-    shutil.copytree(ROOT / "sweeps", tree / "sweeps")
+    for part in ("sweeps", "cluster"):
+        shutil.copytree(ROOT / part, tree / part)
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)
     assert f"each time, because {tree / 'cache' / 'kernels'} cannot be written" in said.stderr

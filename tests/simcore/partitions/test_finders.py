@@ -12,29 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference import finder as reference
-
-SIDES = st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(1, 6))
-# Few taken nodes leave large boxes that wrap; many leave small ones; none and all are corner cases.
-TAKEN = st.sampled_from((0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0))
-
-
-@st.composite
-def occupancies(draw, sides=SIDES):
-    """A torus with scattered taken nodes, or with taken boxes as jobs leave it."""
-    dims = draw(sides)
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    if draw(st.booleans()):
-        return rng.random(dims) >= draw(TAKEN)
-    free = np.ones(dims, dtype=bool)
-    for _ in range(draw(st.integers(0, 4))):
-        shape = [rng.integers(1, side + 1) for side in dims]
-        base = [rng.integers(side) for side in dims]
-        free[np.ix_(*((start + np.arange(n)) % side for start, n, side in zip(base, shape, dims, strict=True)))] = False
-    return free
-
-
-def free_nodes(free):
-    return set(map(tuple, np.argwhere(free).tolist()))
+from tests.reference.finder import free_places
+from tests.strategies import occupancies
 
 
 def rows(found):
@@ -42,7 +21,7 @@ def rows(found):
 
 
 def assert_equals_reference(finder, free):
-    nodes, dims = free_nodes(free), free.shape
+    nodes, dims = free_places(free), free.shape
     size, shape, base = finder.largest_free_box(free)
     assert ((size, shape, base) if size else None) == reference.largest_free_box(nodes, dims)
     for size in range(1, free.size + 1):
@@ -120,6 +99,7 @@ def test_accepts_zeros_and_ones_in_any_memory_order(name):
     ("free", "size", "sentence"),
     [
         (np.ones((2, 2), dtype=bool), 1, "occupancy: expected an array of shape (X, Y, Z)"),
+        ([[[1, 0], [1]]], 1, "occupancy: expected an array of shape (X, Y, Z), got rows of different lengths"),
         (np.ones((2, 0, 2), dtype=bool), 1, "occupancy: expected an array of shape (X, Y, Z)"),
         (np.full((2, 2, 2), 2), 1, "occupancy: expected booleans or zeros and ones"),
         (np.ones((2, 2, 2)), 1, "occupancy: expected booleans or zeros and ones"),

@@ -1,4 +1,5 @@
-"""The list of maximal free boxes, kept up to date as boxes are taken, against a list that is made anew."""
+"""The list of maximal free boxes against all free boxes that no other one contains; and kept up to date as boxes are
+taken, against a list that is made anew."""
 
 import numpy as np
 from faultsweep.simcore.jit import entry_kernel
@@ -6,7 +7,8 @@ from faultsweep.simcore.partitions import columns
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import examples
+from tests.reference.finder import free_places, maximal_free_boxes
+from tests.strategies import examples, occupancies
 
 
 @entry_kernel
@@ -40,6 +42,13 @@ def as_set(boxes, count):
     assert len(set(rows)) == len(rows)
     assert [row[0] for row in rows] == sorted((row[0] for row in rows), reverse=True)
     return set(rows)
+
+
+@examples(60)
+@given(occupancies(), st.sampled_from((1, 1, 2, 5, 12)))
+def test_the_list_has_the_boxes_that_no_free_box_contains(free, least):
+    expected = maximal_free_boxes(free_places(free), free.shape)
+    assert as_set(*listed(free, least)) == {row for row in expected if row[0] >= least}
 
 
 @st.composite
