@@ -42,12 +42,12 @@ _TERM_AGAIN_S = 4.0
 _KILL_S = 12.0
 
 
-class _Sweep:
-    """The command, with the last lines that it wrote."""
+class _Heard:
+    """A process, with the last lines that it wrote."""
 
-    def __init__(self, command: list[str], scheduler: Path | str) -> None:
-        environment = {**os.environ, SCHEDULER_VARIABLE: str(scheduler)}
-        self.process = start(command, stderr=subprocess.PIPE, text=True, errors="replace", env=environment)
+    def __init__(self, command: list[str], **environment: str) -> None:
+        everything = {**os.environ, **environment}
+        self.process = start(command, stderr=subprocess.PIPE, text=True, errors="replace", env=everything)
         self.lines: deque[str] = deque(maxlen=3)
         self._thread = threading.Thread(target=self._copy, daemon=True)
         self._thread.start()
@@ -83,10 +83,11 @@ class Allocation:
         signal.signal(signal.SIGTERM, self._note_end)
         self._remove_credentials()
         say(f"job {self.job} on {os.environ.get('SLURM_JOB_NODELIST', 'this machine')}")
-        at_start = results = self._results()
+        fruitful = False
         fruitless = -1  # restarts since the last result; the first start is none
         try:
             while True:
+                before = self._progress()
                 try:
                     code, words = self._live_once()
                 except OSError as error:  # a full disk, too many processes
@@ -94,11 +95,12 @@ class Allocation:
                 if self.told_to_end:
                     return self._finish("stopped", "the job was cancelled or preempted", 143)
                 if code in FINAL:
-                    return self._finish("finished" if code == 0 else "failed", words, code)
-                now = self._results()
+                    return self._finish("failed", words, code) if code else self._finish("finished", "", code)
+                gained = _has_gained(before, self._progress())
+                fruitful = fruitful or gained
                 if self.warned:
-                    return self._requeue(now > at_start)
-                fruitless, results = (0 if now > results else fruitless + 1), now
+                    return self._requeue(fruitful)
+                fruitless = 0 if gained else fruitless + 1
                 if fruitless >= self.options.max_restarts:
                     return self._finish("failed", words or f"the sweep ended with {code}", 1)
                 say(f"{words or f'the sweep ended with {code}'}: everything is started again")
@@ -126,21 +128,22 @@ class Allocation:
         scheduler, workers, sweep = None, None, None
         try:
             if self.options.elastic:
-                sweep = _Sweep(self.command, "slurm")
+                sweep = _Heard(self.command, **{SCHEDULER_VARIABLE: "slurm"})
                 return self._watch(None, None, sweep.process), sweep.last_words()
             shown = ["--dashboard"] if self.options.dashboard else []
-            scheduler = start(self._python("scheduler", str(folder), *self._interface(), *shown))
-            if not self._wait_for_scheduler(scheduler, folder / SCHEDULER):
-                return None, "the scheduler did not start"
+            scheduler = _Heard(self._python("scheduler", str(folder), *self._interface(), *shown))
+            if not self._wait_for_scheduler(scheduler.process, folder / SCHEDULER):
+                end(scheduler.process)
+                return None, scheduler.last_words() or "the scheduler did not start"
             workers = Kept(self._workers(folder))
-            sweep = _Sweep(self.command, folder / SCHEDULER)
-            code = self._watch(scheduler, workers, sweep.process)
+            sweep = _Heard(self.command, **{SCHEDULER_VARIABLE: str(folder / SCHEDULER)})
+            code = self._watch(scheduler.process, workers, sweep.process)
             return code, sweep.last_words()
         finally:
             end(sweep.process if sweep else None)
             if workers:
                 workers.end()
-            end(scheduler)
+            end(scheduler.process if scheduler else None)
             shutil.rmtree(folder, ignore_errors=True)
 
     def _wait_for_scheduler(self, scheduler: subprocess.Popen, file: Path) -> bool:
@@ -206,12 +209,12 @@ class Allocation:
         nannies += ["--scratch", self.options.scratch] if self.options.scratch else []
         return [*srun, *self._python("processes"), *nannies]
 
-    def _results(self) -> int:
-        """Return how many simulations the sweep has finished so far, as it says itself."""
+    def _progress(self) -> dict[str, Any]:
+        """Return what the sweep said last of how far it is; the last one of an earlier job until this one speaks."""
         try:
-            return int(json.loads(self.options.progress.read_text())["done"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return 0
+            return dict(json.loads(self.options.progress.read_text()))
+        except (OSError, ValueError, TypeError):
+            return {}
 
     def _finish(self, outcome: str, text: str, code: int) -> int:
         self._note(outcome, text)
@@ -247,6 +250,15 @@ class Allocation:
     def _remove_credentials(self) -> None:
         for folder in (*self.folder.glob(f"{self.job}-*-*"), *self.folder.glob("tls-*")):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_gained(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Tell whether simulations have finished between two reports of a sweep.
+
+    A sweep that recomputes, or retries failed cells, starts with fewer than the report of an earlier job has.
+    """
+    known = [report[key] for report, key in ((before, "done"), (now, "already")) if key in report]
+    return bool(now != before and now.get("done", 0) > min(known, default=0))
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.cluster import slurm
+from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.cluster.settings import SETTINGS
 from faultsweep.cluster.site import Site, parse_memory
 from faultsweep.cluster.steady import use_monotonic_clock
@@ -62,7 +63,8 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
     import distributed
 
     try:
-        from dask_jobqueue import SLURMCluster
+        with handlers_stay():
+            from dask_jobqueue import SLURMCluster
     except ImportError:
         raise InputError("cluster: worker jobs need dask-jobqueue; pip install 'faultsweep[slurm]'") from None
     use_monotonic_clock()
@@ -89,8 +91,13 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
                 if dashboard is not None:
                     dashboard(write_how_to_reach(cluster.scheduler, secrets))
                 cluster.adapt(minimum_jobs=site.max_jobs, maximum_jobs=site.max_jobs, interval="1s")
-                with distributed.Client(cluster, set_as_default=False) as client, _Watchdog(cluster, folder):
-                    yield client
+                watchdog = _Watchdog(cluster, folder)
+                with distributed.Client(cluster, set_as_default=False) as client, watchdog:
+                    try:
+                        yield client
+                    except BaseException as error:
+                        watchdog.explain(error)
+                        raise
             finally:
                 with contextlib.suppress(Exception):  # a job that is gone already makes close() raise
                     cluster.close(timeout=10)
@@ -170,6 +177,7 @@ class _Watchdog:
         self.cluster = cluster
         self.folder = folder
         self.early = 0
+        self._reason = ""
         self._first_seen: dict[str, float] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watchdog of worker jobs", daemon=True)
@@ -189,7 +197,7 @@ class _Watchdog:
             except slurm.SlurmError:
                 continue  # the controller does not answer; it will
             if self.early >= EARLY_DEATHS:
-                sys.stderr.write(f"{self._explain()}\n")
+                self._reason = self._find_reason()
                 _thread.interrupt_main()
                 return
 
@@ -215,7 +223,14 @@ class _Watchdog:
         self.cluster.workers.pop(number, None)
         self.cluster.worker_spec.pop(number, None)
 
-    def _explain(self) -> str:
+    def explain(self, error: BaseException) -> None:
+        """Put the reason before the text of what ended the sweep, if this did."""
+        if self._reason and error.args:
+            error.args = (f"{self._reason}; {error.args[0]}", *error.args[1:])
+        elif self._reason:
+            sys.stderr.write(f"{self._reason}\n")
+
+    def _find_reason(self) -> str:
         logs = sorted((self.folder / "workers").glob("*.err"), key=lambda path: path.stat().st_mtime)
         lines = logs[-1].read_text(errors="replace").split("\n") if logs else []
         last = next((line.strip() for line in reversed(lines) if line.strip()), "they wrote nothing")

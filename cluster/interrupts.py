@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
+_AGAIN_S = 0.05
 _BOTH = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end what runs as Ctrl-C does: KeyboardInterrupt, so that all is tidied up, and the user is told."""
-    if threading.current_thread() is not threading.main_thread():
+    """Let SIGTERM end what runs as Ctrl-C does: KeyboardInterrupt, so that all is tidied up, and the user is told.
+
+    Where Python can only drop the exception, it comes again a moment later. While kernels are compiled that is likely:
+    the compiler itself runs no Python but the functions that it calls back, and what those raise is lost.
+    """
+    main = threading.get_ident()
+    if main != threading.main_thread().ident:
         yield
         return
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, end)
+    def come_again(dropped: sys.UnraisableHookArgs) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            report(dropped)
+            return
+        again = threading.Timer(_AGAIN_S, signal.pthread_kill, [main, signal.SIGINT])
+        again.daemon = True
+        again.start()
+
+    before, report = signal.signal(signal.SIGTERM, end), sys.unraisablehook
+    sys.unraisablehook = come_again
     try:
         yield
     finally:
+        sys.unraisablehook = report
         signal.signal(signal.SIGTERM, before)
 
 
@@ -50,3 +67,15 @@ def interrupts_wait() -> Iterator[Callable[[], bool]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if came:
             signal.raise_signal(came[0])
+
+
+@contextmanager
+def handlers_stay() -> Iterator[None]:
+    """Let no import of the block change what Ctrl-C does: dask-jobqueue has it end the process, silently and with exit
+    code 0 (0.9)."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is not handler:
+            signal.signal(signal.SIGINT, handler)

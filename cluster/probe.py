@@ -22,6 +22,8 @@ _WORKERS_S = 60.0
 def site_text() -> str:
     """Return a commented site file from what ``sinfo`` says: everything that it cannot know is commented out."""
     found = slurm.partitions()
+    if not found:
+        raise InputError("sinfo shows no partition that you may use; ask whoever runs this cluster")
     lines = [
         "# How faultsweep uses SLURM here; every line is optional, and flags of 'faultsweep submit' override it.",
         "#",
@@ -66,7 +68,7 @@ def check_site(site: Site, say: Any, wait_s: float = 600.0) -> bool:
     """
     folder = Path(tempfile.mkdtemp(prefix="faultsweep-check-", dir=Path.cwd()))
     work = Work("check", folder, folder / "progress.json", ("-m", "faultsweep.cluster.probe", str(folder)))
-    short = site.model_copy(update={"time": "2", "grace_s": 30, "workers_per_node": 1})
+    short = site.model_copy(update={"time": "2", "grace_s": 30, "workers_per_node": 1, "max_restarts": 0})
     ok = False
     try:
         script, workers = plan_job(short, work)

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -66,7 +67,10 @@ def main() -> None:
 
         settings = SETTINGS | DASHBOARD_SETTINGS
     with dask.config.set(settings):
-        asyncio.run(until_signalled(serve(arguments.folder, arguments.interface, arguments.dashboard)))
+        try:
+            asyncio.run(until_signalled(serve(arguments.folder, arguments.interface, arguments.dashboard)))
+        except (OSError, ValueError) as error:  # no such interface, say
+            sys.exit(f"the scheduler cannot start ({error})")
 
 
 if __name__ == "__main__":

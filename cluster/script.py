@@ -36,7 +36,7 @@ class Work:
 def batch_script(site: Site, work: Work, workers: int) -> str:
     """Return the script of a job that does ``work`` in one allocation; ``workers`` is the number per node.
 
-    With no workers it is the controller of worker jobs, which are set up by ``site.json`` in the work's folder.
+    With no workers it is the controller of worker jobs, which are set up by ``SITE_COPY`` in the work's folder.
     """
     python = site.python or sys.executable
     environment = {**work.environment, **({} if workers else {SITE_VARIABLE: str(work.folder / SITE_COPY)})}

@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from faultsweep.simcore.errors import InputError, unknown_name
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -41,7 +41,9 @@ class Site(BaseModel):
     )
     scratch: str | None = Field(None, min_length=1, description="Folder of every node for temporary files.")
     setup: tuple[str, ...] = Field((), description="Shell lines to run first, such as module load.")
-    sbatch: tuple[str, ...] = Field((), description="More options of sbatch, such as --constraint=skylake.")
+    sbatch: tuple[Annotated[str, Field(pattern=r"^-")], ...] = Field(
+        (), description="More options of sbatch, such as --constraint=skylake."
+    )
     python: str | None = Field(None, min_length=1, description="Python of the nodes; the one of submit if unset.")
     grace_s: int = Field(120, ge=5, description="Seconds before the walltime at which a job saves and is requeued.")
     max_jobs: int = Field(10, ge=1, description="With --elastic, and for run --cluster slurm: worker jobs at most.")
@@ -115,6 +117,8 @@ def _problems(values: dict[str, Any], where: str) -> list[str]:
                 found.append(str(unknown_name("key", key, Site.model_fields, where=where)))
             elif key == "nodes":
                 found.append(f"{place}: expected a number such as 4, or a range such as 1-4, got {problem['input']!r}")
+            elif key == "sbatch":
+                found.append(f"{place}: expected an option such as --constraint=skylake, got {problem['input']!r}")
             else:
                 found.append(f"{place}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}")
         return found

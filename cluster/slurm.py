@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from faultsweep.simcore.errors import InputError, unknown_name
 
 _TIMEOUT_S = 60
-_OVER = ("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+_OVER = (
+    *("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"),
+    "PREEMPTED",  # where the site cancels such jobs; one that it requeues is PENDING
+)
 _REASONS = {
     "Resources": "waiting for free nodes",
     "Priority": "jobs with a higher priority are first",
@@ -34,8 +38,8 @@ class SlurmError(InputError):
     """SLURM refused something, or did not answer."""
 
 
-def call(*command: str, text: str | None = None) -> str:
-    """Run a command of SLURM and return what it prints.
+def call(*command: str, text: str | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command of SLURM, in another environment if one is given, and return what it prints.
 
     Raises
     ------
@@ -45,7 +49,9 @@ def call(*command: str, text: str | None = None) -> str:
     if shutil.which(command[0]) is None:
         raise SlurmError(f"{command[0]} was not found: this is no machine of a SLURM cluster (or not its login node)")
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603 - a list, no shell
+        done = subprocess.run(  # noqa: S603 - a list, no shell
+            command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=environment
+        )
     except subprocess.TimeoutExpired:
         raise SlurmError(f"{command[0]} has not answered for {_TIMEOUT_S} s; try again later") from None
     if done.returncode:
@@ -128,10 +134,19 @@ def describe_refusal(text: str, account: str | None, partition: str | None, qos:
 
 def submit(script: str, *, test: bool = False, options: Sequence[str] = ()) -> str:
     """Submit a batch script; returns the job's number, or "" for a test, which submits nothing."""
+    environment = _without_overrides(script)
     if test:
-        call("sbatch", "--test-only", *options, text=script)
+        call("sbatch", "--test-only", *options, text=script, environment=environment)
         return ""
-    return call("sbatch", "--parsable", *options, text=script).strip().split(";")[0]
+    return call("sbatch", "--parsable", *options, text=script, environment=environment).strip().split(";")[0]
+
+
+def _without_overrides(script: str) -> dict[str, str]:
+    """Return the environment without the variables that ``sbatch`` would let come before options of the script."""
+    given = re.findall(r"^#SBATCH --([a-z-]+)", script, flags=re.MULTILINE)
+    others = {"time": "TIMELIMIT", "mem": "MEM_PER_NODE", "requeue": "NO_REQUEUE"}
+    names = {f"SBATCH_{others.get(name, name.upper().replace('-', '_'))}" for name in given}
+    return {name: value for name, value in os.environ.items() if name not in names}
 
 
 def job_state(job: str) -> dict[str, Any]:

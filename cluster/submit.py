@@ -107,26 +107,34 @@ def _check_limits(site: Site, partition: slurm.Partition, workers: int) -> None:
 def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mapping[str, bytes]) -> Job:
     """Write a checked script and what it needs into ``folder``, and submit it.
 
-    If SLURM refuses it after all, a folder that was not there before is removed.
+    If SLURM refuses it after all, or the disk is full, a folder that was not there before is removed, and no job is
+    left that is not known here.
     """
     was_there = folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    _remove_credentials(folder)
-    for name, content in {**files, SITE_COPY: to_toml(site).encode(), "job.sh": script.encode()}.items():
-        (folder / name).write_bytes(content)
-    (folder / OUTCOME).unlink(missing_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        _remove_credentials(folder)
+        for name, content in {**files, SITE_COPY: to_toml(site).encode(), "job.sh": script.encode()}.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
+        (folder / OUTCOME).unlink(missing_ok=True)
         number = slurm.submit(script)
-    except slurm.SlurmError as error:
+        try:
+            job = Job(number, time.time(), str(folder), site.nodes, workers, site.partition or "", site.time or "")
+            draft = folder / f"{_JOB}.partial"
+            draft.write_text(json.dumps(asdict(job), indent=1))
+            os.replace(draft, folder / _JOB)
+        except BaseException:  # a full disk, Ctrl-C: nobody would know of this job
+            slurm.cancel(number)
+            raise
+        return job
+    except (OSError, slurm.SlurmError) as error:
         if not was_there:
             shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise
         raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
-    job = Job(number, time.time(), str(folder), site.nodes, workers, site.partition or "", site.time or "")
-    draft = folder / f"{_JOB}.partial"
-    draft.write_text(json.dumps(asdict(job), indent=1))
-    os.replace(draft, folder / _JOB)
-    return job
 
 
 def read_job(folder: Path) -> Job | None:

@@ -16,9 +16,10 @@ from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import Job, describe_job, plan_job, read_job, submit_job
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.lock import Lock, owner_of
-from faultsweep.sweeps.prepare import check_store, prepare
+from faultsweep.sweeps.precision import replicates_wanted
+from faultsweep.sweeps.prepare import Prepared, check_store, prepare
 from faultsweep.sweeps.progress import PROGRESS
-from faultsweep.sweeps.spec import find_spec
+from faultsweep.sweeps.spec import Spec, find_spec
 from faultsweep.sweeps.stand_ins import is_shipped, with_stand_ins
 from faultsweep.sweeps.store import run_folder
 from faultsweep.sweeps.sweep import STORE_VARIABLE, SUBMISSION_VARIABLE, Sweep
@@ -31,7 +32,10 @@ def job_folder(store: Path) -> Path:
 
 @dataclass(frozen=True)
 class Submission:
-    """A sweep that is ready to be submitted; ``missing`` simulations (None: a script, which is not run here)."""
+    """A sweep that is ready to be submitted; ``missing`` simulations (None: a script, which is not run here).
+
+    ``complete`` says that there is nothing to do.
+    """
 
     store: Path
     site: Site
@@ -39,19 +43,23 @@ class Submission:
     workers: int
     files: dict[str, bytes]
     missing: int | None
+    complete: bool = False
 
     def submit(self) -> Job:
         """Submit it; refused if another run or job has the store."""
         folder = job_folder(self.store)
         was_there = folder.parent.exists()
-        folder.parent.mkdir(parents=True, exist_ok=True)
         try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
             with Lock(folder.parent / "submit.lock"):
                 refuse_if_taken(self.store)
                 job = submit_job(self.site, self.script, self.workers, folder, self.files)
-        except InputError:
-            if not was_there and not any(folder.parent.iterdir()):
+        except (InputError, OSError) as error:
+            if not was_there and folder.parent.is_dir() and not any(folder.parent.iterdir()):
                 folder.parent.rmdir()
+            if isinstance(error, OSError):
+                where = error.filename or folder
+                raise InputError(f"{where}: cannot be written ({error.strerror}); nothing was submitted") from None
             raise
         return job
 
@@ -87,7 +95,8 @@ def prepare_submission(
     check_store(sweep.spec, path, recompute)
     refuse_if_taken(path)
     folder = job_folder(path)
-    command = ["-m", "faultsweep", "run", str(folder / spec.name), "--folder", str(spec.parent), "--store", str(path)]
+    copy = f"spec/{spec.name}"  # in a folder of its own: it may have any name
+    command = ["-m", "faultsweep", "run", str(folder / copy), "--folder", str(spec.parent), "--store", str(path)]
     command += ["--logs", str(logs.resolve())] if logs is not None else []
     command += ["--time-limit", f"{time_limit_s:g}"] if time_limit_s else []
     command += ["--recompute"] if recompute else []
@@ -95,8 +104,19 @@ def prepare_submission(
     once = {SUBMISSION_VARIABLE: uuid.uuid4().hex}
     work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command), once)
     script, workers = plan_job(site, work, elastic)
-    missing = len(prepare(sweep.spec, path, recompute, retry_failed).todo)
-    return Submission(path, site, script, workers, {spec.name: content}, missing)
+    missing, complete = count_missing(sweep.spec, prepare(sweep.spec, path, recompute, retry_failed))
+    return Submission(path, site, script, workers, {copy: content}, missing, complete)
+
+
+def count_missing(spec: Spec, prepared: Prepared) -> tuple[int, bool]:
+    """Return how many simulations are missing as far as is known now, and whether a run would do nothing."""
+    store, missing = prepared.store, len(prepared.todo)
+    if store is None or missing or prepared.grows:
+        return missing, False
+    if spec.precision is not None:
+        have, needed = replicates_wanted(store, spec.precision, prepared.asked)
+        missing = int((needed - have).clip(0).sum())
+    return missing, not (missing or store.adding or store.recomputing)
 
 
 def prepare_script(

@@ -26,7 +26,7 @@ _ROWS = 65_536
 def pack_jobs(jobs: Mapping[str, Any]) -> bytes:
     """Return per-job arrays, all of one length, as bytes."""
     buffer = io.BytesIO()
-    arrays: dict[str, Any] = {name: np.asarray(values) for name, values in jobs.items()}
+    arrays: dict[str, Any] = {f"_{name}": np.asarray(values) for name, values in jobs.items()}  # "file" is taken
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 
@@ -43,7 +43,7 @@ def unpack_jobs(path: Path, offset: int, length: int) -> dict[str, NDArray[Any]]
     with path.open("rb") as file:
         file.seek(offset)
         with np.load(io.BytesIO(file.read(length))) as arrays:
-            return dict(arrays)
+            return {name[1:]: values for name, values in arrays.items()}
 
 
 def read_jobs(store: Store, offset: int, length: int) -> dict[str, NDArray[Any]]:
@@ -99,9 +99,12 @@ class JobsWriter:
         if len(lengths) != 1:
             raise InputError(f"per-job results need columns that are equally long, got {_described(arrays)}")
         for name, values in arrays.items():
-            known = self._dtypes.setdefault(name, values.dtype)
-            if not np.can_cast(values.dtype, known, "same_kind"):
-                raise InputError(f"per-job results: {name} is {values.dtype} in one run and {known} in another")
+            known = self._dtypes.get(name, values.dtype)
+            if values.dtype.kind != known.kind:  # also where it could be cast: which run comes first must not matter
+                raise InputError(
+                    f"per-job results: {name} is {values.dtype} in one run and {known} in another; let it be one type"
+                )
+        self._dtypes = {**{name: values.dtype for name, values in arrays.items()}, **self._dtypes}
         length = lengths.pop()
         offset = self._rows + self._waiting_rows
         self._waiting.append((length, arrays))

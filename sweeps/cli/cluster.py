@@ -133,8 +133,11 @@ def submit(
     if dry_run:
         typer.echo(submission.script, nl=False)
         return
-    if submission.missing == 0:
-        typer.echo(f"{submission.store} is complete; nothing was submitted")
+    if submission.complete:
+        if json_:
+            print_json({"job": None, "store": str(submission.store), "missing": 0, "log": None})
+        else:
+            typer.echo(f"{submission.store} is complete; nothing was submitted")
         return
     job = submission.submit()
     if json_:

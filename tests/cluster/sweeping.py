@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from faultsweep.sweeps import cli
 
 PROGRAM = Path(__file__).resolve().parent.parent / "sweeps" / "script.py"
 RUNS = 230
@@ -32,6 +35,25 @@ def faultsweep(*arguments: object, code: int | None = 0) -> subprocess.Completed
     """Run a command of faultsweep and check its exit code (None: any)."""
     command = [sys.executable, "-P", "-m", "faultsweep", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return _checked(done, code)
+
+
+def command(*arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Do the same in this process, which takes a tenth of the time."""
+    out, err = io.StringIO(), io.StringIO()
+    given, sys.argv = sys.argv, ["faultsweep", *map(str, arguments)]
+    ended = 0
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            cli.main()
+    except SystemExit as end:
+        ended = int(end.code or 0)
+    finally:
+        sys.argv = given
+    return _checked(subprocess.CompletedProcess(list(arguments), ended, out.getvalue(), err.getvalue()), code)
+
+
+def _checked(done: subprocess.CompletedProcess[str], code: int | None) -> subprocess.CompletedProcess[str]:
     assert code is None or done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
@@ -52,13 +74,12 @@ def open_gate() -> None:
 def submit(*options: object, store: str | Path = "s.zarr") -> str:
     """Submit the program of a gated sweep; returns the number of the job."""
     arguments = ("run", store, gated())
-    return json.loads(faultsweep("submit", PROGRAM, "--store", store, "--json", *options, "--", *arguments).stdout)[
-        "job"
-    ]
+    said = command("submit", PROGRAM, "--store", store, "--json", *options, "--", *arguments).stdout
+    return json.loads(said)["job"]
 
 
 def status(store: Path | str = "s.zarr") -> dict[str, Any]:
-    return json.loads(faultsweep("status", store, "--json", code=None).stdout)
+    return json.loads(command("status", store, "--json", code=None).stdout)
 
 
 def wait(what: str, is_there: Callable[[], Any], timeout_s: float = 300.0) -> Any:

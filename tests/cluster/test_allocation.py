@@ -10,6 +10,8 @@ import sys
 import time
 
 import pytest
+from faultsweep.cluster.allocation import _has_gained
+from faultsweep.sweeps.progress import Progress
 
 FAILS = """
 import json, pathlib, sys
@@ -62,3 +64,34 @@ def test_requeues_are_limited(tmp_path, monkeypatch, requeued):
     assert outcome(tmp_path)["outcome"] == "stopped"
     sentence = "the job was requeued 2 times (max_requeues)" if requeued == 2 else "SLURM would not requeue the job"
     assert sentence in outcome(tmp_path)["text"]
+
+
+RECOMPUTES = """
+import json, pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+pathlib.Path("progress.json").write_text(json.dumps({"already": 0, "done": int(sys.argv[1])}))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("results", "sentence"), [(0, "within a whole walltime"), (3, "would not requeue the job")])
+def test_results_count_where_fewer_are_there_than_an_earlier_job_had(tmp_path, monkeypatch, results, sentence):
+    """As with --recompute: the file of the run before says that all is done."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    progress = tmp_path / "progress.json"
+    progress.write_text('{"already": 0, "done": 9}')
+    process = start(tmp_path, (), RECOMPUTES, results)
+    while json.loads(progress.read_text() or '{"done": 9}')["done"] == 9:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(60) == 1
+    assert sentence in outcome(tmp_path)["text"]
+
+
+def test_a_sweep_says_what_was_there_when_it_began(tmp_path):
+    file = tmp_path / "progress.json"
+    with Progress(10, show=False, already=2, file=file) as progress:
+        first = json.loads(file.read_text())
+        progress.add(1)
+    assert not _has_gained({}, first)
+    assert _has_gained(first, json.loads(file.read_text()))

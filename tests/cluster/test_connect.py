@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import stat
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +19,7 @@ import psutil
 import pytest
 from distributed.core import Status
 from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
+from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.simcore.errors import InputError
 from tornado.httpclient import HTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
@@ -132,6 +135,27 @@ def test_ctrl_c_while_a_cluster_closes_waits_until_it_is_closed(monkeypatch):
     with pytest.raises(KeyboardInterrupt), connect("local", 1):
         pass
     assert closed == [Status.closed]
+
+
+def test_ctrl_c_means_the_same_after_an_import_that_changes_it(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    with handlers_stay():
+        signal.signal(signal.SIGINT, lambda *_: sys.exit())
+    assert signal.getsignal(signal.SIGINT) is before
+    program = """
+import contextlib, pathlib, signal
+from faultsweep.cluster.elastic import worker_jobs
+from faultsweep.cluster.site import Site
+with contextlib.suppress(Exception), worker_jobs(Site(), pathlib.Path("jobs")):
+    pass
+import sys
+print("dask_jobqueue" in sys.modules, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PATH": ""}
+    )
+    assert done.stdout == "True True\n"
 
 
 def test_credentials_are_for_their_owner_alone(tmp_path):

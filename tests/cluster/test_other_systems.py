@@ -11,13 +11,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dask_jobqueue
 import distributed
 import psutil
 import pytest
 import xarray as xr
+from faultsweep.cluster.interrupts import handlers_stay
 
 from tests.conftest import ROOT
+
+with handlers_stay():
+    import dask_jobqueue
 
 SPEC = """
 target = "failures"

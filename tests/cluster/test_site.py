@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from faultsweep.cluster.site import parse_memory, read_site, to_toml
-from faultsweep.cluster.slurm import describe_refusal, explain, parse_time
+from faultsweep.cluster.slurm import describe_refusal, explain, is_over, parse_time
 from faultsweep.simcore.errors import InputError
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "slurm.md"
@@ -41,7 +41,9 @@ def test_all_mistakes_are_told_at_once(site):
     assert any("unknown key 'partion'; did you mean 'partition'?" in line for line in lines)
 
 
-@pytest.mark.parametrize("text", ['time = "soon"', 'memory_per_worker = "2"', 'memory_per_worker = "big"', "x"])
+@pytest.mark.parametrize(
+    "text", ['time = "soon"', 'sbatch = ["constraint=x"]', 'memory_per_worker = "2"', 'memory_per_worker = "big"', "x"]
+)
 def test_a_wrong_value_names_the_file(site, text):
     with pytest.raises(InputError, match=r"cluster\.toml"):
         read_site(site(text))
@@ -84,3 +86,8 @@ def test_refusals_name_the_option():
 def test_reasons_are_explained():
     assert explain("Resources") == "waiting for free nodes (Resources)"
     assert explain("SomethingNew") == "SomethingNew"
+
+
+def test_a_job_that_the_site_ended_is_over_and_one_that_waits_is_not():
+    states = ("PREEMPTED", "REVOKED", "NODE_FAIL", "", "PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED")
+    assert [is_over(state) for state in states] == 4 * [True] + 5 * [False]

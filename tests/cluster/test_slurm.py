@@ -6,7 +6,9 @@ until the disturbances are over, then it hurries.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import stat
 import threading
@@ -26,6 +28,7 @@ from tests.cluster.sweeping import (
     PROGRAM,
     RUNS,
     SPEC,
+    command,
     done,
     faultsweep,
     gated,
@@ -37,11 +40,11 @@ from tests.cluster.sweeping import (
     submit,
     wait,
 )
-from tests.sweeps.disks import slow_disk
+from tests.sweeps.disks import slow_disk, small_disk
 from tests.sweeps.test_disasters import assert_complete, finish, start
 
 pytestmark = pytest.mark.slurm
-__all__ = ["slow_disk"]  # a fixture
+__all__ = ["slow_disk", "small_disk"]  # fixtures
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 
@@ -97,8 +100,8 @@ def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm):
     assert f"job {job}: completed; finished" in text
     assert "--memory-per-worker" in text
     assert "dashboard" not in text
-    assert "finished" in faultsweep("logs", "s.zarr").stdout
-    assert json.loads(faultsweep("cancel", "s.zarr", "--json").stdout)["cancelled"] is False
+    assert "finished" in command("logs", "s.zarr").stdout
+    assert json.loads(command("cancel", "s.zarr", "--json").stdout)["cancelled"] is False
 
 
 def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
@@ -106,19 +109,21 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
     slurm.ask("scontrol", "update", "PartitionName=debug", "State=DOWN")
     slurm.ask("scontrol", "update", "PartitionName=debug", "State=INACTIVE")
     try:
-        assert "--partition: debug is" in faultsweep("submit", "sweep.toml", code=2).stderr
+        assert "--partition: debug is" in command("submit", "sweep.toml", code=2).stderr
     finally:
         slurm.ask("scontrol", "update", "PartitionName=debug", "State=UP")
-    job = json.loads(faultsweep("submit", "sweep.toml", "--json").stdout)["job"]
-    refused = faultsweep("submit", "sweep.toml", code=2).stderr
+    job = json.loads(faultsweep("submit", "sweep.toml", "--json").stdout)["job"]  # from a process that ends
+    refused = command("submit", "sweep.toml", code=2).stderr
     assert f"job {job} (" in refused
     assert "runs this sweep already" in refused
     Path("sweep.toml").write_text("the job has a copy of the spec")
     wait("the end of the job", lambda: slurm.state(int(job)) in OVER, 400)
+    assert status("sweep.zarr")["job"]["text"] == "", "what it said last is no reason of its end"
     assert slurm.state(int(job)) == "COMPLETED", Path(f"sweep.zarr.run/slurm/job-{job}.log").read_text()
     assert (xr.open_zarr("sweep.zarr").status == 1).all()
     Path("sweep.toml").write_text(SPEC)
-    assert "is complete; nothing was submitted" in faultsweep("submit", "sweep.toml").stdout
+    assert "is complete; nothing was submitted" in command("submit", "sweep.toml").stdout
+    assert json.loads(command("submit", "sweep.toml", "--json").stdout)["job"] is None
 
 
 @pytest.mark.parametrize(
@@ -141,13 +146,14 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
         (("--time", "1"), "--time: 60 s is no more than the 120 s (grace_s) that saving is given"),
         (("--cluster", "pbs"), "--cluster: submit knows slurm, not 'pbs'"),
         (("--sbatch=--licenses=gold",), "sbatch: "),
+        (("--sbatch=licenses=gold",), "--sbatch: expected an option such as --constraint=skylake, got 'licenses=gold'"),
     ],
 )
 def test_what_slurm_would_refuse_is_one_sentence_and_leaves_nothing(slurm, options, sentence):
     Path("sweep.toml").write_text(SPEC)
-    refused = faultsweep("submit", "sweep.toml", *options, code=2)
+    refused = command("submit", "sweep.toml", *options, code=2)
+    assert (refused.stdout, len(refused.stderr.splitlines())) == ("", 1)
     assert refused.stderr.startswith(sentence)
-    assert len(refused.stderr.splitlines()) == 1
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
     assert slurm.jobs() == {}
 
@@ -155,7 +161,7 @@ def test_what_slurm_would_refuse_is_one_sentence_and_leaves_nothing(slurm, optio
 def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     Path("sweep.toml").write_text(SPEC)
     options = ("--time", "1-00:00:00", "--account", "physics", "--memory-per-worker", "1GB")
-    script = faultsweep("submit", "sweep.toml", "--dry-run", *options, '--sbatch=--comment="x y"').stdout
+    script = command("submit", "sweep.toml", "--dry-run", *options, '--sbatch=--comment="x y"').stdout
     for line in ("--time=1-00:00:00", "--account=physics", "--nodes=1", "--cpus-per-task=1", "--mem=2454M"):
         assert f"#SBATCH {line}\n" in script
     assert "#SBATCH --requeue\n" in script
@@ -163,6 +169,35 @@ def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     assert "--memory-bytes 1000000000" in script
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
     assert slurm.jobs() == {}
+
+
+def test_flags_come_before_variables_of_sbatch_and_a_spec_may_have_any_name(slurm, monkeypatch):
+    Path("site.toml").write_text(SPEC)
+    monkeypatch.setenv("SBATCH_PARTITION", "short")
+    monkeypatch.setenv("SBATCH_OUTPUT", "elsewhere")
+    options = ("--partition", "debug", "--sbatch=--hold", "--json")
+    job = json.loads(command("submit", "site.toml", *options).stdout)["job"]
+    assert slurm.ask("squeue", "-h", "-j", job, "-o", "%P") == "debug"
+    assert f"StdOut={Path.cwd()}/site.zarr.run/slurm/job-{job}.log" in slurm.ask("scontrol", "show", "job", job)
+    assert Path("site.zarr.run/slurm/spec/site.toml").read_text() == SPEC
+
+
+def test_a_disk_that_is_full_when_a_sweep_is_submitted(slurm, small_disk):
+    Path("sweep.toml").write_text(SPEC)
+    with contextlib.suppress(OSError):
+        (small_disk / "fill").write_bytes(bytes(2**22))
+    refused = command("submit", "sweep.toml", "--store", small_disk / "s.zarr", code=2).stderr
+    assert "cannot be written (No space left on device); nothing was submitted" in refused
+    assert [path.name for path in small_disk.iterdir()] == ["fill"]
+
+
+def test_no_job_is_left_that_nobody_knows(slurm):
+    """The file that is to have its number cannot be written."""
+    Path("sweep.toml").write_text(SPEC)
+    Path("sweep.zarr.run/slurm/job.json.partial").mkdir(parents=True)
+    refused = command("submit", "sweep.toml", "--sbatch=--hold", code=2).stderr
+    assert "cannot be written (Is a directory); nothing was submitted" in refused
+    wait("the end of the job", lambda: not slurm.jobs())
 
 
 def kill(kind: str) -> None:
@@ -187,7 +222,7 @@ def test_kill_9_of_everything_once_in_one_job(slurm):
 
 def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
     job = submitted(5)
-    assert f"job {job} was cancelled" in faultsweep("cancel", "s.zarr").stdout
+    assert f"job {job} was cancelled" in command("cancel", "s.zarr").stdout
     kept = status()
     assert (kept["state"], kept["exit_code"]) == ("idle", 4)
     assert kept["status"]["done"] >= 5
@@ -231,10 +266,10 @@ def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
         assert waiting["status"]["done"] >= 5 * life
         assert credentials() == []
         if life == 1:
-            assert ": held by " in faultsweep("status", "s.zarr", code=3).stdout
+            assert ": held by " in command("status", "s.zarr", code=3).stdout
             sentence = f"job {job} (pending) runs this sweep already"
             assert sentence in finish(start("run", "s.zarr", gated()), 2)
-            assert sentence in faultsweep("submit", PROGRAM, "--store", "s.zarr", code=2).stderr
+            assert sentence in command("submit", PROGRAM, "--store", "s.zarr", code=2).stderr
         slurm.ask("scontrol", "release", job)
         wait("another start", lambda life=life: len(missing_at_starts()) == life + 1)
         wait("more results", lambda before=waiting["status"]["done"]: done() > before + 4)
@@ -246,6 +281,7 @@ def test_worker_jobs_are_replaced_and_leave_nothing(slurm):
     """``run --cluster slurm``: a worker job that is cancelled is replaced, and a stranger is refused."""
     process = start("run", "s.zarr", gated(cluster="slurm"))
     wait("results", lambda: done() > 5 or process.poll() is not None)
+    assert_closed_to_strangers(scheduler_of_worker_jobs())
     before = set(slurm.jobs())
     slurm.ask("scancel", str(min(before)))
     wait("a job in its place", lambda: set(slurm.jobs()) - before)
@@ -256,12 +292,33 @@ def test_worker_jobs_are_replaced_and_leave_nothing(slurm):
     wait("an end of all worker jobs", lambda: not slurm.jobs())
 
 
+def scheduler_of_worker_jobs():
+    """Return the address of the scheduler that the worker jobs of this SLURM are told."""
+    found = set()
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        if (process.info["environ"] or {}).get("SLURM_CONF") == os.environ["SLURM_CONF"]:
+            found |= {word for word in process.info["cmdline"] or () if word.startswith("tls://127.")}
+    (address,) = found
+    return address
+
+
 @pytest.mark.slow
 def test_worker_jobs_that_cannot_start_are_one_sentence(slurm):
     Path("cluster.toml").write_text('interface = "lo"\npython = "/nowhere/python"\nmax_jobs = 2\n')
     text = finish(start("run", "s.zarr", gated(cluster="slurm")), 130)
     assert "worker jobs end before they register" in text
     assert "/nowhere/python: No such file or directory" in text
+    wait("an end of all worker jobs", lambda: not slurm.jobs())
+
+
+@pytest.mark.slow
+def test_an_elastic_job_whose_worker_jobs_cannot_start_ends_with_the_reason(slurm):
+    Path("cluster.toml").write_text('interface = "lo"\nscratch = "/proc/nowhere"\nmax_jobs = 2\nmax_restarts = 0\n')
+    job = submit("--elastic")
+    wait("the end of the job", lambda: slurm.state(int(job)) in OVER)
+    found = status()["job"]
+    assert (found["state"], found["outcome"]) == ("FAILED", "failed")
+    assert found["text"].startswith("worker jobs end before they register")
     wait("an end of all worker jobs", lambda: not slurm.jobs())
 
 
@@ -302,7 +359,7 @@ def test_nodes_that_fail_or_are_drained(slurm):
 
 def reason_to_wait():
     """Return what status says of a job that waits for nodes, or nothing while it says something else."""
-    text = faultsweep("status", "s.zarr", code=3).stdout
+    text = command("status", "s.zarr", code=3).stdout
     return text if "drained or reserved" in text or "waiting for free nodes" in text else ""
 
 
@@ -330,11 +387,11 @@ def test_two_real_walltimes(slurm):
 
 def test_the_settings_that_init_writes_pass_the_check(slurm):
     site = Path("made.toml")
-    faultsweep("cluster", "init", "--site", site)
+    command("cluster", "init", "--site", site)
     assert 'partition = "debug"' in site.read_text()
     assert "# debug (default): 2 nodes of 4 processors and 8,000 MiB, no limit of time" in site.read_text()
-    assert "is there already" in faultsweep("cluster", "init", "--site", site, code=2).stderr
-    told = faultsweep("cluster", "check", "--site", site, "--nodes", "2", "--interface", "lo").stdout
+    assert "is there already" in command("cluster", "init", "--site", site, code=2).stderr
+    told = command("cluster", "check", "--site", site, "--nodes", "2", "--interface", "lo").stdout
     assert "2 of 2 workers came" in told
     assert "sweeps will run" in told
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "made.toml"]
@@ -343,6 +400,9 @@ def test_the_settings_that_init_writes_pass_the_check(slurm):
 
 def test_a_check_says_what_does_not_work(slurm):
     Path("cluster.toml").write_text('python = "/nowhere/python"')
-    told = faultsweep("cluster", "check", code=1).stdout
+    told = command("cluster", "check", code=1).stdout
     assert "the job ended (failed) without an answer" in told
     assert slurm.jobs() == {}
+    Path("cluster.toml").write_text('interface = "ib9"')
+    told = command("cluster", "check", code=1).stdout
+    assert "without an answer: the scheduler cannot start ('ib9' is not a valid network interface" in told
