@@ -444,4 +444,6 @@ def main(arguments: list[str] | None = None) -> dict[str, Figures]:
 
 
 if __name__ == "__main__":
-    sys.exit(any(misses(figures, TARGETS[part]) for part, figures in main().items()))
+    from benchmarks import sweep_overhead  # processes of others find what is measured under this name alone
+
+    sys.exit(any(misses(figures, TARGETS[part]) for part, figures in sweep_overhead.main().items()))

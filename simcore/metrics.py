@@ -40,7 +40,12 @@ _PER_JOB = {
     "bounded_slowdown": ("", "bounded slowdown, max(response, bound) / max(run time, bound)"),
 }
 _RATIOS = {"work_loss_ratio": "work_lost_s", "checkpoint_overhead_ratio": "checkpoint_overhead_s"}
-JOB_STATISTICS = frozenset([*_RATIOS, *(f"{statistic}_{name}" for name in _PER_JOB for statistic in _STATISTICS)])
+_COUNTS = ("jobs_submitted", "unfinished_jobs", "jobs_hit")
+_SUMS = ("restarts", "work_lost_node_s", "checkpoints", "checkpoint_overhead_s")
+"""Metrics that are the sum of the per-job results of their name."""
+JOB_METRICS = frozenset(
+    [*_RATIOS, *_COUNTS, *_SUMS, *(f"{statistic}_{name}" for name in _PER_JOB for statistic in _STATISTICS)]
+)
 """The metrics that per-job results alone give."""
 
 METRICS: dict[str, Metric] = {
@@ -155,9 +160,9 @@ def run_metrics(
     clusters have.
     """
     finished = ~np.isnan(jobs["finish_s"])
-    metrics = job_statistics(jobs)
+    metrics = job_metrics(jobs)
     metrics |= _capacities(s, jobs, finished)
-    metrics |= _counts(s, jobs, finished)
+    metrics |= _counts(s, jobs)
     metrics |= recovery_measures(jobs) if "recovery_group" in jobs else {}
     metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
     metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
@@ -165,8 +170,8 @@ def run_metrics(
     return {name: float(metrics.get(name, np.nan)) for name in METRICS}
 
 
-def job_statistics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """Return the metrics of JOB_STATISTICS from the per-job results of a run alone, such as a store keeps."""
+def job_metrics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Return the metrics of JOB_METRICS from the per-job results of a run alone, such as a store keeps."""
     finished = ~np.isnan(jobs["finish_s"])
     results = {}
     for name in _PER_JOB:
@@ -175,7 +180,8 @@ def job_statistics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
             results[f"{statistic}_{name}"] = compute(values) if len(values) else np.nan
     for name, part in _RATIOS.items():
         results[name] = float(np.mean(jobs[part][finished] / jobs["run_s"][finished])) if finished.any() else np.nan
-    return results
+    counts = (len(finished), np.sum(~finished), np.sum(jobs["restarts"] > 0))
+    return {**results, **dict(zip(_COUNTS, counts, strict=True)), **{name: np.sum(jobs[name]) for name in _SUMS}}
 
 
 def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
@@ -210,19 +216,12 @@ def _grown_node_s(s: State) -> NDArray[np.float64]:
     return s.job_f[st.GROWN] + unsaved * (s.job_i[st.ALLOCATED] - s.job_i[st.REQUESTED])
 
 
-def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
+def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     attempts = int(s.i[st.ATTEMPTS])
     return {
-        "jobs_submitted": len(finished),
-        "unfinished_jobs": int(np.sum(~finished)),
         "failures_seen": s.i[st.FAILURES],
         "failures_that_hit": s.i[st.HITS],
-        "jobs_hit": int(np.sum(jobs["restarts"] > 0)),
-        "restarts": int(np.sum(jobs["restarts"])),
-        "work_lost_node_s": float(np.sum(jobs["work_lost_node_s"])),
-        "checkpoints": int(np.sum(jobs["checkpoints"])),
         "checkpoints_wasted": int(np.sum(jobs["checkpoints"]) - np.sum(s.job_i[st.CHECKPOINTS_USED])),
-        "checkpoint_overhead_s": float(np.sum(jobs["checkpoint_overhead_s"])),
         "migrations_attempted": attempts,
         "migrations_successful": s.i[st.SUCCESSES],
         "migrations_per_attempt": s.i[st.SUCCESSES] / attempts if attempts else np.nan,

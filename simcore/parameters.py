@@ -98,6 +98,8 @@ class Parameter:
         if self.kind is str:
             if not isinstance(value, str):
                 raise InputError(f"{self.name}: expected text, got {value!r}")
+            if "\0" in value:  # no name nor path has one, and the system calls that open files refuse it otherwise
+                raise InputError(f"{self.name}: expected text without null characters, got {value!r}")
             if self.choices and value not in self.choices and not (self.form and re.fullmatch(self.form, value)):
                 valid = (*self.choices, *([self.form_doc] if self.form else []))
                 raise unknown_name(self.name.replace("_", " "), value, valid, where=self.name)

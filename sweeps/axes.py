@@ -12,10 +12,13 @@ A list, a range, zipped parameters, labelled bundles and a sampled design are fi
 from __future__ import annotations
 
 import math
+import os
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,8 @@ from faultsweep.sweeps.target import scalar
 
 DESIGNS = ("latin-hypercube", "sobol", "halton", "random", "saltelli")
 LONGEST_AXIS = 1_000_000
+_STEP_ROUNDING = Decimal("1e-14")
+"""How much a step such as 1/3 may be off, as a floating-point number, to end at the stop."""
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are the same as floating-point numbers."""
 
@@ -73,30 +78,45 @@ def plain(raw: Any) -> Any:
     """Return arrays, ranges, tuples and NumPy scalars as the lists and numbers of TOML."""
     if isinstance(raw, Mapping):
         return {str(key): plain(value) for key, value in raw.items()}
-    if isinstance(raw, list | tuple | range | np.ndarray):
+    if isinstance(raw, list | tuple | range):
         return [plain(value) for value in raw]
-    return scalar(raw)
+    if hasattr(raw, "__array__") and getattr(raw, "ndim", None):  # NumPy's, pandas' or xarray's
+        return plain(np.asarray(raw).tolist())
+    return os.fspath(raw) if isinstance(raw, Path) else scalar(raw)
 
 
 def _check_labels(axis: Axis) -> None:
     seen = set()
-    for label in axis.labels:
+    for number, label in enumerate(axis.labels):
+        if isinstance(label, bool) or not isinstance(label, str | int | float):
+            raise InputError(f"row {number + 1}: expected a label as text or number, got {label!r}")
         if isinstance(label, float) and math.isnan(label):
             raise InputError("nan is not a value of an axis")
+        if isinstance(label, str) and not is_unicode(label):
+            raise InputError(f"the label {label!r} has half a character, which cannot be stored")
         if label in seen:
             raise InputError(f"the label {label!r} stands twice; labels of an axis are all different")
         seen.add(label)
     texts = sum(isinstance(label, str) for label in axis.labels)
     if texts not in (0, len(axis.labels)):
-        raise InputError("labels are all text or all numbers, not both")
+        raise InputError("labels are all text or all numbers, not both; a bundle without a label has its value as one")
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether a text can be written as UTF-8; half of a surrogate pair cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _read_list(name: str, values: list[Any]) -> Axis:
+    _check_values(values)
+    labels = [str(value).lower() if isinstance(value, bool) else value for value in values]
+    return Axis(name, labels, {name: list(values)})
+
+
+def _check_values(values: list[Any]) -> None:
     for value in values:
         if not isinstance(value, bool | int | float | str):
             raise InputError(f"expected numbers, text, true or false in the list, got {value!r}")
-    labels = [str(value).lower() if isinstance(value, bool) else value for value in values]
-    return Axis(name, labels, {name: list(values)})
 
 
 def _read_bundles(name: str, rows: list[Any]) -> Axis:
@@ -111,9 +131,11 @@ def _read_bundles(name: str, rows: list[Any]) -> Axis:
     for number, row in enumerate(rows):
         for key, column in columns.items():
             column.append(row.get(key))
+            if not isinstance(column[-1], bool | int | float | str | None):
+                raise InputError(
+                    f"bundle {number + 1}: {key}: expected one number, text, true or false, got {column[-1]!r}"
+                )
         labels.append(row.get("label", _label_of({k: v for k, v in row.items() if k != "label"})))
-        if not isinstance(labels[-1], str | int | float):
-            raise InputError(f"bundle {number + 1}: expected a label as text or number, got {labels[-1]!r}")
     return Axis(name, labels, columns)
 
 
@@ -163,8 +185,16 @@ def one_type(name: str, values: list[Any]) -> list[Any]:
 def _number(raw: Mapping[str, Any], key: str, whole: bool = False) -> Any:
     value = raw.get(key)
     kinds = (int,) if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
-        raise InputError(f"{key}: expected a finite {'whole ' if whole else ''}number, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= sys.float_info.max:
+        shown = "none" if value is None else "a larger one" if type(value) is int else repr(value)
+        raise InputError(f"{key}: expected a finite {'whole ' if whole else ''}number, got {shown}")
+    return value
+
+
+def _flag(raw: Mapping[str, Any], key: str) -> bool:
+    value = raw.get(key, False)
+    if not isinstance(value, bool):
+        raise InputError(f"{key}: expected true or false, got {value!r}")
     return value
 
 
@@ -184,8 +214,11 @@ def read_range(raw: Mapping[str, Any]) -> list[Any]:
         step = Decimal(repr(_number(raw, "step")))
         if not step or (last - first) / step < 0:
             raise InputError(f"step: {raw['step']!r} does not lead from {start!r} to {stop!r}")
-        count = int((last - first) / step) + 1
+        steps = (last - first) / step
+        count = int(steps) + 1
         _check_count("step", count, 1)
+        if steps % 1 and round(steps) and abs(steps / round(steps) - 1) < _STEP_ROUNDING:  # 1/3 or 1/11 as a float
+            return [float(start), *_even_values(first, last, round(steps) + 1)[1:-1], float(stop)]
         values = [first + i * step for i in range(count)]
         whole = all(isinstance(raw[key], int) for key in ("start", "stop", "step"))
         return [int(value) if whole else float(value) for value in values]
@@ -213,7 +246,8 @@ def _geometric_values(first: Decimal, last: Decimal, count: int) -> list[float]:
 
 def _check_count(key: str, count: int, least: int) -> None:
     if not least <= count <= LONGEST_AXIS:
-        raise InputError(f"{key}: expected {least} to {LONGEST_AXIS:,} values, this gives {count:,}")
+        shown = f"{count:,}" if count < 1e15 else "far more"
+        raise InputError(f"{key}: expected {least} to {LONGEST_AXIS:,} values, this gives {shown}")
 
 
 def _values_of(raw: Any) -> list[Any]:
@@ -222,6 +256,7 @@ def _values_of(raw: Any) -> list[Any]:
         _check_keys(raw, ("start", "stop", "step", "num", "geometric"))
         return read_range(raw)
     if isinstance(raw, list):
+        _check_values(raw)
         return raw
     raise InputError(f"expected a list of values or a range, got {raw!r}")
 
@@ -255,6 +290,8 @@ def _read_sample(name: str, raw: Mapping[str, Any]) -> Axis:
     if design in ("sobol", "saltelli") and num & (num - 1):
         raise InputError(f"num: a {design} design is balanced for powers of two only, got {num}")
     seed = _number({"seed": 0, **raw}, "seed", whole=True)
+    if seed < 0:
+        raise InputError(f"seed: expected a whole number of 0 or more, got {seed}")
     if not isinstance(raw["sample"], Mapping) or not raw["sample"]:
         raise InputError("sample: expected a table of parameters, each with low and high")
     unit = _unit_cube(design, len(raw["sample"]), num, seed)
@@ -299,10 +336,15 @@ def _scale_sample(unit: np.ndarray, bounds: Any) -> list[Any]:
     low, high = _number(bounds, "low"), _number(bounds, "high")
     if low > high:
         raise InputError(f"low {low!r} is above high {high!r}")
-    if bounds.get("whole", False):
-        return [int(value) for value in np.floor(low + unit * (high - low + 1))]
-    if bounds.get("log", False):
-        if low <= 0:
-            raise InputError(f"log: low must be above 0, got {low!r}")
-        return [low * (high / low) ** float(value) for value in unit]
-    return [float(value) for value in low + unit * (high - low)]
+    log, whole = _flag(bounds, "log"), _flag(bounds, "whole")
+    if log and low <= 0:
+        raise InputError(f"log: low must be above 0, got {low!r}")
+    if whole:
+        if low % 1 or high % 1 or max(abs(low), abs(high)) > LARGEST_EXACT:
+            raise InputError(f"whole: low and high must be whole numbers of at most 53 bits, got {low!r} and {high!r}")
+        # every whole number has the share of the numbers that round to it: half a step beyond the ends
+        low, high = (low - 0.5, high + 0.5) if log else (low, high + 1)
+    spread = [low * (high / low) ** float(value) for value in unit] if log else (low + unit * (high - low)).tolist()
+    if not whole:
+        return spread
+    return [min(math.floor(value + 0.5 * log), math.ceil(high) - 1) for value in spread]

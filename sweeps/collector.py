@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.grid import Cells
 from faultsweep.sweeps.jobs import JobsWriter
 from faultsweep.sweeps.store import (
     COPY_OF,
     EXCLUDED,
+    FAILED,
     FAILURES,
     FINAL,
     NOT_REQUESTED,
@@ -187,6 +190,23 @@ class Collector:
             buffer.dirty = True
         self.status[results.cells] = results.status
         self._count_down(results.cells)
+
+    def with_jobs(self, results: Results, parts: Iterable[Mapping[str, Any] | None]) -> Results:
+        """Take the per-job results of each run, and return the results with their places.
+
+        A run whose columns cannot stand beside those of the others fails.
+        """
+        places, refused = [], {}
+        for number, part in enumerate(parts):
+            try:
+                places.append((-1, 0) if part is None or self.jobs is None else self.jobs.append(part))
+            except InputError as error:
+                places.append((-1, 0))
+                refused[number] = str(error)
+        jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        status, values = results.status.copy(), results.values.copy()
+        status[list(refused)], values[list(refused)] = FAILED, np.nan
+        return replace(results, status=status, values=values, errors={**results.errors, **refused}, jobs=jobs)
 
     def _new(self, results: Results) -> Results:
         _, first = np.unique(results.cells, return_index=True)

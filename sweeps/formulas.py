@@ -62,7 +62,7 @@ class Formula:
             value = _evaluate(self.tree, values)
         except (ArithmeticError, ValueError) as error:
             known = ", ".join(f"{name} = {values[name]!r}" for name in self.names)
-            raise InputError(f"formula {self.text!r} has no value for {known} ({error})") from None
+            raise InputError(f"formula {self.text!r} has no value{known and ' for '}{known} ({error})") from None
         if not math.isfinite(value):
             raise InputError(f"formula {self.text!r} gives {value!r}")
         return value

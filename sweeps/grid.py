@@ -20,7 +20,7 @@ import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.axes import LARGEST_EXACT, Axis
 from faultsweep.sweeps.formulas import Formula
-from faultsweep.sweeps.target import REQUIRED, Target
+from faultsweep.sweeps.target import Target, has_default
 from numpy.typing import NDArray
 
 Cells = NDArray[np.int64]
@@ -115,7 +115,8 @@ class Grid:
 
     def whole(self, name: str, value: float) -> float | int:
         """Return a formula's value as a whole number if it is one and the parameter's default is one."""
-        return int(value) if type(self.target.parameters[name].default) is int and value % 1 == 0 else value
+        is_whole = value % 1 == 0 and abs(value) <= LARGEST_EXACT
+        return int(value) if is_whole and type(self.target.parameters[name].default) is int else value
 
     def _at(self, name: str, rows: Mapping[int, int]) -> Any:
         """Return a parameter's value at these rows of the axes."""
@@ -143,8 +144,30 @@ class Grid:
         return {axis.name: axis.labels[row] for axis, row in zip(self.axes, rows, strict=True)}
 
     def excluded(self) -> NDArray[np.bool_]:
-        """Return which cells the exclude rules take out, shape (size,)."""
+        """Return which cells the exclude rules take out, shape (size,).
+
+        Raises
+        ------
+        InputError
+            A rule has a value that a formula never gives: it would take out nothing, without a word.
+        """
+        for rule in self.exclude:
+            for name, wanted in rule.items():
+                given = self._given(name)
+                for value in wanted if given else ():
+                    if value not in given:
+                        near = min(given, key=lambda other: _distance(other, value))
+                        raise InputError(
+                            f"exclude: the formula of {name} never gives {value!r}; the nearest is {near!r}"
+                        )
         return self._hit(self.exclude).ravel()
+
+    def _given(self, name: str) -> list[Any]:
+        """Return the values that a formula gives; none for what no formula gives."""
+        if name not in self.formulas:
+            return []
+        table = self._tables[name].ravel() if name in self.dims_of else [self.fixed[name]]
+        return [value for value in dict.fromkeys(table) if value == value]
 
     def _hit(self, rules: Sequence[Mapping[str, Sequence[Any]]]) -> NDArray[np.bool_]:
         """Return which cells some of the rules hit, over the grid."""
@@ -210,7 +233,11 @@ class Grid:
     def _hash(self, name: str, value: Any) -> tuple[int, int]:
         """Return the two hashes of one setting; 0 for a default, so that it does not count."""
         default = self.target.parameters[name].default
-        if default is not REQUIRED and value == default and isinstance(value, bool) == isinstance(default, bool):
+        if (
+            has_default(self.target.parameters[name])
+            and value == default
+            and isinstance(value, bool) == isinstance(default, bool)
+        ):
             return 0, 0
         if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_EXACT:
             value = int(value)  # an axis of whole numbers that grows by a fraction keeps its keys
@@ -251,13 +278,26 @@ class Grid:
         parameters = self.target.parameters
         inert: set[str] = set()
         while True:
-            new = {name for name in config if name not in inert and parameters[name].inert(config)}
+            new = {name for name in config if name not in inert and _is_inert(parameters[name], config)}
             if not new:
                 return frozenset(inert)
             inert |= new
             for name in new:
-                default = parameters[name].default
-                config.values_[name] = None if default is REQUIRED else default
+                config.values_[name] = parameters[name].default if has_default(parameters[name]) else None
+
+
+def _is_inert(parameter: Any, config: _Watched) -> bool:
+    """Return the answer of a parameter's rule, which may be a user's."""
+    try:
+        answer = parameter.inert(config)
+    except Exception as error:  # whatever a user's rule raises
+        raise InputError(
+            f"inert: the rule of {parameter.name!r} raises {type(error).__name__}: {error}"
+            " (an argument without a default is None in the configuration where it does nothing)"
+        ) from error
+    if not isinstance(answer, bool | np.bool_):
+        raise InputError(f"inert: the rule of {parameter.name!r} gives {answer!r}; expected True or False")
+    return bool(answer)
 
 
 class _Watched(Mapping[str, Any]):
@@ -288,12 +328,15 @@ def find_rows(axes: Sequence[Axis], select: Mapping[str, Any]) -> tuple[int, ...
     InputError
         An unknown name or value, or more than one cell left; both say what is valid.
     """
+    if not isinstance(select, Mapping):
+        raise InputError(f"--select: expected names with values, got {select!r}")
     left = [list(range(len(axis))) for axis in axes]
     for name, wanted in select.items():
         dim, values = _selectable(axes, name)
         left[dim] = [row for row in left[dim] if _same(values[row], wanted)]
         if not left[dim]:
-            raise unknown_name(f"value of {name}", str(wanted), dict.fromkeys(str(value) for value in values))
+            shown = dict.fromkeys(str(value) for value in values)
+            raise unknown_name(f"value of {name}", str(wanted), shown, where="--select")
     if len(left[-1]) == len(axes[-1]):
         left[-1] = left[-1][:1]
     for axis, rows in zip(axes, left, strict=True):
@@ -317,6 +360,11 @@ def _objects(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[np.object
     table = np.empty(len(values), dtype=object)
     table[:] = values
     return table.reshape(shape)
+
+
+def _distance(value: Any, wanted: Any) -> float:
+    is_number = isinstance(wanted, int | float) and not isinstance(wanted, bool)
+    return abs(value - wanted) if is_number else math.inf
 
 
 def _codes(table: NDArray[np.object_]) -> NDArray[np.int64]:

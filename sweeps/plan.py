@@ -20,7 +20,7 @@ from faultsweep.sweeps.runner import TASK_S
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
 from faultsweep.sweeps.target import VARIABLES
-from faultsweep.sweeps.task import BatchResult, Context, run_batch, warm
+from faultsweep.sweeps.task import BatchResult, Context, describe_error, run_batch, warm
 
 MEASURED_CELLS = 8
 FORESEEN_CONFIGURATIONS = 256
@@ -96,9 +96,8 @@ def make_plan(
     ``recompute`` and ``retry_failed`` are those of the run. ``say`` is told what takes long.
     """
     prepared = prepare(spec, path, recompute, retry_failed)
-    counts = (
-        np.bincount(prepared.status, minlength=len(STATUS_NAMES)) if prepared.store else np.zeros(len(STATUS_NAMES))
-    )
+    status = prepared.store.status() if prepared.store else np.zeros(0, dtype=np.int8)
+    counts = np.bincount(status, minlength=len(STATUS_NAMES))
     plan = Plan(
         name=spec.name,
         store=str(path),
@@ -190,10 +189,11 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
     cells = np.concatenate([cells[:1], cells])  # the first run of a process reads the log; it is not timed
     context = Context("plan", spec.target, prepared.outputs, prepared.grid.fixed, None, "", _MEASURE_S, plan.keep_jobs)
     packed, job_bytes = context.pack(), []
+    failed: dict[str, list[int]] = {}
     begin = time.monotonic()
     with connect("local", 1) as client:
         start_s = time.monotonic() - begin
-        plan.start_s = start_s + _warm(plan, client, packed, prepared, cells[0], partial(say, spec.target.preparing))
+        plan.start_s = start_s + _warm(failed, client, packed, prepared, cells[0], partial(say, spec.target.preparing))
         for number, cell in enumerate(cells):
             one = np.array([cell])
             arguments = (packed, 1, prepared.grid.columns(one), prepared.keys[:, one], _MEASURE_S)
@@ -201,17 +201,21 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
             try:
                 result: BatchResult = client.submit(run_batch, *arguments, pure=False).result(2 * _MEASURE_S)
             except Exception as error:  # whatever a run raises, or does to its process
-                plan.errors.append(f"{prepared.grid.labels(int(cell))}: {type(error).__name__}")
+                failed.setdefault(_describe(error), []).append(int(cell))
                 continue
             if number == 0 and result.wall_s[0] < _MEASURE_S / 10:
                 plan.start_s += time.monotonic() - begin
                 continue
             plan.run_s.append(float(result.wall_s[0]))
-            plan.errors += [f"{prepared.grid.labels(int(cell))}: {text}" for text in result.errors.values()]
+            for text in result.errors.values():
+                failed.setdefault(text, []).append(int(cell))
             job_bytes += [compressed_size(jobs) for jobs in result.jobs or () if jobs is not None]
             if sum(plan.run_s) > _MEASURE_S:
                 break
-    plan.errors = list(dict.fromkeys(plan.errors))
+    for text, where in failed.items():
+        first, *others = dict.fromkeys(where)
+        labels = ", ".join(f"{name}={label}" for name, label in prepared.grid.labels(first).items())
+        plan.errors.append(f"{text} (at {labels}{f' and {len(others)} more' if others else ''})")
     if job_bytes:
         plan.bytes += int(plan.simulations * np.mean(job_bytes))
     if plan.run_s:
@@ -220,8 +224,24 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
         plan.tasks = math.ceil(plan.missing * mean / max(TASK_S, mean)) if mean else 1
 
 
+def _describe(error: Exception) -> str:
+    """Return what happened to a cell that gave no result, in words."""
+    from distributed import KilledWorker
+
+    if isinstance(error, KilledWorker):
+        return "the run ended its process"
+    if isinstance(error, TimeoutError):
+        return f"not over after {2 * _MEASURE_S:.0f} s"
+    return describe_error(error)
+
+
 def _warm(
-    plan: Plan, client: Any, packed: bytes, prepared: Prepared, cell: int, say_preparing: Callable[[], None]
+    failed: dict[str, list[int]],
+    client: Any,
+    packed: bytes,
+    prepared: Prepared,
+    cell: int,
+    say_preparing: Callable[[], None],
 ) -> float:
     """Prepare the process for its first run, and return how long that will take a run that comes after this plan."""
     from distributed import KilledWorker
@@ -236,14 +256,14 @@ def _warm(
             call.result()
         return _PATIENCE_S  # compiled code is on the disk now
     except KilledWorker as error:
-        plan.errors.append(f"{prepared.grid.labels(int(cell))}: {type(error).__name__}")
+        failed.setdefault(_describe(error), []).append(int(cell))
     return time.monotonic() - begin
 
 
 def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> None:
     """Print a plan, as text or JSON."""
     from faultsweep.sweeps.cli.output import print_json
-    from faultsweep.sweeps.progress import format_bytes, format_seconds
+    from faultsweep.sweeps.progress import format_bytes, format_count, format_seconds
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True, markup=False)
@@ -256,11 +276,11 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
             "# fixed: " + ", ".join(f"{name} = {value!r}" for name, value in plan.configuration.items()) + "\n"
         )
     shape = " x ".join(f"{n} {dim}" for dim, n in plan.shape.items())
-    console.print(f"{plan.name}: {plan.cells:,} cells ({shape}), {plan.excluded:,} excluded")
-    unasked = f"; {plan.not_requested:,} cells are not requested" if plan.not_requested else ""
+    console.print(f"{plan.name}: {format_count(plan.cells, 'cell')} ({shape}), {plan.excluded:,} excluded")
+    unasked = f"; not requested: {format_count(plan.not_requested, 'cell')}" if plan.not_requested else ""
     console.print(
-        f"  {plan.simulations:,} different simulations; {plan.copies:,} cells are copies (parameters do nothing there)"
-        + unasked
+        f"  {format_count(plan.simulations, 'different simulation')}; {plan.copies:,} cells are copies"
+        " (parameters do nothing there)" + unasked
     )
     if plan.status:
         counts = {i: plan.status.get(name, 0) for i, name in enumerate(STATUS_NAMES)}
@@ -269,13 +289,14 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
         )
     if plan.journalled:
         console.print(
-            f"  {plan.journalled:,} simulations were finished by a run that ended early; their journals are there"
+            f"  finished by a run that ended early, in its journals: {format_count(plan.journalled, 'simulation')}"
         )
-    console.print(f"  {plan.missing:,} simulations to run")
+    console.print(f"  {format_count(plan.missing, 'simulation')} to run")
     if plan.run_s:
         low, high = min(plan.run_s), max(plan.run_s)
         console.print(
-            f"  about {format_seconds(plan.seconds)} on {plan.workers} workers, in about {plan.tasks:,} tasks"
+            f"  about {format_seconds(plan.seconds)} on {format_count(plan.workers, 'worker')}, in about"
+            f" {format_count(plan.tasks, 'task')}"
             f" (timed: {format_seconds(low)} to {format_seconds(high)} each; {format_seconds(plan.start_s)} to start)"
         )
     without = ", without per-job results," if plan.keep_jobs and not plan.run_s else ""
@@ -283,6 +304,6 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
     if plan.precision:
         console.print(f"  {plan.precision}")
     for text, count in plan.foreseen.items():
-        console.print(f"  {count:,} simulations will fail: {text}")
+        console.print(f"  {format_count(count, 'simulation')} will fail: {text}")
     for text in plan.errors:
         console.print(f"  a timed cell fails: {text}")

@@ -125,3 +125,11 @@ def replicates_needed(store: Store, precision: Precision) -> tuple[NDArray[np.in
         wanted = np.clip(np.where(wide, wanted, 0), have + 1, 2 * have)
         needed = np.where(wide, np.maximum(needed, wanted), needed).astype(np.int64)
     return have, np.maximum(np.minimum(needed, precision.most), have)
+
+
+def replicates_wanted(
+    store: Store, precision: Precision, asked: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the same, where configurations of which no cell is ``asked`` for, shape (cells,), need no more."""
+    have, needed = replicates_needed(store, precision)
+    return have, np.where(asked.reshape(store.chunks.shape).any(-1), needed, have)

@@ -22,6 +22,9 @@ from faultsweep.sweeps.store import FAILURES, FINAL, PENDING, SETTLED, Chunks, S
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 
+_SHOWN = 5
+"""Rows of an axis that do not fit, of which each is told."""
+
 
 @dataclass
 class Prepared:
@@ -89,14 +92,18 @@ def prepare(
         axes, requested = _join_axes(store, spec)
         old_shape = store.chunks.shape
         outputs, new_outputs = _join_outputs(store, spec)
-    grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
+    try:
+        grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
+        excluded = grid.excluded()
+    except InputError as error:
+        raise InputError(f"{spec.where}: {error}" if spec.where else str(error)) from None
     status, unfinished = _stored_status(store, grid.shape)
     derived = _derived(store, spec, new_outputs)
     again = _again(store, spec, status, grid.shape, derived, new_outputs, recompute)
     if retry_failed:
         again |= np.isin(status, FAILURES)
     chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
-    keys, excluded = grid.keys(), grid.excluded()
+    keys = grid.keys()
     skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished
     if replicates is not None:
         skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
@@ -214,15 +221,19 @@ def check_belongs(store: Store, spec: Spec, pins: Mapping[str, str], recompute: 
     problems = []
     names = [axis.name for axis in spec.axes]
     if set(names) != set(store.dims):
-        problems.append(f"the store has the axes {', '.join(store.dims)}, the spec {', '.join(names)}")
+        problems.append(
+            f"the store has the axes {', '.join(store.dims)}, the spec {', '.join(names)}"
+            "; other axes make another sweep: give it another store"
+        )
     if store.attributes["target"] != spec.target.name:
         problems.append(f"the store has results of {store.attributes['target']}, the spec runs {spec.target.name}")
     if not problems:
         problems += _differences(store, spec)
-    if store.attributes["model_version"] != spec.target.version and not recompute:
+    version = store.attributes["model_version"]
+    if version != spec.target.version and not recompute:
         problems.append(
-            f"the store has model version {store.attributes['model_version']}, this is {spec.target.version};"
-            " --recompute replaces all results"
+            f"the store has results of version {version or 'none'} of {spec.target.name}, this is"
+            f" {spec.target.version or 'none'}; --recompute replaces all results"
         )
     stored = store.text("pins")
     for name in sorted(set(stored) & set(pins)):
@@ -271,7 +282,9 @@ def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bo
     joined, requested = [], []
     problems: list[str] = []
     for old in store.axes():
-        axis, asked = join_axis(old, wanted[old.name], problems)
+        found: list[str] = []
+        axis, asked = join_axis(old, wanted[old.name], found)
+        problems += found[:_SHOWN] + ([f"axis {old.name}: {len(found) - _SHOWN:,} more"] if len(found) > _SHOWN else [])
         joined.append(axis)
         requested.append(asked)
     if problems:
@@ -320,7 +333,23 @@ def _join_outputs(store: Store, spec: Spec) -> tuple[tuple[Output, ...], tuple[O
     if lost:
         raise InputError(f"{store.path}: the store has {', '.join(lost)}, which {spec.target.name} does not give")
     new = tuple(out for out in spec.outputs if out.name not in store.metrics)
+    for name in store.metrics:
+        array, out = store.arrays[name], known[name]
+        own = list(array.metadata.dimension_names)[len(store.dims) :]
+        labels = store.column(own[0]) if own else []
+        if (own, labels) != ([out.dim] if out.dim else [], list(out.labels)):
+            raise InputError(
+                f"{store.path}: {name} goes along {_along(own, labels)} in the store, along"
+                f" {_along([out.dim], out.labels)} in the spec; give it another store"
+            )
+    for out in new:
+        if out.dim in store.arrays and (out.dim in store.dims or store.column(out.dim) != list(out.labels)):
+            raise InputError(f"{store.path}: the store has a coordinate {out.dim}, which is not that of {out.name}")
     return (*(known[name] for name in store.metrics), *new), new
+
+
+def _along(dims: Sequence[str], labels: Sequence[Any]) -> str:
+    return f"{dims[0]} ({', '.join(str(label) for label in labels)})" if labels else "nothing"
 
 
 def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:

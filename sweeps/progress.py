@@ -84,7 +84,7 @@ class Progress:
     def __init__(self, total: int, show: bool = True, already: int = 0, file: Path | None = None) -> None:
         """Prepare to count to ``total``, of which ``already`` were done before; ``file`` is kept up to date."""
         self.total = total
-        self.done = already
+        self.done = self.already = already
         self.failed = 0
         self.workers = 0
         self.worker_bytes = 0
@@ -139,6 +139,7 @@ class Progress:
             "time": time.time(),
             "total": self.total,
             "done": self.done,
+            "already": self.already,
             "failed": self.failed,
             "workers": 0 if is_over else self.workers,
             "per_s": 1 / each if each and not is_over else None,
@@ -193,6 +194,11 @@ class Progress:
 def recommend_memory(worker_bytes: int) -> int:
     """Return the memory to ask for per worker: a quarter more than the most that one took, in whole 100 MB."""
     return math.ceil(1.25 * worker_bytes / 1e8) * 100_000_000
+
+
+def format_count(count: float, what: str) -> str:
+    """Return a number with what it counts, in the singular for one: 1 cell, 1,200 cells."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def format_seconds(seconds: float) -> str:

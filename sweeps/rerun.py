@@ -12,7 +12,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
 from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store import STATUS_NAMES, WITH_RESULT, Store
-from faultsweep.sweeps.target import REQUIRED, Target
+from faultsweep.sweeps.target import Target, has_default
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Rerun:
     labels, configuration : of the cell.
     status : of the cell in the store.
     metrics, stored : name -> number (or list, for a vector), now and in the store.
-    different : names of metrics that are not equal to the bit, but for those that are measured.
+    different : names of metrics that are not equal to the bit, but for those that are measured; empty where the store
+        has no result (``status``), and nothing can be compared.
     run : the whole run of the simulator (None for another target).
     """
 
@@ -39,7 +40,7 @@ class Rerun:
 
 def rerun(
     path: str | Path,
-    select: Mapping[str, Any],
+    select: Mapping[str, Any] | str,
     *,
     target: Target | None = None,
     logs: str | Path | None = None,
@@ -47,7 +48,7 @@ def rerun(
     trace: bool = False,
     run_code: bool = False,
 ) -> Rerun:
-    """Run the cell that ``select`` names again.
+    """Run the cell that ``select`` names again, by its labels: a mapping, or a text as on the command line.
 
     ``events`` asks for the event trace of a simulation (``run.events``), ``trace`` for the steps of the agent on
     clusters (``run.decisions``). Nothing that the store names is executed: a store of a function of one's own needs
@@ -61,7 +62,7 @@ def rerun(
     """
     store = Store(Path(path), mode="r")
     target = _target(store, target, logs)
-    cell, labels = _find(store, select)
+    cell, labels = _find(store, parse_select(select) if isinstance(select, str) else select)
     configuration = _configuration(store, cell, target)
     _check_pins(store, target, configuration)
     _check_code(store, target, configuration, run_code)
@@ -73,6 +74,9 @@ def rerun(
         part = [float(value) for value in outcome.values[start : start + out.width]]
         metrics[out.name] = part if out.dim else part[0]
         start += out.width
+    lacks = [name for name in store.metrics if name not in metrics]
+    if lacks:
+        raise InputError(f"{store.path}: the store has {', '.join(lacks)}, which {target.name} does not give")
     metrics = {name: metrics[name] for name in store.metrics}
     compared = status in WITH_RESULT
     exact = [out.name for out in target.outputs if out.name in store.metrics and not out.measured]
@@ -90,6 +94,8 @@ def _target(store: Store, target: Target | None, logs: str | Path | None) -> Tar
             f"{store.path}: results of the function {wanted}, which no store holds; in Python, Sweep(function=...)"
             ".rerun(store, select={...}) runs a cell again"
         )
+    if not isinstance(target, Target):
+        raise InputError(f"target: expected FunctionTarget(function, outputs), got {target!r}")
     if target.name != wanted:
         raise InputError(f"{store.path}: results of {wanted}, not of {target.name}")
     return target
@@ -105,7 +111,7 @@ def _find(store: Store, select: Mapping[str, Any]) -> tuple[tuple[int, ...], dic
 
 def _configuration(store: Store, cell: tuple[int, ...], target: Target) -> dict[str, Any]:
     """Return the cell's full configuration: fixed parameters, axis parameters, values of formulas, in that order."""
-    defaults = {name: p.default for name, p in target.parameters.items() if p.default is not REQUIRED}
+    defaults = {name: p.default for name, p in target.parameters.items() if has_default(p)}
     configuration = {**defaults, **store.text("configuration")}
     at = dict(zip(store.dims, cell, strict=True))
     for axis, row in zip(store.axes(), cell, strict=True):
@@ -125,7 +131,10 @@ def _plain(value: Any) -> Any:
 def _check_pins(store: Store, target: Target, configuration: Mapping[str, Any]) -> None:
     problems = []
     if store.attributes["model_version"] != target.version:
-        problems.append(f"the store has model version {store.attributes['model_version']}, this is {target.version}")
+        problems.append(
+            f"the store has results of version {store.attributes['model_version'] or 'none'} of {target.name}, this is"
+            f" {target.version or 'none'}"
+        )
     stored = store.text("pins")
     for name, now in target.pins({key: [value] for key, value in configuration.items()}).items():
         if stored.get(name, now) != now:
@@ -208,6 +217,9 @@ def print_rerun(
         for name, value in again.metrics.items():
             note = f"   the store has {again.stored[name]!r}" if name in again.different else ""
             console.print(f"  {name:32} {value!r}{note}")
-        console.print("different from the store" if again.different else "equal to the store, to the bit")
+        if again.status not in [STATUS_NAMES[status] for status in WITH_RESULT]:
+            console.print(f"the store has no result of this cell to compare with ({again.status})")
+        else:
+            console.print("different from the store" if again.different else "equal to the store, to the bit")
     if again.different:
         raise InputError(f"{path}: {', '.join(again.different)} differ from the store")

@@ -289,8 +289,11 @@ class Runner:
             raise SweepStoppedError(f"there has been no worker for {format_seconds(limit)}")
 
     def _threads(self) -> dict[str, int]:
-        """Return the workers with their threads; a scheduler that does not answer raises TimeoutError."""
-        return dict(self.client.nthreads(callback_timeout=ABSENCE_S))
+        """Return the workers with their threads; a scheduler that cannot be reached or does not answer is gone."""
+        try:
+            return dict(self.client.nthreads(callback_timeout=ABSENCE_S))
+        except OSError:  # a lost or refused connection, or a TimeoutError
+            raise SweepStoppedError("the scheduler is gone") from None
 
     def _task_s(self) -> float:
         return max(TASK_S, self._workers / TASKS_A_SECOND)
@@ -409,14 +412,13 @@ class Runner:
             self._batch = int(min(max(1, wanted), 8 * self._batch, _LARGEST_BATCH))
 
     def _deliver(self, cells: Cells, result: task.BatchResult) -> None:
-        jobs = None
+        results = Results(cells, result.status, result.wall_s, result.values, result.errors)
         if result.jobs is not None and self.collector.jobs is not None:
-            places = [(-1, 0) if part is None else self.collector.jobs.append(_load_jobs(part)) for part in result.jobs]
-            jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
-        self.collector.add(Results(cells, result.status, result.wall_s, result.values, result.errors, jobs))
+            results = self.collector.with_jobs(results, (part and _load_jobs(part) for part in result.jobs))
+        self.collector.add(results)
         self._durations.add(cells, result.wall_s)
-        self.progress.add(len(cells), int((result.status == FAILED).sum()))
-        for number, text in result.errors.items():
+        self.progress.add(len(cells), int((results.status == FAILED).sum()))
+        for number, text in results.errors.items():
             LOG.warning("failed: %s: %s", self.grid.labels(int(cells[number])), text)
 
     def _write_down(self, cells: Cells, result: task.BatchResult) -> None:

@@ -257,16 +257,16 @@ class SimulatorTarget(Target):
         return ""
 
     def derivable(self) -> frozenset[str]:
-        """Return the statistics over jobs."""
-        from faultsweep.simcore.metrics import JOB_STATISTICS
+        """Return the metrics that per-job results give."""
+        from faultsweep.simcore.metrics import JOB_METRICS
 
-        return JOB_STATISTICS
+        return JOB_METRICS
 
     def from_jobs(self, jobs: Mapping[str, Any]) -> Mapping[str, float]:
-        """Return the statistics over the jobs of a run that is over."""
-        from faultsweep.simcore.metrics import job_statistics
+        """Return them for the jobs of a run that is over."""
+        from faultsweep.simcore.metrics import job_metrics
 
-        return job_statistics(jobs)
+        return job_metrics(jobs)
 
     def processor(self) -> str:
         """Return what the compiled kernels of this process depend on."""

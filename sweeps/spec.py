@@ -24,13 +24,14 @@ from faultsweep.sweeps.axes import Axis, one_type, plain, read_axis
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
-from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target, check_name
+from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target, check_name, has_default
 
 KEYS = (
     *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),
     *("metrics", "keep_jobs", "figure", "precision"),
 )
 REPLICATE = "replicate"
+_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Spec:
     keep_jobs : whether per-job results are stored.
     precision : how precise means have to be, None where the number of replicates is given.
     raw : the spec as it was written, for printing and for the store.
+    where : the file that it was read from, "" if none.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Spec:
     keep_jobs: bool = False
     precision: Precision | None = None
     raw: dict[str, Any] = field(default_factory=dict)
+    where: str = ""
 
     def layout(self) -> Layout:
         """Return what the sweep's figure shows, or raise InputError if that needs to be said in its table."""
@@ -97,7 +100,7 @@ def load_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no UTF-8, or a number of thousands of digits
         raise InputError(f"{path}: cannot read the spec: {getattr(error, 'strerror', None) or error}") from None
 
 
@@ -121,10 +124,11 @@ class _Reader:
         self.where = where
         self.problems: list[str] = []
         self.setters: dict[str, str] = {}
+        self.unread = False  # whether an axis could not be read: nobody knows what it would have set
 
     def problem(self, key: str, text: object) -> None:
-        place = ": ".join(part for part in (self.where, key) if part)
-        self.problems.extend(f"{place}: {line}" for line in str(text).splitlines())
+        place = "".join(f"{part}: " for part in (self.where, key) if part)
+        self.problems.extend(f"{place}{line}" for line in str(text).splitlines())
 
     def attempt(self, key: str, action: Callable[[], Any], default: Any = None) -> Any:
         try:
@@ -143,7 +147,9 @@ class _Reader:
         title = self.plain("title", str, "")
         keep_jobs = self.plain("keep_jobs", bool, False)
         fixed = self.read_fixed()
-        axes = [axis for key, rows in self.table("axes").items() if (axis := self.read_one_axis(key, rows))]
+        written = self.table("axes")
+        axes = [axis for key, rows in written.items() if (axis := self.read_one_axis(key, rows))]
+        self.unread = len(axes) < len(written)
         axes.append(self.read_replicates())
         formulas = self.read_formulas()
         outputs = self.read_metrics()
@@ -158,12 +164,24 @@ class _Reader:
         if "precision" in self.raw and not self.problems:
             read = partial(read_precision, self.raw["precision"], outputs, len(axes[-1]))
             precision = self.attempt("precision", read)
-        if not self.problems:
-            self.precheck(axes, fixed)
+        self.precheck(axes, fixed)
         if self.problems:
-            raise InputError("\n".join(self.problems))
+            raise InputError("\n".join(dict.fromkeys(self.problems)))
         fixed = {key: value for key, value in fixed.items() if key not in self.setters or self.setters[key] == "fixed"}
-        return Spec(name, title, self.target, axes, fixed, formulas, exclude, outputs, keep_jobs, precision, self.raw)
+        return Spec(
+            name,
+            title,
+            self.target,
+            axes,
+            fixed,
+            formulas,
+            exclude,
+            outputs,
+            keep_jobs,
+            precision,
+            self.raw,
+            self.where,
+        )
 
     def plain(self, key: str, kind: type, default: Any) -> Any:
         value = self.raw.get(key, default)
@@ -220,10 +238,11 @@ class _Reader:
         columns = {}
         for parameter, values in axis.columns.items():
             self.claim(parameter, key)
-            check = {value: None for value in values if value is not None}
-            for value in check:
-                check[value] = self.attempt(key, partial(self.value, parameter, value))
-            columns[parameter] = [None if value is None else check[value] for value in values]
+            # by type, too, because true is equal to 1
+            check = {(type(value), value): None for value in values if value is not None}
+            for kind, value in check:
+                check[kind, value] = self.attempt(key, partial(self.value, parameter, value))
+            columns[parameter] = [None if value is None else check[type(value), value] for value in values]
         return Axis(name, axis.labels, columns)
 
     def read_replicates(self) -> Axis:
@@ -278,9 +297,9 @@ class _Reader:
         missing = [
             name for name, p in self.target.parameters.items() if p.default is REQUIRED and name not in self.setters
         ]
-        if missing:
+        if missing and not self.unread:
             self.problem("", f"no value for {', '.join(missing)}: set it in fixed, axes or formulas")
-        defaults = {name: p.default for name, p in self.target.parameters.items() if p.default is not REQUIRED}
+        defaults = {name: p.default for name, p in self.target.parameters.items() if has_default(p)}
         return {**defaults, **fixed}
 
     def fill_axis(self, axis: Axis, fixed: Mapping[str, Any]) -> Axis:
@@ -341,17 +360,28 @@ class _Reader:
             self.problem(key, unknown_name("axis or varied parameter", name, values))
             return listed
         valid = values[name]
+        if not listed:
+            self.problem(key, f"{name}: an empty list excludes nothing; name at least one value")
         for value in listed:
-            if valid is not None and value not in valid:
-                self.problem(key, unknown_name(f"value of {name}", value, map(str, valid)))
+            if valid is not None and not is_among(value, valid):
+                shown = ", ".join(_toml(known) for known in valid[:_SHOWN]) + (", ..." if len(valid) > _SHOWN else "")
+                self.problem(key, f"unknown value of {name} {value!r} (valid: {shown})")
         return listed
 
     def precheck(self, axes: Iterable[Axis], fixed: Mapping[str, Any]) -> None:
         values = {name: [value] for name, value in fixed.items() if self.setters.get(name, "fixed") == "fixed"}
         for axis in axes:
             values.update({name: list(dict.fromkeys(column)) for name, column in axis.columns.items()})
+        if self.problems:  # what could be read is checked all the same; a default may not be what was meant
+            known = {name: [value for value in column if value is not None] for name, column in values.items()}
+            values = {name: column for name, column in known.items() if name in self.setters}
         for text in self.target.precheck(values):
             self.problem("", text)
+
+
+def is_among(value: Any, values: Iterable[Any]) -> bool:
+    """Tell whether a value is one of these; true is not 1."""
+    return any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in values)
 
 
 def _named(axis: Axis, values: list[Any]) -> bool:

@@ -88,7 +88,7 @@ def _failures(store: Store, status: np.ndarray) -> list[dict[str, Any]]:
 def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
     """Print the status of a store, as text or JSON; returns the exit code that says it in a number."""
     from faultsweep.sweeps.cli.output import print_json
-    from faultsweep.sweeps.progress import format_bytes, format_seconds
+    from faultsweep.sweeps.progress import format_bytes, format_count, format_seconds
     from rich.console import Console
 
     found = read_status(path)
@@ -102,7 +102,7 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
         return exit_code(found)
     shape = " x ".join(f"{n} {dim}" for dim, n in found["shape"].items())
     counts = {i: found["status"][name] for i, name in enumerate(STATUS_NAMES)}
-    console.print(f"{path}: {found['cells']:,} cells ({shape})")
+    console.print(f"{path}: {format_count(found['cells'], 'cell')} ({shape})")
     console.print(f"  {describe_counts(counts, STATUS_NAMES)}")
     if not brief:
         console.print(
@@ -169,19 +169,17 @@ def _print_job(console: Any, job: dict[str, Any]) -> None:
 
 def describe_failures(path: Path) -> str:
     """Return the errors of failed cells with their counts, the most frequent first, one a line; "" if none failed."""
+    from faultsweep.sweeps.progress import format_count
+
     store = Store(path, mode="r")
     failed = np.flatnonzero(np.isin(store.status(), FAILURES))
     if not len(failed):
         return ""
     errors = Counter(map(str, np.asarray(store.arrays["error"][...]).ravel()[failed]))
-    lines = [f"{text} (in {_count_cells(count)})" for text, count in errors.most_common(_SENTENCES)]
+    lines = [f"{text} (in {format_count(count, 'cell')})" for text, count in errors.most_common(_SENTENCES)]
     if len(errors) > _SENTENCES:
         lines.append(f"{len(errors) - _SENTENCES:,} more errors: faultsweep status {path}")
-    return "\n".join([*lines, f"{path}: {_count_cells(len(failed))} failed; --retry-failed runs them again"])
-
-
-def _count_cells(number: int) -> str:
-    return "1 cell" if number == 1 else f"{number:,} cells"
+    return "\n".join([*lines, f"{path}: {format_count(len(failed), 'cell')} failed; --retry-failed runs them again"])
 
 
 def parse_select(text: str) -> dict[str, str]:
@@ -198,6 +196,8 @@ def parse_select(text: str) -> dict[str, str]:
         )
         if found is None:
             raise InputError(f"--select: expected name=value,name=value, got {rest.strip()!r}")
+        if found[1] in select:
+            raise InputError(f"--select: {found[1]} stands twice; name one value")
         select[found[1]] = next((value for value in found.groups()[1:] if value is not None), "")
         rest = rest[found.end() :]
     return select

@@ -243,6 +243,8 @@ class Store:
             if self.arrays[name].dtype != values.dtype:
                 _widen(self.path / name / "zarr.json", extra)
                 self.arrays[name] = self._raw()[name]
+            # what a configuration takes its values for may change with them: no reader of the grid needs it
+            self.arrays[name].attrs.put({**_without_kinds(self.arrays[name].attrs), **extra})
             self.arrays[name][...] = values
         known = dict.fromkeys((*self.metrics, *(out.name for out in outputs)))
         self.commit(metrics=json.dumps(list(known)), adding=json.dumps([*self.adding, *(out.name for out in outputs)]))
@@ -327,6 +329,10 @@ def _describe(parameter: Any, values: Sequence[Any]) -> dict[str, Any]:
     if parameter is not None and parameter.unit:
         attributes["units"] = parameter.unit
     return attributes
+
+
+def _without_kinds(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if key not in ("boolean", "whole")}
 
 
 def _typed(values: Sequence[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import shutil
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.built_in import SIMULATOR, built_in_target
+from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target
 from faultsweep.sweeps.collector import Collector, Results, describe_counts
-from faultsweep.sweeps.jobs import JobsWriter, derive, drop_unused, unpack_jobs
+from faultsweep.sweeps.jobs import derive, drop_unused, unpack_jobs
 from faultsweep.sweeps.journal import DIED, JournalWriter
 from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
-from faultsweep.sweeps.precision import replicates_needed, with_replicates
+from faultsweep.sweeps.precision import replicates_wanted, with_replicates
 from faultsweep.sweeps.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.progress import LOG, PROGRESS, LogFile, Progress
 from faultsweep.sweeps.provenance import describe_run
@@ -106,12 +106,14 @@ class Sweep:
             All problems, one sentence a line.
         """
         raw: dict[str, Any] = {"name": name, "title": title, "seed": seed, "replicates": replicates, "metrics": metrics}
-        raw = {key: value for key, value in raw.items() if value not in (None, "")}
+        raw = {
+            key: value for key, value in raw.items() if value is not None and not (isinstance(value, str) and not value)
+        }
         raw |= {"target": target} if target != SIMULATOR else {}
-        raw |= {"keep_jobs": True} if keep_jobs else {}
+        raw |= {"keep_jobs": keep_jobs} if keep_jobs is not False else {}
         raw |= {"precision": precision} if precision is not None else {}
-        parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": list(exclude), "figure": figure}
-        raw |= {key: part for key, part in parts.items() if part}
+        parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": exclude, "figure": figure}
+        raw |= {key: part for key, part in parts.items() if part is not None and part not in ({}, (), [])}
         self.spec = read_spec(raw, _make_target(target, function, outputs, inert, version, logs, folder or Path.cwd()))
 
     @classmethod
@@ -169,7 +171,7 @@ class Sweep:
         self,
         store: str | Path | None = None,
         *,
-        select: Mapping[str, Any] | None = None,
+        select: Mapping[str, Any] | str | None = None,
         events: bool = False,
         trace: bool = False,
         run_code: bool = False,
@@ -286,9 +288,14 @@ def _make_target(
         if outputs is not None or inert is not None or version:
             raise InputError("outputs, inert and version belong to a function; give function as well")
         return built_in_target(name, logs, [folder])
+    if name != SIMULATOR:
+        raise InputError(f"target: {name!r} and a function are two targets; leave one out")
     if outputs is None:
         raise InputError("outputs: name what the function returns")
-    return FunctionTarget(function, outputs, inert, version)
+    made = FunctionTarget(function, outputs, inert, str(version))
+    if made.name in TARGETS:
+        raise InputError(f"function: {made.name!r} is the name of what a spec can run without one; rename the function")
+    return made
 
 
 def _make_run_folder(path: Path) -> Path:
@@ -310,8 +317,9 @@ def _enter_lock(stack: ExitStack, folder: Path) -> Lock:
 
 def _cannot_write(error: OSError, folder: Path) -> Exception:
     """Return the error of a run that cannot begin: a full disk may have room later, another folder never will."""
-    kind = SweepStoppedError if error.errno in _FULL else InputError
-    return kind(_describe_os_error(error, folder))
+    if error.errno in _FULL:
+        return SweepStoppedError(_describe_os_error(error, folder))
+    return InputError(_not_here(error, error.filename or folder))
 
 
 def _describe_os_error(error: OSError, path: Path) -> str:
@@ -319,8 +327,12 @@ def _describe_os_error(error: OSError, path: Path) -> str:
     if error.errno in _FULL:
         return f"{path}: the disk is full; make room and run again, nothing that was finished is lost"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"{where}: cannot write here ({error.strerror}); give another --store"
+        return _not_here(error, where)
     return f"{where}: {error.strerror or error}"
+
+
+def _not_here(error: OSError, where: Path | str) -> str:
+    return f"{where}: cannot write here ({error.strerror or error}); give another --store"
 
 
 class _Workers:
@@ -344,8 +356,8 @@ class _Workers:
     def __enter__(self) -> _Workers:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._started.close()
+    def __exit__(self, *error: Any) -> None:
+        self._started.__exit__(*error)
 
     def client(self) -> tuple[Any, bool]:
         """Return a client, and whether the workers are processes of this machine that were started for this run."""
@@ -376,8 +388,7 @@ class _Run:
         precision = self.spec.precision
         if precision is None:
             return None
-        have, needed = replicates_needed(self.store, precision)
-        needed = np.where(self.prepared.asked.reshape(self.store.chunks.shape).any(-1), needed, have)
+        have, needed = replicates_wanted(self.store, precision, self.prepared.asked)
         more = int((needed > have).sum())
         if not more:
             return None
@@ -462,12 +473,11 @@ class _Run:
                 wanted &= status != FAILED
             keep = numbers[wanted]
             errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
-            jobs = None
-            if self.collector.jobs is not None:
-                places = [_append_jobs(self.collector.jobs, path, int(a), int(n)) for a, n in records.jobs[:, keep].T]
-                jobs = np.array(places, dtype=np.int64).reshape(-1, 2).T
             values = records.values[keep][:, columns]
-            self.collector.add(Results(cells[wanted], status[wanted], records.wall_s[keep], values, errors, jobs))
+            results = Results(cells[wanted], status[wanted], records.wall_s[keep], values, errors)
+            if self.collector.jobs is not None:
+                results = self.collector.with_jobs(results, _read_kept(path, records.jobs[:, keep]))
+            self.collector.add(results)
         self.collector.flush()
         self.deaths = {cell: n for cell, n in deaths.items() if self.collector.status[cell] not in FINAL}
 
@@ -566,9 +576,10 @@ class _Run:
         LOG.info("finished: %s", describe_counts(self.collector.counts(), STATUS_NAMES))
 
 
-def _append_jobs(writer: JobsWriter, journal: Path, offset: int, length: int) -> tuple[int, int]:
-    """Take the per-job results that a journal's record points at."""
-    return writer.append(unpack_jobs(journal.with_suffix(".jobs"), offset, length)) if length else (-1, 0)
+def _read_kept(journal: Path, places: NDArray[Any]) -> Iterator[dict[str, NDArray[Any]] | None]:
+    """Yield the per-job results that records of a journal point at."""
+    for offset, length in places.T.tolist():
+        yield unpack_jobs(journal.with_suffix(".jobs"), offset, length) if length else None
 
 
 def _corner(cells: NDArray[np.bool_], shape: Sequence[int], part: Sequence[int]) -> NDArray[np.bool_]:

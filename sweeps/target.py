@@ -6,28 +6,34 @@ The engine (grid, store, runner) knows a target only by this interface: a table 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import math
 import re
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.errors import InputError, unknown_name
+from numpy.typing import NDArray
 
 Config = Mapping[str, Any]
 REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
+OWN = object()
+"""The default of an argument that is something else than a number, text or None: the function keeps it to itself."""
 
 VARIABLES = ("status", "error", "wall_s")
 """Variables that every store has."""
 RESERVED = frozenset({*VARIABLES, "jobs", "jobs_offset", "jobs_length"})
 """No output and no axis may take these names: of variables, and of what stands for per-job results."""
+_JOB_TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64"}
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,11 @@ class Target(ABC):
         """Run one full configuration; the outcome has the values of all outputs."""
 
 
+def has_default(parameter: Any) -> bool:
+    """Tell whether a parameter has a default that stands in a configuration."""
+    return parameter.default is not REQUIRED and parameter.default is not OWN
+
+
 def scalar(value: Any) -> Any:
     """Return a NumPy scalar as the Python value it is; other values as they are."""
     item = getattr(value, "item", None)
@@ -147,9 +158,16 @@ class Argument:
     doc: str = ""
     inert: Callable[[Config], bool] = field(default=lambda config: False)
 
+    @property
+    def has_default(self) -> bool:
+        """Tell whether a configuration has the argument's default where nothing else is said."""
+        return has_default(self)
+
     def check(self, value: Any) -> Any:
         """Return the value if it is a number, text, true or false."""
         value = scalar(value)
+        if self.has_default and (value is self.default or value == self.default):
+            return value
         if not isinstance(value, bool | int | float | str):
             raise InputError(f"{self.name}: expected a number, text, true or false, got {value!r}")
         if isinstance(value, float) and not math.isfinite(value):
@@ -171,7 +189,8 @@ class FunctionTarget(Target):
         if not callable(function):
             raise InputError(f"function: expected a function, got {function!r}")
         self.function = function
-        self.name = getattr(function, "__qualname__", type(function).__name__)
+        named = function.func if isinstance(function, functools.partial) else function
+        self.name = getattr(named, "__qualname__", type(named).__name__)
         self.outputs = _read_outputs(outputs)
         self.parameters, self._open = _read_arguments(function, dict(inert or {}))
         self.version = version
@@ -191,10 +210,29 @@ class FunctionTarget(Target):
         result = self.function(**config)
         jobs = None
         if keep_jobs:
-            if not isinstance(result, Mapping) or not isinstance(result.get("jobs"), Mapping):
-                raise ValueError('keep_jobs: the function\'s result lacks "jobs", a mapping of arrays')
-            jobs = result["jobs"]
+            if not isinstance(result, Mapping) or not hasattr(result.get("jobs"), "keys"):
+                raise InputError('keep_jobs: the function\'s result lacks "jobs", a mapping of arrays')
+            jobs = _read_jobs(result["jobs"])
         return Outcome(_lay_out(result, self.outputs), jobs=jobs)
+
+
+def _read_jobs(jobs: Any) -> dict[str, NDArray[Any]]:
+    """Return per-job results as columns that a store can hold, of one type each, whatever run they are from."""
+    columns: dict[str, NDArray[Any]] = {}
+    for name in jobs.keys():  # noqa: SIM118 - a DataFrame, too
+        values = np.asarray(jobs[name])
+        if not isinstance(name, str):
+            raise InputError(f"jobs: expected names of columns, got {name!r}")
+        check_name(name, "jobs: ")
+        if values.ndim != 1 or values.dtype.kind not in _JOB_TYPES:
+            raise InputError(f"jobs: {name}: expected one number, true or false per job, got {_shown(jobs[name])}")
+        columns[name] = values.astype(_JOB_TYPES[values.dtype.kind])
+        if values.dtype.kind == "u" and len(values) and values.max() > np.iinfo(np.int64).max:
+            raise InputError(f"jobs: {name}: whole numbers have at most 63 bits, got {values.max()}")
+    if len({len(values) for values in columns.values()}) != 1:
+        shown = ", ".join(f"{name} ({len(values)})" for name, values in columns.items()) or "none"
+        raise InputError(f"jobs: expected one or more columns that are equally long, got {shown}")
+    return columns
 
 
 def _read_outputs(outputs: Iterable[str | Output] | Mapping[str, str]) -> tuple[Output, ...]:
@@ -202,19 +240,45 @@ def _read_outputs(outputs: Iterable[str | Output] | Mapping[str, str]) -> tuple[
         outputs = [outputs]
     if isinstance(outputs, Mapping):
         outputs = [Output(name, unit) for name, unit in outputs.items()]
-    read = tuple(out if isinstance(out, Output) else Output(str(out)) for out in outputs)
+    if isinstance(outputs, Output):
+        outputs = [outputs]
+    if not isinstance(outputs, Iterable):
+        raise InputError(f"outputs: expected names, or a mapping of names to units, got {outputs!r}")
+    read = tuple(_read_output(out if isinstance(out, Output) else Output(out)) for out in outputs)
     names = [out.name for out in read]
+    for out in read:
+        if out.dim in RESERVED:
+            raise InputError(f"outputs: {out.name}: {out.dim!r} is taken in every store; name its dimension otherwise")
     if not names or len(set(names)) < len(names) or set(names) & RESERVED:
         raise InputError(
             f"outputs: expected one or more different names, none of {', '.join(sorted(RESERVED))}, got {names}"
         )
     labels: dict[str, tuple[Any, ...]] = {}
     for out in read:
+        if out.dim in names:
+            raise InputError(f"outputs: {out.name}: {out.dim!r} is an output; give its dimension another name")
         for name in filter(None, (out.name, out.dim)):
             check_name(name, "outputs: ")
         if out.dim and labels.setdefault(out.dim, out.labels) != out.labels:
             raise InputError(f"outputs: {out.name}: other labels along {out.dim} than another output has")
     return read
+
+
+def _read_output(out: Output) -> Output:
+    """Return an output with its labels as a tuple of plain values, or say what is wrong with it."""
+    for name, text in (("name", out.name), ("unit", out.unit), ("doc", out.doc), ("dim", out.dim)):
+        if not isinstance(text, str):
+            raise InputError(f"outputs: {out.name}: expected text as its {name}, got {text!r}")
+    labels = tuple(scalar(label) for label in out.labels)
+    kinds = {str if isinstance(label, str) else float for label in labels}
+    is_plain = all(isinstance(label, str | int | float) and not isinstance(label, bool) for label in labels)
+    if bool(out.dim) != bool(labels) or (labels and isinstance(out.labels, str)):
+        raise InputError(
+            f"outputs: {out.name}: a vector has both, the name of its dimension (dim) and a list of labels"
+        )
+    if labels and (not is_plain or len(kinds) > 1 or len(set(labels)) < len(labels)):
+        raise InputError(f"outputs: {out.name}: labels are different, and all text or all numbers, got {labels}")
+    return replace(out, labels=labels)
 
 
 def check_name(name: str, where: str = "") -> None:
@@ -227,63 +291,125 @@ def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tupl
     kinds = inspect.Parameter
     arguments: dict[str, Argument] = {}
     takes_any = False
-    for name, argument in inspect.signature(function).parameters.items():
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"function: {function!r} does not say which arguments it has; wrap it, such as lambda x: f(x)"
+        ) from None
+    for name, argument in signature.parameters.items():
         if argument.kind in (kinds.POSITIONAL_ONLY, kinds.VAR_POSITIONAL):
             raise InputError(f"function: argument {name!r} cannot be given by name; a sweep gives all of them by name")
         if argument.kind == kinds.VAR_KEYWORD:
             takes_any = True
         else:
             rule = inert.pop(name, None)
-            arguments[name] = Argument(name, argument.default, **({"inert": rule} if rule else {}))
+            if rule is not None and not callable(rule):
+                raise InputError(f"inert: {name}: expected a function of the configuration, got {rule!r}")
+            arguments[name] = Argument(name, _read_default(argument.default), **({"inert": rule} if rule else {}))
     for name in inert:
         raise unknown_name("argument", name, arguments, where="inert")
     return arguments, takes_any
 
 
+def _read_default(default: Any) -> Any:
+    """Return a default as a configuration has it: numbers, text and None as they are."""
+    value = scalar(default)
+    is_plain = value is None or isinstance(value, bool | int | float | str)
+    return value if value is REQUIRED or (is_plain and value == value) else OWN
+
+
 def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
     """Return a function's result as numbers in the order of the outputs (units of work: one run)."""
-    if isinstance(result, Mapping):
-        missing = [out.name for out in outputs if out.name not in result]
+    if isinstance(result, Mapping) or hasattr(result, "keys"):  # a pandas Series, too, goes by its names
+        missing = [out.name for out in outputs if out.name not in result.keys()]  # noqa: SIM118 - a Series
         if missing:
-            raise ValueError(f"the function's result lacks {', '.join(missing)}")
+            raise InputError(f"the function's result lacks {', '.join(missing)}")
         parts = [result[out.name] for out in outputs]
     elif len(outputs) == 1:
         parts = [result]
     else:
+        if isinstance(result, str | bytes | set | frozenset) or not isinstance(result, Iterable):
+            names = ", ".join(out.name for out in outputs)
+            raise InputError(f"the function gave {_shown(result)}; expected a mapping of {names}, or so many numbers")
         parts = list(result)
         if len(parts) != len(outputs):
-            raise ValueError(f"the function gave {len(parts)} values for {len(outputs)} outputs")
+            raise InputError(f"the function gave {len(parts)} values for {len(outputs)} outputs")
     flat: list[float] = []
     for out, part in zip(outputs, parts, strict=True):
         if not out.dim:
-            flat.append(float(part))
+            flat.append(_as_number(out.name, part))
             continue
-        vector = [float(value) for value in part]
+        if isinstance(part, str | bytes | set | frozenset) or not isinstance(part, Iterable):
+            raise InputError(f"{out.name}: expected {out.width} numbers along {out.dim}, got {_shown(part)}")
+        vector = [_as_number(out.name, value) for value in part]
         if len(vector) != out.width:
-            raise ValueError(f"{out.name} has {len(vector)} values, but {out.width} labels along {out.dim}")
+            raise InputError(f"{out.name} has {len(vector)} values, but {out.width} labels along {out.dim}")
         flat.extend(vector)
     return flat
+
+
+def _shown(value: Any) -> str:
+    """Return a value in short, or its type where the text would have an address."""
+    plain = bool | int | float | complex | str | bytes | list | tuple | set | frozenset | np.ndarray
+    if value is None or isinstance(value, plain):
+        return reprlib.repr(value)
+    return f"an object of type {type(value).__qualname__}"
+
+
+def _as_number(name: str, value: Any) -> float:
+    if type(value) is float:  # thirty of them per run, and runs of microseconds
+        return value
+    try:
+        if not isinstance(value, str | bytes):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name}: expected a number, got {_shown(value)}")
 
 
 def function_hash(function: Callable[..., Any]) -> str:
     """Return "sha256:..." of what can be seen of a function: its source, its defaults, and the values that it encloses.
 
-    Where there is no source its compiled code stands for it, and a callable object is its class with its attributes.
+    Where there is no source its compiled code stands for it, a callable object is its class with its attributes, a
+    method has those of its object, and a ``functools.partial`` its function's hash with the arguments that it gives.
     What the function calls, or reads from its module, is not seen: that is what ``Sweep(version=...)`` is for.
     """
+    if isinstance(function, functools.partial):
+        given = (function_hash(function.func), function.args, function.keywords)
+        return "sha256:" + hashlib.sha256(_describe_value(given).encode()).hexdigest()
     inner = inspect.unwrap(function)
     code = getattr(inner, "__code__", None)
     try:
-        content = inspect.getsource(inner if code or inspect.isclass(inner) else type(inner))
+        whole = inspect.getsource(inner if code or inspect.isclass(inner) else type(inner))
+        content = _body(inner) if getattr(inner, "__name__", "") == "<lambda>" else whole
     except (OSError, TypeError):
         content = _describe_code(code) if code else f"{type(inner).__module__}.{type(inner).__qualname__}"
     enclosed = {**getattr(inner, "__dict__", {})} if not code else {}
     if code and getattr(inner, "__closure__", None):
         cells = zip(code.co_freevars, inner.__closure__, strict=True)
         enclosed = {name: cell.cell_contents for name, cell in cells}
+    owner = getattr(inner, "__self__", None)
+    if code and not inspect.isclass(owner):
+        enclosed |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
+    if code:  # defaults that are numbers or text stand in the configuration
+        own = inspect.signature(inner).parameters.values()
+        enclosed |= {f"{a.name} by default": a.default for a in own if _read_default(a.default) is OWN}
     for name in sorted(enclosed):
         content += f"\n{name} = {_describe_value(enclosed[name])}"
     return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def _body(function: Any) -> str:
+    """Return the source of what a lambda computes; ``getsource`` ends where its first line does, or goes beyond it."""
+    lines, _ = inspect.findsource(function)
+    spans = [span for span in function.__code__.co_positions() if None not in span and span[2] != span[3]]
+    if not spans:  # python -X no_debug_ranges
+        return inspect.getsource(function)
+    first, last = min((line, start) for line, _, start, _ in spans), max((line, end) for _, line, _, end in spans)
+    text = [line.encode() for line in lines[first[0] - 1 : last[0]]]  # columns count bytes
+    text[-1] = text[-1][: last[1]]
+    return f"{', '.join(inspect.signature(function).parameters)}: " + b"".join(text)[first[1] :].decode()
 
 
 def _describe_value(value: Any) -> str:

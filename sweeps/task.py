@@ -32,6 +32,7 @@ from faultsweep.sweeps.store import DONE, FAILED, TRUNCATED
 from faultsweep.sweeps.target import Output, Target
 from numpy.typing import NDArray
 
+_LONGEST_ERROR = 1000
 MARK = struct.Struct("<QQQ")
 """Content of a mark: number of the task (0: none), and the key of the configuration."""
 
@@ -183,7 +184,7 @@ class _Batch:
             if self.session.chosen is not None:
                 values = [values[i] for i in self.session.chosen]
             jobs = outcome.jobs if context.keep_jobs else None
-        except Exception as caught:  # whatever a run raises is the error of its cell
+        except BaseException as caught:  # whatever a run raises, sys.exit() too, is the error of its cell
             status, values, jobs = FAILED, self.session.nothing, None
             error = self.errors[number] = describe_error(caught)
         wall = time.perf_counter() - start
@@ -378,9 +379,16 @@ def _session(context: bytes) -> _Session:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return one line: type, message and place; an InputError is a sentence already."""
+    """Return one printable line: type, message and place; an InputError is a sentence already."""
+    try:
+        text = str(error)
+    except Exception:  # a user's own exception may be broken, too
+        text = "(its text cannot be had)"
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+    if len(text) > _LONGEST_ERROR:
+        text = f"{text[:_LONGEST_ERROR]}..."
     if isinstance(error, InputError):
-        return " ".join(str(error).split())
+        return text
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
+    return f"{type(error).__name__}{text and ': '}{text}{where}"

@@ -42,6 +42,7 @@ def test_a_number_is_taken_or_refused_by_a_sentence(parameter, value):
         ("offset", 10**25, "offset: 10000000000000000000000000 is outside the valid range, 0 or more (up to 2^53)"),
         ("accuracy", 1.5, "accuracy: 1.5 is outside the valid range 0 to 1"),
         ("seed", 1.5, "seed: expected a whole number, got 1.5"),
+        ("log", "a\0b.swf", r"log: expected text without null characters, got 'a\x00b.swf'"),
     ],
 )
 def test_what_is_valid_is_said(name, value, sentence):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from faultsweep.sweeps.target import Config, FunctionTarget, Outcome
 
 
@@ -120,3 +121,45 @@ def with_jobs(a: int, b: int = 0) -> dict[str, Any]:
 def with_many_jobs(a: int) -> dict[str, Any]:
     """Per-job results of a few thousand jobs that hardly compress."""
     return {"y": float(a), "jobs": {"wait_s": np.random.default_rng(a).random(3000)}}
+
+
+WEIGHTS = np.ones(3)
+
+
+class BrokenError(Exception):
+    """An error whose text cannot be had."""
+
+    def __str__(self) -> str:
+        """Fail."""
+        raise RuntimeError("no text")
+
+
+def odd(a: int, weights: Any = WEIGHTS, method: str | None = None, limit: float = np.inf) -> Any:
+    """Give, or raise, something else for every a; the defaults are what functions have."""
+    errors = (
+        SystemExit(3),
+        KeyboardInterrupt("me"),
+        BrokenError(),
+        ValueError("half \ud800\x1b[31m"),
+        ValueError("x" * 9999),
+    )
+    if a < len(errors):
+        raise errors[a]
+    results = (
+        {"z": 1.0, "y": 2.0},
+        pd.Series({"z": 1.0, "y": 2.0}),
+        [2.0, 1.0],
+        {"y": "2", "z": 1.0},
+        None,
+        {2.0, 1.0},
+    )
+    return (*results, {"y": 2.0, "z": object()})[a - len(errors)]
+
+
+def odd_jobs(a: int) -> Any:
+    """Give per-job results of every kind that no store can hold, and from a = 6 on some that one can."""
+    jobs: tuple[Any, ...] = (
+        *({"who": ["x"]}, {"id": [[1]]}, {"id": 3}, {}, {"id": [1], "w": [1, 2]}, {"../x": [1]}),
+        *({"file": np.array([1], dtype="i4")}, pd.DataFrame({"file": [2**40]}), {"file": [0.5]}),
+    )
+    return {"y": a, "jobs": jobs[a]}

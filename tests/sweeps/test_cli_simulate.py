@@ -152,5 +152,7 @@ def test_ctrl_c_is_one_word(arguments, tmp_path):
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert (process.returncode, said.splitlines()[-1]) == (130, "stopped")
+    assert said.splitlines()[-1] == "stopped"
+    # Python ends by the signal itself if that came while a class was made from text; a shell tells 130, too
+    assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in said

@@ -129,6 +129,12 @@ def test_plan_run_status_rerun(tmp_path, spec, call):
     assert json.loads(out)["missing"] == 0
 
 
+def test_one_cell_is_a_cell(spec, tmp_path, call):
+    spec.write_text(spec.read_text().partition("[axes]")[0])
+    code, out, _ = call("plan", spec, "--store", tmp_path / "s.zarr", "--no-measure")
+    assert (code, "small: 1 cell (1 replicate)" in out, "1 simulation to run" in out) == (0, True, True), out
+
+
 def test_plan_times_cells(spec, tmp_path, call):
     code, out, _ = call("plan", spec, "--store", tmp_path / "s.zarr", "--json", "--workers", "2")
     plan = json.loads(out)
@@ -177,6 +183,14 @@ MISTAKES = {
     "value of another type": (("[1, 1.5]", '["a"]'), "axes.load_scale: load_scale: expected a number, got 'a'"),
     "unknown machine": (("flat:4", "flut:4"), "machine: 'flut:4' is not a machine"),
     "no log": (('log = "', 'log = "/missing'), "log: "),
+    "formula without a value": (
+        ("[axes]", '[formulas]\nstart_delay_s = "1 / (load_scale - 1)"\n[axes]'),
+        "formulas.start_delay_s: formula '1 / (load_scale - 1)' has no value for load_scale = 1.0",
+    ),
+    "exclusion of nothing": (
+        ("[axes]", '[formulas]\nstart_delay_s = "2 * load_scale"\n[[exclude]]\nstart_delay_s = 4\n[axes]'),
+        "exclude: the formula of start_delay_s never gives 4; the nearest is 3.0",
+    ),
     "no TOML": (("[axes]", "[axes"), "not valid TOML"),
 }
 
@@ -309,10 +323,14 @@ def test_mistakes_in_a_selection(tmp_path, spec, call):
         ("schedular=backfill", "unknown axis or varied parameter 'schedular'; did you mean 'scheduler'?"),
         ("scheduler=fcfs", "--select: 2 values are left of load_scale (1.0, 1.5); name one"),
         ("scheduler", "--select: expected name=value,name=value, got 'scheduler'"),
+        ("scheduler=fcfs,scheduler=backfill", "--select: scheduler stands twice; name one value"),
     ):
         code, _, err = call("rerun", store, "--select", select)
         assert (code, len(err.splitlines())) == (2, 1)
         assert sentence in err
+    code, out, err = call("rerun", store, "--select", "scheduler=backfill,load_scale=1")
+    assert (code, err) == (0, "")
+    assert "the store has no result of this cell to compare with (pending)" in out
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_kill_9_of_the_scheduler(tmp_path, client, small_chunks, moment):
         code = process.wait(timeout=120)
         text = process.stderr.read()
         if code:  # else it had finished
-            assert "the scheduler is gone" in text if code == 1 else "cannot reach the scheduler" in text
+            assert ("the scheduler is gone" if code == 1 else "cannot reach the scheduler") in text, text
             assert "Traceback" not in text
             long_sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
         assert_complete(tmp_path / "s.zarr", chunks=True)

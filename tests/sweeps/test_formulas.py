@@ -58,7 +58,7 @@ def test_everything_else_is_refused_with_a_sentence(text):
     [
         ("1 / (a - 3)", "has no value for a = 3 (float division by zero)"),
         ("log(-a)", "has no value for a = 3 ("),
-        ("9 ** 9 ** 9", "has no value for"),
+        ("9 ** 9 ** 9", "has no value (math range error)"),
         ("1e308 * 10", "gives inf"),
         ("text + 1", "a formula needs a number, but text is 'x'"),
         ("yes + 1", "a formula needs a number, but yes is True"),

@@ -12,8 +12,10 @@ from faultsweep.cluster import connect as connect_module
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.simulate import simulate
+from faultsweep.sweeps.detached import count_missing
 from faultsweep.sweeps.logs import load_workload
 from faultsweep.sweeps.precision import Precision, read_precision, replicates_needed
+from faultsweep.sweeps.prepare import prepare
 from faultsweep.sweeps.runner import Runner
 from faultsweep.sweeps.store import DONE, NOT_REQUESTED, Store
 from faultsweep.sweeps.sweep import Sweep
@@ -47,6 +49,13 @@ def test_only_cells_that_need_them_get_more_replicates(store):
     status = Store(store, mode="r").status().reshape(3, -1)
     assert (status[:2, 5:] == NOT_REQUESTED).all()
     assert (status[2] == DONE).all()
+
+
+def test_a_submission_knows_that_replicates_are_missing(store, client, tmp_path):
+    spec = sweep().spec
+    assert count_missing(spec, prepare(spec, store)) == (0, True)
+    sweep(precision=None, replicates=5).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    assert count_missing(spec, prepare(spec, tmp_path / "a.zarr")) == (5, False)
 
 
 def test_a_replicate_more_is_the_one_that_it_always_was(store):

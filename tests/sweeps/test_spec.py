@@ -47,6 +47,8 @@ def test_list():
         ({"start": 1, "stop": 9, "step": 4}, [1, 5, 9]),
         ({"start": 1, "stop": 0, "step": -0.25}, [1.0, 0.75, 0.5, 0.25, 0.0]),
         ({"start": 1, "stop": 2, "step": 0.3}, [1.0, 1.3, 1.6, 1.9]),
+        ({"start": 0, "stop": 1, "step": 1 / 3}, [0.0, 0.333333333333333333, 0.66666666666666667, 1.0]),
+        ({"start": 0, "stop": 1, "step": 1 / 11}, [*(i / 11 for i in range(11)), 1.0]),
         ({"start": 0, "stop": 1, "num": 5}, [0.0, 0.25, 0.5, 0.75, 1.0]),
         ({"start": 3, "stop": 3, "num": 1}, [3]),
         ({"start": 3.0, "stop": 3, "num": 1}, [3.0]),
@@ -110,6 +112,18 @@ def test_sample(design):
         assert abs(np.mean(np.log10(one.columns["limit_s"])) - 1.5) < 0.06
 
 
+def test_whole_numbers_of_a_logarithm_are_spread_in_it():
+    raw = {"sample": {"growth": {"low": 1, "high": 1000, "log": True, "whole": True}}, "num": 1024, "design": "sobol"}
+    values = axis(raw, "sample").columns["growth"]
+    assert min(values) == 1
+    assert 990 <= max(values) <= 1000
+    assert all(type(value) is int for value in values)
+    # the numbers below x have a share of log(x / 0.5) / log(1000.5 / 0.5)
+    for below, x in ((2, 1.5), (32, 31.5), (500, 499.5)):
+        share = math.log(x / 0.5) / math.log(1000.5 / 0.5)
+        assert abs(np.mean(np.array(values) < below) - share) < 0.003
+
+
 def test_everything_that_is_not_named_has_its_default():
     read = spec(seed=7, replicates=3)
     assert read.fixed == {"scheduler": "fcfs", "growth": 0, "retry": False, "limit_s": math.inf, "seed": 7}
@@ -143,7 +157,7 @@ BAD = {
     "duplicate as float": ({"axes": {"load": [1, 1.0]}}, "axes.load: the label 1.0 stands twice"),
     "nan": ({"axes": {"load": [math.nan]}}, "axes.load: nan is not a value of an axis"),
     "inf": ({"axes": {"load": [math.inf]}}, "axes.load: load: inf is not a finite number"),
-    "mixed": ({"axes": {"load": [1, "a"]}}, "axes.load: labels are all text or all numbers, not both"),
+    "mixed": ({"axes": {"load": [1, "a"]}}, "axes.load: labels are all text or all numbers, not both;"),
     "path as a name": (
         {"axes": {"../x": [{"label": "a", "load": 1}]}},
         "axes.../x: '../x' cannot be a name in a store",
@@ -182,6 +196,40 @@ BAD = {
     "bundle labels": (
         {"axes": {"p": [{"label": "a", "load": 1}, {"label": "a", "load": 2}]}},
         "axes.p: the label 'a' stands twice",
+    ),
+    "bundle list": (
+        {"axes": {"p": [{"label": "a", "load": [1, 2]}]}},
+        "axes.p: bundle 1: load: expected one number, text, true or false, got [1, 2]",
+    ),
+    "bundle true and 1": (
+        {"axes": {"p": [{"label": "a", "load": True}, {"label": "b", "load": 1}]}},
+        "axes.p: load: values of one axis are all text, all numbers or all booleans, got bool, int",
+    ),
+    "label true": ({"axes": {"p": [{"label": True, "load": 1}]}}, "axes.p: row 1: expected a label as text or number"),
+    "label list": (
+        {"axes": {"p": {"zip": {"load": [1]}, "labels": [[1]]}}},
+        "axes.p: row 1: expected a label as text or number, got [1]",
+    ),
+    "zip of lists": ({"axes": {"p": {"zip": {"load": [[1]]}}}}, "axes.p: zip.load: expected numbers, text, true or"),
+    "half a character": (
+        {"axes": {"scheduler": ["\ud800"]}},
+        "axes.scheduler: the label '\\ud800' has half a character",
+    ),
+    "sample whole": (
+        {"axes": {"s": {"sample": {"load": {"low": 0.5, "high": 1.5, "whole": True}}, "num": 4}}},
+        "axes.s: sample.load: whole: low and high must be whole numbers of at most 53 bits, got 0.5 and 1.5",
+    ),
+    "sample flag": (
+        {"axes": {"s": {"sample": {"load": {"low": 1, "high": 2, "log": "no"}}, "num": 4}}},
+        "axes.s: sample.load: log: expected true or false, got 'no'",
+    ),
+    "sample seed": (
+        {"axes": {"s": {"sample": {"load": [0, 1]}, "num": 4, "seed": -1}}},
+        "axes.s: seed: expected a whole number of 0 or more, got -1",
+    ),
+    "range huge": (
+        {"axes": {"load": {"start": 1, "stop": 10**400, "num": 3}}},
+        "axes.load: stop: expected a finite number, got a larger one",
     ),
     "bundle nothing": ({"axes": {"p": [{"label": "a"}]}}, "axes.p: bundles name a label only"),
     "bundle parameter": ({"axes": {"p": [{"label": "a", "lod": 1}]}}, "axes.p: unknown parameter 'lod'"),
@@ -230,6 +278,9 @@ BAD = {
         "exclude 1: unknown axis or varied parameter 'laod'; did you mean 'load'?",
     ),
     "exclude value": ({"exclude": [{"load": 3}]}, "exclude 1: unknown value of load 3 (valid: 1, 2)"),
+    "exclude nothing": ({"exclude": [{"load": []}]}, "exclude 1: load: an empty list excludes nothing"),
+    "exclude true": ({"exclude": [{"load": True}]}, "exclude 1: unknown value of load True (valid: 1, 2)"),
+    "exclude text": ({"exclude": [{"load": "1"}]}, "exclude 1: unknown value of load '1' (valid: 1, 2)"),
     "exclude empty": ({"exclude": [{}]}, "exclude 1: expected a table"),
     "exclude no list": ({"exclude": {"load": 1}}, "exclude: expected [[exclude]] tables"),
 }
@@ -254,6 +305,25 @@ def test_all_mistakes_are_reported_at_once():
         assert any(key in line for line in lines)
 
 
+def test_a_log_and_a_machine_that_are_not_there_are_reported_with_the_other_mistakes():
+    raw = {"fixed": {"log": "nassa", "bogus": 1}, "axes": {"machine": ["flat:8", "torus:4"], "load_scale": []}}
+    with pytest.raises(InputError) as caught:
+        read_spec(raw, SimulatorTarget(), where="my.toml")
+    lines = str(caught.value).splitlines()
+    for sentence in (
+        "unknown parameter 'bogus'",
+        "axes.load_scale: an axis without values",
+        "unknown log 'nassa'",
+        "'torus:4'",
+    ):
+        assert sum(sentence in line for line in lines) == 1, lines
+    assert len(lines) == 4
+    # what an unreadable axis would have set is not missed
+    with pytest.raises(InputError) as caught:
+        read_spec({"axes": {"workload": []}}, SimulatorTarget())
+    assert "no job log" not in str(caught.value)
+
+
 def test_a_function_needs_its_arguments():
     def needs(a, b):
         return a
@@ -270,6 +340,7 @@ def test_a_function_needs_its_arguments():
         ("name = ", "not valid TOML: Invalid value"),
         ("a = 1\na = 2", "not valid TOML: Cannot overwrite a value"),
         (b"\xff\xfe", "cannot read the spec"),
+        (f"a = {'1' * 5000}", "cannot read the spec"),
     ],
 )
 def test_a_file_that_is_not_toml(tmp_path, text, sentence):

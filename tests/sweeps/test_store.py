@@ -223,7 +223,7 @@ def test_a_recomputation_does_not_keep_old_per_job_results(tmp_path, client):
 
 def test_a_store_of_another_model_version_is_refused(store, client):
     commit(store, {"model_version": "0"})
-    with pytest.raises(InputError, match="the store has model version 0, this is ; --recompute replaces all results"):
+    with pytest.raises(InputError, match="the store has results of version 0 of add, this is none; --recompute"):
         sweep().run(store, cluster=client, progress=False)
 
 
@@ -253,6 +253,13 @@ def test_what_is_not_a_store_is_left_alone(tmp_path, client, content):
 def test_a_read_only_folder_is_one_sentence(read_only, client):
     with pytest.raises(InputError, match="cannot write here"):
         sweep().run(read_only / "s.zarr", cluster=client, progress=False)
+
+
+def test_a_store_inside_a_file_is_one_sentence(tmp_path, client):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match=r"cannot write here \(Not a directory\); give another --store"):
+        sweep().run(tmp_path / "file" / "s.zarr", cluster=client, progress=False)
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_metrics_can_be_added(tmp_path, client):
@@ -351,17 +358,25 @@ def test_metrics_that_per_job_results_give_are_added_without_a_run(tmp_path, cli
     path = tmp_path / "s.zarr"
     settings = {
         "name": "derived",
-        "fixed": {"log": "nasa-model", "num_jobs": 60},
+        "fixed": {"log": "nasa-model", "num_jobs": 60, "failures": "mtbf", "mtbf_h": 0.1, "mttr_h": 0.01},
         "axes": {"scheduler": ["fcfs", "backfill"], "growth_limit": [0, 1]},
         "keep_jobs": True,
     }
     Sweep(**settings, metrics=["utilisation"]).run(path, cluster=client, progress=False)
-    wanted = ["mean_wait_s", "p90_bounded_slowdown", "work_loss_ratio"]
+    wanted = [
+        "mean_wait_s",
+        "p90_bounded_slowdown",
+        "work_loss_ratio",
+        "jobs_submitted",
+        "restarts",
+        "work_lost_node_s",
+    ]
     assert Sweep(**settings, metrics=wanted).plan(path, measure=False).missing == 0
     added = Sweep(**settings, metrics=wanted).run(path, cluster=client, progress=False)
     direct = Sweep(**settings).run(tmp_path / "t.zarr", cluster=client, progress=False)
     for name in (*wanted, "utilisation", "status"):
         assert added[name].values.tobytes() == direct[name].values.tobytes()
+    assert (added["restarts"] > 0).any()
     assert "makespan_s" not in added
 
 

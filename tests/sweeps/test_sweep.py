@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import plan as plan_module
 from faultsweep.sweeps import runner as runner_module
 from faultsweep.sweeps.plan import print_plan
+from faultsweep.sweeps.prepare import attributes, prepare
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
@@ -27,6 +30,7 @@ from faultsweep.sweeps.store import (
     TRUNCATED,
     TRUNCATED_COPY,
     Store,
+    create,
 )
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import FunctionTarget, Output, function_hash
@@ -261,6 +265,7 @@ def test_plan_counts_and_changes_nothing(tmp_path, run):
     plan = sweep.plan(tmp_path / "s.zarr", measure=False)
     assert plan.grows
     assert plan.missing == 15 - 6
+    assert plan.status == {"done": 8}  # of the store as it is
     run(sweep, tmp_path / "s.zarr")
     assert plan.bytes / 1.5 < Store(tmp_path / "s.zarr").size_bytes() < plan.bytes * 1.5
 
@@ -291,6 +296,16 @@ def test_what_takes_long_before_the_first_run_is_said(tmp_path, on_client, monke
     sweep.run(tmp_path / "s.zarr")
     assert capsys.readouterr().err == "heating the oven\n"
     assert "compiles it" in SimulatorTarget.preparing
+
+
+def test_plan_says_which_timed_cells_fail_and_why(tmp_path, on_client):
+    sweep = Sweep(axes={"a": range(7)}, function=functions.odd, outputs=["y", "z"])
+    errors = sweep.plan(tmp_path / "s.zarr", workers=1).errors
+    assert [text.partition(": ")[0] for text in errors[:3]] == ["SystemExit", "KeyboardInterrupt", "BrokenError"]
+    assert [text[text.rindex("(") :] for text in errors] == [f"(at a={a}, replicate=0)" for a in range(5)]
+    same = Sweep(axes={"a": range(1, 9)}, function=functions.odd_jobs, outputs="z")
+    [text] = same.plan(tmp_path / "s.zarr", workers=1).errors
+    assert re.search(r"lacks z \(at a=1, replicate=0 and \d more\)$", text)
 
 
 def test_plan_of_a_recomputation_and_of_failed_cells(tmp_path, run):
@@ -355,11 +370,53 @@ def test_what_a_function_encloses_is_part_of_its_version():
         def __call__(self, a):
             return self.slope * a
 
-    for make in (scaled, Line):
+        def at(self, a):
+            return self.slope * a
+
+    def by_default(factor):
+        def line(a, slope=factor):
+            return slope * a
+
+        # numbers and text stand in the configuration, which the store compares
+        return partial(line, slope=factor) if isinstance(factor, float) else line
+
+    for make in (scaled, Line, lambda slope: Line(slope).at, lambda slope: partial(Line.at, slope), by_default):
         for one, other in ((1.0, 2.0), ([1, 2], [1, 3]), (np.arange(5000), np.arange(5000) % 4999)):
             assert function_hash(make(one)) == function_hash(make(one))
             assert function_hash(make(one)) != function_hash(make(other))
         assert function_hash(make(object())) == function_hash(make(object()))
+    # fmt: off
+    one, other, third = (lambda a: a
+                         + 1), (lambda a: a
+                                + 2), lambda a: a + 3
+    # fmt: on
+    assert len({function_hash(each) for each in (one, other, third)}) == 3
+    assert function_hash(partial(functions.add, 1)) != function_hash(partial(functions.slow, 1))
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (Output("parts", dim="f", labels=(1, 2, 5)), "parts goes along f (1, 2, 4) in the store, along f (1, 2, 5) in"),
+        (Output("parts", dim="g", labels=(1, 2, 4)), "parts goes along f (1, 2, 4) in the store, along g (1, 2, 4) in"),
+        (Output("parts"), "parts goes along f (1, 2, 4) in the store, along nothing in the spec"),
+    ],
+)
+def test_other_labels_of_a_vector_are_refused(tmp_path, run, output, sentence):
+    """Results of new rows would stand under the labels of the old ones."""
+
+    def sweep(output, rows):
+        return Sweep(axes={"a": rows}, function=functions.vector, outputs=["total", output])
+
+    first = sweep(Output("parts", dim="f", labels=(1, 2, 4)), [1])
+    create(
+        tmp_path / "s.zarr",
+        (made := prepare(first.spec, tmp_path / "s.zarr")).grid,
+        made.outputs,
+        attributes(first.spec, made),
+    )
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        sweep(output, [1, 2]).plan(tmp_path / "s.zarr", measure=False)
 
 
 @pytest.mark.parametrize(
@@ -385,9 +442,121 @@ def test_outputs_that_no_store_can_hold():
             [Output("u", dim="part", labels=(1, 2)), Output("v", dim="part", labels=(1, 3))],
             "v: other labels along part",
         ),
+        ([Output("v", dim="status", labels=(1, 2))], "v: 'status' is taken in every store"),
+        ([Output("v", dim="part", labels=(1, "b"))], "v: labels are different, and all text or all numbers"),
+        ([Output("v", dim="part", labels=(1, 1))], "v: labels are different, and all text or all numbers"),
+        ([Output("v", dim="part")], "v: a vector has both, the name of its dimension .dim. and a list of labels"),
+        ([Output("v", dim="v", labels=(1, 2))], "v: 'v' is an output; give its dimension another name"),
+        ({"v": 3}, "v: expected text as its unit, got 3"),
+        (5, "outputs: expected names, or a mapping of names to units, got 5"),
     ):
         with pytest.raises(InputError, match=sentence):
             FunctionTarget(functions.vector, outputs)
+
+
+def test_whatever_a_function_raises_or_gives_is_the_end_of_its_own_cell(tmp_path, run):
+    """sys.exit() and texts that no file can hold, too; a result goes by its names, whatever has them."""
+    sweep = Sweep(axes={"a": range(12)}, function=functions.odd, outputs=["y", "z"])
+    results = run(sweep, tmp_path / "s.zarr").isel(replicate=0)
+    errors = results.error.values.tolist()
+    for error, begin in zip(
+        errors,
+        (
+            *("SystemExit: 3 (", "KeyboardInterrupt: me (", "BrokenError: (its text cannot be had) ("),
+            *(r"ValueError: half \ud800\x1b[31m (", "ValueError: xxx", "", "", ""),
+            *("y: expected a number, got '2'", "the function gave None; expected a mapping of y, z"),
+            *("the function gave {1.0, 2.0}; expected", "z: expected a number, got an object of type object"),
+        ),
+        strict=True,
+    ):
+        assert error.startswith(begin)
+        assert bool(error) == bool(begin)
+        assert len(error) < 1100
+    assert results.y.values.tolist()[5:8] == [2.0] * 3
+    assert results.z.values.tolist()[5:8] == [1.0] * 3
+    # defaults that are no numbers stay the function's own, and the cell can be run again
+    assert sweep.rerun(tmp_path / "s.zarr", select="a=6").different == []
+
+
+def test_per_job_results_that_no_store_can_hold_fail_their_cell_only(tmp_path, run):
+    settings = {"function": functions.odd_jobs, "outputs": "y", "keep_jobs": True}
+    sweep = Sweep(axes={"a": range(8)}, **settings)
+    results = run(sweep, tmp_path / "s.zarr").isel(replicate=0)
+    assert (results.status == [FAILED] * 6 + [DONE] * 2).all()
+    assert "who: expected one number, true or false per job, got ['x']" in str(results.error.values[0])
+    jobs = xr.open_zarr(tmp_path / "s.zarr", group="jobs")
+    assert [int(jobs.file[int(results.jobs_offset[a])]) for a in (6, 7)] == [1, 2**40]
+    more = run(Sweep(axes={"a": [8, 7]}, **settings), tmp_path / "s.zarr").isel(replicate=0)
+    assert more.status.sel(a=[7, 8]).values.tolist() == [DONE, FAILED]
+    assert np.isnan(more.y.sel(a=8))
+    assert str(more.error.sel(a=8).values).startswith(
+        "per-job results: file is float64 in one run and int64 in another"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"function": max}, "function: <built-in function max> does not say which arguments it has"),
+        ({"inert": {"b": 3}}, "inert: b: expected a function of the configuration, got 3"),
+        ({"inert": {"b": lambda config: config["c"]}}, "inert: the rule of 'b' raises KeyError: 'c'"),
+        ({"inert": {"b": lambda config: None}}, "inert: the rule of 'b' gives None; expected True or False"),
+        ({"keep_jobs": "no"}, "keep_jobs: expected true or false, got 'no'"),
+        ({"exclude": {"a": 1}}, "exclude: expected"),
+        ({"target": "failures"}, "target: 'failures' and a function are two targets; leave one out"),
+        (
+            {"formulas": {"seed": "3 * a"}, "exclude": [{"seed": 5}]},
+            "exclude: the formula of seed never gives 5; the nearest is",
+        ),
+    ],
+)
+def test_mistakes_of_a_sweep_in_python(tmp_path, settings, sentence):
+    with pytest.raises(InputError, match=re.escape(sentence)) as caught:
+        small(**settings).plan(tmp_path / "s.zarr", measure=False)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_function_does_not_pass_for_the_simulator():
+    def simulator(a):
+        return a
+
+    simulator.__qualname__ = "simulator"  # as of one in a module
+    with pytest.raises(InputError, match="'simulator' is the name of what a spec can run"):
+        small(function=simulator, axes={"a": [1]}, replicates=1)
+
+
+def test_arrays_of_pandas_and_xarray_and_paths_are_values(tmp_path):
+    axes = {"a": pd.Series([1, 2]), "b": xr.DataArray([0.5]), "mode": [tmp_path]}
+    rows = [axis.labels for axis in small(axes=axes).spec.axes[:-1]]
+    assert rows == [[1, 2], [0.5], [str(tmp_path)]]
+
+
+def test_a_formula_that_was_whole_where_it_had_a_value_may_get_fractions(tmp_path, run):
+    """What says that a number is whole belongs to the values that it was written with."""
+    settings = {"fixed": {"b": 0.5}, "formulas": {"seed": "2 / a"}, "outputs": {"sum": "", "product": ""}}
+
+    def halves(a=0.0, b=0.0, seed=0):
+        return {"sum": a + b + seed, "product": seed}
+
+    def sweep(values):
+        return small(**settings, function=halves, axes={"a": values}, exclude=[{"a": 0.0}], replicates=1)
+
+    run(sweep([0.0, 1.0, 2.0]), tmp_path / "s.zarr")
+    run(sweep([0.0, 1.0, 2.0, 4.0]), tmp_path / "s.zarr")
+    again = sweep([0.0, 4.0]).rerun(tmp_path / "s.zarr", select={"a": 4.0})
+    assert (again.configuration["seed"], again.metrics["product"], again.different) == (0.5, 0.5, [])
+
+
+def test_a_target_that_is_not_the_stores_is_refused(tmp_path, run):
+    run(small(), tmp_path / "s.zarr")
+    select = "a=1,b=0.1"
+    for target, sentence in (
+        (functions.add, "target: expected FunctionTarget(function, outputs), got"),
+        (FunctionTarget(functions.add, ["sum"]), "the store has product, which add does not give"),
+        (FunctionTarget(functions.slow, ["sum"]), "results of add, not of slow"),
+    ):
+        with pytest.raises(InputError, match=re.escape(sentence)):
+            rerun(tmp_path / "s.zarr", select, target=target)
 
 
 def test_a_version_that_was_raised_is_refused(tmp_path, run):
