@@ -18,7 +18,7 @@ import xarray as xr
 from faultsweep.analysis.dashboard.choices import default_choices
 from faultsweep.analysis.dashboard.view import figure_of
 from faultsweep.analysis.effects import binned_effect, main_effect, variance_shares, varied
-from faultsweep.analysis.figures.describe import describe_values
+from faultsweep.analysis.figures.describe import describe_values, short_number
 from faultsweep.analysis.figures.draw import draw_picture
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
 from faultsweep.analysis.figures.sweep import quantity, row_label
@@ -330,11 +330,7 @@ def _plain(value: Any) -> str:
 
 
 def _number(mean: float, low: float, high: float) -> str:
-    return _short(mean) + ("" if np.isnan(low) else f" [{_short(low)}, {_short(high)}]")
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
+    return short_number(mean, 4) + ("" if np.isnan(low) else f" [{short_number(low, 4)}, {short_number(high, 4)}]")
 
 
 def _margin(row: pd.Series | dict[str, Any]) -> str:

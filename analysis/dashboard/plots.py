@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.analysis.figures import heat as heat_maps
+from faultsweep.analysis.figures.describe import short_number
 from faultsweep.analysis.figures.draw import POINTS
 from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel
 
@@ -284,7 +285,7 @@ def _heat_cells(heat: Heat) -> dict[str, Any]:
     rows, columns = heat.value.shape
     dark = heat_maps.dark(heat).ravel()
     room = heat_maps.has_room(heat)
-    texts = [heat_maps.short(v) if room and np.isfinite(v) else "" for v in heat.value.ravel()]
+    texts = [short_number(v) if room and np.isfinite(v) else "" for v in heat.value.ravel()]
     return {
         "column": np.tile(np.arange(columns, dtype=float), rows),
         "row": np.repeat(np.arange(rows, dtype=float), columns),

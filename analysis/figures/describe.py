@@ -35,6 +35,11 @@ STYLES = {
 }
 
 
+def short_number(value: float, digits: int = 3) -> str:
+    """Return a number as a cell of a map or of a table has room for it: so many digits, or a whole number."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.{digits}g}"
+
+
 def machine_name(machine: str) -> str:
     """Return a machine in words: ``torus:4x4x8`` is "4×4×8 torus", ``flat:128`` is "flat machine of 128 nodes"."""
     kind, _, size = machine.partition(":")

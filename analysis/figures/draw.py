@@ -241,6 +241,8 @@ def _html_panel(panel: Panel) -> Any:
         "logy": panel.log_y,
         "fontscale": 1.1,
     }
+    if not panel.log_y:
+        options["yformatter"] = _plain_numbers()
     if panel.heat is not None:
         return heat.draw_hvplot(panel, panel.heat, width=900, height=430, title=panel.title)
     if panel.curves:
@@ -248,6 +250,8 @@ def _html_panel(panel: Panel) -> Any:
         parts += [hv.HLine(0).opts(color="#555555", line_width=1)] if panel.signed else []
         if panel.log_x and _ticks(panel):
             options["xticks"] = [(x, f"{x:g}") for x in _ticks(panel)]
+        elif not panel.log_x:
+            options["xformatter"] = _plain_numbers()
         overlay = hv.Overlay(parts).opts(legend_position="top_left", show_grid=True, **options)
         return overlay.opts(click_policy="hide", padding=(0.04, 0.08))
     tops = [np.nan_to_num(bars.y) for bars in panel.bars]
@@ -256,6 +260,13 @@ def _html_panel(panel: Panel) -> Any:
     return hv.Overlay(_html_bars(panel)).opts(
         show_grid=True, legend_position="right", ylim=(low, 1.05 * top), **options
     )
+
+
+def _plain_numbers() -> Any:
+    """Return what writes ticks up to ten million in full: Bokeh writes six hundred thousand as 6.000e+5."""
+    from bokeh.models import BasicTickFormatter
+
+    return BasicTickFormatter(power_limit_high=7)
 
 
 def _html_curve(curve: Curve, panel: Panel) -> list[Any]:

@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 import numpy as np
+from faultsweep.analysis.figures.describe import short_number
 from faultsweep.analysis.figures.figure import Heat, Panel
 
 _MOST_PRINTED = (12, 15)
@@ -44,11 +45,6 @@ def dark(heat: Heat) -> Any:
         low, high, value = np.log(low), np.log(high), np.log(np.maximum(value, low))
     place = (value - low) / (high - low)
     return place < 0.55 if heat.centre is None else (place < 0.15) | (place > 0.85)
-
-
-def short(value: float) -> str:
-    """Return a value as a cell has room for it."""
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def has_room(heat: Heat) -> bool:
@@ -90,7 +86,7 @@ def draw_png(axis: Any, heat: Heat) -> None:
         for (row, column), value in np.ndenumerate(heat.value):
             if np.isfinite(value):
                 colour = "white" if dark(heat)[row, column] else "black"
-                axis.text(column, row, short(value), ha="center", va="center", color=colour, fontsize=9)
+                axis.text(column, row, short_number(value), ha="center", va="center", color=colour, fontsize=9)
 
 
 def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
@@ -109,7 +105,7 @@ def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
             "value": heat.value.ravel(),
             "low": heat.low.ravel(),
             "high": heat.high.ravel(),
-            "text": [short(value) for value in heat.value.ravel()],
+            "text": [short_number(value) for value in heat.value.ravel()],
             "dark": dark(heat).ravel(),
         }
     )

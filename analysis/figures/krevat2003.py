@@ -16,6 +16,7 @@ from faultsweep.analysis.figures.describe import (
     describe_replicates,
     describe_varied,
     names,
+    short_number,
     unique,
     workload_title,
 )
@@ -91,7 +92,7 @@ def finders(data: xr.Dataset) -> Figure:
         for finder in names(data, "finder"):
             cell = means.sel(workload=workload, finder=finder)
             paper = printed.get((workload, finder), ("", ""))
-            here = [f"{float(cell[name]) * 1e3:,.3g}" for name in ("mean_scheduling_s", "max_scheduling_s")]
+            here = [short_number(float(cell[name]) * 1e3) for name in ("mean_scheduling_s", "max_scheduling_s")]
             rows.append([f"{workload_title(data, workload)}: {finder}", here[0], paper[0], here[1], paper[1]])
     header = ["Finder", "Mean per job (ms)", "Paper: mean (s)", "Longest pass (ms)", "Paper: longest (s)"]
     caption = [
