@@ -18,7 +18,7 @@ LANE_NOT := not shared and not slow and not slurm and not chromium
 PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-main test-nojit test-bounds test-slow warm lint tree docs check bench fuzz mutants reproduce clean
+.PHONY: help install demo test test-nojit test-bounds test-slow warm lint tree docs check bench fuzz mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -53,21 +53,20 @@ demo: $(CORE) ## run a sweep and draw its figure into demo/ (a few minutes, no n
 	@echo "         $(BIN)/faultsweep run my.toml --store demo/demo.zarr   (only what is new is run)"
 	@echo "Learn:   README.md, docs/tutorial.md"
 
-test: test-main test-nojit test-bounds ## run all tests: as users run them, without the compiler, and with bounds checks
-
-# Compiles the kernels once, before several processes would each do it; both versions at the same time.
+# Compiles the kernels once, before several processes would each do it.
 warm: $(DEV)
-	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null & $(WARM) && wait
+	@$(WARM)
 
-test-main: warm
+test: warm ## run all tests; what needs SLURM, Chromium or the real logs is skipped without them
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'not slow'
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
 	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
 
-test-bounds: warm
+test-bounds: $(DEV)
 	@echo "Compiled with bounds checks."
+	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null
 	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' $(LANE)
 
 test-slow: warm ## run the tests that take long: among them, every process of a sweep killed at thirty moments
@@ -86,7 +85,7 @@ tree:
 docs: $(DEV) tree ## build the documents as a site into build/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: lint docs test ## style, types, documents and all tests: what must pass before a change lands
+check: lint docs test test-nojit test-bounds ## style, types, documents, all tests, those of the kernels twice more: what must pass
 
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
