@@ -193,9 +193,9 @@ def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence the pages that ``distributed`` logs about lost processes: the sweep says in a sentence what it means."""
-    import distributed  # noqa: F401 - its loggers have levels of their own, so each of them must be silenced
+    import distributed  # its loggers have levels of their own, so each of them must be silenced
 
-    names = ("distributed", "tornado", "asyncio")
+    names = (distributed.__name__, "tornado", "asyncio")
     loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.split(".")[0] in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -90,9 +90,10 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
                 _test(cluster.job_script(), site)
                 if dashboard is not None:
                     dashboard(write_how_to_reach(cluster.scheduler, secrets))
-                cluster.adapt(minimum_jobs=site.max_jobs, maximum_jobs=site.max_jobs, interval="1s")
                 watchdog = _Watchdog(cluster, folder)
-                with distributed.Client(cluster, set_as_default=False) as client, watchdog:
+                overrides = slurm.without_overrides(cluster.job_script())  # every job is submitted by dask-jobqueue
+                with overrides, distributed.Client(cluster, set_as_default=False) as client, watchdog:
+                    cluster.adapt(minimum_jobs=site.max_jobs, maximum_jobs=site.max_jobs, interval="1s")
                     try:
                         yield client
                     except BaseException as error:

@@ -6,13 +6,15 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from faultsweep.simcore.errors import InputError, unknown_name
 
 _TIMEOUT_S = 60
+_SHORT_OPTIONS = {"A": "account", "J": "job-name", "e": "error", "o": "output", "p": "partition", "t": "time"}
 _OVER = (
     *("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"),
     "PREEMPTED",  # where the site cancels such jobs; one that it requeues is PENDING
@@ -38,8 +40,8 @@ class SlurmError(InputError):
     """SLURM refused something, or did not answer."""
 
 
-def call(*command: str, text: str | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """Run a command of SLURM, in another environment if one is given, and return what it prints.
+def call(*command: str, text: str | None = None) -> str:
+    """Run a command of SLURM and return what it prints.
 
     Raises
     ------
@@ -50,7 +52,7 @@ def call(*command: str, text: str | None = None, environment: Mapping[str, str] 
         raise SlurmError(f"{command[0]} was not found: this is no machine of a SLURM cluster (or not its login node)")
     try:
         done = subprocess.run(  # noqa: S603 - a list, no shell
-            command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=environment
+            command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise SlurmError(f"{command[0]} has not answered for {_TIMEOUT_S} s; try again later") from None
@@ -134,19 +136,29 @@ def describe_refusal(text: str, account: str | None, partition: str | None, qos:
 
 def submit(script: str, *, test: bool = False, options: Sequence[str] = ()) -> str:
     """Submit a batch script; returns the job's number, or "" for a test, which submits nothing."""
-    environment = _without_overrides(script)
+    with without_overrides(script):
+        return _sbatch(script, test, options)
+
+
+def _sbatch(script: str, test: bool, options: Sequence[str]) -> str:
     if test:
-        call("sbatch", "--test-only", *options, text=script, environment=environment)
+        call("sbatch", "--test-only", *options, text=script)
         return ""
-    return call("sbatch", "--parsable", *options, text=script, environment=environment).strip().split(";")[0]
+    return call("sbatch", "--parsable", *options, text=script).strip().split(";")[0]
 
 
-def _without_overrides(script: str) -> dict[str, str]:
-    """Return the environment without the variables that ``sbatch`` would let come before options of the script."""
-    given = re.findall(r"^#SBATCH --([a-z-]+)", script, flags=re.MULTILINE)
+@contextmanager
+def without_overrides(script: str) -> Iterator[None]:
+    """Take the variables out of the environment that ``sbatch`` would let come before options of the script."""
+    given = re.findall(r"^#SBATCH (?:--([a-z-]+)|-([A-Za-z]))", script, flags=re.MULTILINE)
+    options = [long or _SHORT_OPTIONS.get(short, short) for long, short in given]
     others = {"time": "TIMELIMIT", "mem": "MEM_PER_NODE", "requeue": "NO_REQUEUE"}
-    names = {f"SBATCH_{others.get(name, name.upper().replace('-', '_'))}" for name in given}
-    return {name: value for name, value in os.environ.items() if name not in names}
+    names = {f"SBATCH_{others.get(name, name.upper().replace('-', '_'))}" for name in options}
+    taken = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
 
 
 def job_state(job: str) -> dict[str, Any]:

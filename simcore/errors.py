@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_MOST_LISTED = 40
+
 
 class InputError(Exception):
     """Something the user gave cannot be used. The command line prints it without a traceback and exits with code 2."""
@@ -17,9 +19,20 @@ class InvariantError(AssertionError):
 
 
 def unknown_name(what: str, name: object, valid: Iterable[str], where: str = "") -> InputError:
-    """Build the error for a name that is not one of ``valid``: it suggests the nearest and lists them all."""
+    """Build the error for a name that is not one of ``valid``: it suggests the nearest and lists them all, or says who
+    lists them where a sentence would be too long."""
     choices = sorted(valid)
     near = get_close_matches(str(name), choices, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     place = f"{where}: " if where else ""
-    return InputError(f"{place}unknown {what} {name!r}{hint} (valid: {', '.join(choices)})")
+    listing = {
+        "parameter": "faultsweep list parameters",
+        "metric": "faultsweep list metrics",
+        "option": f"{where} --help",
+    }
+    if len(choices) > _MOST_LISTED and what in listing:
+        alike = ", ".join(get_close_matches(str(name), choices, n=5, cutoff=0.5))
+        known = f"{len(choices)} names{', among them ' if alike else ''}{alike}; '{listing[what]}' lists them"
+    else:
+        known = ", ".join(choices)
+    return InputError(f"{place}unknown {what} {name!r}{hint} (valid: {known})")

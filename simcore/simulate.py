@@ -91,8 +91,7 @@ def simulate(
     Parameters
     ----------
     workload : the jobs, as read from a log or made by a model; ``offset``, ``num_jobs``, ``load_scale`` and the other
-        workload
-        parameters are applied here.
+        workload parameters are applied here.
     failures : a trace, a source, or the value of the parameter ``failures`` (a generator's name or a file); none if
         not given.
     placement : the rule that places a job on the torus: a value of the parameter, or a score of your own, a function of
@@ -132,39 +131,34 @@ def simulate(
         )
     span = Span.of(workload, prepared, config["arrival_scale"])
     source = _source_of(failures, config, machine, span)
-    watch = _Watch(events, debug, progress)
+    watch = _Watch(events, debug, progress, before_compiling)
+    given = _Given(prepared, estimate_s, machine, config, source, span, watch, max(1, repeat))
     if machine.kind == CLUSTERS:
-        return _simulate_clusters(
-            prepared,
-            estimate_s,
-            machine,
-            config,
-            source,
-            span,
-            communication,
-            trace,
-            watch,
-            repeat,
-            before_compiling,
-        )
+        return _simulate_clusters(given, communication, trace)
     _check_cluster_arguments(machine, communication, trace)
+    return _simulate_machine(given, score, options)
+
+
+def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:
+    """Simulate one configuration on any machine but clusters."""
+    prepared, estimate_s, machine, config, source, span, watch, repeat = given
     _check_event_order(config, source)
     recovery = plan_recovery(config, prepared, options)
     jobs = {**_job_arrays(prepared, estimate_s, config, machine), "option": recovery["recovery_option"]}
-    if before_compiling is not None and not is_compiled():
-        before_compiling()
+    if watch.before_compiling is not None and not is_compiled():
+        watch.before_compiling()
     _load_kernels("columns" if machine.kind == FLAT else config["finder"])
     base_rate = None if source is None else _base_rate(source, machine, span, config)
     rules = _Rules(score, base_rate, span.start_s)
     durations = []
-    for _ in range(max(1, repeat)):
+    for _ in range(repeat):
         ran = _run(jobs, machine, config, source, rules, watch)
         durations.append(ran.elapsed_s)
     state, buffer = ran.state, ran.buffer
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
     results["failure_free_response_s"] = _failure_free_response_s(jobs, machine, config, source, rules, results)
     metrics = run_metrics(state, results, ran.passes_s)
-    if debug:
+    if watch.debug:
         check_capacities(metrics)
     return Run(
         metrics=metrics,
@@ -194,25 +188,14 @@ def _check_cluster_arguments(machine: Machine, communication: Communication | No
         raise InputError(f"{name}: only machines of clusters, such as clusters:100+100, have that, not {machine.name}")
 
 
-def _simulate_clusters(
-    prepared: Workload,
-    estimate_s: NDArray[np.float64],
-    machine: Machine,
-    config: dict[str, Any],
-    source: FailureSource | None,
-    span: Span,
-    communication: Communication | None,
-    trace: bool,
-    watch: _Watch,
-    repeat: int,
-    before_compiling: Callable[[], None] | None,
-) -> Run:
+def _simulate_clusters(given: _Given, communication: Communication | None, trace: bool) -> Run:
     """Simulate one configuration on clusters; what is compiled for them is loaded only here."""
     from faultsweep.simcore.clusters import communication as talk
     from faultsweep.simcore.clusters import results as clusters
     from faultsweep.simcore.clusters import run as running
     from faultsweep.simcore.clusters.trunk_failures import with_trunks
 
+    prepared, estimate_s, machine, config, source, span, watch, repeat = given
     if communication is None:
         communication = talk.draw(prepared, config)
     communication = talk.check(communication, prepared, config["link_mbps"])
@@ -221,11 +204,11 @@ def _simulate_clusters(
     source = with_trunks(source, config, machine.nodes, len(machine.clusters), span)
     jobs = _job_arrays(prepared, estimate_s, config, machine) | {"run_s": prepared.run_s}
     jobs["home"] = np.zeros(len(prepared), np.int64) if prepared.home is None else prepared.home
-    if before_compiling is not None and not is_compiled(clusters=True):
-        before_compiling()
+    if watch.before_compiling is not None and not is_compiled(clusters=True):
+        watch.before_compiling()
     watching = running.Watch(watch.events, trace, watch.debug, watch.progress)
     elapsed = []
-    for _ in range(max(1, repeat)):
+    for _ in range(repeat):
         ran = running.run_clusters(jobs, communication, machine, config, source, watching)
         elapsed.append(ran.elapsed_s)
     state: Any = ran.state  # it has the rows of every state, and more
@@ -331,11 +314,26 @@ class _Rules(NamedTuple):
 
 
 class _Watch(NamedTuple):
-    """What the caller wants to know of a run while it goes on."""
+    """What the caller wants to know of a run while it goes on, and when its kernels are compiled."""
 
     events: bool
     debug: bool
     progress: Callable[[float], None] | None
+    before_compiling: Callable[[], None] | None = None
+
+
+class _Given(NamedTuple):
+    """What every machine's simulation starts from: the jobs as they are simulated, the resolved configuration, and
+    where failures come from; it is run ``repeat`` times."""
+
+    prepared: Workload
+    estimate_s: NDArray[np.float64]
+    machine: Machine
+    config: dict[str, Any]
+    source: FailureSource | None
+    span: Span
+    watch: _Watch
+    repeat: int
 
 
 class _Ran(NamedTuple):

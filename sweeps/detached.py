@@ -21,6 +21,7 @@ from faultsweep.sweeps.prepare import Prepared, check_store, prepare
 from faultsweep.sweeps.progress import PROGRESS
 from faultsweep.sweeps.spec import Spec, find_spec
 from faultsweep.sweeps.stand_ins import is_shipped, with_stand_ins
+from faultsweep.sweeps.status import describe_failures
 from faultsweep.sweeps.store import run_folder
 from faultsweep.sweeps.sweep import STORE_VARIABLE, SUBMISSION_VARIABLE, Sweep
 
@@ -34,7 +35,7 @@ def job_folder(store: Path) -> Path:
 class Submission:
     """A sweep that is ready to be submitted; ``missing`` simulations (None: a script, which is not run here).
 
-    ``complete`` says that there is nothing to do.
+    ``complete`` says that there is nothing to do, ``failures`` what failed in a store that there is.
     """
 
     store: Path
@@ -44,6 +45,7 @@ class Submission:
     files: dict[str, bytes]
     missing: int | None
     complete: bool = False
+    failures: str = ""
 
     def submit(self) -> Job:
         """Submit it; refused if another run or job has the store."""
@@ -105,7 +107,8 @@ def prepare_submission(
     work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command), once)
     script, workers = plan_job(site, work, elastic)
     missing, complete = count_missing(sweep.spec, prepare(sweep.spec, path, recompute, retry_failed))
-    return Submission(path, site, script, workers, {copy: content}, missing, complete)
+    failures = describe_failures(path) if complete else ""
+    return Submission(path, site, script, workers, {copy: content}, missing, complete, failures)
 
 
 def count_missing(spec: Spec, prepared: Prepared) -> tuple[int, bool]:

@@ -105,8 +105,8 @@ def _check(node: ast.AST, text: str, names: dict[str, None]) -> None:
 
 
 def _evaluate(node: ast.AST, values: Mapping[str, Any]) -> float:
-    if isinstance(node, ast.Constant):
-        return float(node.value)  # type: ignore[arg-type]  # checked to be a number
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(node.value)
     if isinstance(node, ast.Name):
         value = values[node.id]
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -176,6 +176,7 @@ def load_workload(
     InputError
         If there is no such log, it cannot be fetched, or its content is not what the name stands for.
     """
+    list(_folders(logs_dir))  # a folder that is not there is said for every log, so that nobody trusts in it
     name = str(name_or_path)
     if not name:
         raise InputError("log: no job log is given (the name of a log or model, or the path of an SWF file)")
@@ -187,7 +188,7 @@ def load_workload(
     path = Path(name)
     if path.suffix in (".swf", ".gz", ".xz") or path.exists() or path.name != name:
         return read_swf(path, on_error=on_error)
-    raise unknown_name("log", name, [*NAMED_LOGS, *MODELS, "the path of an SWF file"])
+    raise unknown_name("log", name, [*NAMED_LOGS, *MODELS, "the path of an SWF file"], where="log")
 
 
 def load_configured(config: Mapping[str, Any], logs_dir: str | Path | None = None, on_error: str = "raise") -> Workload:
@@ -290,12 +291,17 @@ def fetch(log: NamedLog) -> Path:
         downloader = pooch.HTTPDownloader(timeout=DOWNLOAD_TIMEOUT_S)
         # the archive gives no checksums of its compressed files; the content is checked when it is read
         return Path(pooch.retrieve(log.url, None, f"{log.file}.swf.gz", cache_folder(), downloader=downloader))
+    except requests.exceptions.Timeout:
+        problem = f"no answer in {DOWNLOAD_TIMEOUT_S:g} s"
+    except requests.exceptions.ConnectionError:
+        problem = "no connection"
     except requests.exceptions.RequestException as error:
-        problem = f"{type(error).__name__}: {error}"
+        answer = error.response
+        problem = f"the server says {answer.status_code} {answer.reason}" if answer is not None else str(error)
     except OSError as error:
         problem = error.strerror or str(error)
     raise InputError(
-        f"{log.file}: cannot be fetched from {log.url} ({problem[:200]}); put {log.file}.swf.gz into a folder and name "
+        f"{log.file}: cannot be fetched from {log.url} ({problem}); put {log.file}.swf.gz into a folder and name "
         f"that by --logs DIR or {LOGS_VARIABLE}, or use a workload model, which needs no network: {', '.join(MODELS)}"
     )
 

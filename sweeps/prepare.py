@@ -19,7 +19,7 @@ from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store import FAILURES, FINAL, PENDING, SETTLED, Chunks, Store, chunk_shape
-from faultsweep.sweeps.target import Output
+from faultsweep.sweeps.target import Output, describe_version
 from numpy.typing import NDArray
 
 _SHOWN = 5
@@ -231,10 +231,7 @@ def check_belongs(store: Store, spec: Spec, pins: Mapping[str, str], recompute: 
         problems += _differences(store, spec)
     version = store.attributes["model_version"]
     if version != spec.target.version and not recompute:
-        problems.append(
-            f"the store has results of version {version or 'none'} of {spec.target.name}, this is"
-            f" {spec.target.version or 'none'}; --recompute replaces all results"
-        )
+        problems.append(f"{describe_version(version, spec.target)}; --recompute replaces all results")
     stored = store.text("pins")
     for name in sorted(set(stored) & set(pins)):
         if stored[name] != pins[name] and not recompute:

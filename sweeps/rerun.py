@@ -12,7 +12,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
 from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store import STATUS_NAMES, WITH_RESULT, Store
-from faultsweep.sweeps.target import Target, has_default
+from faultsweep.sweeps.target import Target, describe_version, has_default
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,9 @@ def _plain(value: Any) -> Any:
 
 def _check_pins(store: Store, target: Target, configuration: Mapping[str, Any]) -> None:
     problems = []
-    if store.attributes["model_version"] != target.version:
-        problems.append(
-            f"the store has results of version {store.attributes['model_version'] or 'none'} of {target.name}, this is"
-            f" {target.version or 'none'}"
-        )
+    version = store.attributes["model_version"]
+    if version != target.version:
+        problems.append(describe_version(version, target))
     stored = store.text("pins")
     for name, now in target.pins({key: [value] for key, value in configuration.items()}).items():
         if stored.get(name, now) != now:
@@ -156,13 +154,14 @@ def _check_code(store: Store, target: Target, configuration: Mapping[str, Any], 
 
 
 def _run(path: Path, target: Target, configuration: dict[str, Any], events: bool, trace: bool) -> tuple[Any, Any]:
-    simulate = getattr(target, "simulate", None)
-    if simulate is None:
-        if events or trace:
-            raise _not_simulated(path, target.name)
-        return target.run(configuration), None
-    run = simulate(configuration, events=events, trace=trace)
-    return target.outcome(run), run  # type: ignore[attr-defined]  # what has simulate has outcome
+    from faultsweep.sweeps.simulator import SimulatorTarget
+
+    if isinstance(target, SimulatorTarget):
+        run = target.simulate(configuration, events=events, trace=trace)
+        return target.outcome(run), run
+    if events or trace:
+        raise _not_simulated(path, target.name)
+    return target.run(configuration), None
 
 
 def _not_simulated(path: Path, name: str) -> InputError:

@@ -142,6 +142,12 @@ def has_default(parameter: Any) -> bool:
     return parameter.default is not REQUIRED and parameter.default is not OWN
 
 
+def describe_version(version: str, target: Target) -> str:
+    """Return what is said of a store whose results are of another version than those of a target."""
+    had, has = (f"version {text}" if text else "no version" for text in (version, target.version))
+    return f"the store has results of {had} of {target.name}, which now has {has}"
+
+
 def scalar(value: Any) -> Any:
     """Return a NumPy scalar as the Python value it is; other values as they are."""
     item = getattr(value, "item", None)
@@ -219,7 +225,8 @@ class FunctionTarget(Target):
 def _read_jobs(jobs: Any) -> dict[str, NDArray[Any]]:
     """Return per-job results as columns that a store can hold, of one type each, whatever run they are from."""
     columns: dict[str, NDArray[Any]] = {}
-    for name in jobs.keys():  # noqa: SIM118 - a DataFrame, too
+    names = list(jobs.keys())  # of a DataFrame, too
+    for name in names:
         values = np.asarray(jobs[name])
         if not isinstance(name, str):
             raise InputError(f"jobs: expected names of columns, got {name!r}")
@@ -322,7 +329,8 @@ def _read_default(default: Any) -> Any:
 def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
     """Return a function's result as numbers in the order of the outputs (units of work: one run)."""
     if isinstance(result, Mapping) or hasattr(result, "keys"):  # a pandas Series, too, goes by its names
-        missing = [out.name for out in outputs if out.name not in result.keys()]  # noqa: SIM118 - a Series
+        given = set(result.keys())
+        missing = [out.name for out in outputs if out.name not in given]
         if missing:
             raise InputError(f"the function's result lacks {', '.join(missing)}")
         parts = [result[out.name] for out in outputs]

@@ -199,15 +199,15 @@ def _png_table(axis: Any, table: Table) -> None:
 def draw_html(figure: Figure, path: Path) -> None:
     """Write the figure as one HTML file that asks nothing of a network (all scripts are in it, about 3 MB)."""
     import holoviews as hv
-    import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
     import pandas as pd
     from bokeh.layouts import column
     from bokeh.models.widgets import Div
+    from hvplot import hvPlot
 
     hv.extension("bokeh", logo=False)
     if figure.table:
         table = pd.DataFrame(figure.table.rows, columns=figure.table.header)
-        drawn: Any = table.hvplot.table(width=900, height=60 + 26 * len(table))
+        drawn: Any = hvPlot(table).table(width=900, height=60 + 26 * len(table))
     else:
         panels = [_html_panel(panel) for panel in figure.panels if not panel.surface]
         drawn = hv.Layout(panels).cols(_grid(figure)[1]).opts(shared_axes=False)
@@ -252,6 +252,8 @@ def _html_panel(panel: Panel) -> Any:
             options["xticks"] = [(x, f"{x:g}") for x in _ticks(panel)]
         elif not panel.log_x:
             options["xformatter"] = _plain_numbers()
+        if not (panel.log_y or panel.signed) and _is_positive(panel):
+            options["ylim"] = (0, None)
         overlay = hv.Overlay(parts).opts(legend_position="top_left", show_grid=True, **options)
         return overlay.opts(click_policy="hide", padding=(0.04, 0.08))
     tops = [np.nan_to_num(bars.y) for bars in panel.bars]
@@ -271,17 +273,18 @@ def _plain_numbers() -> Any:
 
 def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
     import pandas as pd
+    from hvplot import hvPlot
 
     x, y = panel.x_label, panel.y_label
     table = pd.DataFrame({x: curve.x, y: curve.y, "low": curve.low, "high": curve.high, "curve": curve.label})
     table = table.dropna(subset=[x, y])
     style = curve.style
-    line = table.hvplot.line(
+    line = hvPlot(table).line(
         x, y, label=curve.label, color=style.colour, line_dash="dashed" if style.dashed else "solid", line_width=2
     )
     if not style.marker:
         return [line]
-    points = table.hvplot.scatter(
+    points = hvPlot(table).scatter(
         x,
         y,
         label=curve.label,
@@ -293,7 +296,7 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
     )
     if curve.flagged is not None and curve.flagged.any():
         ringed = table[curve.flagged[np.isfinite(curve.x) & np.isfinite(curve.y)]]
-        points = points * ringed.hvplot.scatter(x, y, size=240, fill_alpha=0.0, line_color="#333333")
+        points = points * hvPlot(ringed).scatter(x, y, size=240, fill_alpha=0.0, line_color="#333333")
     band = table.dropna(subset=["low", "high"])
     parts = [line, points] if style.joined else [points]
     if band.empty:
@@ -302,14 +305,15 @@ def _html_curve(curve: Curve, panel: Panel) -> list[Any]:
     if panel.log_y:  # what is below 0 has no place on the axis
         band["below"] = np.minimum(band["below"], 0.999 * band[y])
     heads = {"lower_head": None, "upper_head": None}
-    return [*parts, band.hvplot.errorbars(x, y, "below", "above", color=style.colour, **heads)]
+    return [*parts, hvPlot(band).errorbars(x, y, "below", "above", color=style.colour, **heads)]
 
 
 def _html_bars(panel: Panel) -> list[Any]:
     import pandas as pd
+    from hvplot import hvPlot
 
     columns = {bars.label: np.asarray(bars.y, float) for bars in panel.bars}
     table = pd.DataFrame(columns, index=pd.Index(panel.categories, name=panel.x_label or "category"))
     colours = [bars.style.colour for bars in panel.bars]
     single = len(panel.bars) == 1
-    return [table.hvplot.bar(stacked=panel.stacked, color=colours[0] if single else colours, rot=30)]
+    return [hvPlot(table).bar(stacked=panel.stacked, color=colours[0] if single else colours, rot=30)]

@@ -92,8 +92,8 @@ def draw_png(axis: Any, heat: Heat) -> None:
 def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
     """Return the heat map of a panel as a HoloViews element; ``options`` are sizes."""
     import holoviews as hv
-    import hvplot.pandas  # noqa: F401  (gives data frames .hvplot)
     import pandas as pd
+    from hvplot import hvPlot
 
     hv.renderer("bokeh").webgl = False  # a drawing of some rectangles; without a graphics card it only complains
     rows, columns = heat.value.shape
@@ -109,7 +109,7 @@ def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
             "dark": dark(heat).ravel(),
         }
     )
-    picture = table.hvplot.heatmap(
+    picture = hvPlot(table).heatmap(
         x,
         y,
         "value",

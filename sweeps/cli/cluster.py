@@ -137,7 +137,10 @@ def submit(
         if json_:
             print_json({"job": None, "store": str(submission.store), "missing": 0, "log": None})
         else:
-            typer.echo(f"{submission.store} is complete; nothing was submitted")
+            state = "no cell is missing" if submission.failures else "is complete"
+            typer.echo(f"{submission.store}: {state}; nothing was submitted")
+        if submission.failures:
+            raise InputError(submission.failures)
         return
     job = submission.submit()
     if json_:

@@ -122,7 +122,7 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
     assert slurm.state(int(job)) == "COMPLETED", Path(f"sweep.zarr.run/slurm/job-{job}.log").read_text()
     assert (xr.open_zarr("sweep.zarr").status == 1).all()
     Path("sweep.toml").write_text(SPEC)
-    assert "is complete; nothing was submitted" in command("submit", "sweep.toml").stdout
+    assert ": is complete; nothing was submitted" in command("submit", "sweep.toml").stdout
     assert json.loads(command("submit", "sweep.toml", "--json").stdout)["job"] is None
 
 
@@ -277,11 +277,17 @@ def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
     assert_finishes(job, slurm)
 
 
-def test_worker_jobs_are_replaced_and_leave_nothing(slurm):
-    """``run --cluster slurm``: a worker job that is cancelled is replaced, and a stranger is refused."""
+def test_worker_jobs_are_replaced_and_leave_nothing(slurm, monkeypatch):
+    """``run --cluster slurm``: a worker job that is cancelled is replaced, and a stranger is refused.
+
+    Jobs are found by their name, which a variable of ``sbatch`` must not change.
+    """
+    monkeypatch.setenv("SBATCH_JOB_NAME", "mine")
     process = start("run", "s.zarr", gated(cluster="slurm"))
     wait("results", lambda: done() > 5 or process.poll() is not None)
     assert_closed_to_strangers(scheduler_of_worker_jobs())
+    names = set(slurm.ask("squeue", "-h", "-o", "%j").split())
+    assert all(name.startswith("faultsweep-worker-") for name in names)
     before = set(slurm.jobs())
     slurm.ask("scancel", str(min(before)))
     wait("a job in its place", lambda: set(slurm.jobs()) - before)

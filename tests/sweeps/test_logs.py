@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -124,6 +125,15 @@ def test_without_the_log_or_a_network_the_error_says_what_to_do(cache, archive, 
     ):
         assert part in text
     assert "\n" not in text
+    assert ("no connection" if url else "the server says 404 File not found") in text
+
+
+def test_a_silent_server_is_one_clear_sentence(cache, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(logs, "ARCHIVE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setattr(logs, "DOWNLOAD_TIMEOUT_S", 0.1)
+        with pytest.raises(InputError, match=r"cannot be fetched from http://.* .no answer in 0.1 s.; put "):
+            load_workload("sdsc")
 
 
 def test_logs_are_found_in_folders_before_the_network_is_asked(cache, tmp_path, monkeypatch):
@@ -140,8 +150,9 @@ def test_logs_are_found_in_folders_before_the_network_is_asked(cache, tmp_path, 
     monkeypatch.setenv(logs.LOGS_VARIABLE, str(tmp_path / "absent"))
     with pytest.raises(InputError, match=r"FAULTSWEEP_LOGS: .* is not a folder"):
         load_workload("kth")
-    with pytest.raises(InputError, match=r"--logs: .* is not a folder"):
-        load_workload("kth", tmp_path / "absent")
+    for name in ("kth", "sdsc-model"):
+        with pytest.raises(InputError, match=r"--logs: .* is not a folder"):
+            load_workload(name, tmp_path / "absent")
 
 
 def test_a_bad_file_of_the_user_is_left_alone(cache, tmp_path):

@@ -223,7 +223,9 @@ def test_a_recomputation_does_not_keep_old_per_job_results(tmp_path, client):
 
 def test_a_store_of_another_model_version_is_refused(store, client):
     commit(store, {"model_version": "0"})
-    with pytest.raises(InputError, match="the store has results of version 0 of add, this is none; --recompute"):
+    with pytest.raises(
+        InputError, match="the store has results of version 0 of add, which now has no version; --recompute"
+    ):
         sweep().run(store, cluster=client, progress=False)
 
 
