@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.cli.sweep import LogsOption, RecomputeOption, RetryOption, StoreOption, TimeLimitOption
+
+if TYPE_CHECKING:
+    from faultsweep.cluster.site import Site
+    from faultsweep.cluster.submit import Job
+    from faultsweep.sweeps.detached import Submission
 
 app = typer.Typer()
 
@@ -87,8 +92,6 @@ def submit(
     Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
     """
     from faultsweep.cluster.site import read_site
-    from faultsweep.sweeps.cli.output import print_json
-    from faultsweep.sweeps.detached import prepare_script, prepare_submission
 
     if cluster != "slurm":
         raise InputError(
@@ -109,51 +112,62 @@ def submit(
         max_jobs=max_jobs,
         dask_dashboard=dask_dashboard or None,
     )
+    options = {"logs": logs, "time_limit_s": time_limit, "recompute": recompute, "retry_failed": retry_failed}
+    submission = _prepare(spec, arguments or [], store, settings, elastic, options)
+    if dry_run:
+        typer.echo(submission.script, nl=False)
+    elif submission.complete:
+        _say_complete(submission, json_)
+    else:
+        job = submission.submit()
+        at_most = f"up to {settings.max_jobs} worker jobs"
+        where = at_most if elastic else f"{settings.nodes} x {submission.workers} workers"
+        _say_submitted(submission, job, spec, where, json_)
+
+
+def _prepare(
+    spec: str, arguments: list[str], store: Path | None, site: Site, elastic: bool, options: dict[str, Any]
+) -> Submission:
+    """Return what is to be submitted of a spec or of a program; ``options`` are for a spec only."""
+    from faultsweep.sweeps.detached import prepare_script, prepare_submission
+
     if spec.endswith(".py"):
         if store is None:
             raise InputError("--store: name the store that the program makes")
-        if logs is not None or time_limit or retry_failed or recompute:
+        if any(options.values()):
             raise InputError(
                 "--logs, --time-limit, --retry-failed, --recompute: these are for a spec; a program says them itself"
             )
-        submission = prepare_script(Path(spec), arguments or [], store, settings, elastic)
-    elif arguments:
+        return prepare_script(Path(spec), arguments, store, site, elastic)
+    if arguments:
         raise InputError(f"submit: got unexpected extra argument ({arguments[0]}); only a program has arguments")
+    return prepare_submission(spec, store, site, elastic=elastic, **options)
+
+
+def _say_complete(submission: Submission, as_json: bool) -> None:
+    """Say that there is nothing to do; cells that failed are an error, as they are of a run."""
+    from faultsweep.sweeps.cli.output import print_json
+
+    if as_json:
+        print_json({"job": None, "store": str(submission.store), "missing": 0, "log": None})
     else:
-        submission = prepare_submission(
-            spec,
-            store,
-            settings,
-            logs=logs,
-            time_limit_s=time_limit,
-            recompute=recompute,
-            retry_failed=retry_failed,
-            elastic=elastic,
-        )
-    if dry_run:
-        typer.echo(submission.script, nl=False)
+        state = "no cell is missing" if submission.failures else "is complete"
+        typer.echo(f"{submission.store}: {state}; nothing was submitted")
+    if submission.failures:
+        raise InputError(submission.failures)
+
+
+def _say_submitted(submission: Submission, job: Job, spec: str, where: str, as_json: bool) -> None:
+    """Say what job it is and how to look after it."""
+    from faultsweep.sweeps.cli.output import print_json
+
+    store, missing = submission.store, submission.missing
+    if as_json:
+        print_json({"job": job.job, "store": str(store), "missing": missing, "log": str(job.log)})
         return
-    if submission.complete:
-        if json_:
-            print_json({"job": None, "store": str(submission.store), "missing": 0, "log": None})
-        else:
-            state = "no cell is missing" if submission.failures else "is complete"
-            typer.echo(f"{submission.store}: {state}; nothing was submitted")
-        if submission.failures:
-            raise InputError(submission.failures)
-        return
-    job = submission.submit()
-    if json_:
-        print_json({"job": job.job, "store": str(submission.store), "missing": submission.missing, "log": str(job.log)})
-        return
-    work = f"{submission.missing:,} simulations" if submission.missing is not None else spec
-    where = f"up to {settings.max_jobs} worker jobs" if elastic else f"{settings.nodes} x {submission.workers} workers"
-    typer.echo(
-        f"job {job.job}: {work}, {where}\n"
-        f"  faultsweep status {submission.store}\n"
-        f"  faultsweep logs {submission.store}\n"
-        f"  faultsweep cancel {submission.store}"
-    )
+    work = f"{missing:,} simulations" if missing is not None else spec
+    commands = "".join(f"\n  faultsweep {command} {store}" for command in ("status", "logs", "cancel"))
+    typer.echo(f"job {job.job}: {work}, {where}{commands}")
 
 
 @app.command()

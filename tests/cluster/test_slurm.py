@@ -379,6 +379,9 @@ def test_a_slow_disk_that_fills_up_and_recovers(slurm, slow_disk):
     slow_disk.make_room()
     wait("another start", lambda: processes("sweep"))
     assert slurm.state(int(job)) == "RUNNING"
+    before = done(store)
+    wait("more results", lambda: done(store) > before)
+    slow_disk.allow(1000)
     assert_finishes(job, slurm, store)
 
 
