@@ -18,7 +18,7 @@ LANE_NOT := not shared and not slow and not slurm and not chromium
 PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-nojit test-bounds test-slow warm lint tree docs check bench fuzz mutants reproduce clean
+.PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm lint tree docs check bench fuzz mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -69,6 +69,10 @@ test-bounds: $(DEV)
 	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null
 	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' $(LANE)
 
+test-slurm: warm
+	@echo "What takes long on SLURM: real walltimes, jobs that control worker jobs."
+	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'slow and slurm'
+
 test-slow: warm ## run the tests that take long: among them, every process of a sweep killed at thirty moments
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m slow
 
@@ -85,7 +89,7 @@ tree:
 docs: $(DEV) tree ## build the documents as a site into build/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: lint docs test test-nojit test-bounds ## style, types, documents, all tests, those of the kernels twice more: what must pass
+check: lint docs test test-nojit test-bounds test-slurm ## style, types, documents, all tests, those of the kernels twice more: what must pass
 
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
