@@ -51,8 +51,7 @@ def build_state(
     Parameters
     ----------
     jobs : arrays of shape (n,): ``submit_s`` (non-decreasing), ``work_s``, ``estimate_s``, ``requested`` (nodes
-        submitted), ``size``
-        (nodes after rounding).
+        submitted), ``size`` (nodes after rounding).
     machine : the machine.
     config : a resolved configuration.
     failures : the failures known so far, or None.
@@ -75,7 +74,7 @@ def build_state(
         failures=rows,
         masks=_masks(machine, words, _slots(machine, config, n)),
         trace=trace_buffer(nodes, n, rows.shape[1]) if tracing else np.zeros(1),
-        profile=np.zeros((2 if machine.kind == TORUS else st.NUM_PROFILE_ROWS, breakpoints)),
+        profile=np.zeros((3 if machine.kind == TORUS else st.NUM_PROFILE_ROWS, breakpoints)),
         profile_masks=np.zeros((breakpoints, words) if machine.kind == TORUS else (1, 1), np.uint64),
         **_tables(machine, capacity, config["scheduler"]),
     )

@@ -84,6 +84,7 @@ from faultsweep.simcore.state import (
     NEXT_ARRIVAL,
     NEXT_FAILURE,
     NEXT_FORESEEN,
+    NO_ROOM,
     NO_SPACE,
     NODE_CHOICE,
     NODES,
@@ -290,7 +291,7 @@ def _finish(s, job):
     """Complete a job."""
     now = s.f[NOW]
     if s.i[SCHEDULER] == CONSERVATIVE and not note_early_finish(s, job):
-        s.i[DISTURBED] = 1
+        s.i[NO_ROOM] = 1
     if s.job_i[EARLY_RELEASED, job] == 0:
         drop_release(s, job)
         free_nodes_of(s, job)
@@ -437,6 +438,8 @@ def schedule(s):
     s.i[PASSES] += 1
     scheduler = s.i[SCHEDULER]
     done = True
+    if s.i[NO_ROOM] == 1:
+        return False
     if s.i[NUM_SUSPENDED] > 0 and s.i[RELEASED] + s.i[DISTURBED] > 0 and not restart_suspended(s):
         return False
     if s.i[QUEUE_ORDER] == BY_UTILITY:

@@ -3,6 +3,10 @@
 Breakpoints in order of time; between two of them the set of free nodes is constant: a count on a flat machine, masks
 on a torus. The first breakpoint is never later than now. Running jobs occupy it up to their expected ends, down nodes
 up to their repairs, reservations for as long as they are expected to last.
+
+A moment is a tuple (time, rank): rank 0 is the time itself, rank 1 just after it, where what is overdue is expected to
+end: later than that time and earlier than every other. What begins just after a time and lasts, ends just after a time;
+a float next to the time would lose that in the first sum that rounds it away.
 """
 
 from __future__ import annotations
@@ -23,7 +27,10 @@ from faultsweep.simcore.state import (
     NUM_PROFILE,
     NUM_RELEASES,
     PROFILE_FREE,
+    PROFILE_RANK,
     PROFILE_TIME,
+    PROMISED,
+    PROMISED_RANK,
     REBUILT,
     RELEASE_ITEM,
     RELEASE_TIME,
@@ -37,19 +44,19 @@ from faultsweep.simcore.state import (
 def rebuild_profile(s):
     """Make the profile of what runs and what is down, without reservations; return False if it does not fit.
 
-    What is overdue is expected just after now: later than now and earlier than every other time.
+    What is overdue is expected just after now.
     """
     now = s.f[NOW]
-    soon = np.nextafter(now, np.inf)
     s.i[NUM_PROFILE] = 1
     s.f[REBUILT] = now
-    s.profile[PROFILE_TIME, 0] = now
+    set_moment(s, 0, (now, 0.0))
     s.profile[PROFILE_FREE, 0] = s.i[FREE]
     if s.i[KIND] != FLAT:
         for column in range(s.masks.shape[1]):
             s.profile_masks[0, column] = s.masks[FREE_NODES, column]
     for at in range(s.i[NUM_RELEASES]):
-        first = breakpoint_at(s, max(s.agenda[RELEASE_TIME, at], soon))
+        release = s.agenda[RELEASE_TIME, at]
+        first = breakpoint_at(s, (release, 0.0) if release > now else (now, 1.0))
         if first < 0:
             return False
         item = int(s.agenda[RELEASE_ITEM, at])
@@ -59,6 +66,30 @@ def rebuild_profile(s):
             else:
                 _add_node(s, row, -1 - item)
     return True
+
+
+@kernel
+def moment_at(s, row):
+    """Return the moment of a breakpoint."""
+    return s.profile[PROFILE_TIME, row], s.profile[PROFILE_RANK, row]
+
+
+@kernel
+def set_moment(s, row, moment):
+    """Date a breakpoint."""
+    s.profile[PROFILE_TIME, row], s.profile[PROFILE_RANK, row] = moment
+
+
+@kernel
+def promised_start(s, job):
+    """Return the moment at which a job is promised to start."""
+    return s.job_f[PROMISED, job], s.job_f[PROMISED_RANK, job]
+
+
+@kernel
+def note_promise(s, job, start):
+    """Promise a job to start at a moment."""
+    s.job_f[PROMISED, job], s.job_f[PROMISED_RANK, job] = start
 
 
 @kernel
@@ -81,14 +112,16 @@ def _add_node(s, row, node):
 @kernel
 def promised_end(s, job, start):
     """Return when a job's promise ends that begins at ``start``; one that is overdue from its start needs a moment."""
-    return max(expected_end(s, job, start), np.nextafter(start, np.inf))
+    time, rank = start
+    end = expected_end(s, job, time)
+    return (end, rank) if end > time else (time, rank + 1.0)
 
 
 @kernel
 def blocked_at(s, row, end, size):
     """Return the last breakpoint before ``end``, from a row on, with too few free nodes; -1 if there is none."""
     blocked = -1
-    while row < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, row] < end:
+    while row < s.i[NUM_PROFILE] and moment_at(s, row) < end:
         if s.profile[PROFILE_FREE, row] < size:
             blocked = row
         row += 1
@@ -98,11 +131,12 @@ def blocked_at(s, row, end, size):
 @kernel
 def forget_past(s):
     """Drop breakpoints that lie before the one in force now, and date that one now."""
-    now = s.f[NOW]
+    now = (s.f[NOW], 0.0)
     first, count = 0, s.i[NUM_PROFILE]
-    while first + 1 < count and s.profile[PROFILE_TIME, first + 1] <= now:
+    while first + 1 < count and moment_at(s, first + 1) <= now:
         first += 1
-    s.profile[PROFILE_TIME, first] = max(s.profile[PROFILE_TIME, first], now)
+    if moment_at(s, first) < now:
+        set_moment(s, first, now)
     if first > 0:
         for row in range(first, count):
             _copy_row(s, row, row - first)
@@ -111,7 +145,7 @@ def forget_past(s):
 
 @kernel
 def _copy_row(s, source, target):
-    s.profile[PROFILE_TIME, target] = s.profile[PROFILE_TIME, source]
+    set_moment(s, target, moment_at(s, source))
     s.profile[PROFILE_FREE, target] = s.profile[PROFILE_FREE, source]
     if s.i[KIND] != FLAT:
         for column in range(s.profile_masks.shape[1]):
@@ -119,25 +153,25 @@ def _copy_row(s, source, target):
 
 
 @kernel
-def breakpoint_at(s, time):
-    """Return the row of the breakpoint at a time, inserting it if need be; -1 if it does not fit. time >= the first
-    one."""
+def breakpoint_at(s, moment):
+    """Return the row of the breakpoint at a moment that is not before the first one, inserting it if need be; -1 if it
+    does not fit."""
     count = s.i[NUM_PROFILE]
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if s.profile[PROFILE_TIME, middle] < time:
+        if moment_at(s, middle) < moment:
             low = middle + 1
         else:
             high = middle
-    if low < count and s.profile[PROFILE_TIME, low] == time:
+    if low < count and moment_at(s, low) == moment:
         return low
     if count >= s.profile.shape[1]:
         return -1
     for row in range(count - 1, low - 1, -1):
         _copy_row(s, row, row + 1)
     _copy_row(s, low - 1, low)
-    s.profile[PROFILE_TIME, low] = time
+    set_moment(s, low, moment)
     s.i[NUM_PROFILE] = count + 1
     return low
 

@@ -125,7 +125,8 @@ DELAY_KIND = 63  # distribution of the delay of resubmission by hand
 DELAY_KEY = 64  # key of its coins
 QUEUE_ORDER = 65
 PARTITIONS = 66  # of the machine's menu; 0 if it has none
-NUM_I = 67
+NO_ROOM = 67  # a preallocated list did not fit outside a scheduling pass
+NUM_I = 68
 
 # --- s.job_f: float64 per job -------------------------------------------------------------------------------------
 SUBMIT = 0
@@ -143,7 +144,7 @@ RESUMED = 11  # when work goes on from there: work at time t is WORKED + max(0, 
 LOST = 12  # work done and lost to failures, s
 LOST_NODES = 13  # the same times nodes held, node-seconds
 OVERHEAD = 14  # time spent on checkpoints and moves, s
-PROMISED = 15  # reserved start (conservative)
+PROMISED = 15  # reserved start (conservative) ...
 OVERHEAD_NODES = 16  # node-seconds held during all pauses, migrations among them
 SAVING_SINCE = 17  # when the checkpoint or move began that is under way
 INTERVAL = 18  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
@@ -152,7 +153,8 @@ GROWN = 20  # work saved, times the nodes held then beyond those submitted, node
 UTILITY = 21  # in the order of the queue (wfp)
 UTILITY_SINCE = 22  # when the wait began that counts there, s
 FIXED_UTILITY = 23  # of a recovered job; NaN if it follows from the wait
-NUM_JOB_F = 24
+PROMISED_RANK = 24  # ... and its rank among the moments of that time
+NUM_JOB_F = 25
 
 # --- s.job_i: int64 per job ---------------------------------------------------------------------------------------
 REQUESTED = 0  # nodes submitted
@@ -266,13 +268,15 @@ LATER = 1  # s.profile_masks: bits of those that the head job can have at its re
 THEN_FREE = 2  # s.profile_masks: midplanes and wires that are free then
 
 # --- s.profile: float64 rows of the availability profile (conservative) ---------------------------------------------
-PROFILE_TIME = 0
-PROFILE_FREE = 1
+PROFILE_TIME = 0  # a moment is a time ...
+PROFILE_RANK = 1  # ... and 0, or 1 for just after it, and so on
+PROFILE_FREE = 2
 # only on a flat machine
-PROFILE_NEXT = 2  # the row that follows while promises are made anew ...
-ORDERED_TIME = 3  # ... and the rows in order afterwards
-ORDERED_FREE = 4
-NUM_PROFILE_ROWS = 5
+PROFILE_NEXT = 3  # the row that follows while promises are made anew ...
+ORDERED_TIME = 4  # ... and the rows in order afterwards
+ORDERED_RANK = 5
+ORDERED_FREE = 6
+NUM_PROFILE_ROWS = 7
 
 # --- s.shapes of a flat machine under conservative backfilling: a row of the profile before which no job of a class of
 # sizes (first axis) and run times (second axis) fits. Neighbouring classes differ by a factor of 2^(1/2) -
@@ -308,7 +312,7 @@ class State:
     trace: NDArray[
         np.float64
     ]  # buffer: time, kind, job, attempt, number of nodes, nodes ..., of one event after another
-    profile: NDArray[np.float64]  # (2, breakpoints); (NUM_PROFILE_ROWS, breakpoints) on a flat machine
+    profile: NDArray[np.float64]  # (3, breakpoints); (NUM_PROFILE_ROWS, breakpoints) on a flat machine
     profile_masks: NDArray[np.uint64]  # (breakpoints, words): free nodes from each breakpoint on (torus)
     footprints: NDArray[np.uint64]  # (2, intervals of x, intervals of y)
     boxes: NDArray[np.int64]  # (3 or 4, capacity, 7): maximal free boxes

@@ -235,9 +235,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         PROFILE,
-        "    soon = np.nextafter(now, np.inf)\n",
-        "    soon = now\n",
+        "if release > now else (now, 1.0)",
+        "if release > now else (now, 0.0)",
         "an overrunning job counts as free now",
+    ),
+    Mutant(
+        PROFILE,
+        "return (end, rank) if end > time",
+        "return (end, 0.0) if end > time",
+        "what begins just after a time ends at a time",
     ),
     # migration
     Mutant(

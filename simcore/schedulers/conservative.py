@@ -21,8 +21,11 @@ from faultsweep.simcore.placement import NO_BOX, best_box, list_boxes, set_table
 from faultsweep.simcore.profile import (
     blocked_at,
     forget_past,
+    moment_at,
+    note_promise,
     occupy_profile,
     promised_end,
+    promised_start,
     rebuild_profile,
     vacate_profile,
 )
@@ -41,7 +44,6 @@ from faultsweep.simcore.state import (
     NUM_PROFILE,
     NUM_RELEASES,
     PLACEMENT,
-    PROFILE_TIME,
     PROMISED,
     PROMISED_BOX,
     QUEUE,
@@ -127,7 +129,7 @@ def _promised_size(s, job):
 @kernel
 def _withdraw(s, job):
     """Take a promise back; return False if the profile does not fit."""
-    start = s.job_f[PROMISED, job]
+    start = promised_start(s, job)
     s.job_f[PROMISED, job] = np.nan
     return vacate_profile(s, start, promised_end(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
 
@@ -136,9 +138,8 @@ def _withdraw(s, job):
 def _promise(s, job):
     """Promise a job its earliest start; return False if a list does not fit."""
     row = 0
-    start, end = s.f[NOW], s.f[NOW]
-    while row < s.i[NUM_PROFILE]:
-        start = s.profile[PROFILE_TIME, row]
+    while True:  # from the last breakpoint on nothing is held
+        start = moment_at(s, row)
         end = promised_end(s, job, start)
         blocked = blocked_at(s, row, end, s.job_i[SIZE, job])
         if blocked >= 0:
@@ -153,7 +154,7 @@ def _promise(s, job):
             s.job_i[PROMISED_BOX, job] = box
             break
         row += 1
-    s.job_f[PROMISED, job] = start
+    note_promise(s, job, start)
     return occupy_profile(s, start, end, _promised_size(s, job), s.job_i[PROMISED_BOX, job])
 
 
@@ -169,7 +170,7 @@ def _window_box(s, job, row, end):
     for column in range(s.i[SIDE_X] * s.i[SIDE_Y]):
         mask = s.profile_masks[row, column]
         later = row + 1
-        while later < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, later] < end:
+        while later < s.i[NUM_PROFILE] and moment_at(s, later) < end:
             mask &= s.profile_masks[later, column]
             later += 1
         window[column] = mask
@@ -182,7 +183,7 @@ def _window_box(s, job, row, end):
     if count == OVERFLOW:
         return OVERFLOW - 1
     set_table(s, ELSEWHEN, window)
-    rule = s.i[PLACEMENT] if s.profile[PROFILE_TIME, row] == s.f[NOW] else MFP
+    rule = s.i[PLACEMENT] if moment_at(s, row) == (s.f[NOW], 0.0) else MFP
     for grown in range(size, min(size + s.i[GROWTH_LIMIT], s.i[NODES]) + 1):
         box = best_box(s, rule, job, grown, remaining_estimate(s, job), ELSEWHEN, SCRATCH, count, 0, 0)
         if box != NO_BOX:
@@ -193,11 +194,11 @@ def _window_box(s, job, row, end):
 @kernel
 def _start_promised(s):
     """Start every job whose promised time has come, in queue order; return False if a list does not fit."""
-    now = s.f[NOW]
+    now = (s.f[NOW], 0.0)
     position = s.i[QUEUE_HEAD]
     while position < s.i[QUEUE_TAIL]:
         job = s.lists[QUEUE, position]
-        if s.job_f[PROMISED, job] != now:
+        if promised_start(s, job) != now:
             position += 1
             continue
         head = s.i[QUEUE_HEAD]
@@ -214,12 +215,11 @@ def _start_promised(s):
 @kernel
 def note_early_finish(s, job):
     """Give back what a job that ends now was expected to hold longer; return False if the profile does not fit."""
-    if s.i[NUM_PROFILE] == 0:
-        return True
     forget_past(s)
-    end = s.job_f[EXPECTED_END, job]
-    if end <= s.f[NOW] and s.f[REBUILT] == s.f[NOW]:
-        end = np.nextafter(s.f[NOW], np.inf)  # the profile of this instant expects an overdue job just after now
-    if end > s.f[NOW]:
-        s.f[REGAINED] = max(s.f[REGAINED], end)
-    return vacate_profile(s, s.f[NOW], end, s.job_i[ALLOCATED, job], s.job_i[BOX, job])
+    now = (s.f[NOW], 0.0)
+    end = (s.job_f[EXPECTED_END, job], 0.0)
+    if end <= now and s.f[REBUILT] == s.f[NOW]:
+        end = (s.f[NOW], 1.0)  # the profile of this instant expects an overdue job just after now
+    if end > now:
+        s.f[REGAINED] = max(s.f[REGAINED], end[0])
+    return vacate_profile(s, now, end, s.job_i[ALLOCATED, job], s.job_i[BOX, job])

@@ -7,8 +7,18 @@ jobs are why it is not done so.
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.allocation import expected_end
 from faultsweep.simcore.jit import kernel
-from faultsweep.simcore.profile import blocked_at, occupy_profile, promised_end, vacate_profile
+from faultsweep.simcore.profile import (
+    blocked_at,
+    moment_at,
+    note_promise,
+    occupy_profile,
+    promised_end,
+    promised_start,
+    set_moment,
+    vacate_profile,
+)
 from faultsweep.simcore.state import (
     CLASSES,
     CLASSES_OF_TWO,
@@ -16,6 +26,7 @@ from faultsweep.simcore.state import (
     NOW,
     NUM_PROFILE,
     ORDERED_FREE,
+    ORDERED_RANK,
     ORDERED_TIME,
     PROFILE_FREE,
     PROFILE_NEXT,
@@ -41,20 +52,20 @@ def compress_counts(s):
     before them next time.
     """
     until = s.f[REGAINED]
-    if until <= s.f[NOW]:
+    if until < s.f[NOW]:
         return True
     s.f[REGAINED] = -np.inf
     for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
         job = s.lists[QUEUE, position]
-        promised = s.job_f[PROMISED, job]
-        if np.isnan(promised):
+        if np.isnan(s.job_f[PROMISED, job]):
             continue
+        promised = promised_start(s, job)
         start = _earlier_start(s, job, promised, until)
         if start < promised:
             end = promised_end(s, job, promised)
-            until = max(until, end)
-            s.f[REGAINED] = max(s.f[REGAINED], end)
-            s.job_f[PROMISED, job] = start
+            until = max(until, end[0])
+            s.f[REGAINED] = max(s.f[REGAINED], end[0])
+            note_promise(s, job, start)
             size = s.job_i[SIZE, job]
             if not vacate_profile(s, promised, end, size, 0):
                 return False
@@ -65,16 +76,17 @@ def compress_counts(s):
 
 @kernel
 def _earlier_start(s, job, promised, until):
-    """Return the earliest time before ``until`` at which a job fits that is promised a later one; infinity if there is
-    none. From the time it is promised on, what it needs is free."""
+    """Return the earliest moment, no later than the time ``until``, at which a job fits that is promised a later one;
+    its own if there is none. From the moment it is promised on, what it needs is free."""
     row = 0
-    while row < s.i[NUM_PROFILE] and s.profile[PROFILE_TIME, row] < min(promised, until):
-        start = s.profile[PROFILE_TIME, row]
-        blocked = blocked_at(s, row, min(promised_end(s, job, start), promised), s.job_i[SIZE, job])
+    while s.profile[PROFILE_TIME, row] <= until and moment_at(s, row) < promised:
+        start = moment_at(s, row)
+        end = promised_end(s, job, start)
+        blocked = blocked_at(s, row, end if end < promised else promised, s.job_i[SIZE, job])
         if blocked < 0:
             return start
         row = blocked + 1
-    return np.inf
+    return promised
 
 
 @kernel
@@ -105,13 +117,13 @@ def _promise_linked(s, job):
     """Promise a job its earliest start on linked rows; return False if a row does not fit."""
     size = s.job_i[SIZE, job]
     size_s = float(size)
-    time_s = promised_end(s, job, 0.0)
+    time_s = max(expected_end(s, job, 0.0), 0.0)
     first = s.shapes[_class_below(size_s), _class_below(time_s - _MARGIN_S)]
     while True:
-        start = s.profile[PROFILE_TIME, first]
+        start = moment_at(s, first)
         end = promised_end(s, job, start)
         blocked, row, before = -1, first, first
-        while row >= 0 and s.profile[PROFILE_TIME, row] < end:
+        while row >= 0 and moment_at(s, row) < end:
             if s.profile[PROFILE_FREE, row] < size:
                 blocked = row
             before = row
@@ -119,7 +131,7 @@ def _promise_linked(s, job):
         if blocked < 0:
             break
         first = int(s.profile[PROFILE_NEXT, blocked])
-    if row < 0 or s.profile[PROFILE_TIME, row] > end:
+    if row < 0 or moment_at(s, row) > end:
         row = _insert_after(s, before, end)
         if row < 0:
             return False
@@ -127,19 +139,19 @@ def _promise_linked(s, job):
     while at != row:
         s.profile[PROFILE_FREE, at] -= size
         at = int(s.profile[PROFILE_NEXT, at])
-    s.job_f[PROMISED, job] = start
+    note_promise(s, job, start)
     _note_first(s, _class_above(size_s), _class_above(time_s), first)
     return True
 
 
 @kernel
-def _insert_after(s, before, time):
-    """Link a row for a time behind another one, and return it; -1 if it does not fit."""
+def _insert_after(s, before, moment):
+    """Link a row for a moment behind another one, and return it; -1 if it does not fit."""
     row = s.i[NUM_PROFILE]
     if row >= s.profile.shape[1]:
         return -1
     s.i[NUM_PROFILE] = row + 1
-    s.profile[PROFILE_TIME, row] = time
+    set_moment(s, row, moment)
     s.profile[PROFILE_FREE, row] = s.profile[PROFILE_FREE, before]
     s.profile[PROFILE_NEXT, row] = s.profile[PROFILE_NEXT, before]
     s.profile[PROFILE_NEXT, before] = row
@@ -180,9 +192,9 @@ def _put_in_order(s):
     """Put linked rows into the order of time."""
     row, count = 0, s.i[NUM_PROFILE]
     for at in range(count):
-        s.profile[ORDERED_TIME, at] = s.profile[PROFILE_TIME, row]
+        s.profile[ORDERED_TIME, at], s.profile[ORDERED_RANK, at] = moment_at(s, row)
         s.profile[ORDERED_FREE, at] = s.profile[PROFILE_FREE, row]
         row = int(s.profile[PROFILE_NEXT, row])
     for at in range(count):
-        s.profile[PROFILE_TIME, at] = s.profile[ORDERED_TIME, at]
+        set_moment(s, at, (s.profile[ORDERED_TIME, at], s.profile[ORDERED_RANK, at]))
         s.profile[PROFILE_FREE, at] = s.profile[ORDERED_FREE, at]

@@ -55,6 +55,20 @@ def test_promises_are_the_earliest_before_and_after_a_failure(seed):
     assert run.jobs["start_s"].tolist() == expected
 
 
+@pytest.mark.parametrize("machine", ["flat:5", "torus:1x1x5"])
+@pytest.mark.parametrize("shift", [0, 7, 57, 64])
+def test_what_begins_just_after_an_overrun_ends_just_after_a_time(machine, shift):
+    """The first job is overdue at 33 s: what is promised then begins just after it, and 25 s later is a power of two or
+    not, by the shift."""
+    jobs = [(7, 50, 250, 3), (8, 50, 25, 1), (13, 10, 10, 2), (24, 50, 100, 5), (31, 5, 5, 1), (31, 10, 10, 2)]
+    jobs.append((43, 5, 5, 1))
+    rows = [(number, submit + shift, *job) for number, (submit, *job) in enumerate(jobs, start=1)]
+    options = {"scheduler": "conservative", "estimates": "requested"}
+    found, expected = engine_run(rows, machine, **options), reference_run(rows, machine, **options)
+    assert [row["start"] - shift for row in found.jobs.values()] == [7, 8, 57, 67, 57, 117, 57]
+    assert found.events == expected.events
+
+
 def test_promises_get_earlier_as_in_the_reference():
     """Jobs that end early give way to others, which give way to others, behind them and before them."""
     random = np.random.default_rng(3)
