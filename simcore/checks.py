@@ -36,6 +36,7 @@ class Checker:
         self.held: dict[int, Nodes] = {}
         self.wanted: dict[int, Nodes] = {}
         self.started: set[int] = set()
+        self.overrun = False  # a job has run longer than expected since the last instant, or does so now
         self.down: Nodes = np.zeros(0, np.int64)
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
@@ -48,6 +49,8 @@ class Checker:
         before = set(self.held)
         self.held = {int(job): self._nodes_of(int(job)) for job in np.flatnonzero(_holds_nodes(state))}
         self.started = set(self.held) - before
+        expected_end, now = state.job_f[st.EXPECTED_END], state.f[st.NOW]
+        self.overrun = bool((expected_end[list(before)] < now).any() or (expected_end[list(self.held)] <= now).any())
         self.down = np.flatnonzero(state.agenda[st.DOWN_UNTIL, : int(state.i[st.NODES])] > -np.inf)
         suspended = state.lists[st.SUSPENDED, : int(state.i[st.NUM_SUSPENDED])] if state.i[st.HOLD_NODES] else ()
         self.wanted = {int(job): self._nodes_of(int(job)) for job in suspended}
@@ -110,21 +113,17 @@ class Checker:
     def promises(self) -> Iterator[tuple[int, float, float]]:
         """Yield jobs with the starts promised to them before and now, as long as nothing has broken promises.
 
-        Migrations, pauses and failures break them, a job that restarts on its own nodes, and a running job that will
-        run longer than it is expected to.
+        Migrations, pauses and failures break them, a job that restarts on its own nodes, and one that runs longer than
+        it is expected to.
         """
         state = self.state
         pauses = float(state.job_f[st.OVERHEAD_NODES].sum())
         suspended = int(state.i[st.NUM_SUSPENDED])
         disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]), pauses, suspended)
-        overruns = any(state.job_f[st.END, job] > state.job_f[st.EXPECTED_END, job] for job in self.held)
-        before, self._promises = self._promises, {}
-        if overruns or disturbances != self._disturbances:
+        before, self._promises = self._promises, dict(self._promised())
+        if self.overrun or disturbances != self._disturbances:
             before = {}
         self._disturbances = disturbances
-        if overruns:
-            return
-        self._promises = dict(self._promised())
         for job, promise in self._promises.items():
             if job in before and not self._is_overtaken(job):
                 yield job, before[job], promise

@@ -78,6 +78,13 @@ def lengthen_all(state: st.State) -> None:
     state.agenda[st.RELEASE_TIME, : state.i[st.NUM_RELEASES]] += 100.0
 
 
+def lengthen_all_and_run_on(state: st.State) -> None:
+    """Let them run even longer than they are expected to then: nothing is overdue yet."""
+    lengthen_all(state)
+    state.job_f[st.END, :2] += 1.0
+    state.agenda[st.TIMER_TIME, : state.i[st.NUM_TIMERS]] += 1.0
+
+
 def exchange(name: str, row: int, first: int, second: int) -> Callable[[st.State], None]:
     def corrupt(state: st.State) -> None:
         rows = getattr(state, name)[row]
@@ -150,6 +157,7 @@ CORRUPTIONS = (
     Corruption("finder", TORUS, "backfill", set_to("boxes", (st.MACHINE, 0, 0), 1), "and the first listed one"),
     Corruption("reservations", TORUS, "backfill", lengthen_all, "the start reserved for job 2 slips from"),
     Corruption("reservations", FLAT, "backfill", lengthen_all, "the start reserved for job 2 slips from"),
+    Corruption("reservations", FLAT, "backfill", lengthen_all_and_run_on, "reserved for job 2 slips from"),
     Corruption("reservations", MENU, "backfill", lengthen_all, "for job 2 slips from 50.000000 to 150.000000 s"),
     Corruption("reservations", MENU, "fcfs", lengthen_all, "job 2 slips from 50.000000 to 150.000000 s", "wfp"),
     Corruption("reservations", FLAT, "backfill", lengthen_all, "for job 2 slips from", "wfp"),
