@@ -108,6 +108,8 @@ class Parameter:
 
     def _check_number(self, value: Any) -> float | int:
         wanted = "a whole number" if self.kind is int else "a number"
+        if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+            value = value.item()
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
             raise InputError(f"{self.name}: expected {wanted}, got {value!r}")
         if value == self.default:

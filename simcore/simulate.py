@@ -32,7 +32,7 @@ from faultsweep.simcore.scores import Score, score_for
 from faultsweep.simcore.state import State
 from faultsweep.simcore.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.workloads.transforms import prepare
-from faultsweep.simcore.workloads.workload import Workload
+from faultsweep.simcore.workloads.workload import Workload, check_workload
 from numpy.typing import NDArray
 
 MODEL_VERSION = 1
@@ -117,6 +117,7 @@ def simulate(
     """
     if not isinstance(workload, Workload):
         raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
+    check_workload(workload)
     named = failures if isinstance(failures, str) else "none" if failures is None else "given"
     score = score_for(placement)
     config = resolve({"failures": named, "placement": placement if score is None else "mfp", **parameters})

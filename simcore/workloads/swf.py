@@ -17,6 +17,7 @@ from typing import NoReturn
 import numpy as np
 from faultsweep.simcore.compression import OPENERS, read_content
 from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.files import writing
 from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
 
@@ -223,6 +224,7 @@ def _workload(log: _Log, content_hash: str) -> Workload:
     for reason, rows in _reasons(table, size):
         log.dropped[reason] += int((valid & rows).sum())
         valid &= ~rows
+    _leave_out_repeated(log, valid)
     dropped = {reason: count for reason, count in log.dropped.items() if count}
     if not valid.any():
         why = "; ".join(f"{count} x {reason}" for reason, count in dropped.items())
@@ -245,6 +247,22 @@ def _workload(log: _Log, content_hash: str) -> Workload:
         dropped=dropped,
         content_hash=content_hash,
     )
+
+
+def _leave_out_repeated(log: _Log, valid: NDArray[np.bool_]) -> None:
+    """Refuse (or skip) jobs of a number that an earlier one has: an event trace could not tell them apart."""
+    rows = np.flatnonzero(valid)
+    first = np.zeros(len(rows), bool)
+    first[np.unique(log.table[rows, JOB], return_index=True)[1]] = True
+    repeated = rows[~first]
+    if len(repeated) and not log.skip:
+        row = int(repeated[0])
+        number = log.table[row, JOB]
+        earlier = _line_number(log, int(rows[log.table[rows, JOB] == number][0]))
+        problem = f"job {number:.0f} is on line {earlier} already (valid: a number of its own for each job)"
+        log.fail(_line_number(log, row), problem)
+    valid[repeated] = False
+    log.dropped[MALFORMED] += len(repeated)
 
 
 def _reasons(table: NDArray[np.float64], size: NDArray[np.float64]) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -311,11 +329,8 @@ def write_swf(workload: Workload, path: str | Path) -> None:
         for job, submit, run, size, limit, user in zip(*(column.tolist() for column in columns), strict=True)
     ]
     opener = OPENERS.get(path.suffix.lower().lstrip("."), open)
-    try:
-        with opener(path, "wb") as stream:
-            stream.write(("\n".join(lines) + "\n").encode())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    with writing(path), opener(path, "wb") as stream:
+        stream.write(("\n".join(lines) + "\n").encode())
 
 
 def _number(value: float) -> str:

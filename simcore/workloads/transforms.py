@@ -19,6 +19,7 @@ from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
 
 TOO_LARGE = "larger than the machine"
+_LARGEST = np.iinfo(np.int64).max
 
 
 def prepare(
@@ -161,7 +162,9 @@ def map_sizes(
             raise InputError(
                 f"{workload.name}: size_map = scale needs the log's number of nodes (MaxNodes in its header)"
             )
-        size = np.maximum(1, -(-size * machine_nodes // nodes))
+        fits_63_bits = int(size.max()) * machine_nodes <= _LARGEST
+        exact = size if fits_63_bits else size.astype(object)
+        size = np.clip(-(-exact * machine_nodes // nodes), 1, _LARGEST).astype(np.int64)
         nodes = machine_nodes
     elif size_map == "clip":
         size = np.minimum(size, machine_nodes)

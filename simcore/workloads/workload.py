@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from faultsweep.simcore.errors import InputError
 from numpy.typing import NDArray
 
 
@@ -54,3 +55,27 @@ class Workload:
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.job_id)
+
+
+def check_workload(workload: Workload) -> None:
+    """Raise InputError, naming the job, unless the arrays are what a Workload has."""
+    for name, kinds in (("job_id", "iu"), ("size", "iu"), ("user", "iu"), *((time, "fiu") for time in _TIMES)):
+        array = getattr(workload, name)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != (len(workload),):
+            kind = "numbers" if "f" in kinds else "whole numbers"
+            raise InputError(f"{workload.name}: {name}: expected an array of {len(workload)} {kind}, got {array!r:.60}")
+    _refuse(workload, "submit_s", ~np.isfinite(workload.submit_s), "a finite time")
+    _refuse(workload, "submit_s", np.diff(workload.submit_s, prepend=-np.inf) < 0, "jobs in order of submission")
+    _refuse(workload, "run_s", ~((workload.run_s > 0) & np.isfinite(workload.run_s)), "more than 0 s")
+    _refuse(workload, "requested_s", workload.requested_s <= 0, "more than 0 s, or NaN for none")
+    _refuse(workload, "size", workload.size < 1, "1 or more")
+
+
+_TIMES = ("submit_s", "run_s", "requested_s")
+
+
+def _refuse(workload: Workload, name: str, bad: NDArray[np.bool_], valid: str) -> None:
+    if bad.any():
+        job = int(np.argmax(bad))
+        value = getattr(workload, name)[job]
+        raise InputError(f"{workload.name}: job {workload.job_id[job]}: {name} is {value:.17g} (valid: {valid})")

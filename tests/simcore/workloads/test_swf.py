@@ -149,6 +149,7 @@ BAD_LINES = [
     (line().replace(" ", ",", 1), "field 1 is"),
     (line().replace(" ", "\xa0", 1), "field 1 is"),
     ("\x00\x01\x02" * 40, "field 1 is"),
+    (line(1, run=5), r"job 1 is on line 3 already \(valid: a number of its own for each job\)"),
 ]
 
 
@@ -218,7 +219,8 @@ jobs = st.tuples(
 
 @st.composite
 def workloads(draw):
-    rows = sorted(draw(st.lists(jobs, min_size=1, max_size=20)), key=lambda row: row[1])
+    drawn = draw(st.lists(jobs, min_size=1, max_size=20, unique_by=lambda row: row[0]))
+    rows = sorted(drawn, key=lambda row: row[1])
     requested = [draw(st.one_of(st.just(np.nan), seconds.filter(lambda s: s > 0))) for _ in rows]
     comment = st.text(st.characters(codec="utf-8", exclude_characters="\n\r", exclude_categories=["Cc", "Z"]))
     return Workload(

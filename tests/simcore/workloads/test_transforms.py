@@ -51,6 +51,15 @@ def test_load_scale_multiplies_run_and_requested_times():
     assert scaled.submit_s.tolist() == workload().submit_s.tolist()
 
 
+@pytest.mark.parametrize("size", [2**53, 2**62 // 1000])
+def test_a_size_that_is_scaled_beyond_63_bits_is_too_large(size):
+    jobs = workload(sizes=(1, 8, size), nodes=8)
+    with pytest.raises(InputError, match=r"small: job 3 needs \d{16,} nodes and the machine has 100000"):
+        transforms.map_sizes(jobs, 100_000, size_map="scale")
+    jobs = workload(sizes=(1, 8, size), nodes=2 * size)
+    assert transforms.map_sizes(jobs, 100_000, size_map="scale").size.tolist() == [1, 1, 50_000]
+
+
 def test_arrival_scale_divides_gaps():
     scaled = transforms.scale_arrivals(workload(), 4.0)
     assert scaled.submit_s.tolist() == [100, 102.5, 105, 107.5]
