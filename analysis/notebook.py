@@ -12,6 +12,7 @@ from typing import Any
 import xarray as xr
 from faultsweep.analysis.open import metric_names, open_results
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.files import writing
 
 _OPEN = """\
 import faultsweep as fs
@@ -72,10 +73,8 @@ def write_notebook(store: str, path: Path) -> None:
     if path.exists():
         raise InputError(f"{path}: exists already; remove it, or name another file")
     content = make_notebook(open_results(store), _place(store, path.parent))
-    try:
+    with writing(path):
         path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def _place(store: str, folder: Path) -> str:

@@ -28,6 +28,7 @@ from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.files import writing
 
 USUAL_METRICS = ("mean_bounded_slowdown", "mean_wait_s", "utilisation")
 _MOST_SHOWN = 12
@@ -74,7 +75,8 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n"
     )
-    path.write_text(page, encoding="utf-8")
+    with writing(path):
+        path.write_text(page, encoding="utf-8")
 
 
 def _metrics(data: xr.Dataset, wanted: Sequence[str] | None) -> list[str]:

@@ -16,9 +16,18 @@ def main() -> None:
         from faultsweep.sweeps.cli import main
 
         main()
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if isinstance(error, SystemExit) or not _is_interrupt(error):
+            raise
         sys.stderr.write("stopped\n")
         sys.exit(_INTERRUPTED)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: one that comes while a compiled module is imported becomes another."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from faultsweep.simcore import state as st
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.files import write_csv
 from numpy.typing import NDArray
 
 COLUMNS = ("time_s", "kind", "job_id", "attempt", "nodes")
@@ -56,20 +57,12 @@ class EventTrace:
 
     def write_csv(self, path: str | Path) -> None:
         """Write the trace as CSV; nodes are separated by spaces, the job of a node's event is empty."""
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for time_s, kind, job_id, attempt, nodes in self.rows():
-                of_node = kind in ("fail", "repair")
-                writer.writerow(
-                    (
-                        f"{time_s:.17g}",
-                        kind,
-                        "" if of_node else job_id,
-                        "" if of_node else attempt,
-                        " ".join(map(str, nodes)),
-                    )
-                )
+        write_csv(path, COLUMNS, self._texts())
+
+    def _texts(self) -> Iterator[tuple[str, ...]]:
+        for time_s, kind, job_id, attempt, nodes in self.rows():
+            job = ("", "") if kind in ("fail", "repair") else (str(job_id), str(attempt))
+            yield (f"{time_s:.17g}", kind, *job, " ".join(map(str, nodes)))
 
     @classmethod
     def read_csv(cls, path: str | Path) -> EventTrace:

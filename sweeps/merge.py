@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.files import writing
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target
 from faultsweep.sweeps.formulas import parse
@@ -91,10 +92,9 @@ def merge(stores: Sequence[str | Path], path: str | Path) -> Store:
     shutil.rmtree(draft, ignore_errors=True)
     draft.parent.mkdir(parents=True, exist_ok=True)
     try:
-        joined.write(draft)
-        os.rename(draft, target_path)
-    except OSError as error:
-        raise InputError(f"{target_path}: cannot be written ({error.strerror or error})") from None
+        with writing(target_path):
+            joined.write(draft)
+            os.rename(draft, target_path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(run_folder(draft), ignore_errors=True)

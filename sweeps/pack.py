@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.files import writing
 from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.grid import MOST_CELLS
 from faultsweep.sweeps.logs import acknowledgements
@@ -93,11 +94,10 @@ def pack(store: str | Path, archive: str | Path, *, licence: str | None = None, 
     check_at_rest(Store(source, mode="r"))
     partial = target.with_name(f"{target.name}.partial")
     try:
-        files, size = _write(source, partial, root)
-        check_at_rest(Store(source, mode="r"))
-        os.replace(partial, target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
+        with writing(target):
+            files, size = _write(source, partial, root)
+            check_at_rest(Store(source, mode="r"))
+            os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
     return _packed(target, files, size, file_sha256(target), root["attributes"])

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.files import writing
 
 FORMATS = (".png", ".pdf", ".svg")
 
@@ -51,7 +52,5 @@ def draw_panels(
         axis.grid(axis=grid, alpha=0.25)
         axis.set_axisbelow(True)
     figure.suptitle(title)
-    try:
+    with writing(path):
         figure.savefig(path, dpi=130)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from faultsweep.analysis.figures import heat
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
+from faultsweep.simcore.files import writing
 
 POINTS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "P": "plus"}
 _PANEL_INCHES = (5.4, 3.9)
@@ -67,7 +68,8 @@ def draw_picture(figure: Figure, path: Path) -> None:
             for axis in axes[len(figure.panels) :]:
                 axis.set_axis_off()
             _png_legend(canvas, axes, legend_columns, 1 - _LINE_INCHES * (0.3 + (title.count("\n") + 1)) / height)
-        canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": figure.title, "Description": caption})
+        with writing(path):
+            canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": figure.title, "Description": caption})
 
 
 def _legend_columns(entries: int, longest: int, width: float) -> int:
@@ -225,7 +227,8 @@ def write_page(root: Any, title: str, path: Path) -> None:
     # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts. Panel
     # still adds the address of a script that nothing here uses.
     page = file_html(root, INLINE, title)
-    path.write_text(re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", page), encoding="utf-8")
+    with writing(path):
+        path.write_text(re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", page), encoding="utf-8")
 
 
 def _html_panel(panel: Panel) -> Any:

@@ -21,6 +21,7 @@ from faultsweep.analysis.view.content import (
     caption_of_frame,
 )
 from faultsweep.analysis.view.replay import COUNTED, FATES, Stays
+from faultsweep.simcore.files import writing
 
 _WIDTH = 11.0
 _HEIGHTS = {"gantt": 4.6, "queue": 1.9, "bands": 2.2, "occupancy": 2.3}
@@ -58,7 +59,8 @@ def draw_png(content: Content, path: Path, at_h: float | None = None) -> None:
             _occupancy(canvas, grid[3], content.frames, content.sides, frame)
             for axis in (gantt, queue, bands):
                 axis.axvline(content.frames.time_h[frame], color=GREEN, linewidth=1.2, linestyle=":")
-        canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": content.title, "Description": caption})
+        with writing(path):
+            canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": content.title, "Description": caption})
 
 
 def _frame_at(frames: Frames, at_h: float | None) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from faultsweep.simcore.clusters import state as cs
+from faultsweep.simcore.files import write_csv
 from numpy.typing import NDArray
 
 VERDICTS = {
@@ -106,11 +106,11 @@ class Decisions:
 
     def write_csv(self, path: str | Path) -> None:
         """Write the decisions as CSV; what a row does not have is empty."""
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for k in range(len(self)):
-                writer.writerow([*(_text(getattr(self, name)[k]) for name in COLUMNS[:-1]), VERDICTS[self.verdict[k]]])
+        rows = (
+            [*(_text(getattr(self, name)[k]) for name in COLUMNS[:-1]), VERDICTS[self.verdict[k]]]
+            for k in range(len(self))
+        )
+        write_csv(path, COLUMNS, rows)
 
 
 def _text(value: np.float64 | np.int64) -> str:

@@ -13,10 +13,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.failures.lines import Lines, quoted
 from faultsweep.simcore.failures.records import FailureRecords, Table
 from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.files import writing
 
 HEADER = "time_s,node,down_s"
 _NODES = re.compile(r"#\s*nodes:\s*(.*)")
@@ -85,10 +85,8 @@ def write_failures(trace: FailureTrace | FailureRecords, path: str | Path, *, nu
         data = gzip.compress(data, mtime=0)
     elif path.suffix == ".xz":
         data = lzma.compress(data)
-    try:
+    with writing(path):
         path.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def _number(value: float) -> str:

@@ -8,13 +8,13 @@ that. All of it is decided by the order of submission alone, before anything is 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.files import write_csv
 from faultsweep.simcore.policies import OPTIONS
 from faultsweep.simcore.recovery.options import parse_prices
 from faultsweep.simcore.state import NOTIFY
@@ -115,11 +115,9 @@ def accounts(jobs: Mapping[str, NDArray[Any]]) -> Accounts:
 
 def write_accounts(found: Accounts, path: str | Path) -> None:
     """Write the accounts as CSV, a row per user."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ("user", "jobs", "refused", *(f"option_{o.lower()}" for o in OPTIONS), "granted", "charged", "balance")
-        )
-        for row, user in enumerate(found.user.tolist()):
-            credits = (f"{values[row]:.17g}" for values in (found.granted, found.charged, found.balance))
-            writer.writerow((user, found.jobs[row], found.refused[row], *found.options[row].tolist(), *credits))
+    header = ("user", "jobs", "refused", *(f"option_{o.lower()}" for o in OPTIONS), "granted", "charged", "balance")
+    rows = []
+    for row, user in enumerate(found.user.tolist()):
+        credits = (f"{values[row]:.17g}" for values in (found.granted, found.charged, found.balance))
+        rows.append((user, found.jobs[row], found.refused[row], *found.options[row].tolist(), *credits))
+    write_csv(path, header, rows)

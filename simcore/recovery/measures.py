@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.files import write_csv
 from faultsweep.simcore.policies import OPTIONS
 from numpy.typing import NDArray
 
@@ -82,10 +82,7 @@ def option_report(jobs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 def write_option_report(found: Mapping[str, NDArray[Any]], path: str | Path) -> None:
     """Write the report by option as CSV, a row per option; what there is not is empty."""
     columns = [["" if value != value else value for value in values.tolist()] for values in found.values()]
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(found)
-        writer.writerows(zip(*columns, strict=True))
+    write_csv(path, found, zip(*columns, strict=True))
 
 
 def _mean(values: NDArray[np.float64]) -> float:

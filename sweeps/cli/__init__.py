@@ -6,7 +6,10 @@ Modules of commands import only typer at their top; everything heavy is imported
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -24,6 +27,7 @@ from faultsweep.sweeps.cli import (
     sweep,
     view,
 )
+from faultsweep.sweeps.cli.damage import describe_damage
 
 _INTERRUPTED = 130
 
@@ -77,6 +81,7 @@ def main() -> None:
         Ctrl-C, or SIGTERM.
     """
     try:
+        _refuse_empty(sys.argv[1:])
         with ended_by_sigterm():
             code = app(prog_name="faultsweep", standalone_mode=False) or 0
         if code == _INTERRUPTED:  # typer's answer to Ctrl-C
@@ -85,17 +90,28 @@ def main() -> None:
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
+    except BrokenPipeError:  # who reads the output has left, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:
-        if error.filename is None:
-            raise
-        sys.stderr.write(f"{error.filename}: cannot be read or written ({error.strerror})\n")
+        place = f"{error.filename}: " if error.filename is not None else ""
+        sys.stderr.write(f"{place}cannot be read or written ({error.strerror or error})\n")
         sys.exit(2)
     except Exception as error:  # typer's own errors, whose classes are private; others are raised again
         code = getattr(error, "exit_code", None)
-        if code is None:
+        damage = describe_damage(error) if code is None else ""
+        if code is None and not damage:
             raise
-        sys.stderr.write(f"{_describe(error)}\n")
-        sys.exit(code)
+        sys.stderr.write(f"{damage or _describe(error)}\n")
+        sys.exit(2 if code is None else code)
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    if any(argument == "" or (argument[:2] == "--" and argument[-1] == "=") for argument in arguments):
+        shown = shlex.join(arguments)
+        raise InputError(
+            f"faultsweep {shown}: an argument is empty, perhaps an unset variable of the shell; leave it out"
+        )
 
 
 def _describe(error: Any) -> str:

@@ -45,7 +45,7 @@ def describe(
     from faultsweep.sweeps.cli.output import check_picture
 
     if picture is not None:
-        check_picture(picture)
+        check_picture(picture, file)
     records = read_failures(file, system=system, filter_s=filter_s)
     figures = summary(records)
     if json_:

@@ -37,7 +37,7 @@ def figure(
 ) -> None:
     """Run what is missing of a sweep and draw its figure: a PNG, and an HTML page that works offline.
 
-    A spec says what is drawn in its table [figure]; without one it is the first metric over the first axis of numbers.
+    The table \\[figure] of a spec says what is drawn; else it is the first metric over the first axis of numbers.
     The name of a paper, such as krevat2003, makes all its figures. A complete store needs neither logs nor a cluster.
     In a new store, a log that is not on this machine is replaced by the model that was calibrated to it, and the figure
     says so ('faultsweep logs fetch NAME' gets the log). For LLNL T3D stands LLNL Atlas where that is here.

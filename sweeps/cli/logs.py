@@ -74,7 +74,7 @@ def describe(
     from faultsweep.sweeps.logs import load_workload
 
     if picture is not None:
-        check_picture(picture)
+        check_picture(picture, log)
     reach = offset + (num_jobs or DEFAULT_JOBS)
     on_error = "skip" if skip_malformed else "raise"
     whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error)
@@ -115,17 +115,19 @@ def fit(
 
     Gaps between arrivals and run times are hyper-Erlang of common order with the first three moments of the log.
     """
+    from faultsweep.simcore.files import writing
     from faultsweep.simcore.workloads.fitted import fit_model, model_text
     from faultsweep.simcore.workloads.transforms import map_sizes, span
     from faultsweep.sweeps.cli.output import check_writable
     from faultsweep.sweeps.logs import load_workload
 
-    check_writable([str(output)])
+    check_writable([output], [log])
     workload = span(load_workload(log, logs), offset, num_jobs)
     if nodes:
         workload = map_sizes(workload, nodes, size_map="scale")
     model = fit_model(workload, users)
-    output.write_text(model_text(model), "utf-8")
+    with writing(output):
+        output.write_text(model_text(model), "utf-8")
     _print_quality(workload, model)
     typer.echo(f"model: {output}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.files import write_csv
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 _FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
 
 
-def check_writable(paths: Iterable[str | Path]) -> None:
-    """Raise InputError, before anything is computed, if a file cannot be written, or if two outputs are one file."""
+def check_writable(paths: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
+    """Raise InputError, before anything is computed, if a file cannot be written, is read, or would be two outputs."""
+    read = {Path(name).resolve() for name in inputs if Path(name).is_file()}
     taken: set[Path] = set()
     for path in map(Path, paths):
         folder = path.parent
@@ -33,6 +34,8 @@ def check_writable(paths: Iterable[str | Path]) -> None:
             raise InputError(
                 f"{path}: cannot be written ({_why_not(folder)}); name a file in a folder where you may write"
             )
+        if path.resolve() in read:
+            raise InputError(f"{path}: is read by this command, so it is no place to write to; name another file")
         if path.resolve() in taken:
             raise InputError(f"{path}: two outputs would be this file; name a file for each")
         taken.add(path.resolve())
@@ -51,12 +54,12 @@ def check_folder(path: Path) -> None:
         raise InputError(f"{path}: cannot be written ({_why_not(place)}); name a folder where you may write")
 
 
-def check_picture(path: Path) -> None:
-    """Raise InputError, before anything is read, if a picture cannot be written as this file."""
+def check_picture(path: Path, read: str | Path) -> None:
+    """Raise InputError, before anything is read, if a picture cannot be written as this file, or is what is read."""
     from faultsweep.sweeps.picture import check_suffix
 
     check_suffix(path)
-    check_writable([path])
+    check_writable([path], [read])
 
 
 def say_compiling() -> None:
@@ -78,10 +81,7 @@ def write_jobs(jobs: Mapping[str, NDArray[Any]], path: str) -> None:
     """Write per-job results as CSV; what a job does not have is empty."""
     names = [*_FIRST_COLUMNS, *(name for name in jobs if name not in _FIRST_COLUMNS)]
     columns = [[_number(value) for value in jobs[name].tolist()] for name in names]
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(zip(*columns, strict=True))
+    write_csv(path, names, zip(*columns, strict=True))
 
 
 def _number(value: float) -> str:

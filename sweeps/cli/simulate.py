@@ -93,7 +93,7 @@ def simulate(**options: Any) -> None:
     config = resolve(given)
     names = ("jobs_out", "accounts_out", "options_out", "events_out", "trace_out", "failures_out")
     outputs = [options[name] for name in names if options[name]]
-    check_writable(outputs)
+    check_writable(outputs, inputs=[value for value in config.values() if isinstance(value, str)])
     if has_clusters(config) and (options["accounts_out"] or options["options_out"]):
         raise InputError("accounts_out, options_out: there is no recovery, and nobody pays for it, on clusters")
     workload = load_configured(

@@ -129,6 +129,7 @@ def plan(
     spec: SpecArgument,
     store: StoreOption = None,
     logs: LogsOption = None,
+    cluster: ClusterOption = None,
     workers: WorkersOption = None,
     retry_failed: RetryOption = False,
     recompute: RecomputeOption = False,
@@ -136,7 +137,10 @@ def plan(
     resolved: Annotated[bool, typer.Option("--resolved", help="Print the resolved configuration, too.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a run would do: cells, distinct simulations, tasks, time and size, and what the store has already."""
+    """Say what a run would do: cells, distinct simulations, tasks, time and size, and what the store has already.
+
+    It asks no cluster: --workers says for how many workers the time is estimated.
+    """
     from faultsweep.sweeps.plan import print_plan
 
     sweep, store = _sweep(spec, store, logs)
@@ -150,12 +154,15 @@ def status(
         str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
     ],
     store: StoreOption = None,
+    logs: LogsOption = None,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
 
     Exit code 0: complete; 3: running, or waiting in a queue; 4: incomplete, and nothing runs; 5: complete, but cells
-    failed. The scheduler of the run is not asked.
+    failed. The scheduler of the run is not asked: --logs, --cluster and --workers of a run do nothing here.
     """
     from faultsweep.sweeps.status import find_store, print_status
 

@@ -53,6 +53,7 @@ def view(
     100,000 rectangles the chart is a raster; --start-h and --stop-h look closer.
     """
     from faultsweep.analysis.view import Pauses, draw_html, draw_png, make_content, replay
+    from faultsweep.simcore.files import writing
     from faultsweep.simcore.machines import parse_machine
     from faultsweep.sweeps.cli.output import check_folder
 
@@ -70,17 +71,12 @@ def view(
     content = make_content(read, title, caption, start_h, stop_h)
     if at_h is not None and content.frames is None:
         raise InputError("--at-h is the time of a torus' occupancy, and this machine is flat")
-    try:
+    with writing(output):
         output.mkdir(parents=True, exist_ok=True)
-        for suffix in ("png", "html"):
-            path = output / f"{name}.{suffix}"
-            if suffix == "png":
-                draw_png(content, path, at_h)
-            else:
-                draw_html(content, path)
-            typer.echo(str(path))
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written ({error.strerror or error})") from None
+    png, html = output / f"{name}.png", output / f"{name}.html"
+    draw_png(content, png, at_h)
+    draw_html(content, html)
+    typer.echo(f"{png}\n{html}")
 
 
 _Run = tuple[str, str, list[str], "EventTrace", str, Mapping[int, int] | None, Mapping[str, Any] | None]

@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from faultsweep import __main__
 
 LOG = """; MaxNodes: 8
 ; MaxProcs: 8
@@ -77,13 +80,45 @@ def test_table_names_metrics_and_units(log, simulate):
         (("--jobs-out", "/dev/null", "--events-out", "/dev/../dev/null"), ("two outputs would be this file",)),
         (("--jobs-out", "/proc/sys/jobs.csv"), ("/proc/sys/jobs.csv: cannot be written", "where you may write")),
         (("--seed", "x"), ("faultsweep simulate: --seed:",)),
+        (("--jobs-out", "four.swf"), ("four.swf: is read by this command",)),
+        (("--jobs-out", "link.csv"), ("link.csv: is read by this command",)),
+        (("--jobs-out", "/dev/full"), ("/dev/full: cannot be written (No space left on device)",)),
+        (("--events-out", "/dev/full"), ("/dev/full: cannot be written (No space left on device)",)),
+        (("--failures-out", "/dev/full"), ("/dev/full: cannot be written (No space left on device)",)),
+        (("--jobs-out", ""), ("--jobs-out '': an argument is empty",)),
+        (("--jobs-out=",), ("--jobs-out=: an argument is empty",)),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(log, simulate, arguments, words):
+def test_bad_input_is_one_sentence_and_exit_code_2(log, simulate, arguments, words, monkeypatch):
+    monkeypatch.chdir(log.parent)
+    Path("link.csv").symlink_to(log)
     code, out, err = simulate("--log", log, "--machine", "torus:1x1x8", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     for word in words:
         assert word in err
+    assert log.read_text() == LOG
+
+
+def test_an_interrupt_that_an_import_turns_into_another_error_is_still_one(monkeypatch, capsys):
+    def interrupted():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("a module returned a result with an exception set") from error
+
+    monkeypatch.setattr("faultsweep.sweeps.cli.main", interrupted)
+    with pytest.raises(SystemExit) as end:
+        __main__.main()
+    assert (end.value.code, capsys.readouterr().err) == (130, "stopped\n")
+
+
+def test_a_reader_of_the_output_may_leave(log):
+    """As head does, when it has seen enough."""
+    command = [sys.executable, "-m", "faultsweep", "list", "parameters"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
 
 
 DAMAGES = {

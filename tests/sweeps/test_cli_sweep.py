@@ -264,6 +264,23 @@ def test_mistakes_on_the_command_line(spec, call, monkeypatch, tmp_path, argumen
     assert sentence in err
 
 
+def test_a_damaged_file_of_a_store_is_one_sentence(spec, tmp_path, call):
+    store = tmp_path / "s.zarr"
+    assert call("run", spec, "--store", store)[0] == 0
+    (chunk,) = [path for path in (store / "status" / "c").rglob("*") if path.is_file()]
+    chunk.write_bytes(b"junk")
+    for arguments in (
+        ("run", spec, "--store", store),
+        ("status", store),
+        ("figure", spec, "--store", store, "--output", tmp_path),
+        ("report", store, "-o", tmp_path / "report.html"),
+    ):
+        code, _, err = call(*arguments)
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"{store}/status: is damaged (Zstd decompression error" in err
+        assert "restore it from a copy" in err
+
+
 def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tmp_path, call):
     (tmp_path / "junk.zarr").mkdir()
     other = tmp_path / "other.zarr"
