@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -98,7 +99,9 @@ def has_nodes_out_of_service(partition: str) -> bool:
 
 
 def parse_time(text: str, where: str = "--time") -> float:
-    """Return a time as SLURM writes it, in seconds: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS."""
+    """Return a time as SLURM writes it, in seconds: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, UNLIMITED."""
+    if text.strip().upper() in ("UNLIMITED", "INFINITE"):
+        return math.inf
     match = re.fullmatch(r"(?:(\d+)-(\d+)(?::(\d+))?(?::(\d+))?)|(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
     if not match:
         raise InputError(f"{where}: expected minutes, HH:MM:SS or D-HH:MM:SS, got {text!r}")

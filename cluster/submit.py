@@ -53,20 +53,23 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
     InputError
         SLURM would not take or never start it: one sentence that names the option.
     """
-    partition = _partition(site)
-    workers = 0 if elastic else site.workers_per_node or partition.cpus
-    _check_limits(site, partition, workers)
+    partitions = _partitions(site)
+    workers = 0 if elastic else site.workers_per_node or min(partition.cpus for partition in partitions)
+    _check_limits(site, partitions, workers)
     script = batch_script(site, work, workers)
     try:
         slurm.submit(script, test=True)
     except slurm.SlurmError as error:
         # a test also fails where the job could only start when nodes are back; sbatch lets such a job wait
-        if "node configuration" not in str(error) or not slurm.has_nodes_out_of_service(partition.name):
+        if "node configuration" not in str(error) or not any(
+            slurm.has_nodes_out_of_service(partition.name) for partition in partitions
+        ):
             raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
     return script, workers
 
 
-def _partition(site: Site) -> slurm.Partition:
+def _partitions(site: Site) -> list[slurm.Partition]:
+    """Return the partition that is meant, or all of "debug,short", of which SLURM takes the first that can."""
     found = slurm.partitions()
     if site.partition is not None:
         if site.partition not in found:
@@ -75,11 +78,22 @@ def _partition(site: Site) -> slurm.Partition:
     default = next((partition for partition in found.values() if partition.default), None)
     if default is None:
         raise InputError(f"--partition: this SLURM has no default partition; name one of {', '.join(sorted(found))}")
-    return default
+    return [default]
 
 
-def _check_limits(site: Site, partition: slurm.Partition, workers: int) -> None:
-    """Say what ``sbatch`` lets pass on many sites, and what then waits for ever."""
+def _check_limits(site: Site, partitions: list[slurm.Partition], workers: int) -> None:
+    """Say what ``sbatch`` lets pass on many sites, and what then waits for ever; one partition is enough."""
+    problems = []
+    for partition in partitions:
+        try:
+            _check_partition(site, partition, workers)
+        except InputError as error:
+            problems.append(error)
+    if len(problems) == len(partitions):
+        raise problems[0]
+
+
+def _check_partition(site: Site, partition: slurm.Partition, workers: int) -> None:
     name, nodes = partition.name, least_nodes(site.nodes)
     if not partition.up:
         raise InputError(f"--partition: {name} is down; 'sinfo' shows the others")

@@ -23,7 +23,9 @@ def _option(*names: str, help: str, metavar: str | None = None, **more: Any) -> 
     return typer.Option(*names, help=help, metavar=metavar, show_default=False, rich_help_panel=_PANEL, **more)
 
 
-PartitionOption = Annotated[str | None, _option("--partition", "-p", help="Partition (queue).")]
+PartitionOption = Annotated[
+    str | None, _option("--partition", "-p", help="Partition (queue), or several: debug,short.")
+]
 AccountOption = Annotated[str | None, _option("--account", "-A", help="Account that is charged.")]
 QosOption = Annotated[str | None, _option("--qos", help="Quality of service.")]
 TimeOption = Annotated[
