@@ -100,6 +100,13 @@ def submit(
             f"--cluster: submit knows slurm, not {cluster!r}; 'faultsweep run --cluster ADDRESS' uses any running Dask"
             " cluster (docs/slurm.md)"
         )
+    if elastic and (nodes is not None or workers_per_node is not None):
+        raise InputError(
+            "--elastic: every worker is a job of its own, and --max-jobs says how many; leave out --nodes and"
+            " --workers-per-node"
+        )
+    if max_jobs is not None and not elastic:
+        raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
     settings = read_site(
         site,
         partition=partition,
@@ -117,7 +124,7 @@ def submit(
     options = {"logs": logs, "time_limit_s": time_limit, "recompute": recompute, "retry_failed": retry_failed}
     submission = _prepare(spec, arguments or [], store, settings, elastic, options)
     if dry_run:
-        typer.echo(submission.script, nl=False)
+        _say_script(submission, json_)
     elif submission.complete:
         _say_complete(submission, json_)
     else:
@@ -144,6 +151,16 @@ def _prepare(
     if arguments:
         raise InputError(f"submit: got unexpected extra argument ({arguments[0]}); only a program has arguments")
     return prepare_submission(spec, store, site, elastic=elastic, **options)
+
+
+def _say_script(submission: Submission, as_json: bool) -> None:
+    from faultsweep.sweeps.cli.output import print_json
+
+    if as_json:
+        known = {"store": str(submission.store), "missing": submission.missing, "script": submission.script}
+        print_json({"job": None, **known, "log": None})
+    else:
+        typer.echo(submission.script, nl=False)
 
 
 def _say_complete(submission: Submission, as_json: bool) -> None:

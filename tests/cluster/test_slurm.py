@@ -174,6 +174,11 @@ def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     assert "#SBATCH --requeue\n" in script
     assert '#SBATCH --comment="x y"\n' in script
     assert "--memory-bytes 1000000000" in script
+    several = ("--partition", "debug,short", "--time", "UNLIMITED", "--json")
+    told = json.loads(command("submit", "sweep.toml", "--dry-run", *several).stdout)
+    assert (told["job"], told["missing"], told["store"]) == (None, 4, str(Path("sweep.zarr").resolve()))
+    assert "#SBATCH --partition=debug,short\n" in told["script"]
+    assert "#SBATCH --time=UNLIMITED\n" in told["script"]
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
     assert slurm.jobs() == {}
 
