@@ -198,20 +198,18 @@ def cancel(
     json_: JsonOption = False,
 ) -> None:
     """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
-    from faultsweep.cluster.submit import cancel_job, read_job
+    from faultsweep.sweeps import detached
     from faultsweep.sweeps.cli.output import print_json
-    from faultsweep.sweeps.detached import job_folder
+    from faultsweep.sweeps.lock import say_owner
     from faultsweep.sweeps.status import find_store
 
     path = find_store(spec, store).resolve()
-    job = read_job(job_folder(path))
-    if job is None:
-        raise InputError(f"{path}: no batch job was submitted for this store")
-    cancelled = cancel_job(job)
+    job, cancelled, other = detached.cancel(path)
     if json_:
-        print_json({"job": job.job, "store": str(path), "cancelled": cancelled})
+        print_json({"job": job.job, "store": str(path), "cancelled": cancelled, "running": other})
         return
-    typer.echo(f"job {job.job} was {'cancelled' if cancelled else 'over already'}")
+    goes_on = f"; {say_owner(other)} has the store and goes on" if other else ""
+    typer.echo(f"job {job.job} was {'cancelled' if cancelled else 'over already'}{goes_on}")
 
 
 cluster_app = typer.Typer(no_args_is_help=True)

@@ -155,7 +155,7 @@ def status(
     """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
 
     Exit code 0: complete; 3: running, or waiting in a queue; 4: incomplete, and nothing runs; 5: complete, but cells
-    failed. The scheduler of the run is not asked.
+    failed; 6: incomplete, and SLURM does not say whether its job runs. The scheduler of the run is not asked.
     """
     from faultsweep.sweeps.status import find_store, print_status
 

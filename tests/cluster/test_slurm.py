@@ -194,6 +194,31 @@ def test_flags_come_before_variables_of_sbatch_and_a_spec_may_have_any_name(slur
     assert Path("site.zarr.run/slurm/spec/site.toml").read_text() == SPEC
 
 
+def test_a_job_that_waits_is_known_by_the_store_whatever_its_name(slurm):
+    """Such as a link to a folder that is not there yet; and the user may name the job."""
+    Path("sweep.toml").write_text(SPEC)
+    Path("link").symlink_to("results/foo")
+    Path("results").mkdir()
+    options = ("--store", "link", "--sbatch=--hold", '--sbatch=--job-name="my sweep"', "--json")
+    job = json.loads(command("submit", "sweep.toml", *options).stdout)["job"]
+    for store in ("link", "results/foo"):
+        assert (status(store)["state"], status(store)["job"]["name"]) == ("waiting", "my sweep")
+        assert f"by job {job}: pending: held by you" in command("logs", store, code=2).stderr
+    assert json.loads(command("cancel", "results/foo", "--json").stdout)["cancelled"] is True
+    assert slurm.state(int(job)) == "CANCELLED"
+    assert f"by job {job}: cancelled\n" in command("logs", "link", code=2).stderr
+
+
+def test_a_job_that_could_not_start_says_why(slurm):
+    Path("sweep.toml").write_text(SPEC)
+    Path("cluster.toml").write_text('interface = "lo"\npython = "/nowhere/python"\n')
+    job = json.loads(command("submit", "sweep.toml", "--json").stdout)["job"]
+    wait("the end of the job", lambda: slurm.state(int(job)) in OVER)
+    said = command("status", "sweep.zarr", code=4).stdout
+    assert f"job {job}: failed\n" in said
+    assert "/nowhere/python: No such file or directory" in said
+
+
 def test_a_disk_that_is_full_when_a_sweep_is_submitted(slurm, small_disk):
     Path("sweep.toml").write_text(SPEC)
     with contextlib.suppress(OSError):
