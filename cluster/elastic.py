@@ -12,6 +12,7 @@ import contextlib
 import getpass
 import hashlib
 import logging
+import math
 import os
 import shlex
 import shutil
@@ -123,8 +124,7 @@ def _options(site: Site, folder: Path) -> dict[str, Any]:
     extra = ["--no-dashboard", "--preload", "faultsweep.cluster.steady"]
     if site.memory_per_worker is None:
         extra += ["--memory-limit", "0"]  # no limit but SLURM's own
-    if site.time is not None:
-        seconds = slurm.parse_time(site.time)
+    if site.time is not None and math.isfinite(seconds := slurm.parse_time(site.time)):
         life = max(seconds - site.grace_s, seconds / 2)
         extra += ["--lifetime", f"{life:.0f}s", "--lifetime-stagger", f"{min(60.0, life / 10):.0f}s"]
     return {

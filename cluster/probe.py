@@ -101,7 +101,7 @@ def _report(job: Any, folder: Path, say: Any, until: float) -> bool:
         if found["over"]:
             say(f"the job ended ({found['state'].lower()}) without an answer: {found['text'] or 'see its log'}")
             return False
-        state = f"the job is {found['state'].lower()}"
+        state = found["text"] if found["over"] is None else f"the job is {found['state'].lower()}"
         if found["state"] == "PENDING" and found["reason"]:
             state += f": {slurm.explain(found['reason'])}"
         if state != said:

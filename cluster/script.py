@@ -1,4 +1,4 @@
-"""The text of a batch script: readable, and complete, so that ``sbatch`` submits it again as it is."""
+"""The text of a batch script: readable, and all that there is to the job."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
         "cpus-per-task": workers or 1,
         "mem": _memory(site, workers) if workers else f"{OVERHEAD_MIB}M",
     }
+    what = "Scheduler, workers and sweep in one job" if workers else "Scheduler and sweep, whose workers are other jobs"
     lines = [
         "#!/bin/bash",
-        "# Scheduler, workers and sweep in one job. Before its walltime it saves, requeues itself, and then goes on.",
-        "# Written by 'faultsweep submit'; 'sbatch' with this file submits it once more.",
+        f"# {what}. Before its walltime it saves, requeues itself, and then goes on.",
+        "# Written by 'faultsweep submit', which knows the job then, and none of 'sbatch'.",
         *(f"#SBATCH --{key}={value}" for key, value in options.items() if value is not None),
         "#SBATCH --requeue",
         *(f"#SBATCH {option}" for option in site.sbatch),

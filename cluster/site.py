@@ -16,6 +16,7 @@ from faultsweep.simcore.errors import InputError, unknown_name
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 SITE_VARIABLE = "FAULTSWEEP_SITE"
+_NAME = r"""^[^\s"'\\#]+$"""
 
 
 class Site(BaseModel):
@@ -23,9 +24,9 @@ class Site(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    partition: str | None = Field(None, min_length=1, description="Partition (queue).")
-    account: str | None = Field(None, min_length=1, description="Account that is charged.")
-    qos: str | None = Field(None, min_length=1, description="Quality of service.")
+    partition: str | None = Field(None, pattern=_NAME, description="Partition (queue), or several: debug,short.")
+    account: str | None = Field(None, pattern=_NAME, description="Account that is charged.")
+    qos: str | None = Field(None, pattern=_NAME, description="Quality of service.")
     time: str | None = Field(None, description="Walltime of one job; a sweep that needs more is requeued and goes on.")
     nodes: str = Field(
         "1", pattern=r"^[1-9]\d*(-[1-9]\d*)?$", description="Nodes of a job: 4, or 1-4 for what is free."
@@ -45,7 +46,9 @@ class Site(BaseModel):
         (), description="More options of sbatch, such as --constraint=skylake."
     )
     python: str | None = Field(None, min_length=1, description="Python of the nodes; the one of submit if unset.")
-    grace_s: int = Field(120, ge=5, description="Seconds before the walltime at which a job saves and is requeued.")
+    grace_s: int = Field(
+        120, ge=5, le=65_535, description="Seconds before the walltime at which a job saves and is requeued."
+    )
     max_jobs: int = Field(10, ge=1, description="With --elastic, and for run --cluster slurm: worker jobs at most.")
     max_restarts: int = Field(6, ge=0, description="Restarts in a row without any new result after which a job ends.")
     max_requeues: int | None = Field(
@@ -115,14 +118,25 @@ def _problems(values: dict[str, Any], where: str) -> list[str]:
             place = f"{where}: {key}" if where else f"--{key.replace('_', '-')}"
             if problem["type"] == "extra_forbidden":
                 found.append(str(unknown_name("key", key, Site.model_fields, where=where)))
-            elif key == "nodes":
-                found.append(f"{place}: expected a number such as 4, or a range such as 1-4, got {problem['input']!r}")
-            elif key == "sbatch":
-                found.append(f"{place}: expected an option such as --constraint=skylake, got {problem['input']!r}")
             else:
-                found.append(f"{place}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}")
+                found.append(f"{place}: expected {_expected(key, problem)}, got {problem['input']!r}")
         return found
     return []
+
+
+def _expected(key: str, problem: Any) -> str:
+    """Return what is valid where pydantic found something else."""
+    if key == "nodes":
+        return "a number such as 4, or a range such as 1-4"
+    if problem["type"] == "tuple_type":
+        return f"""a list such as ["{"module load gcc" if key == "setup" else "--constraint=skylake"}"]"""
+    if problem["type"] == "string_type":
+        return "text in quotes"
+    if key == "sbatch":
+        return "an option such as --constraint=skylake"
+    if problem["type"] == "string_pattern_mismatch":
+        return "a name without blanks or quotes"
+    return re.sub("^(Input|String) should (be|have) |,.*$", "", str(problem["msg"]))
 
 
 def _check_units(site: Site, given: dict[str, Any], path: Path) -> None:

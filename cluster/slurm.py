@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ _REASONS = {
     "PartitionDown": "the partition is down",
     "PartitionInactive": "the partition is inactive",
     "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
+    "JobLaunchFailure": "SLURM could not start it on the node",
     "JobHeldUser": "held by you: scontrol release",
     "JobHeldAdmin": "held by the administrators of the cluster",
     "QOSMaxCpuPerUserLimit": "you have as many processors in use as your quality of service allows",
@@ -98,7 +100,9 @@ def has_nodes_out_of_service(partition: str) -> bool:
 
 
 def parse_time(text: str, where: str = "--time") -> float:
-    """Return a time as SLURM writes it, in seconds: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS."""
+    """Return a time as SLURM writes it, in seconds: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, UNLIMITED."""
+    if text.strip().upper() in ("UNLIMITED", "INFINITE"):
+        return math.inf
     match = re.fullmatch(r"(?:(\d+)-(\d+)(?::(\d+))?(?::(\d+))?)|(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
     if not match:
         raise InputError(f"{where}: expected minutes, HH:MM:SS or D-HH:MM:SS, got {text!r}")
@@ -161,10 +165,28 @@ def without_overrides(script: str) -> Iterator[None]:
         os.environ.update(taken)
 
 
-def job_state(job: str) -> dict[str, Any]:
-    """Return what is known of a job: state, reason, nodes, seconds left, start; {"state": ""} if SLURM forgot it."""
+def name_of(job: str) -> str:
+    """Return the name that a job has, which options of the user or of the site may have changed; "" if not known."""
     try:
-        out = call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r|%N|%D|%L|%S|%M")
+        return call("squeue", "-h", "-t", "all", "-j", job, "-o", "%j").strip("\n")
+    except SlurmError:
+        return ""
+
+
+FORGOTTEN: dict[str, Any] = {
+    **dict.fromkeys(("state", "reason", "nodes", "walltime_left", "start", "elapsed"), ""),
+    "num_nodes": 0,
+}
+"""What ``job_state`` says of a job that SLURM does not know."""
+
+
+def job_state(job: str, name: str = "") -> dict[str, Any]:
+    """Return what is known of a job: state, reason, nodes, walltime left, start; the state is "" if SLURM forgot it.
+
+    Numbers begin anew on another cluster, and after a reset: with ``name``, a job of another name is not the one meant.
+    """
+    try:
+        out = call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r|%N|%D|%L|%S|%M|%j")
     except SlurmError as error:
         if "Invalid job id" in str(error):
             out = ""
@@ -172,8 +194,10 @@ def job_state(job: str) -> dict[str, Any]:
             raise
     line = out.strip().splitlines()
     if not line:
-        return _from_accounting(job)
-    state, reason, nodes, number, left, start, used = line[0].split("|")
+        return _from_accounting(job, name)
+    state, reason, nodes, number, left, start, used, found = line[0].split("|", 7)
+    if name and found != name:
+        return dict(FORGOTTEN)
     return {
         "state": state,
         "reason": "" if reason == "None" else reason,
@@ -185,17 +209,19 @@ def job_state(job: str) -> dict[str, Any]:
     }
 
 
-def _from_accounting(job: str) -> dict[str, Any]:
+def _from_accounting(job: str, name: str) -> dict[str, Any]:
     """Return the state of a job that is over from the accounting, where there is one."""
     try:
-        out = call("sacct", "-nXP", "-j", job, "-o", "State,NodeList,Elapsed")
+        out = call("sacct", "-nXP", "-j", job, "-o", "State,NodeList,Elapsed,JobName")
     except SlurmError:
         out = ""
     line = out.strip().splitlines()
     if not line:
-        return {"state": "", "reason": "", "nodes": "", "num_nodes": 0}
-    state, nodes, used = line[-1].split("|")
-    return {"state": state.split()[0], "reason": "", "nodes": nodes, "num_nodes": 0, "elapsed": used}
+        return dict(FORGOTTEN)
+    state, nodes, used, found = line[-1].split("|", 3)
+    if name and found != name:
+        return dict(FORGOTTEN)
+    return {**FORGOTTEN, "state": state.split()[0], "nodes": nodes, "elapsed": used}
 
 
 def is_over(state: str) -> bool:

@@ -24,12 +24,16 @@ from faultsweep.cluster.settings import DASHBOARD
 from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
 from faultsweep.simcore.errors import InputError, unknown_name
 
+UNKNOWN = "UNKNOWN"
+"""State of a job of which SLURM says nothing, because it does not answer here."""
+_LAST = ("finished", "failed", "stopped")
+"""Outcomes after which a job does nothing more."""
 _JOB = "job.json"
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job that was submitted: its number, when (seconds since 1970), and the folder where it keeps its files."""
+    """A job that was submitted: number and name, when (seconds since 1970), and the folder where it keeps its files."""
 
     job: str
     submitted: float
@@ -38,11 +42,16 @@ class Job:
     workers_per_node: int
     partition: str
     time: str
+    name: str = ""
 
     @property
     def log(self) -> Path:
         """Return the file that the job writes into."""
         return Path(self.folder) / f"job-{self.job}.log"
+
+    def ask(self) -> dict[str, Any]:
+        """Return what SLURM knows of this job; one of another name, with the same number, is not this one."""
+        return slurm.job_state(self.job, self.name)
 
 
 def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
@@ -53,33 +62,49 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
     InputError
         SLURM would not take or never start it: one sentence that names the option.
     """
-    partition = _partition(site)
-    workers = 0 if elastic else site.workers_per_node or partition.cpus
-    _check_limits(site, partition, workers)
+    partitions = _partitions(site)
+    workers = 0 if elastic else site.workers_per_node or min(partition.cpus for partition in partitions)
+    _check_limits(site, partitions, workers)
     script = batch_script(site, work, workers)
     try:
         slurm.submit(script, test=True)
     except slurm.SlurmError as error:
         # a test also fails where the job could only start when nodes are back; sbatch lets such a job wait
-        if "node configuration" not in str(error) or not slurm.has_nodes_out_of_service(partition.name):
+        if "node configuration" not in str(error) or not any(
+            slurm.has_nodes_out_of_service(partition.name) for partition in partitions
+        ):
             raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
     return script, workers
 
 
-def _partition(site: Site) -> slurm.Partition:
+def _partitions(site: Site) -> list[slurm.Partition]:
+    """Return the partition that is meant, or all of "debug,short", of which SLURM takes the first that can."""
     found = slurm.partitions()
     if site.partition is not None:
-        if site.partition not in found:
-            raise unknown_name("partition", site.partition, found, where="--partition")
-        return found[site.partition]
+        names = site.partition.split(",")
+        for name in names:
+            if name not in found:
+                raise unknown_name("partition", name, found, where="--partition")
+        return [found[name] for name in names]
     default = next((partition for partition in found.values() if partition.default), None)
     if default is None:
         raise InputError(f"--partition: this SLURM has no default partition; name one of {', '.join(sorted(found))}")
-    return default
+    return [default]
 
 
-def _check_limits(site: Site, partition: slurm.Partition, workers: int) -> None:
-    """Say what ``sbatch`` lets pass on many sites, and what then waits for ever."""
+def _check_limits(site: Site, partitions: list[slurm.Partition], workers: int) -> None:
+    """Say what ``sbatch`` lets pass on many sites, and what then waits for ever; one partition is enough."""
+    problems = []
+    for partition in partitions:
+        try:
+            _check_partition(site, partition, workers)
+        except InputError as error:
+            problems.append(error)
+    if len(problems) == len(partitions):
+        raise problems[0]
+
+
+def _check_partition(site: Site, partition: slurm.Partition, workers: int) -> None:
     name, nodes = partition.name, least_nodes(site.nodes)
     if not partition.up:
         raise InputError(f"--partition: {name} is down; 'sinfo' shows the others")
@@ -121,7 +146,8 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
         (folder / OUTCOME).unlink(missing_ok=True)
         number = slurm.submit(script)
         try:
-            job = Job(number, time.time(), str(folder), site.nodes, workers, site.partition or "", site.time or "")
+            asked = (site.nodes, workers, site.partition or "", site.time or "")
+            job = Job(number, time.time(), str(folder), *asked, slurm.name_of(number))
             draft = folder / f"{_JOB}.partial"
             draft.write_text(json.dumps(asdict(job), indent=1))
             os.replace(draft, folder / _JOB)
@@ -138,27 +164,58 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
 
 
 def read_job(folder: Path) -> Job | None:
-    """Return the last job that was submitted with this folder, None if there was none."""
+    """Return the last job that was submitted with this folder, None if there was none.
+
+    Raises
+    ------
+    InputError
+        There was one, but what is known of it is damaged, or its owner's alone.
+    """
     try:
-        return Job(**json.loads((folder / _JOB).read_text()))
+        # a store may have been moved, with what is beside it
+        return Job(**{**json.loads((folder / _JOB).read_text()), "folder": str(folder)})
     except FileNotFoundError:
         return None
+    except PermissionError:
+        raise InputError(f"{folder / _JOB}: only who submitted the job may read what is known of it") from None
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{folder / _JOB}: cannot be read ({error}); the job is not known here any more") from None
+        raise InputError(
+            f"{folder / _JOB}: cannot be read ({error}), so the job is not known; look for it with squeue, and remove"
+            " the file once it is over"
+        ) from None
 
 
 def describe_job(job: Job) -> dict[str, Any]:
-    """Return what is known of a job: from SLURM, and from what it wrote at its end."""
-    found: dict[str, Any] = {**asdict(job), "log": str(job.log), **slurm.job_state(job.job), "outcome": "", "text": ""}
+    """Return what is known of a job: from SLURM, and from what it wrote at its end.
+
+    ``over`` is None where neither tells: another machine, or a controller that does not answer.
+    """
+    found: dict[str, Any] = {**asdict(job), "log": str(job.log), "outcome": "", "text": ""}
     try:
         note = json.loads((Path(job.folder) / OUTCOME).read_text())
         if note.get("job") == job.job:
             found |= {"outcome": note["outcome"], "text": note["text"]}
     except (OSError, ValueError, KeyError):
         pass
-    found["over"] = slurm.is_over(found["state"])
+    try:
+        found |= job.ask()
+        found["over"] = slurm.is_over(found["state"])
+    except slurm.SlurmError as error:
+        found |= {**slurm.FORGOTTEN, "state": UNKNOWN, "over": True if found["outcome"] in _LAST else None}
+        found["text"] = found["text"] if found["over"] else str(error)
+    if found["over"] and not found["outcome"] and found["state"] != "COMPLETED":
+        found["text"] = _last_line(job.log)
     found["dashboard"] = "" if found["over"] else _read_dashboard(Path(job.folder))
     return found
+
+
+def _last_line(path: Path) -> str:
+    """Return the last line of a log, "" if there is none."""
+    try:
+        lines = path.read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def _read_dashboard(folder: Path) -> str:
@@ -169,17 +226,22 @@ def _read_dashboard(folder: Path) -> str:
         return ""
 
 
-def cancel_job(job: Job, wait_s: float = 60.0) -> bool:
-    """Cancel a job and wait until it is over; returns whether there was anything to cancel."""
-    was_over = slurm.is_over(slurm.job_state(job.job)["state"])
-    cancel_workers(Path(job.folder))
+def cancel_job(job: Job, wait_s: float = 60.0, tidy: bool = True) -> bool:
+    """Cancel a job and wait until it is over; returns whether there was anything to cancel.
+
+    Without ``tidy``, worker jobs and credentials in its folder stay: they are another run's.
+    """
+    was_over = slurm.is_over(job.ask()["state"])
+    if tidy:
+        cancel_workers(Path(job.folder))
     if not was_over:
         slurm.cancel(job.job)
         end = time.monotonic() + wait_s
-        while not slurm.is_over(slurm.job_state(job.job)["state"]) and time.monotonic() < end:
+        while not slurm.is_over(job.ask()["state"]) and time.monotonic() < end:
             time.sleep(0.3)
-    cancel_workers(Path(job.folder))  # those that it submitted meanwhile
-    _remove_credentials(Path(job.folder))
+    if tidy:
+        cancel_workers(Path(job.folder))  # those that it submitted meanwhile
+        _remove_credentials(Path(job.folder))
     return not was_over
 
 

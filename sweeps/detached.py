@@ -13,7 +13,7 @@ from typing import Any
 from faultsweep.cluster import slurm
 from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
-from faultsweep.cluster.submit import Job, describe_job, plan_job, read_job, submit_job
+from faultsweep.cluster.submit import UNKNOWN, Job, cancel_job, describe_job, plan_job, read_job, submit_job
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.lock import Lock, owner_of
 from faultsweep.sweeps.precision import replicates_wanted
@@ -21,7 +21,7 @@ from faultsweep.sweeps.prepare import Prepared, check_store, prepare
 from faultsweep.sweeps.progress import PROGRESS
 from faultsweep.sweeps.spec import Spec, find_spec
 from faultsweep.sweeps.stand_ins import is_shipped, with_stand_ins
-from faultsweep.sweeps.status import describe_failures
+from faultsweep.sweeps.status import describe_failures, say_state
 from faultsweep.sweeps.store import run_folder
 from faultsweep.sweeps.sweep import STORE_VARIABLE, SUBMISSION_VARIABLE, Sweep
 
@@ -153,7 +153,7 @@ def refuse_if_submitted(store: Path) -> None:
     if job is None or job.job == os.environ.get("SLURM_JOB_ID"):
         return
     try:
-        state = slurm.job_state(job.job)["state"]
+        state = job.ask()["state"]
     except slurm.SlurmError:
         return
     if not slurm.is_over(state):
@@ -191,21 +191,52 @@ def read_run(store: Path) -> dict[str, Any]:
     """Return what is known of the run of a store without asking its scheduler.
 
     ``job`` (None without one), ``running`` (the owner of the lock, None if it is dead or its job is over), ``progress``
-    (what the sweep said last; None without any), and ``state``: running, waiting or idle.
+    (what the sweep said last; None without any), and ``state``: running, waiting, idle, or unknown, where SLURM does
+    not answer or what is known of the job cannot be read.
     """
-    job = read_job(job_folder(store)) if job_folder(store).is_dir() else None
-    found: dict[str, Any] | None = None
-    if job is not None:
-        try:
-            found = describe_job(job)
-        except slurm.SlurmError as error:  # another machine, or a controller that does not answer
-            found = {"job": job.job, "log": str(job.log), "state": "", "over": None, "outcome": "", "text": str(error)}
+    store = store.resolve()
+    job = _read_known(store)
+    owner = _living_owner(store)
+    if owner or (job and job["state"] == "RUNNING"):
+        state = "running"
+    elif job is None or job["over"]:
+        state = "idle"
+    else:
+        state = "unknown" if job["over"] is None else "waiting"
+    return {"state": state, "running": owner, "job": job, "progress": _read_progress(store, state)}
+
+
+def _read_known(store: Path) -> dict[str, Any] | None:
+    """Return what is known of the job of a store, None if it has none."""
+    try:
+        job = read_job(job_folder(store))
+    except InputError as error:
+        told = {"state": UNKNOWN, "over": None, "outcome": "", "text": str(error)}
+        return {"job": "", "log": "", **slurm.FORGOTTEN, **told}
+    return describe_job(job) if job is not None else None
+
+
+def _living_owner(store: Path) -> dict[str, Any] | None:
+    """Return the owner of a store's lock, None if it is dead or its job is over."""
     owner = owner_of(run_folder(store) / "lock")
-    if owner and _belongs_to_a_dead_job(owner):
-        owner = None
-    waits = bool(found and found["over"] is False and found["state"] != "RUNNING")
-    state = "running" if owner or (found and found["state"] == "RUNNING") else "waiting" if waits else "idle"
-    return {"state": state, "running": owner, "job": found, "progress": _read_progress(store, state)}
+    return None if owner and _belongs_to_a_dead_job(owner) else owner
+
+
+def cancel(store: Path) -> tuple[Job, bool, dict[str, Any] | None]:
+    """Cancel the job of a store; returns it, whether there was anything to cancel, and whose run goes on all the same.
+
+    Raises
+    ------
+    InputError
+        There is no job, or SLURM does not answer.
+    """
+    job = read_job(job_folder(store))
+    if job is None:
+        raise InputError(f"{store}: no batch job was submitted for this store")
+    other = _living_owner(store)
+    if other and (other.get("batch_job") == job.job or Lock(run_folder(store) / "lock").is_stale()):
+        other = None
+    return job, cancel_job(job, tidy=other is None), other
 
 
 def _read_progress(store: Path, state: str) -> dict[str, Any] | None:
@@ -224,12 +255,12 @@ def find_log(store: Path) -> Path:
     Raises
     ------
     InputError
-        There is neither, or the job has not started yet.
+        There is neither, or the job has not started yet, or could not.
     """
     job = read_job(job_folder(store))
     path = job.log if job is not None else run_folder(store) / "log.txt"
     if path.is_file():
         return path
     if job is not None:
-        raise InputError(f"{store}: job {job.job} has not written anything yet; 'faultsweep status {store}' says why")
+        raise InputError(f"{store}: nothing was written by {say_state(describe_job(job))}")
     raise InputError(f"{store}: no run has written a log beside it")

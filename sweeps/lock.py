@@ -205,7 +205,11 @@ def owner_of(path: Path) -> dict[str, Any] | None:
     return owner
 
 
-def _describe(path: Path, owner: dict[str, Any]) -> str:
-    where = f"process {owner.get('pid')} on {owner.get('host')}"
+def say_owner(owner: dict[str, Any]) -> str:
+    """Return in words which process has a lock."""
     job = f" (batch job {owner['batch_job']})" if owner.get("batch_job") else ""
-    return f"{path}: {where}{job} is running this sweep; wait for it, stop it, or give another store"
+    return f"process {owner.get('pid')} on {owner.get('host')}{job}"
+
+
+def _describe(path: Path, owner: dict[str, Any]) -> str:
+    return f"{path}: {say_owner(owner)} is running this sweep; wait for it, stop it, or give another store"

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.collector import describe_counts
+from faultsweep.sweeps.lock import say_owner
 from faultsweep.sweeps.spec import find_spec, load_toml
-from faultsweep.sweeps.store import FAILED, FAILURES, FINAL, PENDING, STATUS_NAMES, Store, check_format
+from faultsweep.sweeps.store import FAILED, FAILURES, FINAL, PENDING, STATUS_NAMES, Store, check_format, run_folder
 
 _SHOWN = 20
 _SENTENCES = 5
@@ -23,10 +24,16 @@ def find_store(store_or_spec: str, store: Path | None = None) -> Path:
     if store is not None:
         return store
     path = Path(store_or_spec)
-    if path.is_dir() or path.suffix == ".zarr":
+    if path.is_dir() or path.suffix == ".zarr" or has_run(path):
         return path
     spec = find_spec(store_or_spec)
     return Path(f"{load_toml(spec).get('name', spec.stem)}.zarr")
+
+
+def has_run(path: Path) -> bool:
+    """Tell whether a run or a job has left something beside a store, which it may not have made yet."""
+    path = path.resolve()
+    return bool(path.name) and run_folder(path).is_dir()
 
 
 def read_status(path: Path) -> dict[str, Any]:
@@ -65,11 +72,14 @@ def read_status(path: Path) -> dict[str, Any]:
 
 
 def exit_code(found: dict[str, Any]) -> int:
-    """Return 0 for a complete store, 3 while it is worked on, 4 if nothing runs and cells lack, 5 if cells failed."""
-    if found["state"] != "idle":
+    """Return 0 for a complete store, 3 while it is worked on, 4 if nothing runs and cells lack, 5 if cells failed.
+
+    6 if cells lack and it is not known whether anything runs.
+    """
+    if found["state"] in ("running", "waiting"):
         return 3
     if not found["complete"]:
-        return 4
+        return 6 if found["state"] == "unknown" else 4
     return 5 if found["status"]["failed"] else 0
 
 
@@ -127,7 +137,7 @@ def _print_run(console: Any, found: dict[str, Any]) -> None:
     if job is not None:
         _print_job(console, job)
     if owner:
-        console.print(f"  running: process {owner['pid']} on {owner['host']}")
+        console.print(f"  running: {say_owner(owner)}")
     elif job is None:
         console.print("  no run is going on")
     if progress is None:
@@ -149,22 +159,32 @@ def _print_run(console: Any, found: dict[str, Any]) -> None:
 
 def _print_job(console: Any, job: dict[str, Any]) -> None:
     """Print the state of a batch job in words."""
-    from faultsweep.cluster.slurm import explain
-
-    line = f"  job {job['job']}: {job['state'].lower() or 'SLURM does not know it any more'}"
-    if job["over"] is None:
-        line = f"  job {job['job']}: its state is not known here"
-    elif not job["over"] and job["state"] == "RUNNING":
-        left = f", {job['walltime_left']} of the walltime left" if job["walltime_left"] else ""
-        line += f" on {job['nodes']}{left}"
-    elif not job["over"]:
-        line += f": {explain(job['reason'])}" if job["reason"] else ""
-        line += f", expected to start at {job['start']}" if job["start"] else ""
-    console.print(line + (f"; {job['outcome']}" if job["over"] and job["outcome"] else ""))
+    console.print(f"  {say_state(job)}")
     if job["text"]:
         console.print(f"    {job['text']}")
     for text in job.get("dashboard", "").splitlines():
         console.print(f"  {text}")
+
+
+def say_state(job: dict[str, Any]) -> str:
+    """Return number and state of a batch job in words, and why it waits or has ended where that is known."""
+    from faultsweep.cluster.slurm import explain
+
+    if not job["job"]:
+        return "a job of which nothing is known here"
+    if job["over"] is None:
+        return f"job {job['job']}: its state is not known here"
+    line = f"job {job['job']}: {job['state'].lower() or 'SLURM does not know it any more'}"
+    if job["over"]:
+        # SLURM keeps the reason that a job waited for when it is cancelled
+        told = job["outcome"] or job["text"] or job["state"] == "CANCELLED" or not job["reason"]
+        line += "" if told else f": {explain(job['reason'])}"
+        return line + (f"; {job['outcome']}" if job["outcome"] else "")
+    if job["state"] == "RUNNING":
+        left = f", {job['walltime_left']} of the walltime left" if job["walltime_left"] else ""
+        return f"{line} on {job['nodes']}{left}"
+    line += f": {explain(job['reason'])}" if job["reason"] else ""
+    return line + (f", expected to start at {job['start']}" if job["start"] else "")
 
 
 def describe_failures(path: Path) -> str:

@@ -23,7 +23,9 @@ def _option(*names: str, help: str, metavar: str | None = None, **more: Any) -> 
     return typer.Option(*names, help=help, metavar=metavar, show_default=False, rich_help_panel=_PANEL, **more)
 
 
-PartitionOption = Annotated[str | None, _option("--partition", "-p", help="Partition (queue).")]
+PartitionOption = Annotated[
+    str | None, _option("--partition", "-p", help="Partition (queue), or several: debug,short.")
+]
 AccountOption = Annotated[str | None, _option("--account", "-A", help="Account that is charged.")]
 QosOption = Annotated[str | None, _option("--qos", help="Quality of service.")]
 TimeOption = Annotated[
@@ -98,6 +100,13 @@ def submit(
             f"--cluster: submit knows slurm, not {cluster!r}; 'faultsweep run --cluster ADDRESS' uses any running Dask"
             " cluster (docs/slurm.md)"
         )
+    if elastic and (nodes is not None or workers_per_node is not None):
+        raise InputError(
+            "--elastic: every worker is a job of its own, and --max-jobs says how many; leave out --nodes and"
+            " --workers-per-node"
+        )
+    if max_jobs is not None and not elastic:
+        raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
     settings = read_site(
         site,
         partition=partition,
@@ -115,7 +124,7 @@ def submit(
     options = {"logs": logs, "time_limit_s": time_limit, "recompute": recompute, "retry_failed": retry_failed}
     submission = _prepare(spec, arguments or [], store, settings, elastic, options)
     if dry_run:
-        typer.echo(submission.script, nl=False)
+        _say_script(submission, json_)
     elif submission.complete:
         _say_complete(submission, json_)
     else:
@@ -142,6 +151,16 @@ def _prepare(
     if arguments:
         raise InputError(f"submit: got unexpected extra argument ({arguments[0]}); only a program has arguments")
     return prepare_submission(spec, store, site, elastic=elastic, **options)
+
+
+def _say_script(submission: Submission, as_json: bool) -> None:
+    from faultsweep.sweeps.cli.output import print_json
+
+    if as_json:
+        known = {"store": str(submission.store), "missing": submission.missing, "script": submission.script}
+        print_json({"job": None, **known, "log": None})
+    else:
+        typer.echo(submission.script, nl=False)
 
 
 def _say_complete(submission: Submission, as_json: bool) -> None:
@@ -179,20 +198,18 @@ def cancel(
     json_: JsonOption = False,
 ) -> None:
     """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
-    from faultsweep.cluster.submit import cancel_job, read_job
+    from faultsweep.sweeps import detached
     from faultsweep.sweeps.cli.output import print_json
-    from faultsweep.sweeps.detached import job_folder
+    from faultsweep.sweeps.lock import say_owner
     from faultsweep.sweeps.status import find_store
 
     path = find_store(spec, store).resolve()
-    job = read_job(job_folder(path))
-    if job is None:
-        raise InputError(f"{path}: no batch job was submitted for this store")
-    cancelled = cancel_job(job)
+    job, cancelled, other = detached.cancel(path)
     if json_:
-        print_json({"job": job.job, "store": str(path), "cancelled": cancelled})
+        print_json({"job": job.job, "store": str(path), "cancelled": cancelled, "running": other})
         return
-    typer.echo(f"job {job.job} was {'cancelled' if cancelled else 'over already'}")
+    goes_on = f"; {say_owner(other)} has the store and goes on" if other else ""
+    typer.echo(f"job {job.job} was {'cancelled' if cancelled else 'over already'}{goes_on}")
 
 
 cluster_app = typer.Typer(no_args_is_help=True)

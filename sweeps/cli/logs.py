@@ -17,9 +17,15 @@ class _LogsGroup(TyperGroup):
     """``faultsweep logs STORE`` is short for ``faultsweep logs show STORE``."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and Path(args[0]).suffix in (".zarr", ".toml"):
+        if args and args[0] not in self.commands and _is_store_or_spec(args[0]):
             args = ["show", *args]
         return super().resolve_command(ctx, args)
+
+
+def _is_store_or_spec(text: str) -> bool:
+    from faultsweep.sweeps.status import has_run
+
+    return Path(text).suffix in (".zarr", ".toml") or has_run(Path(text))
 
 
 app = typer.Typer(no_args_is_help=True, cls=_LogsGroup)

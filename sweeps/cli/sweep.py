@@ -162,7 +162,8 @@ def status(
     """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
 
     Exit code 0: complete; 3: running, or waiting in a queue; 4: incomplete, and nothing runs; 5: complete, but cells
-    failed. The scheduler of the run is not asked: --logs, --cluster and --workers of a run do nothing here.
+    failed; 6: incomplete, and SLURM does not say whether its job runs. The scheduler of the run is not asked: --logs,
+    --cluster and --workers of a run do nothing here.
     """
     from faultsweep.sweeps.status import find_store, print_status
 

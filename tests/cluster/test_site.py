@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
 import pytest
-from faultsweep.cluster.site import parse_memory, read_site, to_toml
+from faultsweep.cluster.elastic import _options
+from faultsweep.cluster.script import Work, batch_script
+from faultsweep.cluster.site import Site, parse_memory, read_site, to_toml
 from faultsweep.cluster.slurm import describe_refusal, explain, is_over, parse_time
 from faultsweep.simcore.errors import InputError
 
@@ -49,6 +52,24 @@ def test_a_wrong_value_names_the_file(site, text):
         read_site(site(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('sbatch = "--exclusive"', "sbatch: expected a list such as [\"--constraint=skylake\"], got '--exclusive'"),
+        ('setup = "x"', """setup: expected a list such as ["module load gcc"], got 'x'"""),
+        ("time = 720", "time: expected text in quotes, got 720"),
+        ("grace_s = 100_000", "grace_s: expected less than or equal to 65535, got 100000"),
+        ('account = "phys ics"', "account: expected a name without blanks or quotes, got 'phys ics'"),
+        ('workers_per_node = "x"', "workers_per_node: expected a valid integer, got 'x'"),
+    ],
+)
+def test_a_wrong_value_is_told_with_what_is_valid(site, text, sentence):
+    path = site(text)
+    with pytest.raises(InputError) as caught:
+        read_site(path)
+    assert str(caught.value) == f"{path}: {sentence}"
+
+
 def test_a_file_that_is_named_must_be_there(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_site(tmp_path / "none.toml")
@@ -56,7 +77,15 @@ def test_a_file_that_is_named_must_be_there(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 5400), ("1:30", 90), ("2:00:00", 7200), ("1-2", 93_600), ("1-2:30", 95_400), ("1-0:0:5", 86_405)],
+    [
+        ("90", 5400),
+        ("1:30", 90),
+        ("2:00:00", 7200),
+        ("1-2", 93_600),
+        ("1-2:30", 95_400),
+        ("1-0:0:5", 86_405),
+        ("unlimited", math.inf),
+    ],
 )
 def test_times_are_those_of_slurm(text, seconds):
     assert parse_time(text) == seconds
@@ -66,6 +95,19 @@ def test_times_are_those_of_slurm(text, seconds):
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(InputError, match="--time: expected"):
         parse_time(text)
+
+
+def test_worker_jobs_without_a_walltime_live_for_ever(tmp_path):
+    assert "--lifetime" in _options(Site(time="60"), tmp_path)["worker_extra_args"]
+    assert "--lifetime" not in _options(Site(time="UNLIMITED"), tmp_path)["worker_extra_args"]
+
+
+def test_a_script_says_where_its_workers_are(tmp_path):
+    work = Work("s", tmp_path, tmp_path / "progress.json", ("s.py",))
+    whole, small = (batch_script(Site(), work, workers) for workers in (4, 0))
+    assert "\n# Scheduler, workers and sweep in one job." in whole
+    assert "\n# Scheduler and sweep, whose workers are other jobs." in small
+    assert "which knows the job then, and none of 'sbatch'" in whole
 
 
 def test_sizes():

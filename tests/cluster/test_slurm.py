@@ -144,6 +144,13 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
         (("--workers-per-node", "5"), "--workers-per-node: the nodes of 'debug' have 4 processors, not 5"),
         (("--memory-per-worker", "9GB"), "--memory-per-worker: 1 workers of 9GB are more than the 8,000 MiB"),
         (("--time", "1"), "--time: 60 s is no more than the 120 s (grace_s) that saving is given"),
+        (("--partition", "debug,shirt"), "--partition: unknown partition 'shirt'; did you mean 'short'?"),
+        (("--partition", "debug,short", "--nodes", "3"), "--nodes: the partition 'debug' has 2, not 3"),
+        (("--partition", "short", "--time", "UNLIMITED"), "--time: UNLIMITED is more than the 0.0333 h that"),
+        (("--account", "phys ics"), "--account: expected a name without blanks or quotes, got 'phys ics'"),
+        (("--elastic", "--nodes", "2"), "--elastic: every worker is a job of its own, and --max-jobs says how many"),
+        (("--elastic", "--workers-per-node", "4"), "--elastic: every worker is a job of its own"),
+        (("--max-jobs", "3"), "--max-jobs: this is for --elastic"),
         (("--cluster", "pbs"), "--cluster: submit knows slurm, not 'pbs'"),
         (("--sbatch=--licenses=gold",), "sbatch: "),
         (("--sbatch=licenses=gold",), "--sbatch: expected an option such as --constraint=skylake, got 'licenses=gold'"),
@@ -167,6 +174,11 @@ def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     assert "#SBATCH --requeue\n" in script
     assert '#SBATCH --comment="x y"\n' in script
     assert "--memory-bytes 1000000000" in script
+    several = ("--partition", "debug,short", "--time", "UNLIMITED", "--json")
+    told = json.loads(command("submit", "sweep.toml", "--dry-run", *several).stdout)
+    assert (told["job"], told["missing"], told["store"]) == (None, 4, str(Path("sweep.zarr").resolve()))
+    assert "#SBATCH --partition=debug,short\n" in told["script"]
+    assert "#SBATCH --time=UNLIMITED\n" in told["script"]
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
     assert slurm.jobs() == {}
 
@@ -180,6 +192,31 @@ def test_flags_come_before_variables_of_sbatch_and_a_spec_may_have_any_name(slur
     assert slurm.ask("squeue", "-h", "-j", job, "-o", "%P") == "debug"
     assert f"StdOut={Path.cwd()}/site.zarr.run/slurm/job-{job}.log" in slurm.ask("scontrol", "show", "job", job)
     assert Path("site.zarr.run/slurm/spec/site.toml").read_text() == SPEC
+
+
+def test_a_job_that_waits_is_known_by_the_store_whatever_its_name(slurm):
+    """Such as a link to a folder that is not there yet; and the user may name the job."""
+    Path("sweep.toml").write_text(SPEC)
+    Path("link").symlink_to("results/foo")
+    Path("results").mkdir()
+    options = ("--store", "link", "--sbatch=--hold", '--sbatch=--job-name="my sweep"', "--json")
+    job = json.loads(command("submit", "sweep.toml", *options).stdout)["job"]
+    for store in ("link", "results/foo"):
+        assert (status(store)["state"], status(store)["job"]["name"]) == ("waiting", "my sweep")
+        assert f"by job {job}: pending: held by you" in command("logs", store, code=2).stderr
+    assert json.loads(command("cancel", "results/foo", "--json").stdout)["cancelled"] is True
+    assert slurm.state(int(job)) == "CANCELLED"
+    assert f"by job {job}: cancelled\n" in command("logs", "link", code=2).stderr
+
+
+def test_a_job_that_could_not_start_says_why(slurm):
+    Path("sweep.toml").write_text(SPEC)
+    Path("cluster.toml").write_text('interface = "lo"\npython = "/nowhere/python"\n')
+    job = json.loads(command("submit", "sweep.toml", "--json").stdout)["job"]
+    wait("the end of the job", lambda: slurm.state(int(job)) in OVER)
+    said = command("status", "sweep.zarr", code=4).stdout
+    assert f"job {job}: failed\n" in said
+    assert "/nowhere/python: No such file or directory" in said
 
 
 def test_a_disk_that_is_full_when_a_sweep_is_submitted(slurm, small_disk):
