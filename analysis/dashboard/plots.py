@@ -180,13 +180,15 @@ def _make_tappable(plot: Any, shown: Any, number: int, tapped: Callable[[int, in
 
 
 def _style(plot: Any) -> None:
-    from bokeh.models import BasicTickFormatter
+    from bokeh.models import BasicTickFormatter, LogTickFormatter
 
     for axis in plot.axis:
         axis.axis_label_text_font_size = axis.major_label_text_font_size = "14px"
         axis.axis_label_text_font_style = "normal"
         if isinstance(axis.formatter, BasicTickFormatter):
             axis.formatter.power_limit_high = _MOST_DIGITS
+        if isinstance(axis.formatter, LogTickFormatter):
+            axis.formatter.min_exponent = _MOST_DIGITS
     plot.title.text_font_size = "15px"
     plot.toolbar.logo = None
 

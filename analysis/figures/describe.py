@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, VERMILION, Style
 from faultsweep.analysis.open import fixed_parameters, has_result, status_code
+from faultsweep.simcore.parameters import PARAMETERS
 
 SCHEDULERS = {
     "fcfs": "FCFS",
@@ -33,6 +35,8 @@ STYLES = {
     "migration": Style(ORANGE, "^"),
     "backfill+migration": Style(VERMILION, "D"),
 }
+
+_SAID_ELSEWHERE = ("log", "num_jobs", "offset", "seed", "replicate")
 
 
 def short_number(value: float, digits: int = 3) -> str:
@@ -90,6 +94,17 @@ def workload_title(data: xr.Dataset, workload: str) -> str:
     return f"{workload} (model, not the log)" if is_model(log) else workload
 
 
+def set_parameters(data: xr.Dataset) -> list[str]:
+    """Return the parameters that a spec sets to another value than their default, but for which jobs and which seed."""
+    fixed = tomllib.loads(str(data.attrs.get("spec", ""))).get("fixed", {})
+    rows = [name for name in data.coords if name not in data.dims or data.sizes[name] == 1]
+    found = [str(name) for name in (*fixed, *rows) if name not in _SAID_ELSEWHERE]
+    if data.attrs.get("target", "simulator") != "simulator":
+        return found
+    known = [name for name in found if name in PARAMETERS]  # an axis may have a name of its own
+    return [name for name in known if unique(data, name) != [PARAMETERS[name].default]]
+
+
 def describe_held(data: xr.Dataset, names: Iterable[str]) -> str:
     """Return a sentence with the values of parameters that are the same everywhere."""
     words = {
@@ -103,8 +118,15 @@ def describe_held(data: xr.Dataset, names: Iterable[str]) -> str:
         "migration_mfp_frac": lambda value: f"FN_max = {value:g}",
         "slowdown_bound_s": lambda value: f"bounded at {value:g} s",
     }
-    held = [words[name](values[0]) for name in names if len(values := unique(data, name)) == 1]
+    values = {name: found[0] for name in names if len(found := unique(data, name)) == 1}
+    held = [words[name](value) if name in words else f"{name} = {_value(value)}" for name, value in values.items()]
     return f"Held: {', '.join(held)}." if held else ""
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def describe_varied(data: xr.Dataset, names: Iterable[str] = ("load_scale",), panels: str = "workload") -> str:

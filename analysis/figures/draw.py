@@ -19,8 +19,16 @@ _PANEL_INCHES = (5.4, 3.9)
 _TABLE_INCHES = (8.5, 0.38)
 _LINE_INCHES = 0.28
 _DPI = 150
+_LARGEST_IN_FULL = 7
+"""Ticks of so many digits are written in full."""
+_LOOK = {
+    **{"font.size": 11, "axes.titlesize": 12, "axes.labelsize": 11, "legend.fontsize": 11},
+    **{"axes.formatter.limits": (-5, _LARGEST_IN_FULL), "axes.formatter.use_mathtext": True},
+    "axes.formatter.useoffset": False,
+}
 _LARGEST_MARKER = 7.5
 _MOST_TICKS = 10  # points that may each have a tick
+_FEW_DECADES = 1e5  # of a logarithmic y, so few that there is room for three ticks in each
 _MOST_LABELLED = 6  # bars of a panel that are wide enough for a number
 
 
@@ -51,7 +59,7 @@ def draw_picture(figure: Figure, path: Path) -> None:
     )
     foot = 0.19 * (caption.count("\n") + 1) + 0.2
     height = head + body + foot
-    with rc_context({"font.size": 11, "axes.titlesize": 12, "axes.labelsize": 11, "legend.fontsize": 11}):
+    with rc_context(_LOOK):
         canvas = Canvas(figsize=(width, height))
         canvas.set_layout_engine("constrained", rect=(0, foot / height, 1, body / height))
         canvas.text(0.5, 1 - 0.1 / height, title, ha="center", va="top", fontsize=14, fontweight="bold")
@@ -103,12 +111,13 @@ def _png_panel(axis: Any, panel: Panel) -> None:
         axis.set_xscale("log", base=_log_base(panel))
         if _ticks(panel):
             axis.xaxis.set_major_locator(ticker.FixedLocator(_ticks(panel)))
-            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_major_formatter(_in_full)
             axis.xaxis.set_minor_locator(ticker.NullLocator())
     if panel.log_y:
         axis.set_yscale("log")
-        axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        axis.yaxis.set_major_formatter("{x:g}")
+        low, high = axis.get_ylim()
+        axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < _FEW_DECADES * low else (1,)))
+        axis.yaxis.set_major_formatter(_in_full)
         axis.yaxis.set_minor_formatter(ticker.NullFormatter())
     elif panel.signed:
         axis.axhline(0, color="#555555", linewidth=0.9, zorder=1)
@@ -244,17 +253,16 @@ def _html_panel(panel: Panel) -> Any:
         "logy": panel.log_y,
         "fontscale": 1.1,
     }
-    if not panel.log_y:
-        options["yformatter"] = _plain_numbers()
+    options["yformatter"] = _plain_numbers(panel.log_y)
     if panel.heat is not None:
         return heat.draw_hvplot(panel, panel.heat, width=900, height=430, title=panel.title)
     if panel.curves:
         parts = [part for curve in panel.curves for part in _html_curve(curve, panel)]
         parts += [hv.HLine(0).opts(color="#555555", line_width=1)] if panel.signed else []
         if panel.log_x and _ticks(panel):
-            options["xticks"] = [(x, f"{x:g}") for x in _ticks(panel)]
-        elif not panel.log_x:
-            options["xformatter"] = _plain_numbers()
+            options["xticks"] = [(x, _in_full(x)) for x in _ticks(panel)]
+        else:
+            options["xformatter"] = _plain_numbers(panel.log_x)
         if not (panel.log_y or panel.signed) and _is_positive(panel):
             options["ylim"] = (0, None)
         overlay = hv.Overlay(parts).opts(legend_position="top_left", show_grid=True, **options)
@@ -267,11 +275,18 @@ def _html_panel(panel: Panel) -> Any:
     )
 
 
-def _plain_numbers() -> Any:
-    """Return what writes ticks up to ten million in full: Bokeh writes six hundred thousand as 6.000e+5."""
-    from bokeh.models import BasicTickFormatter
+def _in_full(x: float, place: int | None = None) -> str:
+    """Return a tick of a logarithmic axis up to ten million in full; Python writes a million as 1e+06."""
+    return f"{x:.0f}" if 1e5 <= abs(x) < 10**_LARGEST_IN_FULL else f"{x:g}"
 
-    return BasicTickFormatter(power_limit_high=7)
+
+def _plain_numbers(log: bool) -> Any:
+    """Return what writes ticks up to ten million in full: Bokeh writes six hundred thousand as 6.000e+5, or 10^5."""
+    from bokeh.models import BasicTickFormatter, LogTickFormatter
+
+    if log:
+        return LogTickFormatter(min_exponent=_LARGEST_IN_FULL)
+    return BasicTickFormatter(power_limit_high=_LARGEST_IN_FULL)
 
 
 def _html_curve(curve: Curve, panel: Panel) -> list[Any]:

@@ -16,6 +16,7 @@ from faultsweep.analysis.figures.describe import (
     describe_replicates,
     describe_varied,
     names,
+    set_parameters,
     short_number,
     unique,
     workload_title,
@@ -146,7 +147,7 @@ def figure_5_4(data: xr.Dataset) -> Figure:
         "opportunity is tried (FN_tor = 0, FN_max = 1). Time between migrations: between attempts.",
         _describe_success(data),
         describe_varied(data),
-        describe_held(data, _HELD),
+        describe_held(data, (*_HELD, *set_parameters(data))),
         describe_replicates(mean_interval(data["utilisation"], data["status"])["n"]),
     ]
     return Figure("krevat2003-fig-5-4", "Migrations (krevat2003, figure 5-4)", caption, panels)
@@ -213,7 +214,7 @@ def _curves(data: xr.Dataset, name: str, title: str, metric: str, axis: str = "s
     caption = [
         describe_logs(data),
         describe_varied(data),
-        describe_held(data, _HELD),
+        describe_held(data, (*_HELD, *set_parameters(data))),
         describe_replicates(mean_interval(data[metric], data["status"])["n"]),
         _describe_saturation(data, axis),
     ]
@@ -323,7 +324,7 @@ def _capacities(data: xr.Dataset, name: str, title: str) -> Figure:
     count = int(mean_interval(data["utilisation"], data["status"])["n"].max())
     caption = [
         describe_logs(data),
-        describe_held(data, ("load_scale", *_HELD)),
+        describe_held(data, ("load_scale", *_HELD, *set_parameters(data))),
         f"Means of {count} replicates." if count > 1 else "",
         _describe_gains(data),
     ]

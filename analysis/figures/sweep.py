@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.figures.describe import SCHEDULERS, describe_held, describe_jobs, describe_values, machine_name
+from faultsweep.analysis.figures.describe import (
+    SCHEDULERS,
+    describe_held,
+    describe_jobs,
+    describe_values,
+    machine_name,
+    set_parameters,
+)
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel, Style
 from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.statistics import count_observations, mean_interval, paired_difference
@@ -174,7 +181,7 @@ def describe(
         *warm_up,
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",
-        describe_held(data, _HELD),
+        describe_held(data, (*_HELD, *set_parameters(data))),
         means if most > 1 else "One simulation a point, so there is no interval.",
     ]
     return [sentence for sentence in sentences if sentence]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
-from faultsweep.analysis.dashboard.plots import HeatPlot
+from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
+from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, heat_map, shown
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_results
@@ -233,3 +234,10 @@ def test_what_is_not_a_store_is_one_sentence(tmp_path):
 def test_a_store_without_axes_has_nothing_to_show():
     with pytest.raises(InputError, match="nothing to show: the store has no metric or no axis"):
         ch.default_choices(make_results({}, {"y": np.ones(3)}, replicates=3))
+
+
+def test_a_logarithmic_axis_has_its_ticks_in_full():
+    x, none = np.arange(2.0), np.full(2, np.nan)
+    curve = Curve("a", x, np.array([1e4, 1e6]), none, none, Style("#000000"))
+    shown = CurvesPlot(Figure("a", "", [], [Panel("", "x", "y", curves=[curve], log_y=True)]), False, lambda *_: None)
+    assert shown._plots[0].yaxis[0].formatter.min_exponent > 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -16,6 +17,8 @@ from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, f
 from faultsweep.analysis.figures.oliner2004 import figure_6
 from faultsweep.analysis.figures.sweep import sweep_figure
 from faultsweep.analysis.open import open_results
+from faultsweep.sweeps.spec import experiments
+from faultsweep.sweeps.sweep import Sweep
 from matplotlib.figure import Figure as Canvas
 
 from tests.conftest import require
@@ -76,6 +79,44 @@ def test_the_caption_says_what_was_varied_in_each_panel(tmp_path):
     data = make_results(axes, metrics, status, fixed={**HELD, "log": "nasa"})
     caption = " ".join(figure_5_2(open_results(write_results(tmp_path / "a.zarr", data))).caption)
     assert "load scale c (multiplies run times) 0.7 to 1.6 in 4 steps (NASA), 0.7, 1.0 (SDSC)." in caption
+
+
+def test_the_caption_says_all_that_is_set_to_another_value_than_its_default(tmp_path):
+    fixed = {"start_delay_s": 2.0, "size_map": "clip", "kill_at_estimate": True, "growth_limit": 1, "num_jobs": 9}
+    data = make_results({"load_scale": LOADS, "procs_per_node": [4]}, {"mean_wait_s": np.ones((4, 1, 1))}, fixed=fixed)
+    spec = "[fixed]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in fixed.items())
+    layout = {"kind": "curves", "x": "load_scale", "along": "load_scale", "y": ["mean_wait_s"]}
+    held = "Held: start delay 2 s, size_map = clip, kill_at_estimate = true, procs_per_node = 4."
+    assert held in sweep_figure(data.assign_attrs(spec=spec), "mine", "", **layout).caption
+    of_function = data.assign_attrs(spec=spec, target="f")
+    caption = sweep_figure(of_function, "mine", "", **layout).caption
+    assert held.replace(", procs", ", growth limit I = 1, procs") in caption
+
+
+def test_a_copy_of_the_demonstration_is_drawn_as_it(tmp_path):
+    copy = tmp_path / "my.toml"
+    copy.write_text(experiments()["demo"].read_text().replace("stop = 1.3", "stop = 1.4"))
+    assert Sweep.from_toml(copy).spec.layout().kind == "demo"
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_ticks_up_to_ten_million_are_written_in_full(tmp_path, log):
+    x, none = np.arange(3.0), np.full(3, np.nan)
+    curve = Curve("a", x, np.array([1e5, 1e6, 4e6]), none, none, Style("#000000"))
+    figure = Figure("ticks", "", [], [Panel("", "x", "y", curves=[curve], log_y=log)])
+    draw_picture(figure, tmp_path / "ticks.svg")
+    assert re.search(r"<!-- \S*\b1000000\b", (tmp_path / "ticks.svg").read_text())
+    draw_html(figure, tmp_path / "ticks.html")
+    limit = '"min_exponent":7' if log else '"power_limit_high":7'
+    assert limit in (tmp_path / "ticks.html").read_text()
+
+
+def test_ticks_of_many_decades_have_room():
+    x, none = np.arange(2.0), np.full(2, np.nan)
+    axis = Canvas().subplots()
+    y = np.array([1e-2, 1e6])
+    _png_panel(axis, Panel("", "x", "y", curves=[Curve("a", x, y, none, none, Style("#000000"))], log_y=True))
+    assert len(axis.get_yticks()) < 15
 
 
 def test_curves_that_cover_each_other_can_be_told_apart():
