@@ -87,11 +87,12 @@ def plain(raw: Any) -> Any:
 
 def _check_labels(axis: Axis) -> None:
     seen = set()
+    columns = axis.columns.values()
     for number, label in enumerate(axis.labels):
         if isinstance(label, bool) or not isinstance(label, str | int | float):
             raise InputError(f"row {number + 1}: expected a label as text or number, got {label!r}")
-        if isinstance(label, float) and math.isnan(label):
-            raise InputError("nan is not a value of an axis")
+        if isinstance(label, float) and math.isnan(label) and not any(col[number] is label for col in columns):
+            raise InputError("nan is not a value of an axis")  # as a value, it is the parameter that refuses it
         if isinstance(label, str) and not is_unicode(label):
             raise InputError(f"the label {label!r} has half a character, which cannot be stored")
         if label in seen:

@@ -13,8 +13,10 @@ delete_warm_up = true              # of means over jobs, by MSER-5; needs keep_j
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from faultsweep.simcore.errors import InputError, unknown_name
@@ -22,7 +24,8 @@ from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.target import Output
 
 KINDS = ("curves", "bars")
-KEYS = ("kind", "x", "y", "curves", "panels", "log_x", "log_y", "delete_warm_up")
+FLAGS = ("log_x", "log_y", "delete_warm_up")
+KEYS = ("kind", "x", "y", "curves", "panels", *FLAGS)
 MOST_CURVES = 12
 """Curves of a panel that can be told apart."""
 _FEW_CURVES = 8
@@ -57,7 +60,7 @@ def read_figure(
     raw: Mapping[str, Any],
     axes: Sequence[Axis],
     outputs: Sequence[Output],
-    shipped: Collection[str],
+    shipped: Mapping[str, Path],
     keep_jobs: bool = False,
 ) -> Layout:
     """Return the layout that a spec's table describes; a table without keys gives the default.
@@ -68,23 +71,19 @@ def read_figure(
     Raises
     ------
     InputError
-        One sentence that names the key and what is valid.
+        All problems, one sentence a line, each of which names the key and what is valid.
     """
-    for key in raw:
-        if key not in KEYS:
-            raise unknown_name("key", key, KEYS)
     rows = {axis.name: axis for axis in axes[:-1]}
     if not rows:
         raise InputError("a sweep without axes has nothing to draw over")
     metrics = [out.name for out in outputs if not out.dim]
-    log_x, log_y, warm_up = (_flag(raw, key) for key in ("log_x", "log_y", "delete_warm_up"))
-    y = _names(raw, "y", metrics) or tuple(metrics[:1])
-    if warm_up and not (keep_jobs and all(name.startswith("mean_") for name in y)):
-        raise InputError("delete_warm_up: needs keep_jobs = true in the spec, and means over jobs as y")
-    panels = "".join(_names(raw, "panels", rows, most=1))
-    curves = _names(raw, "curves", rows)
+    _check_names(raw, rows, metrics, shipped, keep_jobs)
+    log_x, log_y, warm_up = (bool(raw.get(key, False)) for key in FLAGS)
+    y = _listed(raw, "y") or tuple(metrics[:1])
+    panels = "".join(_listed(raw, "panels"))
+    curves = _listed(raw, "curves")
     x, along = _read_x(raw, rows, metrics, (panels, *curves))
-    kind = _read_kind(raw, x, rows[along], metrics, shipped)
+    kind = _read_kind(raw, x, along, rows, metrics, shipped)
     rest = [name for name in rows if len(rows[name]) > 1 and name not in (along, panels, *curves)]
     if "curves" not in raw:
         many = math.prod(len(rows[name]) for name in rest) > _FEW_CURVES
@@ -95,23 +94,57 @@ def read_figure(
     return Layout(kind, x, along, y, curves, panels, log_x, log_y, warm_up)
 
 
-def _flag(raw: Mapping[str, Any], key: str) -> bool:
-    value = raw.get(key, False)
-    if not isinstance(value, bool):
-        raise InputError(f"{key}: expected true or false, got {value!r}")
-    return value
+def _check_names(
+    raw: Mapping[str, Any],
+    rows: Mapping[str, Axis],
+    metrics: Sequence[str],
+    shipped: Mapping[str, Path],
+    keep_jobs: bool,
+) -> None:
+    """Raise InputError with all that is wrong with the keys by themselves; how they fit together comes after."""
+    kinds, places = (*KINDS, *shipped), tuple(dict.fromkeys([*rows, *_owners(rows), *metrics]))
+    problems = [unknown_name("key", key, KEYS) for key in raw if key not in KEYS]
+    flags = {key: raw.get(key, False) for key in FLAGS}
+    problems += [
+        InputError(f"{key}: expected true or false, got {value!r}")
+        for key, value in flags.items()
+        if not isinstance(value, bool)
+    ]
+    problems += [
+        *_misnamed(raw, "y", metrics),
+        *_misnamed(raw, "panels", rows, most=1),
+        *_misnamed(raw, "curves", rows),
+    ]
+    if "x" in raw and raw["x"] not in places:
+        problems.append(unknown_name("axis, varied parameter or metric", raw["x"], places, where="x"))
+    if "kind" in raw and raw["kind"] not in kinds:
+        problems.append(unknown_name("kind", raw["kind"], kinds, where="kind"))
+    y = _listed(raw, "y") or metrics[:1]
+    if flags["delete_warm_up"] is True and not (keep_jobs and all(str(name).startswith("mean_") for name in y)):
+        problems.append(InputError("delete_warm_up: needs keep_jobs = true in the spec, and means over jobs as y"))
+    if problems:
+        raise InputError("\n".join(map(str, problems)))
 
 
-def _names(raw: Mapping[str, Any], key: str, valid: Collection[str], most: int = 99) -> tuple[str, ...]:
+def _misnamed(raw: Mapping[str, Any], key: str, valid: Collection[str], most: int = 99) -> Iterator[InputError]:
+    """Yield what is wrong with the names that a key lists."""
+    listed = _listed(raw, key)
+    unknown = [name for name in listed if name not in tuple(valid)]
+    yield from (unknown_name("metric" if key == "y" else "axis", name, valid, where=key) for name in unknown)
+    if not unknown and (len(set(listed)) < len(listed) or len(listed) > most):
+        wanted = "one name" if most == 1 else "different names"
+        yield InputError(f"{key}: expected {wanted}, got {list(listed)!r}")
+
+
+def _listed(raw: Mapping[str, Any], key: str) -> tuple[Any, ...]:
     """Return the names that a key lists, or the one that it is."""
     listed = raw.get(key, [])
-    listed = listed if isinstance(listed, list) else [listed]
-    for name in listed:
-        if name not in valid:
-            raise unknown_name("metric" if key == "y" else "axis", name, valid, where=key)
-    if len(set(listed)) < len(listed) or len(listed) > most:
-        raise InputError(f"{key}: expected {'one name' if most == 1 else 'different names'}, got {listed!r}")
-    return tuple(listed)
+    return tuple(listed) if isinstance(listed, list) else (listed,)
+
+
+def _owners(rows: Mapping[str, Axis]) -> dict[str, str]:
+    """Return the axis that each varied parameter is on."""
+    return {column: name for name, axis in rows.items() for column in axis.columns}
 
 
 def _read_x(
@@ -119,22 +152,37 @@ def _read_x(
 ) -> tuple[str, str]:
     """Return what is on the horizontal axis, and the axis of the sweep along which it varies."""
     free = [name for name in rows if name not in taken]
-    owners = {column: name for name, axis in rows.items() for column in axis.columns}
     by_default = sorted(free, key=lambda name: (len(rows[name]) < 2, _is_text(rows[name].labels)))
     x = raw.get("x", by_default[0] if by_default else "")
-    if "x" in raw and x not in (*rows, *owners, *metrics):
-        raise unknown_name("axis, varied parameter or metric", x, {*rows, *owners, *metrics}, where="x")
-    along = x if x in rows else owners.get(x, by_default[0] if by_default else "")
+    along = x if x in rows else _owners(rows).get(x, by_default[0] if by_default else "")
     if along not in free:
         raise InputError(f"x: no axis is left for it; {', '.join(filter(None, taken))} are curves or panels")
     return x, along
 
 
-def _read_kind(raw: Mapping[str, Any], x: str, axis: Axis, metrics: Collection[str], shipped: Collection[str]) -> str:
+def _check_axes(kind: str, rows: Mapping[str, Axis], shipped: Path) -> None:
+    """Raise InputError unless a sweep has the axes of the shipped one as which it is drawn, and varies nothing else."""
+    needed = tomllib.loads(shipped.read_text("utf-8"))["axes"]
+    missing = [name for name in needed if name not in rows]
+    more = [name for name, axis in rows.items() if name not in needed and len(axis) > 1]
+    found = [f"{verb} {', '.join(names)}" for verb, names in (("lacks", missing), ("varies", more)) if names]
+    if found:
+        raise InputError(f"kind: {kind} is drawn over {', '.join(needed)} alone; this sweep {' and '.join(found)}")
+
+
+def _read_kind(
+    raw: Mapping[str, Any],
+    x: str,
+    along: str,
+    rows: Mapping[str, Axis],
+    metrics: Collection[str],
+    shipped: Mapping[str, Path],
+) -> str:
+    axis = rows[along]
     names = x not in metrics and _is_text(axis.columns.get(x, axis.labels))
     kind = raw.get("kind", "bars" if names else "curves")
-    if kind not in (*KINDS, *shipped):
-        raise unknown_name("kind", kind, (*KINDS, *shipped), where="kind")
+    if kind in shipped:
+        _check_axes(kind, rows, shipped[kind])
     if kind == "curves" and names:
         raise InputError(f'kind: curves need numbers along x, and {x!r} has names; use kind = "bars" or another x')
     if kind == "bars" and x in metrics:

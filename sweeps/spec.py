@@ -152,13 +152,14 @@ class _Reader:
         self.unread = len(axes) < len(written)
         axes.append(self.read_replicates())
         formulas = self.read_formulas()
+        before = len(self.problems)
         outputs = self.read_metrics()
+        drawable = not self.unread and len(self.problems) == before
         fixed = self.complete(fixed)
         axes = [self.fill_axis(axis, fixed) for axis in axes]
         exclude = self.read_exclude(axes, formulas)
         self.check_names(axes, formulas)
-        if self.table("figure") and not self.problems:
-            table = self.table("figure")
+        if (table := self.table("figure")) and drawable:
             self.attempt("figure", lambda: read_figure(table, axes, outputs, experiments(), keep_jobs))
         precision = None
         if "precision" in self.raw and not self.problems:
@@ -310,6 +311,9 @@ class _Reader:
             if any(value is None for value in values) and parameter not in fixed and not self.problems:
                 self.problem(key, f"{parameter}: a row without a value, and there is no default")
             filled = [fixed.get(parameter) if value is None else value for value in values]
+            if None in filled and self.problems:  # a value that was refused
+                columns[parameter] = filled
+                continue
             columns[parameter] = self.attempt(key, partial(one_type, parameter, filled), filled)
         labels = self.attempt(key, lambda: one_type("label", axis.labels), axis.labels)
         if axis.name in columns and not self.problems:

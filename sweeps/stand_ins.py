@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.built_in import SIMULATOR, built_in_target
+from faultsweep.sweeps.built_in import SIMULATOR, built_in_target, check_target
 from faultsweep.sweeps.prepare import values_of
 from faultsweep.sweeps.spec import experiments, find_spec, load_toml, read_spec
 from faultsweep.sweeps.sweep import Sweep
@@ -49,6 +49,7 @@ def with_stand_ins(
 
     path = find_spec(spec_or_name)
     raw = {"name": path.stem, **load_toml(path)}
+    check_target(raw, str(path))
     place = store if store is not None else (folder or Path()) / f"{raw['name']}.zarr"
     pins = _pins(place)
     stand_ins: dict[str, str] = {}

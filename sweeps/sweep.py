@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target
+from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
 from faultsweep.sweeps.collector import Collector, Results, describe_counts
 from faultsweep.sweeps.jobs import derive, drop_unused, unpack_jobs
 from faultsweep.sweeps.journal import DIED, JournalWriter
@@ -135,6 +135,8 @@ class Sweep:
         path = find_spec(spec_or_name)
         raw = {"name": path.stem, **load_toml(path)}
         wanted = raw.get("target", SIMULATOR)
+        if function is None:
+            check_target(raw, str(path))
         target = _make_target(wanted, function, outputs, inert, version, logs, folder or path.parent)
         return cls.of(read_spec(raw, target, where=str(path)))
 

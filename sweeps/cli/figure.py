@@ -94,7 +94,8 @@ def _figure(sweep: Sweep, layout: Layout, results: Any) -> Any:
     try:
         return replace(FIGURES[layout.kind](results), name=sweep.spec.name)
     except (KeyError, ValueError) as error:
-        raise InputError(f"figure.kind: {layout.kind} draws what {sweep.spec.name} does not have: {error}") from None
+        what = str(error.args[0]).partition(". ")[0]  # xarray goes on about what else there is
+        raise InputError(f"figure.kind: {layout.kind} draws what {sweep.spec.name} does not have: {what}") from None
 
 
 def _thanks(results: Any) -> list[str]:

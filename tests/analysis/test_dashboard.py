@@ -13,9 +13,9 @@ import pytest
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
-from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, heat_map, shown
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
+from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
 from faultsweep.simcore.errors import InputError

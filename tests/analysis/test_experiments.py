@@ -273,11 +273,14 @@ def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
         figure(str(spec), output=tmp_path / "out", quiet=True)
         assert capsys.readouterr().out.split() == [str(tmp_path / "out" / f"mine.{kind}") for kind in ("png", "html")]
     spec.write_text(text + '[figure]\nkind = "krevat2003-fig-5-2"\n')
-    with pytest.raises(InputError, match="krevat2003-fig-5-2 draws what mine does not have"):
+    with pytest.raises(InputError, match=r"mine.toml: figure: kind: .* this sweep lacks workload$"):
         figure(str(spec), output=tmp_path / "out", quiet=True)
     workload = '[axes]\nworkload = [{label = "NASA"}, {label = "N", seed = 1}]'
     spec.write_text(text.replace("[axes]", workload) + '[figure]\nkind = "krevat2003-fig-5-2"\n')
     figure(str(spec), output=tmp_path / "two", quiet=True)
+    spec.write_text('metrics = ["mean_wait_s"]\n' + spec.read_text())
+    with pytest.raises(InputError, match=r"5-2 draws what mine does not have: \S*No variable named 'utilisation'$"):
+        figure(str(spec), output=tmp_path / "three", quiet=True)
     assert (tmp_path / "two" / "mine.png").stat().st_size > 10_000
 
 

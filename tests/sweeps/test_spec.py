@@ -155,7 +155,8 @@ BAD = {
     "nested list": ({"axes": {"load": [[1]]}}, "axes.load: expected numbers, text, true or false in the list"),
     "duplicate": ({"axes": {"load": [1, 2, 1]}}, "axes.load: the label 1 stands twice"),
     "duplicate as float": ({"axes": {"load": [1, 1.0]}}, "axes.load: the label 1.0 stands twice"),
-    "nan": ({"axes": {"load": [math.nan]}}, "axes.load: nan is not a value of an axis"),
+    "nan": ({"axes": {"load": [math.nan]}}, "axes.load: load: nan is not a finite number"),
+    "nan as a label": ({"axes": {"a": [{"label": math.nan, "load": 1}]}}, "axes.a: nan is not a value of an axis"),
     "inf": ({"axes": {"load": [math.inf]}}, "axes.load: load: inf is not a finite number"),
     "mixed": ({"axes": {"load": [1, "a"]}}, "axes.load: labels are all text or all numbers, not both;"),
     "path as a name": (
@@ -472,7 +473,6 @@ def test_a_figure_over_a_metric_goes_along_the_axis_that_is_left():
     wanted = {"x": "z", "y": ["y", "z"], "curves": "policy", "panels": "machine", "log_y": True}
     found = layout(wanted, policy=POLICIES, machine=MACHINES, load=LOADS)
     assert (found.kind, found.x, found.along, found.y, found.log_y) == ("curves", "z", "load", ("y", "z"), True)
-    assert layout({"kind": "demo"}, load=LOADS).kind == "demo"
 
 
 @pytest.mark.parametrize(
@@ -490,6 +490,13 @@ def test_a_figure_over_a_metric_goes_along_the_axis_that_is_left():
         ({"kind": "curves", "x": "policy"}, "kind: curves need numbers along x, and 'policy' has names"),
         ({"delete_warm_up": True}, "delete_warm_up: needs keep_jobs = true in the spec, and means over jobs as y"),
         ({"kind": "bars", "x": "z"}, "kind: bars stand over an axis or a varied parameter, and x is the metric 'z'"),
+        ({"x": ["load"]}, "x: unknown axis, varied parameter or metric ['load']"),
+        ({"curves": [["load"]]}, "curves: unknown axis ['load']"),
+        (
+            {"kind": "demo"},
+            "kind: demo is drawn over workload, policy, load_scale alone; this sweep lacks workload, load_scale and"
+            " varies machine, load",
+        ),
         ({"log_y": 1}, "log_y: expected true or false, got 1"),
         ("curves", "figure: expected a table, got 'curves'"),
     ],
@@ -500,6 +507,44 @@ def test_a_mistake_in_the_table_of_the_figure_names_its_key(figure, sentence):
     assert str(error.value).startswith("my.toml: figure: ")
     assert sentence in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_all_mistakes_of_a_figure_are_told_at_once_and_beside_others():
+    target = FunctionTarget(lambda load=0: 0, ["y"])
+    figure = {"x": 3, "y": "mean", "curves": "nope", "foo": 1, "log_x": 0}
+    with pytest.raises(InputError) as error:
+        read_spec({"axes": {"load": [1, 2]}, "fixed": {"lod": 1}, "figure": figure}, target, where="my.toml")
+    keys = [line.split(": ")[1:3] for line in str(error.value).splitlines()]
+    assert keys[0] == ["fixed", "unknown parameter 'lod'; did you mean 'load'? (valid"]
+    expected = ["unknown key 'foo' (valid", "log_x", "y", "curves", "x"]
+    assert keys[1:] == [["figure", part] for part in expected]
+
+
+def test_all_values_of_an_axis_that_are_refused_are_told_at_once():
+    with pytest.raises(InputError) as error:
+        read_spec(
+            {"axes": {"load_scale": [math.nan, math.inf, -1.0]}, "fixed": {"log": "nasa-model"}}, SimulatorTarget()
+        )
+    assert [line.split(": ", 2)[2].split(" (")[0] for line in str(error.value).splitlines()] == [
+        "expected a number, got nan",
+        "inf is outside the valid range, 1e-09 or more",
+        "-1.0 is outside the valid range, 1e-09 or more",
+    ]
+
+
+@pytest.mark.parametrize("command_name", ["run", "figure"])
+def test_an_unknown_target_is_told_with_what_else_is_wrong(tmp_path, command, command_name):
+    spec = tmp_path / "my.toml"
+    spec.write_text('target = 1\nfoo = 1\nreplicates = "x"\n[axes]\na = [nan, 1]\n[figure]\ny = "what"\n')
+    code, _, err = command(command_name, str(spec))
+    lines = [line.removeprefix(f"{spec}: ") for line in err.splitlines()]
+    assert code == 2
+    assert [line.split(" (")[0] for line in lines] == [
+        "target: unknown target '1'",
+        "unknown key 'foo'",
+        "axes.a: a: nan is not a finite number",
+        "replicates: expected a whole number, got 'x'",
+    ]
 
 
 def test_curves_that_cannot_be_told_apart_are_refused():
