@@ -187,6 +187,8 @@ def _consolidated(way: str, group: str | None) -> bool | None:
 def _why(place: str, url: bool, error: Exception) -> str:
     if not url and Path(place).is_dir() and not (Path(place) / "zarr.json").is_file():
         return "a folder that is not a store of a sweep (it has no zarr.json)"
+    if "consolidated" in str(error):
+        return "Zarr data, but not a store of a sweep (it has no consolidated metadata)"
     first = (str(error) or type(error).__name__).splitlines()[0]
     return f"not a store of a sweep that can be read ({first})"
 

@@ -26,6 +26,8 @@ def read_content(path: Path, on_damage: Callable[[], None] | None = None) -> byt
     that is an InputError, which names the line that the content reaches to. So is a file that cannot be read.
     """
     try:
+        if path.is_char_device():  # /dev/urandom has no end
+            raise InputError(f"{path}: is a device, not a file")
         raw = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None

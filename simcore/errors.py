@@ -34,5 +34,5 @@ def unknown_name(what: str, name: object, valid: Iterable[str], where: str = "")
         alike = ", ".join(get_close_matches(str(name), choices, n=5, cutoff=0.5))
         known = f"{len(choices)} names{', among them ' if alike else ''}{alike}; '{listing[what]}' lists them"
     else:
-        known = ", ".join(choices)
+        known = ", ".join(choices) or "none"
     return InputError(f"{place}unknown {what} {name!r}{hint} (valid: {known})")

@@ -84,10 +84,10 @@ def _machine_with(name: str, menu: Menu) -> Machine:
 
 @lru_cache
 def _named_machine(name: str) -> Machine:
-    torus = re.fullmatch(r"torus:(\d+)x(\d+)x(\d+)", name)
-    flat = re.fullmatch(r"flat:(\d+)", name)
-    clusters = re.fullmatch(rf"clusters:{_CLUSTER}(\+{_CLUSTER})*", name)
-    midplanes = re.fullmatch(r"midplanes:(\d+)", name)
+    torus = re.fullmatch(r"torus:(\d+)x(\d+)x(\d+)", name, re.ASCII)
+    flat = re.fullmatch(r"flat:(\d+)", name, re.ASCII)
+    clusters = re.fullmatch(rf"clusters:{_CLUSTER}(\+{_CLUSTER})*", name, re.ASCII)
+    midplanes = re.fullmatch(r"midplanes:(\d+)", name, re.ASCII)
     if torus:
         x, y, z = (int(side) for side in torus.groups())
         machine = Machine(name, TORUS, (x, y, z))

@@ -129,7 +129,7 @@ class Parameter:
     def _range(self) -> str:
         low, high = self._bounds()
         if high in (LARGEST_INT, LARGEST_FLOAT):
-            return f"the valid range, {low:g} or more" + (" (up to 2^53)" if high == LARGEST_INT else " (and finite)")
+            return f"the valid range, {low:g} or more (up to {'2^53' if high == LARGEST_INT else f'{high:g}'})"
         return f"the valid range {low:g} to {high:g}"
 
 

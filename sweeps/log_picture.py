@@ -10,6 +10,7 @@ import numpy as np
 from faultsweep.simcore.workloads.summary import capacity, offered_load, processors, size_classes, span_s, work
 from faultsweep.simcore.workloads.workload import Workload
 from faultsweep.sweeps.picture import draw_panels
+from faultsweep.sweeps.times import UNITS_S, describe_time, unit_of
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 JOBS_COLOUR, WORK_COLOUR, REQUESTED_COLOUR = "#3a6ea5", "#e07b39", "#7a7a7a"
 TICKS_S = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 360_000: "100 h"}
+_MOST_DECADES = 7  # of time, in which these ticks are read; others have powers of ten
+_MOST_BARS = 1000
 
 
 def draw(workload: Workload, path: str | Path) -> None:
@@ -28,7 +31,7 @@ def draw(workload: Workload, path: str | Path) -> None:
         If the file cannot be written.
     """
     load = f", offered load {offered_load(workload):.2f}" if capacity(workload) else ""
-    title = f"{workload.name}: {len(workload):,} jobs in {span_s(workload) / 86400:,.1f} days{load}"
+    title = f"{workload.name}: {len(workload):,} jobs in {describe_time(span_s(workload))}{load}"
     draw_panels(path, workload, [[_sizes, _times], [_hours, _load]], (11, 7.5), title, grid="y")
 
 
@@ -63,11 +66,15 @@ def _times(workload: Workload, axis: Axes) -> None:
             label="requested time, by jobs",
         )
     longest = max(workload.run_s.max(), np.nanmax(workload.requested_s) if known.any() else 0)
+    shortest = min(1.0, workload.run_s.min())
+    wide = np.log10(longest) - np.log10(shortest) > _MOST_DECADES
     axis.set_xscale("log")
     axis.minorticks_off()
-    axis.set_xticks(list(TICKS_S), list(TICKS_S.values()))
-    axis.set_xlim(min(1.0, workload.run_s.min()), longest * 1.3)
-    axis.set(title="Times", xlabel="time (logarithmic)", ylabel="share with at most this time (%)", ylim=(0, 135))
+    if not wide:
+        axis.set_xticks(list(TICKS_S), list(TICKS_S.values()))
+    axis.set_xlim(shortest, longest * 1.3)
+    label = "time (s, logarithmic)" if wide else "time (logarithmic)"
+    axis.set(title="Times", xlabel=label, ylabel="share with at most this time (%)", ylim=(0, 135))
     axis.set_yticks(range(0, 101, 20))  # above 100 is room for the legend
     axis.legend(frameon=False, loc="upper left")
 
@@ -100,14 +107,19 @@ def _start_of_day_s(workload: Workload) -> tuple[int, bool]:
 
 
 def _load(workload: Workload, axis: Axes) -> None:
-    day = 86400.0
-    days = span_s(workload) / day
-    width = 7 if days > 60 else 1
-    edges = np.arange(0, days + width, width) if days > width else np.array([0, max(days, 1e-9)])
-    since = (workload.submit_s - workload.submit_s[0]) / day
+    unit = unit_of(span_s(workload))
+    length = UNITS_S[unit]
+    reach = span_s(workload) / length or 1.0  # jobs of one instant stand over one second
+    width = 1 if unit != "days" or reach <= 60 else max(7, int(reach / _MOST_BARS))
+    edges = np.arange(0, reach, width)
+    if len(edges) > 1 and reach - edges[-1] < width / 2:  # in so short a rest the last job would be a peak
+        edges = edges[:-1]
+    edges = np.append(edges, reach)
+    since = (workload.submit_s - workload.submit_s[0]) / length
     total, _ = np.histogram(since, edges, weights=work(workload))
-    available = processors(workload) * np.minimum(np.diff(edges), np.maximum(days - edges[:-1], 1e-9)) * day
-    period = "week" if width == 7 else "day"
+    available = processors(workload) * np.diff(edges) * length
+    one = {"days": "day", "h": "hour", "min": "minute", "s": "second"}[unit]
+    period = {1: one, 7: "week"}.get(width, f"{width:,} days")
     if capacity(workload):
         axis.stairs(total / available, edges, fill=True, color=WORK_COLOUR, alpha=0.8)
         axis.axhline(offered_load(workload), color="black", linewidth=1, linestyle=":", label="whole span")
@@ -116,5 +128,5 @@ def _load(workload: Workload, axis: Axes) -> None:
     else:
         axis.stairs(total / 3600, edges, fill=True, color=WORK_COLOUR, alpha=0.8)
         axis.set(ylabel=f"work of each {period} (processor-hours)")
-    axis.set(title="Load over time", xlabel="days since the first submission", xlim=(0, max(days, 1e-9)))
+    axis.set(title="Load over time", xlabel=f"{unit} since the first submission", xlim=(0, reach))
     axis.set_ylim(0, 1.15 * axis.get_ylim()[1])

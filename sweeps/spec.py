@@ -89,6 +89,8 @@ def find_spec(spec_or_name: str | Path) -> Path:
     shipped = experiments()
     if str(spec_or_name) in shipped:
         return shipped[str(spec_or_name)]
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a spec file, or one of 'faultsweep list experiments'")
     if path.suffix == ".toml" or len(path.parts) > 1:
         raise InputError(f"{path}: no such spec file")
     raise unknown_name("experiment or spec file", str(spec_or_name), shipped)
@@ -97,7 +99,7 @@ def find_spec(spec_or_name: str | Path) -> Path:
 def load_toml(path: Path) -> dict[str, Any]:
     """Return the raw content of a TOML file, or raise InputError with file, line and column."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Windows editors mark UTF-8
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     except (OSError, ValueError) as error:  # no UTF-8, or a number of thousands of digits

@@ -27,7 +27,10 @@ def find_store(store_or_spec: str, store: Path | None = None) -> Path:
     if path.is_dir() or path.suffix == ".zarr" or has_run(path):
         return path
     spec = find_spec(store_or_spec)
-    return Path(f"{load_toml(spec).get('name', spec.stem)}.zarr")
+    try:
+        return Path(f"{load_toml(spec).get('name', spec.stem)}.zarr")
+    except InputError as error:
+        raise InputError(f"{error}; nor is it a store, which is a folder") from None
 
 
 def has_run(path: Path) -> bool:

@@ -21,11 +21,6 @@ _LINE_INCHES = 0.28
 _DPI = 150
 _LARGEST_IN_FULL = 7
 """Ticks of so many digits are written in full."""
-_LOOK = {
-    **{"font.size": 11, "axes.titlesize": 12, "axes.labelsize": 11, "legend.fontsize": 11},
-    **{"axes.formatter.limits": (-5, _LARGEST_IN_FULL), "axes.formatter.use_mathtext": True},
-    "axes.formatter.useoffset": False,
-}
 _LARGEST_MARKER = 7.5
 _MOST_TICKS = 10  # points that may each have a tick
 _FEW_DECADES = 1e5  # of a logarithmic y, so few that there is room for three ticks in each
@@ -59,7 +54,9 @@ def draw_picture(figure: Figure, path: Path) -> None:
     )
     foot = 0.19 * (caption.count("\n") + 1) + 0.2
     height = head + body + foot
-    with rc_context(_LOOK):
+    sizes = rc_context({"font.size": 11, "axes.titlesize": 12, "axes.labelsize": 11, "legend.fontsize": 11})
+    ticks = rc_context({"axes.formatter.limits": (-5, _LARGEST_IN_FULL), "axes.formatter.use_mathtext": True})
+    with sizes, ticks, rc_context({"axes.formatter.useoffset": False}):
         canvas = Canvas(figsize=(width, height))
         canvas.set_layout_engine("constrained", rect=(0, foot / height, 1, body / height))
         canvas.text(0.5, 1 - 0.1 / height, title, ha="center", va="top", fontsize=14, fontweight="bold")

@@ -120,7 +120,7 @@ def read_menu(path: str | Path) -> Menu:
         If it cannot be read, or is no menu; it names what is wrong, and where.
     """
     try:
-        text = Path(path).read_text("utf-8")
+        text = Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"machine: {path} cannot be read ({getattr(error, 'strerror', None) or error})") from None
     return _menu_of_file(text, str(path))

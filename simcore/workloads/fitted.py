@@ -113,7 +113,7 @@ def read_model(path: str | Path) -> dict[str, Any]:
         If it cannot be read or is no such model.
     """
     try:
-        text = Path(path).read_text("utf-8")
+        text = Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', '') or error})") from None
     try:

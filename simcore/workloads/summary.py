@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.workloads.swf import header_number
 from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
 
@@ -18,8 +19,13 @@ def work(workload: Workload) -> NDArray[np.float64]:
 
 
 def processors(workload: Workload) -> int:
-    """Return the processors of the log's machine, 0 when unknown."""
-    return workload.nodes * workload.procs_per_node
+    """Return the processors of the log's machine, 0 when unknown.
+
+    Where they do not divide into its nodes, processors per node are rounded up, and the header says how many there are.
+    """
+    rounded = workload.nodes * workload.procs_per_node
+    stated = header_number(workload.header, "MaxProcs")
+    return stated if rounded - workload.nodes < stated <= rounded else rounded
 
 
 def capacity(workload: Workload) -> float:

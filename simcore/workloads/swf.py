@@ -9,7 +9,7 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -100,8 +100,7 @@ def _read(log: _Log) -> bytes:
 
 def _parse(log: _Log, data: bytes) -> None:
     """Fill ``log.header`` and ``log.table``: in bulk, or line by line when anything is out of the ordinary."""
-    if data.startswith(b"\xef\xbb\xbf"):
-        data = data[3:]
+    data = _plain_lines(data)
     start = 0
     while data.startswith(b";", start):
         end = data.find(b"\n", start)
@@ -113,6 +112,12 @@ def _parse(log: _Log, data: bytes) -> None:
         _parse_lines(log, data)
     else:
         log.table = table
+
+
+def _plain_lines(data: bytes) -> bytes:
+    """Return the content without a mark of UTF-8, and with ends of lines that splitting at them finds."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    return data if b"\n" in data else data.replace(b"\r", b"\n")
 
 
 def _parse_bulk(body: bytes) -> NDArray[np.float64] | None:
@@ -145,7 +150,7 @@ def _parse_lines(log: _Log, data: bytes) -> None:
             elif log.skip:
                 log.dropped[MALFORMED] += 1
             else:
-                log.fail(number, problem)
+                log.fail(number, (not rows and _problem_of_file(log.path, data)) or problem)
     log.table = np.array(rows, np.float64).reshape(-1, NUM_FIELDS)
     log.line_numbers = np.array(numbers, np.int64)
 
@@ -158,6 +163,16 @@ def _text(line: bytes) -> str:
         return line.decode("latin-1").rstrip()
 
 
+def _problem_of_file(path: Path, data: bytes) -> str:
+    """Return what is wrong with a file of which no line is a job, "" if nothing is known to be."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "the file is text in UTF-16; save it as UTF-8"
+    if b"\0" not in data:
+        return ""
+    kind = path.suffix.lower().removeprefix(".")
+    return f"the file is neither {kind} data nor text" if kind in OPENERS else "the file is not text"
+
+
 def _problem_of_fields(fields: list[bytes]) -> str:
     for column, text in enumerate(fields[:NUM_FIELDS], start=1):
         if not _NUMBER.fullmatch(text):
@@ -168,8 +183,7 @@ def _problem_of_fields(fields: list[bytes]) -> str:
 
 
 def _quoted(text: bytes) -> str:
-    shown = text[:20].decode("ascii", "backslashreplace")
-    return repr(shown + ("..." if len(text) > 20 else ""))
+    return repr(text[:20] + (b"..." if len(text) > 20 else b"")).removeprefix("b")
 
 
 def _check_values(log: _Log) -> None:
@@ -193,7 +207,7 @@ def _check_values(log: _Log) -> None:
 def _line_number(log: _Log, row: int) -> int:
     """Return the line in the file of a row of the table."""
     if log.line_numbers is None:  # the file was parsed in bulk: read it once more, slowly
-        _parse_lines(log, _read(log))
+        _parse_lines(log, _plain_lines(_read(log)))
     return int(np.asarray(log.line_numbers)[row])
 
 
@@ -286,13 +300,13 @@ def _machine(header: list[str]) -> tuple[int, int]:
     Where these do not divide (nodes of several kinds) the processors are rounded up, so that a job of all processors
     still fits on all nodes.
     """
-    nodes, procs = _header_number(header, "MaxNodes"), _header_number(header, "MaxProcs")
+    nodes, procs = header_number(header, "MaxNodes"), header_number(header, "MaxProcs")
     if nodes and procs:
         return nodes, max(1, -(-procs // nodes))
     return nodes or procs, 1
 
 
-def _header_number(header: list[str], key: str) -> int:
+def header_number(header: Sequence[str], key: str) -> int:
     """Return the first whole number after ``; key:`` (text may follow it), or 0."""
     pattern = re.compile(rf"\s*;\s*{key}\s*:\s*(\d{{1,15}})(?![\d.])", re.IGNORECASE)
     return next((int(found[1]) for line in header if (found := pattern.match(line))), 0)

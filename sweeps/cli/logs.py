@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from faultsweep.sweeps.times import describe_time
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _print_quality(workload: Workload, model: dict[str, Any]) -> None:
             f"{found.jobs:,}",
             found.what,
             order,
-            _time(mean),
+            describe_time(mean),
             f"{spread:.2f}",
             f"{off:.1g}",
             f"{found.distance:.3f}",
@@ -194,7 +195,7 @@ def _print(whole: Workload, workload: Workload) -> None:
 
 def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     import numpy as np
-    from faultsweep.simcore.workloads.summary import capacity, offered_load, span_s, work
+    from faultsweep.simcore.workloads.summary import capacity, offered_load, processors, span_s, work
     from faultsweep.sweeps.logs import is_model
 
     size, run = workload.size, workload.run_s
@@ -202,20 +203,22 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in whole.dropped.items())
     machine = f"{workload.nodes:,} nodes" if workload.nodes else "unknown"
     if workload.procs_per_node > 1:
+        rounded = processors(workload) != workload.nodes * workload.procs_per_node
         machine += f" of {workload.procs_per_node} processors"
+        machine += f" at most, {processors(workload):,} in all" if rounded else ""
     gaps = np.diff(workload.submit_s)
     known = ~np.isnan(workload.requested_s)
     facts = [
         ("jobs", f"{total:,} in the log, {len(whole):,} valid" + (f" (not: {reasons})" if reasons else "")),
         ("jobs shown", f"{len(workload):,}" if len(workload) < len(whole) else ""),
         ("machine", machine),
-        ("span", f"{span_s(workload) / 86400:,.1f} days"),
+        ("span", describe_time(span_s(workload))),
         ("offered load", f"{offered_load(workload):.3f}" if capacity(workload) else ""),
         ("work per node", f"{work(workload).sum() / workload.nodes:,.4g} processor-seconds" if workload.nodes else ""),
         ("size", f"mean {size.mean():.2f}, standard deviation {size.std():.2f}, largest {size.max():,}"),
-        ("run time", f"mean {_time(run.mean())}, " + _quantiles(run)),
+        ("run time", f"mean {describe_time(run.mean())}, " + _quantiles(run)),
         ("requested time", _requested(workload) if known.any() else "none in the log"),
-        ("gap", f"mean {_time(gaps.mean())}, " + _quantiles(gaps) if len(gaps) else ""),
+        ("gap", f"mean {describe_time(gaps.mean())}, " + _quantiles(gaps) if len(gaps) else ""),
         ("parameters" if is_model(whole.name) else "content", workload.content_hash),
     ]
     return [(name, value) for name, value in facts if value]
@@ -228,7 +231,7 @@ def _requested(workload: Workload) -> str:
     requested = workload.requested_s[known]
     used = workload.run_s[known] / requested
     return (
-        f"{100 * known.mean():.1f} % of jobs, median {_time(float(np.median(requested)))}; "
+        f"{100 * known.mean():.1f} % of jobs, median {describe_time(float(np.median(requested)))}; "
         f"of it used: mean {100 * np.minimum(used, 1).mean():.0f} %, overrun by {100 * (used > 1).mean():.1f} % of jobs"
     )
 
@@ -237,7 +240,7 @@ def _quantiles(values: Any) -> str:
     import numpy as np
 
     return ", ".join(
-        f"{name} {_time(float(np.quantile(values, level)))}"
+        f"{name} {describe_time(float(np.quantile(values, level)))}"
         for name, level in (("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("longest", 1.0))
     )
 
@@ -258,16 +261,9 @@ def _size_table(workload: Workload) -> Table:
             f"{rows.sum():,}",
             f"{100 * rows.mean():.1f}",
             f"{100 * of_work[rows].sum() / of_work.sum():.1f}",
-            *(_time(float(value)) for value in (run.mean(), np.median(run), np.quantile(run, 0.9))),
+            *(describe_time(float(value)) for value in (run.mean(), np.median(run), np.quantile(run, 0.9))),
         )
     return table
-
-
-def _time(seconds: float) -> str:
-    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:,.1f} s"
 
 
 @app.command()

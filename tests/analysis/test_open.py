@@ -152,6 +152,8 @@ def broken(path, how):
     if how == "other zarr":
         zarr.open_group(path, mode="a")
         zarr.consolidate_metadata(path)
+    elif how == "bare zarr":
+        zarr.open_group(path, mode="a")
     elif how == "torn":
         (path / "zarr.json").write_text('{"zarr_format": 3, "node')
 
@@ -162,6 +164,7 @@ def broken(path, how):
         ("absent", "no such store"),
         ("empty folder", "a folder that is not a store of a sweep"),
         ("other zarr", "not a store of a sweep"),
+        ("bare zarr", r"Zarr data, but not a store of a sweep \(it has no consolidated metadata\)$"),
         ("torn", "not a store of a sweep that can be read"),
     ],
 )

@@ -181,6 +181,7 @@ MISTAKES = {
     ),
     "value out of range": (("[1, 1.5]", "[0, 1.5]"), "axes.load_scale: load_scale: 0 is outside the valid range"),
     "value of another type": (("[1, 1.5]", '["a"]'), "axes.load_scale: load_scale: expected a number, got 'a'"),
+    "digits that are not ASCII": (("flat:4", "flat:\u0664"), "machine: 'flat:\u0664' is not a machine"),
     "unknown machine": (("flat:4", "flut:4"), "machine: 'flut:4' is not a machine"),
     "no log": (('log = "', 'log = "/missing'), "log: "),
     "formula without a value": (
@@ -281,6 +282,12 @@ def test_a_damaged_file_of_a_store_is_one_sentence(spec, tmp_path, call):
         assert "restore it from a copy" in err
 
 
+def test_the_status_of_a_file_that_is_neither_store_nor_spec(call):
+    code, out, err = call("status", __file__)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.endswith("; nor is it a store, which is a folder\n")
+
+
 def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tmp_path, call):
     (tmp_path / "junk.zarr").mkdir()
     other = tmp_path / "other.zarr"
@@ -309,6 +316,7 @@ def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tm
         ),
         (("run", "x", "--workers", "0"), "faultsweep run: --workers: "),
         (("run", "x", "--time-limit", "soon"), "faultsweep run: --time-limit: "),
+        (("list", "schedulers", "--logs"), "faultsweep list: unknown option '--logs' (valid: none)"),
         (("run", "x", "--sotre", "s"), "faultsweep run: unknown option '--sotre'; did you mean '--store'? (valid: --"),
         (("run", "x", "y"), "faultsweep run: got unexpected extra argument"),
         (("rnu",), "faultsweep: unknown command 'rnu'; did you mean 'run'? (valid: "),

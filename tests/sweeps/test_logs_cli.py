@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.workloads.swf import read_swf
 from faultsweep.sweeps import logs
 from faultsweep.sweeps.cli.logs import app
-from faultsweep.sweeps.log_picture import draw
+from faultsweep.sweeps.log_picture import _load, _times, draw
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 LOG = """\
@@ -92,6 +94,47 @@ def test_picture(log, tmp_path, suffix):
     path = tmp_path / f"log{suffix}"
     assert str(path) in output("describe", log, "--picture", path)
     assert path.stat().st_size > 10_000
+
+
+def job_log(path, run_s, gap_s=1):
+    """Write a log of jobs with these run times, and return it as read."""
+    rows = [f"{i + 1} {i * gap_s} -1 {run} 1{' -1' * 5} 1{' -1' * 7}" for i, run in enumerate(run_s)]
+    path.write_text("; MaxNodes: 4\n" + "\n".join(rows))
+    return read_swf(path)
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "span", "axis_label", "bars"),
+    [
+        (10, "6.3 min", "min since the first submission", 6),
+        (0, "0.0 s", "s since the first submission", 1),
+        (3600, "38.0 h", "h since the first submission", 38),
+        (86400, "38.0 days", "days since the first submission", 38),
+        (2**47, "61,898,432,378.5 days", "days since the first submission", 1001),
+    ],
+)
+def test_spans_are_told_and_drawn_in_their_unit(log, gap_s, span, axis_label, bars):
+    workload = job_log(log, [60] * 39, gap_s)
+    assert f"span             {span}" in output("describe", log)
+    axis = Figure().subplots()
+    _load(workload, axis)
+    assert axis.get_xlabel() == axis_label
+    assert abs(len(axis.patches[0].get_data().values) - bars) <= 1
+
+
+@pytest.mark.parametrize("run_s", [[1, 2**53 // 2], [1e-300, 1], [1, 36_000]])
+def test_ticks_of_times_do_not_cover_each_other(log, run_s):
+    axis = Figure(figsize=(5.5, 3.7)).subplots()
+    _times(job_log(log, run_s), axis)
+    axis.figure.canvas.draw()
+    low, high = axis.get_xlim()
+    boxes = [
+        label.get_window_extent()
+        for place, label in zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
+        if low <= place <= high and label.get_text()
+    ]
+    assert len(boxes) >= 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 @pytest.mark.parametrize("jobs", [1, 2], ids=["one job", "two jobs, no machine"])

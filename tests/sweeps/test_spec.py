@@ -335,6 +335,11 @@ def test_a_function_needs_its_arguments():
         read_spec({"axes": {"a": [1]}, "fixed": {"b": 1}, "replicates": 2}, FunctionTarget(needs, "y"))
 
 
+def test_a_file_that_is_marked_as_utf_8_is_read(tmp_path):
+    (tmp_path / "x.toml").write_text("seed = 1", encoding="utf-8-sig")
+    assert load_toml(tmp_path / "x.toml") == {"seed": 1}
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -356,6 +361,8 @@ def test_a_file_that_is_not_toml(tmp_path, text, sentence):
 def test_a_spec_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"missing\.toml: no such spec file"):
         find_spec(tmp_path / "missing.toml")
+    with pytest.raises(InputError, match=r": is a folder; name a spec file, or one of 'faultsweep list experiments'$"):
+        find_spec(tmp_path)
     with pytest.raises(InputError, match="unknown experiment or spec file 'demon'"):
         find_spec("demon")
 

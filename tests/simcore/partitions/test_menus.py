@@ -126,7 +126,7 @@ def test_what_is_wrong_in_a_menu_is_one_sentence(text, problem):
 
 def test_a_menu_in_a_file_is_a_machine(tmp_path):
     path = tmp_path / "m.toml"
-    path.write_text(SMALL)
+    path.write_text(SMALL, encoding="utf-8-sig")  # as editors on Windows mark it
     machine = parse_machine(str(path))
     assert (machine.nodes, machine.largest, machine.node_size) == (4, 4, 512)
     jobs = generate("intrepid-model", 40)

@@ -107,6 +107,8 @@ def test_a_file_gives_the_same_jobs_and_longer_ones_begin_alike(tmp_path):
     path = tmp_path / "m.toml"
     path.write_text(model_text(model))
     assert read_model(path) == model
+    (tmp_path / "marked.toml").write_text(model_text(model), encoding="utf-8-sig")
+    assert read_model(tmp_path / "marked.toml") == model
     long, short = load_workload(path, num_jobs=600, seed=4), load_workload(path, num_jobs=200, seed=4)
     direct = generate(model, 600, 4)
     assert long.content_hash == short.content_hash == direct.content_hash

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import lzma
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.workloads.summary import processors
 from faultsweep.simcore.workloads.swf import read_swf, write_swf
 from faultsweep.simcore.workloads.workload import Workload
 from hypothesis import given
@@ -126,6 +128,22 @@ def test_comments_blank_lines_and_line_ends(log):
     assert workload.header == ("; café", "  ; between")
 
 
+def test_lines_may_end_as_on_old_macintoshes(log):
+    path = log("; MaxNodes: 4", line(1), "", line(2))
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r"))
+    assert read_swf(path).job_id.tolist() == [1, 2]
+    assert read_swf(path).nodes == 4
+    path.write_bytes(path.read_bytes().replace(b"\r2 ", b"\r2.5 "))
+    with pytest.raises(InputError, match=r"log\.swf:4: field 1, the job number, is 2.5"):
+        read_swf(path)
+
+
+def test_the_load_is_of_the_processors_that_the_header_states(log):
+    workload = read_swf(log("; MaxNodes: 4\n; MaxProcs: 10", line(1), line(2, submit=7)))
+    assert (workload.nodes, workload.procs_per_node, processors(workload)) == (4, 3, 10)
+    assert processors(replace(workload, nodes=40)) == 120  # on another machine
+
+
 BAD_LINES = [
     ("abc", "field 1 is 'abc'"),
     (line(run="x12"), "field 4 is 'x12'"),
@@ -188,6 +206,10 @@ def test_truncated_compressed_log(log, name):
         (b"; only a header\n", "log.swf", "no line of a job"),
         (b"\n \n", "log.swf", "no line of a job"),
         (b"plain text", "log.swf.gz", ":1: field 1 is 'plain'"),
+        (b"\x01\x00\xff junk", "log.swf.gz", ":1: the file is neither gz data nor text$"),
+        (b"\x01\x00\xff junk", "log.swf", ":1: the file is not text$"),
+        (line().encode("utf-16"), "log.swf", ":1: the file is text in UTF-16; save it as UTF-8$"),
+        (b"\xff" * 30, "log.swf", r":1: field 1 is '(\\xff){20}\.\.\.', not a number"),
         (b"\x1f\x8b", "log.swf.gz", "damaged"),
         (b"\xfd7zXZ\x00junk", "log.swf.xz", "damaged"),
         ((line(run=0) + "\n").encode(), "log.swf", "no job that can be simulated .1 x run time of 0 s"),
@@ -201,6 +223,8 @@ def test_files_without_jobs(tmp_path, content, name, problem):
 
 
 def test_paths_that_cannot_be_read_or_written(tmp_path, log):
+    with pytest.raises(InputError, match="is a device, not a file"):
+        read_swf("/dev/urandom")
     with pytest.raises(InputError, match="cannot be read"):
         read_swf(tmp_path / "absent.swf")
     with pytest.raises(InputError, match="cannot be read"):
