@@ -444,7 +444,7 @@ class _Run:
         pins = {**store.text("pins"), **prepared.pins}
         if prepared.recompute:
             # a kill at any moment leaves the old results, or cells that the next run knows it has to run
-            store.commit(recomputing="begun")
+            store.commit(recomputing="begun", open_runs="[]")  # journals beside another place have old results, too
             self._clear_folder()
             store.forget(_corner(prepared.again, prepared.grid.shape, store.chunks.shape))
             store.commit(recomputing="on", pins=json.dumps(pins), model_version=self.spec.target.version)
