@@ -256,11 +256,14 @@ class Store:
             return zarr.open_group(self.path, mode="r+", use_consolidated=False)
 
     def repair(self) -> None:
-        """Undo what a killed process left: arrays changed but not yet visible, temporary files."""
+        """Undo what a killed process left: arrays made, changed or removed but not yet visible so, temporary files."""
         visible = json.loads((self.path / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
+        for name, file in _members(self.path).items():
+            if name not in visible:
+                shutil.rmtree(file.parent, ignore_errors=True)
         for name, metadata in visible.items():
             file = self.path / name / "zarr.json"
-            if json.loads(file.read_text()) != metadata:
+            if not file.exists() or json.loads(file.read_text()) != metadata:
                 _replace_text(file, json.dumps(metadata, indent=1))
         sweep_partials(self.path)
 
@@ -415,12 +418,15 @@ def commit(path: Path, attributes: Mapping[str, Any]) -> None:
     root = path / "zarr.json"
     content = json.loads(root.read_text())
     content["attributes"] = {**content.get("attributes", {}), **attributes}
-    members = {
-        file.parent.relative_to(path).as_posix(): json.loads(file.read_text())
-        for file in sorted([*path.glob("*/zarr.json"), *path.glob("*/*/zarr.json")])
-    }
+    members = {name: json.loads(file.read_text()) for name, file in _members(path).items()}
     content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
     _replace_text(root, json.dumps(content, indent=1))
+
+
+def _members(path: Path) -> dict[str, Path]:
+    """Return the metadata files of the arrays and groups in a store, by their names."""
+    files = sorted([*path.glob("*/zarr.json"), *path.glob("*/*/zarr.json")])
+    return {file.parent.relative_to(path).as_posix(): file for file in files}
 
 
 def _replace_text(path: Path, text: str) -> None:

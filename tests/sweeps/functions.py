@@ -113,9 +113,9 @@ def both(a: float, calls: str) -> dict[str, float]:
 
 
 def with_jobs(a: int, b: int = 0) -> dict[str, Any]:
-    """A number, and per-job results of a length that depends on the parameters."""
+    """Two numbers, and per-job results of a length that depends on the parameters."""
     ids = np.arange(a + b + 1)
-    return {"y": float(a), "jobs": {"job_id": ids, "wait_s": ids / 7 + a}}
+    return {"y": float(a), "double": 2.0 * a, "jobs": {"job_id": ids, "wait_s": ids / 7 + a}}
 
 
 def with_many_jobs(a: int) -> dict[str, Any]:

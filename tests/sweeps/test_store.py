@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -162,6 +163,27 @@ def test_a_recomputation_that_was_interrupted_goes_on(tmp_path, client, monkeypa
     assert (results.status.values[:29] == DONE).all()
     assert int(results.status.sel(a=29).item()) in (EXCLUDED, NOT_REQUESTED)
     assert narrow.plan(path, measure=False).missing == 0
+
+
+@pytest.mark.parametrize("place", ["moved", "copied", "stayed"])
+def test_a_recomputation_after_a_kill_takes_no_old_result(tmp_path, client, monkeypatch, place):
+    """Wherever the journals are that the killed run has left."""
+    old, new = tmp_path / "s.zarr", tmp_path / "elsewhere" / "s.zarr"
+    settings = {"axes": {"a": range(40), "b": [0.5]}}
+    with monkeypatch.context() as patch:
+        stop_after(patch, 0)
+        with pytest.raises(MemoryError):
+            sweep(**settings).run(old, cluster=client, progress=False)
+    assert sweep(**settings).plan(old, measure=False).journalled > 0
+    new.parent.mkdir()
+    if place == "moved":
+        old.rename(new)
+    elif place == "copied":
+        shutil.copytree(old, new)
+    path = old if place == "stayed" else new
+    results = sweep(**settings, function=changed).run(path, cluster=client, progress=False, recompute=True)
+    assert results["sum"].values[:, 0, 0].tolist() == [a + 0.5 for a in range(40)]
+    assert (results.status == DONE).all()
 
 
 def test_a_store_that_left_its_slurm_behind_is_run_anywhere(store, client, monkeypatch, tmp_path):
@@ -421,6 +443,30 @@ def test_a_growth_that_was_killed_is_undone_or_repeated(store, client):
     assert results["sum"].shape == (3, 2, 1)
     assert (results.status == DONE).all()
     assert not list(store.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("following", ["the old spec", "the new spec"])
+def test_arrays_of_a_growth_that_was_killed_do_no_harm(tmp_path, client, monkeypatch, following):
+    """Those that were made for it have the shape that the grid was to have."""
+    path = tmp_path / "s.zarr"
+    settings = {"function": functions.with_jobs, "outputs": ["y", "double"]}
+    old = sweep(**settings, axes={"a": range(3)}, metrics=["y"])
+    new = sweep(**settings, axes={"a": range(5)}, keep_jobs=True)
+    old.run(path, cluster=client, progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "commit", lambda *_, **attributes: 1 / ("metrics" not in attributes))
+        with pytest.raises(ZeroDivisionError):
+            new.run(path, cluster=client, progress=False)
+    assert (path / "double").is_dir()
+    assert (path / "jobs_offset").is_dir()
+    rows = 3 if following == "the old spec" else 5
+    (old if rows == 3 else new).run(path, cluster=client, progress=False)
+    results = xr.open_zarr(path, chunks=None)
+    assert results.y.values[:, 0].tolist() == list(range(rows))
+    assert (results.status == DONE).all()
+    assert ("double" in results, "jobs_offset" in results) == (rows == 5, rows == 5)
+    if rows == 5:
+        assert results.double.values[:, 0].tolist() == [2.0 * a for a in range(5)]
 
 
 def test_long_labels_survive_growth(tmp_path, client):
