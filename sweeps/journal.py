@@ -40,22 +40,57 @@ def _dtype(width: int) -> np.dtype:
     )
 
 
+def jobs_beside(journal: Path) -> Path:
+    """Return the file beside a journal that has the per-job results of its records."""
+    return journal.with_suffix(".jobs")
+
+
+class _Appended:
+    """A new file that is only ever appended to, whole pieces at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
+        self._size = 0
+
+    def append(self, data: bytes) -> int:
+        """Append a piece; returns where it begins."""
+        written = os.write(self._file, data)
+        if written < len(data):
+            os.ftruncate(self._file, self._size)  # a full disk; a torn record would hide all that follow it
+            raise OSError(28, "No space left on device", str(self._path))
+        self._size += written
+        return self._size - written
+
+    def sync(self) -> None:
+        getattr(os, "fdatasync", os.fsync)(self._file)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
 class JournalWriter:
-    """Appends results to one file that no other process writes."""
+    """Appends results to one file that no other process writes, and per-job results to one beside it."""
 
     def __init__(self, path: Path, outputs: Sequence[str]) -> None:
         """Create the file; ``outputs`` name the values of every record, in order."""
         self.path = path
         header = json.dumps({"outputs": list(outputs)}).encode()
         self._record = struct.Struct(f"<QQdIIQ{len(outputs)}d")
-        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
-        self._size = 0
+        self._records = _Appended(path)
+        self._jobs: _Appended | None = None
         try:
-            self._append(MAGIC + _FRAME.pack(len(header), zlib.crc32(header)) + header)
+            self._records.append(MAGIC + _FRAME.pack(len(header), zlib.crc32(header)) + header)
         except OSError:
-            os.close(self._file)
+            self._records.close()
             path.unlink(missing_ok=True)
             raise
+
+    def keep(self, jobs: bytes) -> tuple[int, int]:
+        """Append the per-job results of a run whose record follows; returns their place, for that."""
+        if self._jobs is None:
+            self._jobs = _Appended(jobs_beside(self.path))
+        return self._jobs.append(jobs), len(jobs)
 
     def write(
         self,
@@ -66,24 +101,19 @@ class JournalWriter:
         error: str = "",
         jobs: tuple[int, int] = (0, 0),
     ) -> None:
-        """Append one result; ``jobs`` is the place (offset, length) of its per-job results, if there are any."""
+        """Append one result; ``jobs`` is the place (offset, length) that ``keep`` gave, if there are any."""
         content = self._record.pack(key[0], key[1], wall_s, status, jobs[1], jobs[0], *values) + error.encode()
-        self._append(_FRAME.pack(len(content), zlib.crc32(content)) + content)
-
-    def _append(self, data: bytes) -> None:
-        written = os.write(self._file, data)
-        if written < len(data):
-            os.ftruncate(self._file, self._size)  # a full disk; a torn record would hide all that follow it
-            raise OSError(28, "No space left on device", str(self.path))
-        self._size += written
+        self._records.append(_FRAME.pack(len(content), zlib.crc32(content)) + content)
 
     def sync(self) -> None:
-        """Wait until all that was written is on the disk."""
-        getattr(os, "fdatasync", os.fsync)(self._file)
+        """Wait until all that was written is on the disk, what records point at first."""
+        for file in filter(None, (self._jobs, self._records)):
+            file.sync()
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the files."""
+        for file in filter(None, (self._jobs, self._records)):
+            file.close()
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def make_plan(
         grows=prepared.grows,
         configuration=prepared.grid.fixed,
         spec=spec.to_toml(),
-        keep_jobs=spec.keep_jobs or (prepared.store is not None and prepared.store.keeps_jobs),
+        keep_jobs=prepared.keep_jobs,
     )
     if prepared.store is not None and not prepared.recompute:
         plan.journalled = count_journalled(prepared)

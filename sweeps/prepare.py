@@ -39,7 +39,8 @@ class Prepared:
     source : the cell whose result each cell takes, -1 for none.
     excluded : cells that the spec excludes.
     again : cells whose present result does not count.
-    recompute : whether all results are replaced.
+    recompute : whether all results are replaced; ``retry_failed`` whether failed ones are.
+    keep_jobs : whether the store, as it will be, keeps per-job results.
     todo : the cells to simulate, chunk by chunk.
     grows : whether the store has to grow first.
     asked : cells that the spec asks for.
@@ -60,6 +61,8 @@ class Prepared:
     grows: bool
     pins: dict[str, str]
     recompute: bool
+    retry_failed: bool
+    keep_jobs: bool
     asked: NDArray[np.bool_]
 
 
@@ -131,6 +134,8 @@ def prepare(
         grows=grows,
         pins=pins,
         recompute=recompute,
+        retry_failed=retry_failed,
+        keep_jobs=spec.keep_jobs or (store is not None and store.keeps_jobs),
         asked=~skip,
     )
 

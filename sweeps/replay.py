@@ -21,7 +21,7 @@ from faultsweep.sweeps.grid import Cells
 from faultsweep.sweeps.journal import DIED, Records, read_journal
 from faultsweep.sweeps.lock import owner_of
 from faultsweep.sweeps.prepare import Prepared
-from faultsweep.sweeps.store import Store, check_format, run_folder, store_of
+from faultsweep.sweeps.store import FAILED, Store, check_format, run_folder, store_of
 from faultsweep.sweeps.task import output_columns
 from numpy.typing import NDArray
 
@@ -106,11 +106,12 @@ def check_at_rest(store: Store) -> None:
 
 
 def match_records(
-    prepared: Prepared, journals: Iterable[Path]
+    prepared: Prepared, journals: Iterable[Path], skip_failed: bool = False
 ) -> Iterator[tuple[Path, Records, Cells, NDArray[np.int64], list[int]]]:
     """Yield journals' records with the cells that they belong to: path, records, cells, their places, columns.
 
-    Only records of cells that are simulated, and that have all outputs of the store; ``columns`` are where these are.
+    Only records of cells that are simulated, and that have all that the store keeps of a run: its outputs, ``columns``
+    are where these are, and per-job results. ``skip_failed`` passes over failures. Records of deaths are among them.
     """
     simulated = np.unique(prepared.source[prepared.source >= 0])
     if not len(simulated):
@@ -122,7 +123,12 @@ def match_records(
         for records in read_journal(path):
             if set(names) <= set(records.outputs):
                 at = ordered[np.minimum(np.searchsorted(first, records.keys[0]), len(first) - 1)]
-                known = np.flatnonzero((prepared.keys[:, at] == records.keys).all(0))
+                matching = (prepared.keys[:, at] == records.keys).all(0)
+                if prepared.keep_jobs:  # a run from before they were asked for has none
+                    matching &= np.isin(records.status, (FAILED, DIED)) | (records.jobs[1] > 0)
+                if skip_failed:
+                    matching &= records.status != FAILED
+                known = np.flatnonzero(matching)
                 yield path, records, at[known], known, [records.outputs.index(name) for name in names]
 
 
@@ -132,6 +138,8 @@ def count_journalled(prepared: Prepared) -> int:
         return 0
     found = [
         cells[records.status[numbers] != DIED]
-        for _, records, cells, numbers, _ in match_records(prepared, find_journals(prepared.store).journals)
+        for _, records, cells, numbers, _ in match_records(
+            prepared, find_journals(prepared.store).journals, prepared.retry_failed
+        )
     ]
     return len(np.intersect1d(np.concatenate(found), prepared.todo)) if found else 0

@@ -32,8 +32,8 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import task
 from faultsweep.sweeps.collector import Collector, Results
 from faultsweep.sweeps.grid import Cells, Grid, Keys
-from faultsweep.sweeps.jobs import unpack_jobs
-from faultsweep.sweeps.journal import DIED, JournalWriter, read_journal
+from faultsweep.sweeps.jobs import pack_jobs, unpack_jobs
+from faultsweep.sweeps.journal import DIED, JournalWriter, jobs_beside, read_journal
 from faultsweep.sweeps.order import Cursor, Durations
 from faultsweep.sweeps.progress import LOG, Progress, format_seconds
 from faultsweep.sweeps.store import DONE, FAILED, TRUNCATED
@@ -423,15 +423,18 @@ class Runner:
 
     def _write_down(self, cells: Cells, result: task.BatchResult) -> None:
         """Journal results here, for workers that do not see the run's folder."""
-        for number, key in enumerate(self.keys[:, cells].T.tolist()):
-            self._own_journal().write(
+        journal = self._own_journal()
+        parts = result.jobs or [None] * len(cells)
+        for number, (key, part) in enumerate(zip(self.keys[:, cells].T.tolist(), parts, strict=True)):
+            journal.write(
                 (key[0], key[1]),
                 int(result.status[number]),
                 float(result.wall_s[number]),
                 result.values[number],
                 result.errors.get(number, ""),
+                journal.keep(pack_jobs(_load_jobs(part))) if part else (0, 0),
             )
-        self._own_journal().sync()
+        journal.sync()
 
     def _own_journal(self) -> JournalWriter:
         if self._journal is None:
@@ -524,7 +527,7 @@ class Runner:
             errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
             jobs: list[Any] | None = None
             if self.context.keep_jobs:
-                path = str(journal.with_suffix(".jobs"))
+                path = str(jobs_beside(journal))
                 jobs = [(path, int(a), int(n)) if n else None for a, n in records.jobs[:, keep].T]
             result = task.BatchResult(
                 len(keep),

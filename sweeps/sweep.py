@@ -24,7 +24,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
 from faultsweep.sweeps.collector import Collector, Results, describe_counts
 from faultsweep.sweeps.jobs import derive, drop_unused, unpack_jobs
-from faultsweep.sweeps.journal import DIED, JournalWriter
+from faultsweep.sweeps.journal import DIED, JournalWriter, jobs_beside
 from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
 from faultsweep.sweeps.precision import replicates_wanted, with_replicates
@@ -36,7 +36,6 @@ from faultsweep.sweeps.rerun import Rerun, rerun
 from faultsweep.sweeps.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
 from faultsweep.sweeps.store import (
-    FAILED,
     FAILURES,
     FINAL,
     PENDING,
@@ -467,12 +466,10 @@ class _Run:
         for text in left.notes:
             self.say(text)
         deaths: Counter[int] = Counter()
-        for path, records, cells, numbers, columns in match_records(self.prepared, left.journals):
+        for path, records, cells, numbers, columns in match_records(self.prepared, left.journals, skip_failed):
             status = records.status[numbers]
             deaths.update(cells[status == DIED].tolist())
             wanted = (status != DIED) & ~np.isin(self.collector.status[cells], FINAL)
-            if skip_failed:
-                wanted &= status != FAILED
             keep = numbers[wanted]
             errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
             values = records.values[keep][:, columns]
@@ -581,7 +578,7 @@ class _Run:
 def _read_kept(journal: Path, places: NDArray[Any]) -> Iterator[dict[str, NDArray[Any]] | None]:
     """Yield the per-job results that records of a journal point at."""
     for offset, length in places.T.tolist():
-        yield unpack_jobs(journal.with_suffix(".jobs"), offset, length) if length else None
+        yield unpack_jobs(jobs_beside(journal), offset, length) if length else None
 
 
 def _corner(cells: NDArray[np.bool_], shape: Sequence[int], part: Sequence[int]) -> NDArray[np.bool_]:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.jobs import pack_jobs
-from faultsweep.sweeps.journal import JournalWriter
+from faultsweep.sweeps.journal import JournalWriter, jobs_beside
 from faultsweep.sweeps.store import DONE, FAILED, TRUNCATED
 from faultsweep.sweeps.target import Output, Target
 from numpy.typing import NDArray
@@ -204,13 +204,13 @@ class _Batch:
         if journal is None:
             return None
         try:
-            place = self.session.keep(jobs) if jobs is not None else (0, 0)
+            place = journal.keep(pack_jobs(jobs)) if jobs is not None else (0, 0)
             journal.write((key[0], key[1]), status, wall, values, error, place)
         except OSError as caught:
             self.session.fail(caught)
             self.problem = self.session.problem
             return None
-        return (str(self.session.jobs_path), *place) if jobs is not None else None
+        return (str(jobs_beside(journal.path)), *place) if jobs is not None else None
 
     def finish(self, elapsed_s: float) -> BatchResult:
         journal = self.session.journal
@@ -249,9 +249,6 @@ class _Session:
         self.chosen = context.chosen()
         self.problem: tuple[int, str] | None = None
         self.journal: JournalWriter | None = None
-        self.jobs_path: Path | None = None
-        self._jobs_file = -1
-        self._jobs_size = 0
         self._mark = -1
         self._hang_file = -1
         name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
@@ -275,9 +272,6 @@ class _Session:
     def _open_files(self, folder: Path, name: str) -> None:
         try:
             self.journal = JournalWriter(folder / "journals" / f"{name}.journal", self.context.columns)
-            if self.context.keep_jobs:
-                self.jobs_path = folder / "journals" / f"{name}.jobs"
-                self._jobs_file = os.open(self.jobs_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
             self._mark = os.open(folder / "marks" / f"{name}.mark", os.O_CREAT | os.O_WRONLY, 0o644)
             if self.context.time_limit_s > 0:
                 self._hang_file = os.open(folder / "marks" / f"{name}.hang", os.O_CREAT | os.O_WRONLY, 0o644)
@@ -306,21 +300,11 @@ class _Session:
         """Close the files; a task that comes later keeps no journal (the run is over)."""
         if self.journal is not None:
             self.journal.close()
-        for file in (self._jobs_file, self._mark, self._hang_file):
+        for file in (self._mark, self._hang_file):
             if file >= 0:
                 os.close(file)
         self.journal = None
-        self._jobs_file = self._mark = self._hang_file = -1
-
-    def keep(self, jobs: Mapping[str, Any]) -> tuple[int, int]:
-        """Append per-job arrays to this worker's file; returns offset and length."""
-        data = pack_jobs(jobs)
-        written = os.write(self._jobs_file, data)
-        if written < len(data):
-            os.ftruncate(self._jobs_file, self._jobs_size)
-            raise OSError(28, "No space left on device", str(self.jobs_path))
-        self._jobs_size += written
-        return self._jobs_size - written, written
+        self._mark = self._hang_file = -1
 
     def fail(self, error: OSError) -> None:
         """Go on without a journal; the client keeps the results, or stops."""

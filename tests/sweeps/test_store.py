@@ -373,6 +373,23 @@ def test_per_job_results_can_be_asked_for_later(tmp_path, client):
     assert more.jobs_length.values[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
 
 
+def test_per_job_results_that_are_asked_for_after_a_kill(tmp_path, client, monkeypatch):
+    """What the killed run has finished has none."""
+    path = tmp_path / "s.zarr"
+    settings = {"function": functions.with_jobs, "outputs": "y", "axes": {"a": range(30)}}
+    with monkeypatch.context() as patch:
+        stop_after(patch, 0)
+        with pytest.raises(MemoryError):
+            sweep(**settings).run(path, cluster=client, progress=False)
+    assert sweep(**settings).plan(path, measure=False).journalled > 0
+    asked = sweep(**settings, keep_jobs=True)
+    plan = asked.plan(path, measure=False)
+    assert (plan.missing, plan.journalled) == (30, 0)
+    results = asked.run(path, cluster=client, progress=False)
+    assert (results.status == DONE).all()
+    assert results.jobs_length.values[:, 0].tolist() == list(range(1, 31))
+
+
 def test_a_function_without_per_job_results_says_so(tmp_path, client):
     results = sweep(keep_jobs=True).run(tmp_path / "s.zarr", cluster=client, progress=False)
     assert 'result lacks "jobs"' in str(results.error.values[0, 0, 0])
@@ -404,10 +421,11 @@ def test_metrics_that_per_job_results_give_are_added_without_a_run(tmp_path, cli
     assert "makespan_s" not in added
 
 
-def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_path, client, monkeypatch):
+@pytest.mark.parametrize("keep_jobs", [False, True])
+def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_path, client, monkeypatch, keep_jobs):
     from faultsweep.sweeps import task
 
-    settings = {"axes": {"a": range(40), "b": [0.5, 1.5]}}
+    settings = {"function": functions.with_jobs, "outputs": "y", "axes": {"a": range(80)}, "keep_jobs": keep_jobs}
     pack = task.Context.pack
 
     def elsewhere(self):
@@ -420,10 +438,17 @@ def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_
         with pytest.raises(MemoryError):
             sweep(**settings).run(tmp_path / "s.zarr", cluster=client, progress=False)
     journals = list((tmp_path / "s.zarr.run" / "journals").iterdir())
-    assert [path.name.endswith("-client.journal") for path in journals] == [True]
+    assert {path.name.partition("-")[2] for path in journals} - {"client.jobs"} == {"client.journal"}
     assert (xr.open_zarr(tmp_path / "s.zarr").status == PENDING).all()
+    assert sweep(**settings).plan(tmp_path / "s.zarr", measure=False).journalled > 0
     results = sweep(**settings).run(tmp_path / "s.zarr", cluster=client, progress=False)
     assert (results.status == DONE).all()
+    if keep_jobs:
+        jobs = xr.open_zarr(tmp_path / "s.zarr", group="jobs", chunks=None)
+        for a in range(80):
+            cell = results.sel(a=a, replicate=0)
+            rows = slice(int(cell.jobs_offset), int(cell.jobs_offset + cell.jobs_length))
+            assert jobs.wait_s.values[rows].tolist() == functions.with_jobs(a)["jobs"]["wait_s"].tolist()
     log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
     assert "workers do not see" in log
     kill = Sweep(axes={"a": range(20)}, fixed={"what": "kill"}, function=functions.moody, outputs=["y"])

@@ -13,6 +13,7 @@ import xarray as xr
 from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import plan as plan_module
 from faultsweep.sweeps import runner as runner_module
+from faultsweep.sweeps import sweep as sweep_module
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.prepare import attributes, prepare
 from faultsweep.sweeps.rerun import rerun
@@ -349,6 +350,22 @@ def test_what_journals_have_is_not_run_again_but_has_yet_to_be_taken(tmp_path, r
     assert lacks_results(sweep, store)
     assert (run(sweep, store).status == DONE).all()
     assert not lacks_results(sweep, store)
+
+
+def test_plan_of_failed_cells_after_a_kill_runs_those_again_that_journals_have(tmp_path, run, monkeypatch):
+    calls, store = tmp_path / "calls", tmp_path / "s.zarr"
+    sweep = Sweep(axes={"a": range(30)}, fixed={"calls": str(calls)}, function=functions.grumpy, outputs=["y"])
+    with monkeypatch.context() as patch:
+        patch.setattr(runner_module.Runner, "_deliver", lambda *_: None)
+        patch.setattr(sweep_module._Run, "close", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(sweep, store)
+    first, again = (sweep.plan(store, measure=False, retry_failed=retry) for retry in (False, True))
+    assert (first.missing, first.journalled) == (0, 30)
+    assert (again.missing, again.journalled) == (15, 15)
+    calls.write_text("")
+    run(sweep, store, retry_failed=True)
+    assert len(calls.read_text().split()) == 15
 
 
 def test_plan_tells_copies_from_cells_that_nobody_asked_for(tmp_path, run):
