@@ -26,6 +26,7 @@ from faultsweep.sweeps.store import (
     PENDING,
     SETTLED,
     STATUS_NAMES,
+    WITH_RESULT,
     Store,
 )
 from faultsweep.sweeps.target import Output
@@ -69,6 +70,7 @@ class Collector:
     Attributes
     ----------
     status : of every cell as it will be in the store, shape (size,).
+    not_added : errors of cells whose result was to get more, by cell; they keep the result that they have.
     """
 
     def __init__(
@@ -94,8 +96,11 @@ class Collector:
         self._buffers: OrderedDict[int, _Buffer] = OrderedDict()
         self._chunk_of = store.chunks.of_all()
         self.status = store.status().copy()
+        self._kept = np.full_like(self.status, PENDING)  # the status of cells that have a result, until they have more
         if again is not None:
+            self._kept[again] = np.where(np.isin(self.status, WITH_RESULT), self.status, PENDING)[again]
             self.status[again] = PENDING
+        self.not_added: dict[int, str] = {}
         self._keep_jobs = store.keeps_jobs
         self.jobs = JobsWriter(store, apart=replacing) if self._keep_jobs else None
         self._last_save = time.monotonic()
@@ -173,9 +178,19 @@ class Collector:
     def add(self, results: Results) -> None:
         """Take results of simulated cells; write the chunks that are final with them.
 
-        A result that is there already (from a journal and from a worker, say) is passed over: it is the same.
+        A result that is there already (from a journal and from a worker, say) is passed over: it is the same. A failure
+        replaces no result.
         """
         results = self._new(results)
+        kept = self._kept[results.cells]
+        lost = (results.status == FAILED) & (kept != PENDING)
+        self._put(_part(results, np.flatnonzero(~lost)))
+        self.status[results.cells] = np.where(lost, kept, results.status)
+        self.not_added |= {int(results.cells[i]): results.errors.get(i, "") for i in np.flatnonzero(lost).tolist()}
+        self._count_down(results.cells)
+
+    def _put(self, results: Results) -> None:
+        """Lay results of simulated cells into the buffers of their chunks."""
         chunks = self._chunk_of[results.cells]
         for chunk in np.unique(chunks):
             here = np.flatnonzero(chunks == chunk)
@@ -188,8 +203,6 @@ class Collector:
                 buffer.jobs[:, places] = results.jobs[:, here]
             self._set_errors(buffer, places, [results.errors.get(int(i), "") for i in here])
             buffer.dirty = True
-        self.status[results.cells] = results.status
-        self._count_down(results.cells)
 
     def with_jobs(self, results: Results, parts: Iterable[Mapping[str, Any] | None]) -> Results:
         """Take the per-job results of each run, and return the results with their places.
@@ -211,13 +224,7 @@ class Collector:
     def _new(self, results: Results) -> Results:
         _, first = np.unique(results.cells, return_index=True)
         keep = first[~np.isin(self.status[results.cells[first]], FINAL)]
-        if len(keep) == len(results.cells):
-            return results
-        errors = {new: results.errors[old] for new, old in enumerate(keep.tolist()) if old in results.errors}
-        jobs = None if results.jobs is None else results.jobs[:, keep]
-        return Results(
-            results.cells[keep], results.status[keep], results.wall_s[keep], results.values[keep], errors, jobs
-        )
+        return _part(results, keep)
 
     @staticmethod
     def _set_errors(buffer: _Buffer, places: NDArray[np.int64], texts: Sequence[str]) -> None:
@@ -321,6 +328,15 @@ class Collector:
         """Return how many cells have each status."""
         numbers = np.bincount(self.status, minlength=len(STATUS_NAMES))
         return {status: int(number) for status, number in enumerate(numbers)}
+
+
+def _part(results: Results, keep: NDArray[np.int64]) -> Results:
+    """Return the results at these places."""
+    if len(keep) == len(results.cells):
+        return results
+    errors = {new: results.errors[old] for new, old in enumerate(keep.tolist()) if old in results.errors}
+    jobs = None if results.jobs is None else results.jobs[:, keep]
+    return Results(results.cells[keep], results.status[keep], results.wall_s[keep], results.values[keep], errors, jobs)
 
 
 def describe_counts(counts: Mapping[int, int], names: Sequence[str]) -> str:

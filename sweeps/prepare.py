@@ -18,8 +18,19 @@ from faultsweep.sweeps.axes import Axis, one_type
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
 from faultsweep.sweeps.spec import Spec
-from faultsweep.sweeps.store import FAILURES, FINAL, PENDING, SETTLED, Chunks, Store, chunk_shape
-from faultsweep.sweeps.target import Output, describe_version
+from faultsweep.sweeps.store import (
+    DONE,
+    FAILURES,
+    FINAL,
+    PENDING,
+    SETTLED,
+    TRUNCATED,
+    WITH_RESULT,
+    Chunks,
+    Store,
+    chunk_shape,
+)
+from faultsweep.sweeps.target import Output, describe_lost, describe_version
 from numpy.typing import NDArray
 
 _SHOWN = 5
@@ -34,7 +45,7 @@ class Prepared:
     ----------
     grid : of the store as it will be.
     outputs : that will be stored; ``new_outputs`` are those that the store lacks, ``derived`` are names of those that
-        stored per-job results give.
+        stored per-job results give, ``dropped`` of variables that were to be added, and that no cell has a value of.
     keys : canonical keys, shape (2, cells).
     source : the cell whose result each cell takes, -1 for none.
     excluded : cells that the spec excludes.
@@ -52,6 +63,7 @@ class Prepared:
     outputs: tuple[Output, ...]
     new_outputs: tuple[Output, ...]
     derived: list[str]
+    dropped: list[str]
     keys: Keys
     source: Cells
     excluded: NDArray[np.bool_]
@@ -86,6 +98,7 @@ def prepare(
     store = None
     axes, outputs = spec.axes, spec.outputs
     new_outputs: tuple[Output, ...] = ()
+    dropped: list[str] = []
     requested: list[NDArray[np.bool_]] | None = None
     old_shape: tuple[int, ...] = ()
     if path.exists() or path.is_symlink():
@@ -94,15 +107,19 @@ def prepare(
         recompute = recompute or store.recomputing == "begun"
         axes, requested = _join_axes(store, spec)
         old_shape = store.chunks.shape
-        outputs, new_outputs = _join_outputs(store, spec)
+        dropped = _dropped(store, spec)
+        outputs, new_outputs = _join_outputs(store, spec, dropped)
     try:
         grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
         excluded = grid.excluded()
     except InputError as error:
         raise InputError(f"{spec.where}: {error}" if spec.where else str(error)) from None
     status, unfinished = _stored_status(store, grid.shape)
-    derived = _derived(store, spec, new_outputs)
-    again = _again(store, spec, status, grid.shape, derived, new_outputs, recompute)
+    adding = [*(store.adding if store else ()), *(out.name for out in new_outputs)]
+    adding = [name for name in adding if name not in dropped]
+    kept_jobs = store is not None and store.keeps_jobs and "jobs_offset" not in dropped
+    derived = [name for name in adding if kept_jobs and name in spec.target.derivable()]
+    again = _again(store, spec, status, grid.shape, adding, derived, recompute)
     if retry_failed:
         again |= np.isin(status, FAILURES)
     chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
@@ -111,13 +128,11 @@ def prepare(
     if replicates is not None:
         skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
     final = np.isin(status, FINAL) & ~again
-    source = sources(keys, skip & ~np.isin(status, SETTLED), _rank(chunks, final))
+    source = sources(keys, skip & ~np.isin(status, SETTLED), _rank(chunks, final, status))
     wanted = source[(source >= 0) & (~skip | again)]
     todo = np.unique(wanted[~final[wanted]])
     todo = todo[np.argsort(chunks.of_all()[todo], kind="stable")]
-    grows = store is not None and (
-        grid.shape != old_shape or bool(new_outputs) or (spec.keep_jobs and not store.keeps_jobs)
-    )
+    grows = store is not None and (grid.shape != old_shape or bool(new_outputs) or (spec.keep_jobs and not kept_jobs))
     return Prepared(
         path=path,
         store=store,
@@ -125,6 +140,7 @@ def prepare(
         outputs=outputs,
         new_outputs=new_outputs,
         derived=derived,
+        dropped=dropped,
         keys=keys,
         source=source,
         excluded=excluded,
@@ -135,7 +151,7 @@ def prepare(
         pins=pins,
         recompute=recompute,
         retry_failed=retry_failed,
-        keep_jobs=spec.keep_jobs or (store is not None and store.keeps_jobs),
+        keep_jobs=spec.keep_jobs or kept_jobs,
         asked=~skip,
     )
 
@@ -151,11 +167,16 @@ def _stored_status(store: Store | None, shape: tuple[int, ...]) -> tuple[NDArray
     return status.ravel(), unfinished.ravel()
 
 
-def _derived(store: Store | None, spec: Spec, new_outputs: Sequence[Output]) -> list[str]:
-    """Return the metrics being added that stored per-job results give without a run."""
-    if store is None or not store.keeps_jobs:
+def _dropped(store: Store, spec: Spec) -> list[str]:
+    """Return the variables that were to be added, that the spec has no use for, and that no cell has a value of."""
+    if not all(run.get("saved") for run in store.open_runs):
         return []
-    return [name for name in (*store.adding, *(out.name for out in new_outputs)) if name in spec.target.derivable()]
+    given = {out.name for out in spec.target.outputs}
+    unknown = [name for name in store.adding if name not in given]
+    names = [name for name in unknown if np.isnan(store.arrays[name][...]).all()]
+    if store.keeps_jobs and not spec.keep_jobs and (store.arrays["jobs_offset"][...] < 0).all():
+        names += ["jobs_offset", "jobs_length"]
+    return names
 
 
 def _again(
@@ -163,30 +184,25 @@ def _again(
     spec: Spec,
     status: NDArray[np.int8],
     shape: tuple[int, ...],
+    adding: Sequence[str],
     derived: Sequence[str],
-    new_outputs: Sequence[Output],
     recompute: bool,
 ) -> NDArray[np.bool_]:
     """Return which cells are simulated again: all, or those that lack a metric or per-job results being added."""
-    again = np.zeros(len(status), dtype=bool)
     if store is None:
-        return again
-    has_result = np.isin(status, SETTLED)
+        return np.zeros(len(status), dtype=bool)
     if recompute:
-        return has_result
-    if any(out.name not in derived for out in new_outputs):
-        return has_result & ~np.isin(status, FAILURES)
-    lacking = np.zeros(store.chunks.shape, dtype=bool)
-    for name in store.adding:
-        if name not in derived:
-            lacking |= np.isnan(store.arrays[name][...]).reshape((*store.chunks.shape, -1)).all(-1)
+        return np.isin(status, SETTLED)
+    here = store.chunks.shape
+    lacking = np.zeros(here, dtype=bool)
+    for name in adding:
+        absent = np.isnan(store.arrays[name][...]).reshape((*here, -1)).all(-1) if name in store.arrays else True
+        lacking |= absent & (store.arrays["jobs_length"][...] == 0) if name in derived else absent
     if spec.keep_jobs:
         lacking |= store.arrays["jobs_offset"][...] < 0 if store.keeps_jobs else True
-    if lacking.any():
-        whole = np.zeros(shape, dtype=bool)
-        whole[tuple(slice(0, n) for n in lacking.shape)] = lacking
-        again = whole.ravel() & has_result & ~np.isin(status, FAILURES)
-    return again
+    again = np.zeros(shape, dtype=bool)
+    again[tuple(slice(0, n) for n in here)] = lacking
+    return again.ravel() & np.isin(status, WITH_RESULT)
 
 
 def check_store(spec: Spec, path: Path, recompute: bool = False) -> None:
@@ -195,7 +211,7 @@ def check_store(spec: Spec, path: Path, recompute: bool = False) -> None:
         store = Store(path, mode="r")
         check_belongs(store, spec, spec.target.pins(values_of(spec)), recompute)
         _join_axes(store, spec)
-        _join_outputs(store, spec)
+        _join_outputs(store, spec, _dropped(store, spec))
 
 
 def values_of(spec: Spec) -> dict[str, list[Any]]:
@@ -214,11 +230,14 @@ def _outer(rows: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     return out.ravel()
 
 
-def _rank(chunks: Chunks, final: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return a rank per cell: finished ones first, then chunk by chunk, so that no source is in a later chunk."""
-    rank = chunks.of_all().astype(np.int64) * len(final) + np.arange(len(final))
-    rank[final] -= np.int64(chunks.num) * len(final)
-    return rank
+def _rank(chunks: Chunks, final: NDArray[np.bool_], status: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return a rank per cell: results first, those that are to get more behind the others; then what has failed.
+
+    The rest goes chunk by chunk, so that no source is in a later chunk.
+    """
+    place = chunks.of_all().astype(np.int64) * len(final) + np.arange(len(final))
+    level = 2 * np.isin(status, (DONE, TRUNCATED)) + final
+    return place - level * (np.int64(chunks.num) * len(final))
 
 
 def check_belongs(store: Store, spec: Spec, pins: Mapping[str, str], recompute: bool) -> None:
@@ -328,14 +347,15 @@ def join_axis(
     return Axis(old.name, labels, columns), np.array([row in asked for row in range(len(labels))])
 
 
-def _join_outputs(store: Store, spec: Spec) -> tuple[tuple[Output, ...], tuple[Output, ...]]:
-    """Return the store's outputs with the spec's new ones behind, and the new ones."""
+def _join_outputs(store: Store, spec: Spec, dropped: Sequence[str]) -> tuple[tuple[Output, ...], tuple[Output, ...]]:
+    """Return the store's outputs, without dropped ones, with the spec's new ones behind, and the new ones."""
     known = {out.name: out for out in spec.target.outputs}
-    lost = [name for name in store.metrics if name not in known]
+    stored = [name for name in store.metrics if name not in dropped]
+    lost = [name for name in stored if name not in known]
     if lost:
-        raise InputError(f"{store.path}: the store has {', '.join(lost)}, which {spec.target.name} does not give")
-    new = tuple(out for out in spec.outputs if out.name not in store.metrics)
-    for name in store.metrics:
+        raise InputError(f"{store.path}: {describe_lost(lost, spec.target)}")
+    new = tuple(out for out in spec.outputs if out.name not in stored)
+    for name in stored:
         array, out = store.arrays[name], known[name]
         own = list(array.metadata.dimension_names)[len(store.dims) :]
         labels = store.column(own[0]) if own else []
@@ -347,7 +367,7 @@ def _join_outputs(store: Store, spec: Spec) -> tuple[tuple[Output, ...], tuple[O
     for out in new:
         if out.dim in store.arrays and (out.dim in store.dims or store.column(out.dim) != list(out.labels)):
             raise InputError(f"{store.path}: the store has a coordinate {out.dim}, which is not that of {out.name}")
-    return (*(known[name] for name in store.metrics), *new), new
+    return (*(known[name] for name in stored), *new), new
 
 
 def _along(dims: Sequence[str], labels: Sequence[Any]) -> str:

@@ -51,7 +51,7 @@ def find_journals(store: Store) -> Left:
     here = run_folder(store.path)
     journals: list[Path] = []
     notes = []
-    for run in json.loads(store.attributes.get("open_runs", "[]")):
+    for run in store.open_runs:
         beside = sorted((here / "journals").glob(f"{run['id']}-*.journal"))
         there = Path(run["folder"])
         moved = there.resolve() != here.resolve()

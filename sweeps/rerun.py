@@ -12,7 +12,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
 from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store import STATUS_NAMES, WITH_RESULT, Store
-from faultsweep.sweeps.target import Target, describe_version, has_default
+from faultsweep.sweeps.target import Target, describe_lost, describe_version, has_default
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def rerun(
         start += out.width
     lacks = [name for name in store.metrics if name not in metrics]
     if lacks:
-        raise InputError(f"{store.path}: the store has {', '.join(lacks)}, which {target.name} does not give")
+        raise InputError(f"{store.path}: {describe_lost(lacks, target)}")
     metrics = {name: metrics[name] for name in store.metrics}
     compared = status in WITH_RESULT
     exact = [out.name for out in target.outputs if out.name in store.metrics and not out.measured]

@@ -170,6 +170,11 @@ class Store:
         """Return how far the recomputation of all results is: "" (none), "begun", or "on" (old ones are forgotten)."""
         return str(self.attributes.get("recomputing", ""))
 
+    @property
+    def open_runs(self) -> list[dict[str, Any]]:
+        """Return the runs whose journals may have results that the store lacks, see ``replay.open_run``."""
+        return list(json.loads(self.attributes.get("open_runs", "[]")))
+
     def forget(self, cells: NDArray[np.bool_]) -> None:
         """Make these cells pending, without an error; shape (size,)."""
         status = self.status()
@@ -248,6 +253,17 @@ class Store:
             self.arrays[name][...] = values
         known = dict.fromkeys((*self.metrics, *(out.name for out in outputs)))
         self.commit(metrics=json.dumps(list(known)), adding=json.dumps([*self.adding, *(out.name for out in outputs)]))
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Remove variables over the grid; a kill at any moment leaves them, or what ``repair`` removes."""
+        if not names:
+            return
+        for name in names:
+            (self.path / name / "zarr.json").unlink()
+        metrics, adding = ([name for name in known if name not in names] for known in (self.metrics, self.adding))
+        self.commit(metrics=json.dumps(metrics), adding=json.dumps(adding))
+        for name in names:
+            shutil.rmtree(self.path / name, ignore_errors=True)
 
     def _raw(self) -> Any:
         """Return the group by its own metadata, which a killed growth may have left ahead of the consolidated."""

@@ -215,7 +215,8 @@ class Sweep:
         Raises
         ------
         InputError
-            The store cannot take these results, another process writes it, or it cannot be written.
+            The store cannot take these results, another process writes it, or it cannot be written. Or, at the end,
+            simulations failed that were to add to results, which stay as they were.
         SweepStoppedError
             The run ended early; what was finished is in the store. InterruptedSweepError if the user asked for it.
         """
@@ -253,6 +254,7 @@ class Sweep:
                                 break
                             run = following
                             run.open(recompute=False, retry_failed=False)
+                run.check_added()
             except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
                 run.say_stopped("stopped", InterruptedSweepError())
             except OSError as error:
@@ -440,6 +442,7 @@ class _Run:
         again = self.replicates is not None  # a later round of the same run
         self.history = [*store.text("provenance"), *([] if again else self.history)]
         store.repair()
+        store.drop(prepared.dropped)
         pins = {**store.text("pins"), **prepared.pins}
         if prepared.recompute:
             # a kill at any moment leaves the old results, or cells that the next run knows it has to run
@@ -569,10 +572,22 @@ class _Run:
         self._clear_folder()
         (self.folder / "nonce").unlink(missing_ok=True)
         sweep_partials(self.path)
-        self.store.commit(adding="[]", recomputing="", open_runs="[]")
+        adding = self.store.adding if self.collector.not_added else []
+        self.store.commit(adding=json.dumps(adding), recomputing="", open_runs="[]")
         if self.store.keeps_jobs:
             drop_unused(self.store)
         LOG.info("finished: %s", describe_counts(self.collector.counts(), STATUS_NAMES))
+
+    def check_added(self) -> None:
+        """Raise InputError if results that were there did not get what was to be added to them."""
+        errors = Counter(self.collector.not_added.values())
+        if errors:
+            [(error, number)] = errors.most_common(1)
+            what = ", ".join(self.store.adding) or "per-job results"
+            raise InputError(
+                f"{self.path}: {what} could not be added to {errors.total():,} results, which stay as they were; run"
+                f" again to try again ({number:,}: {error})"
+            )
 
 
 def _read_kept(journal: Path, places: NDArray[Any]) -> Iterator[dict[str, NDArray[Any]] | None]:

@@ -148,6 +148,14 @@ def describe_version(version: str, target: Target) -> str:
     return f"the store has results of {had} of {target.name}, which now has {has}"
 
 
+def describe_lost(names: Sequence[str], target: Target) -> str:
+    """Return what is said of metrics of a store that are not among the outputs of a target."""
+    own = isinstance(target, FunctionTarget)  # what a function gives is known by its run only
+    advice = "; let outputs name all that it gives, and metrics those that are wanted"
+    what = f"the outputs of {target.name} do not name{advice}" if own else f"{target.name} does not give"
+    return f"the store has {', '.join(names)}, which {what}"
+
+
 def scalar(value: Any) -> Any:
     """Return a NumPy scalar as the Python value it is; other values as they are."""
     item = getattr(value, "item", None)

@@ -100,6 +100,13 @@ class SlowToStart(FunctionTarget):
         time.sleep(0.5)
 
 
+def brittle(a: int, b: int = 0, calls: str = "") -> dict[str, Any]:
+    """As ``with_jobs``, but from a = 3 on it fails once the file ``calls`` is there."""
+    if a >= 3 and Path(calls).exists():
+        raise ValueError("broken by now")
+    return with_jobs(a, b)
+
+
 def vector(a: float) -> dict[str, Any]:
     """A number and a vector."""
     return {"total": 3 * a, "parts": [a, 2 * a, 4 * a]}

@@ -302,6 +302,84 @@ def test_metrics_can_be_added(tmp_path, client):
     assert len(calls.read_text().split()) == 4
 
 
+@pytest.mark.parametrize("wanted", [{"metrics": ["y", "double"]}, {"keep_jobs": True}], ids=["a metric", "jobs"])
+def test_what_cannot_be_added_to_a_result_leaves_it_as_it_is(tmp_path, client, wanted):
+    """Of copies and new rows, too; and what is missed is told, and tried again."""
+    path, calls = tmp_path / "s.zarr", tmp_path / "calls"
+    settings = {
+        "function": functions.brittle,
+        "outputs": ["y", "double"],
+        "metrics": ["y"],
+        "fixed": {"calls": str(calls)},
+        "inert": {"b": lambda config: config["a"] == 4},
+    }
+    first = sweep(**settings, axes={"a": range(5), "b": [0, 1]})
+    first.run(path, cluster=client, progress=False)
+    calls.touch()
+    more = sweep(**{**settings, **wanted}, axes={"a": [*range(5), 5], "b": [0, 1]})
+    what = "double" if "metrics" in wanted else "per-job results"
+    sentence = rf"s.zarr: {what} could not be added to 3 results, .* \(3: ValueError: broken by now"
+    for _ in range(2):
+        with pytest.raises(InputError, match=sentence):
+            more.run(path, cluster=client, progress=False)
+        results = xr.open_zarr(path, chunks=None).isel(replicate=0)
+        assert np.array_equal(results.y.values[:5], np.repeat(np.arange(5.0), 2).reshape(5, 2))
+        assert results.status.values.tolist() == [[DONE] * 2] * 4 + [[DONE, COPY], [FAILED] * 2]
+        has_more = results.double >= 0 if "metrics" in wanted else results.jobs_length > 0
+        assert has_more.values.tolist() == [[True] * 2] * 3 + [[False] * 2] * 3
+        assert more.plan(path, measure=False).missing == 3
+    calls.unlink()
+    results = more.run(path, cluster=client, progress=False, retry_failed=True)
+    assert results.status.values[:, :, 0].tolist() == [[DONE] * 2] * 4 + [[DONE, COPY], [DONE] * 2]
+    assert ((results.double >= 0 if "metrics" in wanted else results.jobs_length > 0)).all()
+    assert results.attrs["adding"] == "[]"
+
+
+def test_a_time_limit_that_is_too_short_to_add_a_metric_replaces_no_result(tmp_path, client):
+    path = tmp_path / "s.zarr"
+    settings = {"function": functions.slow, "outputs": ["sum", "product"], "fixed": {"sleep_s": 0.6}}
+    settings["axes"] = {"a": [1.0, 2.0]}
+    before = sweep(**settings, metrics=["sum"]).run(path, cluster=client, progress=False)["sum"].values
+    with pytest.raises(InputError, match=r"product could not be added to 2 results, .* time limit of 0.3 s"):
+        sweep(**settings).run(path, cluster=client, progress=False, time_limit_s=0.3)
+    results = xr.open_zarr(path, chunks=None)
+    assert results["sum"].values.tolist() == before.tolist()
+    assert (results.status == DONE).all()
+
+
+@pytest.mark.parametrize("wanted", [{"outputs": ["sum", "nope"]}, {"keep_jobs": True}], ids=["an output", "jobs"])
+def test_what_a_function_does_not_give_can_be_left_out_again(store, client, monkeypatch, wanted):
+    with pytest.raises(InputError, match="could not be added to 4 results, which stay as they were"):
+        sweep(**wanted).run(store, cluster=client, progress=False)
+    more = sweep(axes={"a": [1, 2, 3], "b": [0.5, 1.5]})
+    commit, seen = Store.commit, []
+
+    def dying(self, **attributes):
+        seen.append(attributes)
+        return commit(self, **attributes) if "metrics" not in attributes else 1 / 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "commit", dying)
+        with pytest.raises(ZeroDivisionError):
+            more.run(store, cluster=client, progress=False)
+    assert len(seen) == 1, "it was to be killed while what was to be added is dropped"
+    assert (xr.open_zarr(store, chunks=None).load().status == DONE).all()
+    results = more.run(store, cluster=client, progress=False)
+    assert set(results.data_vars) == {"sum", "status", "wall_s", "error"}
+    assert (results.status == DONE).all()
+    assert not list(store.glob("nope")) + list(store.glob("jobs_*"))
+
+
+def test_leaving_out_an_output_names_the_way(tmp_path, client):
+    settings = {"function": functions.with_jobs, "axes": {"a": [1, 2]}}
+    sweep(**settings, outputs=["y", "double"]).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    sentence = "the store has double, which the outputs of with_jobs do not name; let outputs name all that it gives, and"
+    with pytest.raises(InputError, match=sentence):
+        sweep(**settings, outputs=["y"]).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    named = sweep(**settings, outputs=["y", "double"], metrics=["y"])
+    assert named.run(tmp_path / "s.zarr", cluster=client, progress=False).double.values.ravel().tolist() == [2, 4]
+
+
 def stop_after(monkeypatch, number):
     """Let the client die, without saving anything, when so many tasks have been taken."""
     taken = []
@@ -419,6 +497,23 @@ def test_metrics_that_per_job_results_give_are_added_without_a_run(tmp_path, cli
         assert added[name].values.tobytes() == direct[name].values.tobytes()
     assert (added["restarts"] > 0).any()
     assert "makespan_s" not in added
+
+
+def test_a_metric_that_jobs_give_is_simulated_where_there_are_none(tmp_path, client, monkeypatch):
+    """Because the run that was to keep them was killed."""
+    path = tmp_path / "s.zarr"
+    settings = {"fixed": {"log": "nasa-model", "num_jobs": 60}, "axes": {"load_scale": [0.8, 1.0, 1.2]}}
+    Sweep(**settings, metrics=["utilisation"]).run(path, cluster=client, progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "run", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            Sweep(**settings, metrics=["utilisation"], keep_jobs=True).run(path, cluster=client, progress=False)
+    more = Sweep(**settings, metrics=["utilisation", "mean_wait_s"])
+    assert more.plan(path, measure=False).missing == 3
+    added = more.run(path, cluster=client, progress=False)
+    direct = more.run(tmp_path / "t.zarr", cluster=client, progress=False)
+    assert added.mean_wait_s.values.tolist() == direct.mean_wait_s.values.tolist()
+    assert more.plan(path, measure=False).missing == 0
 
 
 @pytest.mark.parametrize("keep_jobs", [False, True])

@@ -569,7 +569,7 @@ def test_a_target_that_is_not_the_stores_is_refused(tmp_path, run):
     select = "a=1,b=0.1"
     for target, sentence in (
         (functions.add, "target: expected FunctionTarget(function, outputs), got"),
-        (FunctionTarget(functions.add, ["sum"]), "the store has product, which add does not give"),
+        (FunctionTarget(functions.add, ["sum"]), "the store has product, which the outputs of add do not name; let"),
         (FunctionTarget(functions.slow, ["sum"]), "results of add, not of slow"),
     ):
         with pytest.raises(InputError, match=re.escape(sentence)):
