@@ -19,12 +19,12 @@ def add(a: float = 0, b: float = 0, mode: str = "x", replicate: int = 0, seed: i
     return {"sum": a + b + random, "product": a * b / 3}
 
 
-def slow(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0.01, gate: str = "") -> dict[str, float]:
-    """The same, but it takes its time: only as long as the file ``gate`` is there, if one is named."""
+def slow(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0.01, gate: str = "") -> dict[str, Any]:
+    """The same, with jobs, but it takes its time: only as long as the file ``gate`` is there, if one is named."""
     end = time.monotonic() + sleep_s
     while (left := end - time.monotonic()) > 0 and (not gate or Path(gate).exists()):
         time.sleep(min(left, 0.05))
-    return add(a, b, replicate=replicate)
+    return {**add(a, b, replicate=replicate), "jobs": {"a": [a] * (int(a) + 1)}}
 
 
 def zero(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0, gate: str = "") -> dict[str, float]:

@@ -11,6 +11,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,7 +31,14 @@ GROWTH = ((4, 1), (8, 2), (12, 2))
 """Rows and replicates of a sweep that grows."""
 
 
-def long_sweep(rows: int = 12, replicates: int = 2, sleep_s: float = 0.01, gate: str = "") -> Sweep:
+def long_sweep(
+    rows: int = 12,
+    replicates: int = 2,
+    sleep_s: float = 0.01,
+    gate: str = "",
+    metrics: Sequence[str] = ("sum", "product"),
+    keep_jobs: bool = False,
+) -> Sweep:
     """A sweep of about a second of work, with copies; it hurries once the file ``gate`` is gone, if one is named."""
     return Sweep(
         name="long",
@@ -39,6 +47,8 @@ def long_sweep(rows: int = 12, replicates: int = 2, sleep_s: float = 0.01, gate:
         replicates=replicates,
         function=functions.slow,
         outputs=["sum", "product"],
+        metrics=list(metrics),
+        keep_jobs=keep_jobs,
         inert={
             "replicate": lambda config: config["a"] == 3,
             "sleep_s": lambda config: True,

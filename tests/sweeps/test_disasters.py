@@ -83,7 +83,7 @@ def finished(store: Path) -> int:
 
 
 def assert_complete(store: Path, rows: int = 12, replicates: int = 2, chunks: bool = False) -> None:
-    """Compare a store with the function itself: coordinates, metrics and status, to the bit."""
+    """Compare a store with the function itself: coordinates, metrics, jobs and status, to the bit."""
     if chunks:
         assert Store(store, mode="r").chunks.num >= 6
     results = xr.open_zarr(store, chunks=None)
@@ -105,6 +105,12 @@ def assert_complete(store: Path, rows: int = 12, replicates: int = 2, chunks: bo
     status = np.full(results.status.shape, DONE)
     status[3, :, 1:] = COPY
     assert np.array_equal(results.status.values, status)
+    if "jobs_offset" in results:
+        jobs = xr.open_zarr(store, group="jobs", chunks=None).a.values
+        spans = zip(results.jobs_offset.values.ravel(), results.jobs_length.values.ravel(), strict=True)
+        of_rows = np.repeat(results.a.values, results.status[0].size)
+        for a, (first, number) in zip(of_rows.tolist(), spans, strict=True):
+            assert jobs[first : first + number].tolist() == [a] * (int(a) + 1)
     assert not list(store.rglob("*.partial"))
 
 
@@ -151,6 +157,31 @@ def test_kill_9_of_the_client(tmp_path, client, small_chunks, moment):
     missing = [int(line.split(": ")[1].split(" of ")[0]) for line in log.splitlines() if "are missing" in line]
     assert kept == sorted(kept), "a kill has lost results"
     assert not missing or missing[-1] <= 230 - kept[-1] or kept[-1] == 230
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_kill_9_of_the_client_while_results_get_more(tmp_path, client, small_chunks, moment):
+    """A metric, per-job results and rows, at any moment, twice; no result changes meanwhile, and a reader can tell."""
+    chance = random.Random(300 + moment)
+    store = tmp_path / "s.zarr"
+    long_sweep(rows=8, metrics=["sum"]).run(store, cluster=client, progress=False)
+    before = xr.open_zarr(store, chunks=None).load()
+    folder = tmp_path / "s.zarr.run"
+    for _ in range(2):
+        process = start("run", store, json.dumps({"keep_jobs": True}))
+        until = time.monotonic() + chance.uniform(0, 6)
+        while process.poll() is None and (journalled(folder) < 40 if moment == 0 else time.monotonic() < until):
+            now = xr.open_zarr(store, chunks=None)
+            status, has = now.status.values[:8], now["sum"].values[:8]
+            assert np.array_equal(status, before.status.values)
+            assert np.array_equal(has, before["sum"].values)
+            if "product" in now and json.loads(now.attrs["adding"]) == []:
+                assert not np.isnan(now["product"].values[:8]).any()
+        process.kill()
+        process.wait()
+        assert np.array_equal(xr.open_zarr(store, chunks=None)["sum"].values[:8], before["sum"].values)
+    long_sweep(keep_jobs=True).run(store, cluster=client, progress=False)
+    assert_complete(store, chunks=True)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -331,7 +331,7 @@ def test_what_cannot_be_added_to_a_result_leaves_it_as_it_is(tmp_path, client, w
     calls.unlink()
     results = more.run(path, cluster=client, progress=False, retry_failed=True)
     assert results.status.values[:, :, 0].tolist() == [[DONE] * 2] * 4 + [[DONE, COPY], [DONE] * 2]
-    assert ((results.double >= 0 if "metrics" in wanted else results.jobs_length > 0)).all()
+    assert (results.double >= 0 if "metrics" in wanted else results.jobs_length > 0).all()
     assert results.attrs["adding"] == "[]"
 
 
@@ -373,7 +373,9 @@ def test_what_a_function_does_not_give_can_be_left_out_again(store, client, monk
 def test_leaving_out_an_output_names_the_way(tmp_path, client):
     settings = {"function": functions.with_jobs, "axes": {"a": [1, 2]}}
     sweep(**settings, outputs=["y", "double"]).run(tmp_path / "s.zarr", cluster=client, progress=False)
-    sentence = "the store has double, which the outputs of with_jobs do not name; let outputs name all that it gives, and"
+    sentence = (
+        "the store has double, which the outputs of with_jobs do not name; let outputs name all that it gives, and"
+    )
     with pytest.raises(InputError, match=sentence):
         sweep(**settings, outputs=["y"]).run(tmp_path / "s.zarr", cluster=client, progress=False)
     named = sweep(**settings, outputs=["y", "double"], metrics=["y"])
