@@ -488,7 +488,7 @@ class _Run:
         self.lock.check()
         if not (self.path / "zarr.json").exists():
             raise SweepStoppedError(
-                f"{self.path}: the store is not there any more; what was finished is in {self.folder}"
+                f"{self.path}: the store is not there any more; a run goes on where it was moved, and anew if removed"
             )
 
     def say(self, text: str) -> None:
