@@ -5,7 +5,7 @@ environment variable.
 
 - The scheduler or COMMAND dies: both, and the workers, are started anew, and COMMAND goes on where its results are.
 - A worker dies: its nanny starts it again. A node's nannies die: they are started again. The step of all workers ends:
-  it is started again.
+  it is started again; if it ends soon, again and again, that counts as a death of the sweep.
 - SIGUSR1 comes before the walltime: COMMAND is asked to stop, and the job is put back into the queue.
 - SIGTERM (scancel, preemption): COMMAND is asked to stop, and the job ends.
 
@@ -25,12 +25,13 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from faultsweep.cluster.processes import Kept, end, log, say, start
 from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE
-from faultsweep.cluster.slurm import SlurmError, call
+from faultsweep.cluster.slurm import SlurmError, SlurmUnreachableError, call
 
 OUTCOME = "outcome.json"
 """File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, requeued), ``text``."""
@@ -40,6 +41,11 @@ _PAUSES_S = (0, 1, 5, 20, 60, 120)
 _SCHEDULER_S = 120.0
 _TERM_AGAIN_S = 4.0
 _KILL_S = 12.0
+_STEP_S = 8.0
+"""Time that the workers are given to end with the scheduler, and to tidy up; srun would kill them at once."""
+_EARLY_ENDS = 5
+"""So many early ends of the workers' step in a row are no accident."""
+_ASK_AGAIN_S = 5.0
 
 
 class _Heard:
@@ -135,16 +141,21 @@ class Allocation:
             if not self._wait_for_scheduler(scheduler.process, folder / SCHEDULER):
                 end(scheduler.process)
                 return None, scheduler.last_words() or "the scheduler did not start"
-            workers = Kept(self._workers(folder))
+            workers = Kept(self._workers(folder), self._start_step)
             sweep = _Heard(self.command, **{SCHEDULER_VARIABLE: str(folder / SCHEDULER)})
             code = self._watch(scheduler.process, workers, sweep.process)
             return code, sweep.last_words()
         finally:
             end(sweep.process if sweep else None)
-            if workers:
-                workers.end()
             end(scheduler.process if scheduler else None)
+            if workers:
+                workers.wait(_STEP_S)
+                workers.end()
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _start_step(self, command: Sequence[str]) -> subprocess.Popen:
+        self._step = _Heard([*command])
+        return self._step.process
 
     def _wait_for_scheduler(self, scheduler: subprocess.Popen, file: Path) -> bool:
         until = time.monotonic() + _SCHEDULER_S
@@ -155,7 +166,13 @@ class Allocation:
         return True
 
     def _watch(self, scheduler: subprocess.Popen | None, workers: Kept | None, sweep: subprocess.Popen) -> int | None:
-        """Wait for an end of the sweep or of the scheduler; ask the sweep to stop when it is time."""
+        """Wait for an end of the sweep or of the scheduler; ask the sweep to stop when it is time.
+
+        Raises
+        ------
+        ChildProcessError
+            The workers' step does not start.
+        """
         asked: list[float] = []
         while sweep.poll() is None:
             if scheduler is not None and scheduler.poll() is not None:
@@ -163,13 +180,20 @@ class Allocation:
                     sweep.wait(30)
                 break
             if not (self.warned or self.told_to_end):
-                code = workers.look() if workers else None
-                if code is not None:
-                    say(f"the step of the workers ended with {code}; it is started again")
+                self._look_at(workers)
             else:
                 self._ask_to_stop(sweep, asked)
             time.sleep(0.1)
         return sweep.poll()
+
+    def _look_at(self, workers: Kept | None) -> None:
+        code = workers.look() if workers else None
+        if workers is None or code is None:
+            return
+        if workers.early >= _EARLY_ENDS:
+            words = self._step.last_words() or f"it ended with {code}"
+            raise ChildProcessError(f"the step of the workers ends as soon as it starts: {words}")
+        say(f"the step of the workers ended with {code}; it is started again")
 
     def _ask_to_stop(self, sweep: subprocess.Popen, asked: list[float]) -> None:
         """Let the sweep stop: after what runs, then at once, then by force.
@@ -190,7 +214,8 @@ class Allocation:
             sweep.kill()
 
     def _python(self, module: str, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", f"faultsweep.cluster.{module}", *arguments]
+        # -P: in the folder of the job there may be files with names of Python's own modules
+        return [sys.executable, "-P", "-m", f"faultsweep.cluster.{module}", *arguments]
 
     def _interface(self) -> list[str]:
         return ["--interface", self.options.interface] if self.options.interface else []
@@ -199,11 +224,13 @@ class Allocation:
         """Return the command that runs this node's workers on every node of the job.
 
         One task per node; --overlap, since scheduler and sweep run on the first one; the processor affinity of
-        a task would be that of one processor; the step goes on when a task dies (--kill-on-bad-exit=0).
+        a task would be that of one processor; the step goes on when a task dies (--kill-on-bad-exit=0). It has the
+        environment that the job's script has made, also where the job was submitted with --export=NONE.
         """
         number = self.options.workers_per_node
         srun = ["srun", "--overlap", "--ntasks-per-node=1", f"--nodes={os.environ.get('SLURM_JOB_NUM_NODES', '1')}"]
         srun += [f"--cpus-per-task={number}", "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--label"]
+        srun.append("--export=ALL")
         nannies = self._python("nannies", str(folder), str(number), *self._interface())
         nannies += ["--memory-bytes", str(self.options.memory_bytes)]
         nannies += ["--scratch", self.options.scratch] if self.options.scratch else []
@@ -240,12 +267,26 @@ class Allocation:
         self._note("requeued", "the walltime was over; the job goes on when its turn comes")
         self._remove_credentials()
         try:
-            call("scontrol", "requeue", self.job)
+            self._ask_for_requeue()
         except SlurmError as error:
             return self._finish("stopped", f"SLURM would not requeue the job ({error}); submit again", 1)
         say("back into the queue")
         self._rest(60)  # SLURM ends this process
         return 0
+
+    def _ask_for_requeue(self) -> None:
+        """Ask SLURM until it answers, or ends this process at the walltime."""
+        self.warned = False  # which would let nothing rest
+        while True:
+            try:
+                call("scontrol", "requeue", self.job)
+            except SlurmUnreachableError as error:
+                if self.told_to_end:
+                    raise
+                say(str(error))
+                self._rest(_ASK_AGAIN_S)
+            else:
+                return
 
     def _remove_credentials(self) -> None:
         for folder in (*self.folder.glob(f"{self.job}-*-*"), *self.folder.glob("tls-*")):

@@ -20,7 +20,7 @@ from typing import Any
 import dask
 from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER_VARIABLE, SETTINGS
-from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.errors import InputError, UnreachableError
 
 START_S = 120.0
 """Time in which a worker process has to start."""
@@ -53,8 +53,10 @@ def connect(
 
     Raises
     ------
+    UnreachableError
+        The scheduler cannot be reached.
     InputError
-        The scheduler cannot be reached, or ``cluster`` is none of these.
+        ``cluster`` is none of these.
     """
     import distributed
 
@@ -232,7 +234,7 @@ def _running(address: str, credentials: Path | None, timeout_s: float) -> Iterat
         # a client that failed closes itself when it is collected; if that happens while another one is made or closed,
         # this thread waits for a lock that it has itself (2026.8); here nothing is locked
         gc.collect()
-        raise InputError(f"cluster: cannot reach the scheduler at {address} ({reason})")
+        raise UnreachableError(f"cluster: cannot reach the scheduler at {address} ({reason})")
     try:
         yield client
     finally:

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _RESTART_PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
 _STEADY_S = 60.0
-"""A process that ran so long was sound: the pauses start again."""
+"""A process that ran so long was sound: early ends are counted anew."""
 
 
 def _end_with_parent() -> None:
@@ -53,17 +53,17 @@ def end(process: subprocess.Popen | None, patience_s: float = 5.0) -> None:
 
 
 class Kept:
-    """A process that is started again when it ends, at growing intervals."""
+    """A process that is started again when it ends, at growing intervals; ``early`` counts ends soon after a start."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """Start it."""
+    def __init__(self, command: Sequence[str], make: Callable[[Sequence[str]], subprocess.Popen] = start) -> None:
+        """Start it; ``make`` starts a process."""
         self.command = list(command)
-        self.restarts = 0
-        self._pause = 0
+        self.early = 0
+        self._make = make
         self._start()
 
     def _start(self) -> None:
-        self.process: subprocess.Popen = start(self.command)
+        self.process: subprocess.Popen = self._make(self.command)
         self._started = time.monotonic()
         self._ended: float | None = None
 
@@ -75,18 +75,20 @@ class Kept:
         now = time.monotonic()
         if self._ended is None:
             self._ended = now
-            if now - self._started > _STEADY_S:
-                self._pause = 0
+            self.early = 0 if now - self._started > _STEADY_S else self.early + 1
             return code
-        if now - self._ended > _RESTART_PAUSES_S[self._pause]:
-            self._pause = min(self._pause + 1, len(_RESTART_PAUSES_S) - 1)
-            self.restarts += 1
+        if now - self._ended > _RESTART_PAUSES_S[min(max(self.early - 1, 0), len(_RESTART_PAUSES_S) - 1)]:
             self._start()
         return None
 
     def end(self) -> None:
         """End it for good."""
         end(self.process)
+
+    def wait(self, patience_s: float) -> None:
+        """Let it end by itself, for a while."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(patience_s)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
@@ -62,6 +63,8 @@ def main() -> None:
     use_monotonic_clock()
     arguments = parser.parse_args()
     settings = SETTINGS
+    # distributed names an address at which nothing is shown
+    logging.getLogger("distributed.scheduler").addFilter(lambda record: "dashboard at" not in record.getMessage())
     if arguments.dashboard:
         from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS
 

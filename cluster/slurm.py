@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -12,10 +13,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.errors import InputError, UnreachableError, unknown_name
 
 _TIMEOUT_S = 60
-_SHORT_OPTIONS = {"A": "account", "J": "job-name", "e": "error", "o": "output", "p": "partition", "t": "time"}
+_NO_ANSWER = (
+    *("Unable to contact slurm controller", "Could not establish a configuration", "Socket timed out"),
+    *("Zero Bytes were transmitted", "Connection refused", "Connection reset"),
+    "Unexpected message received",  # of scontrol requeue
+)
+"""What SLURM's commands say when its controller is down, is being restarted, or has too much to do."""
+_SHORT_OPTIONS = {
+    **{"A": "account", "J": "job-name", "e": "error", "o": "output", "p": "partition", "t": "time"},
+    **{"M": "clusters", "V": "version", "W": "wait", "a": "array", "h": "help"},
+}
+_NOT_HERE = {
+    "array": "since one job does the whole sweep",
+    "clusters": "since 'squeue' and 'scancel' would not find the job",
+    "error": "since 'faultsweep logs' would not find what the job writes",
+    "help": "since nothing would be submitted",
+    "job-name": "since jobs are known by their names here",
+    "output": "since 'faultsweep logs' would not find what the job writes",
+    "parsable": "since it is there already",
+    "signal": "since grace_s says when a job saves",
+    "test-only": "since nothing would be submitted; --dry-run tests a job",
+    "usage": "since nothing would be submitted",
+    "version": "since nothing would be submitted",
+    "wait": "since nobody waits for the job",
+    "wrap": "since the job has a script",
+}
+"""Options of ``sbatch`` that do not go with the jobs here, and why."""
 _OVER = (
     *("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"),
     "PREEMPTED",  # where the site cancels such jobs; one that it requeues is PENDING
@@ -42,13 +68,19 @@ class SlurmError(InputError):
     """SLURM refused something, or did not answer."""
 
 
+class SlurmUnreachableError(SlurmError, UnreachableError):
+    """SLURM did not answer; it may have done what it was asked."""
+
+
 def call(*command: str, text: str | None = None) -> str:
     """Run a command of SLURM and return what it prints.
 
     Raises
     ------
+    SlurmUnreachableError
+        SLURM does not answer.
     SlurmError
-        It is not there, does not answer, or refuses.
+        The command is not there, or SLURM refuses.
     """
     if shutil.which(command[0]) is None:
         raise SlurmError(f"{command[0]} was not found: this is no machine of a SLURM cluster (or not its login node)")
@@ -57,11 +89,11 @@ def call(*command: str, text: str | None = None) -> str:
             command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise SlurmError(f"{command[0]} has not answered for {_TIMEOUT_S} s; try again later") from None
+        raise SlurmUnreachableError(f"{command[0]} has not answered for {_TIMEOUT_S} s; try again later") from None
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split())
-        if "Unable to contact slurm controller" in said or "Could not establish a configuration" in said:
-            raise SlurmError(f"{command[0]}: SLURM's controller does not answer; try again later ({said})")
+        if any(sign in said for sign in _NO_ANSWER):
+            raise SlurmUnreachableError(f"{command[0]}: SLURM's controller does not answer; try again later ({said})")
         raise SlurmError(f"{command[0]}: {said}")
     return done.stdout
 
@@ -136,6 +168,23 @@ def describe_refusal(text: str, account: str | None, partition: str | None, qos:
     if "node configuration" in text or "Memory specification" in text or "node count" in text:
         return f"--nodes, --workers-per-node or --memory-per-worker is more than there is{where}: {text}"
     return text
+
+
+def refuse_options(options: Sequence[str]) -> None:
+    """Raise InputError for options of ``sbatch`` that do not go with jobs that are submitted and looked after here."""
+    for option in options:
+        try:
+            words = shlex.split(option)
+        except ValueError:
+            raise InputError(f"--sbatch, or sbatch in the site's file: a quote is not closed in {option!r}") from None
+        for word in words:
+            name = word.removeprefix("--").partition("=")[0]  # which may be shortened, as for sbatch itself
+            if word.startswith("--"):
+                reason = next((text for known, text in _NOT_HERE.items() if name and known.startswith(name)), None)
+            else:
+                reason = _NOT_HERE.get(_SHORT_OPTIONS.get(word[1:2], "")) if word.startswith("-") else None
+            if reason:
+                raise InputError(f"--sbatch, or sbatch in the site's file: {word!r} cannot be used, {reason}")
 
 
 def submit(script: str, *, test: bool = False, options: Sequence[str] = ()) -> str:

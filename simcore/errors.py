@@ -9,7 +9,15 @@ _MOST_LISTED = 40
 
 
 class InputError(Exception):
-    """Something the user gave cannot be used. The command line prints it without a traceback and exits with code 2."""
+    """Something the user gave cannot be used. The command line prints it without a traceback and exits with a code."""
+
+    exit_code = 2
+
+
+class UnreachableError(InputError):
+    """What is needed does not answer; the same may work a little later. The code is EX_TEMPFAIL of sysexits.h."""
+
+    exit_code = 75
 
 
 class InvariantError(AssertionError):

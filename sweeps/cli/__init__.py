@@ -73,7 +73,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; what the user got wrong is one sentence on standard error and exit code 2.
+    """Run the command line; what the user got wrong is one sentence on standard error and exit code 2 (75: try later).
 
     Raises
     ------
@@ -89,7 +89,7 @@ def main() -> None:
         sys.exit(code)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except BrokenPipeError:  # who reads the output has left, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -131,4 +131,4 @@ def _is_of(line: list[str], kind: str) -> bool:
         return line[1:3] == [str(PROGRAM), "run"]
     if kind == "worker":
         return any("spawn_main" in word for word in line)
-    return line[1:3] == ["-m", f"faultsweep.cluster.{kind}"]
+    return line[1:4] == ["-P", "-m", f"faultsweep.cluster.{kind}"]

@@ -29,14 +29,22 @@ time.sleep(60)
 """
 
 
-def start(folder, limits, program, *arguments, requeued=0):
-    """Be the first process of a job: without workers, whose nodes there are not."""
-    command = [sys.executable, "-m", "faultsweep.cluster.allocation", "--elastic", *map(str, limits)]
+def start(folder, limits, program, *arguments, requeued=0, workers=0):
+    """Be the first process of a job: without workers, whose nodes there are not, unless the test has an ``srun``."""
+    command = [sys.executable, "-P", "-m", "faultsweep.cluster.allocation", *map(str, limits)]
+    command += ["--workers-per-node", str(workers)] if workers else ["--elastic"]
     command += ["--folder", str(folder / "slurm"), "--progress", "progress.json"]
     command += ["--", sys.executable, "-c", program, *map(str, arguments)]
     (folder / "slurm").mkdir(mode=0o700)
     environment = {**os.environ, "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": str(requeued)}
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def pretend(folder, monkeypatch, name, script):
+    """Let a command be a shell script."""
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 def outcome(folder):
@@ -50,6 +58,53 @@ def test_restarts_without_a_new_result_are_limited(tmp_path, results, starts):
     assert process.wait(60) == 1
     assert len((tmp_path / "starts").read_text()) == starts
     assert (outcome(tmp_path)["outcome"], outcome(tmp_path)["text"]) == ("failed", f"start {starts} has failed")
+
+
+@pytest.mark.parametrize(("code", "starts"), [(2, 1), (75, 2)])
+def test_what_may_work_later_is_tried_again_and_wrong_input_is_not(tmp_path, code, starts):
+    program = f"import pathlib, sys; pathlib.Path('starts').open('a').write('x'); sys.exit({code})"
+    start(tmp_path, ("--max-restarts", 1), program).wait(60)
+    assert len((tmp_path / "starts").read_text()) == starts
+
+
+def test_a_step_of_workers_that_never_starts_ends_the_job_with_its_last_line(tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch, "srun", "echo '0: No module named faultsweep' >&2; exit 1")
+    process = start(tmp_path, ("--max-restarts", 0), WAITS, workers=1)
+    assert process.wait(100) == 1
+    text = "the step of the workers ends as soon as it starts: 0: No module named faultsweep"
+    assert (outcome(tmp_path)["outcome"], outcome(tmp_path)["text"]) == ("failed", text)
+
+
+def test_a_requeue_waits_for_a_controller_that_is_away(tmp_path, monkeypatch):
+    away = 'echo "slurm_requeue error: Unable to contact slurm controller (connect failure)" >&2; exit 1'
+    pretend(tmp_path, monkeypatch, "scontrol", f"echo x >> asked; [ $(wc -l < asked) -gt 1 ] || {{ {away}; }}")
+    process = start(tmp_path, (), WAITS)
+    while not (tmp_path / "progress.json").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGUSR1)
+    end = time.monotonic() + 60
+    while not (asked := (tmp_path / "asked").exists() and (tmp_path / "asked").read_text()) or len(asked) < 4:
+        assert process.poll() is None, outcome(tmp_path)
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.terminate()
+    assert process.wait(60) == 0
+    assert outcome(tmp_path)["outcome"] == "requeued"
+
+
+def test_a_requeue_that_nobody_has_answered_ends_with_the_job(tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch, "scontrol", 'touch asked; echo "Unable to contact slurm controller" >&2; exit 1')
+    process = start(tmp_path, (), WAITS)
+    while not (tmp_path / "progress.json").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGUSR1)
+    while not (tmp_path / "asked").exists():
+        time.sleep(0.02)
+    process.terminate()
+    assert process.wait(60) == 1
+    assert outcome(tmp_path)["outcome"] == "stopped"
+    assert "SLURM's controller does not answer" in outcome(tmp_path)["text"]
 
 
 @pytest.mark.parametrize("requeued", [1, 2])

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 NODES = ("n1", "n2")
@@ -136,7 +137,7 @@ class VirtualSlurm:
         names = {"user": USER, "base": base, "cpus": CPUS, "memory": MEMORY_MB}
         names |= {"port": port, "port1": port1, "port2": port2, "plugins": "lua" if lua else ""}
         self.config.write_text(CONFIG.format(**names))
-        self._launch("slurmctld", "-D", "-i", "-f", self.config)
+        self._launch_controller()
         for node in NODES:
             self._launch("slurmd", "-D", "-N", node, "-f", self.config, name=node)
         _wait_for("idle nodes", lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == set(NODES))
@@ -154,6 +155,21 @@ class VirtualSlurm:
                 preexec_fn=_die_with_parent,
                 start_new_session=True,
             )
+
+    def _launch_controller(self) -> None:
+        self._launch("slurmctld", "-D", "-i", "-f", self.config)
+
+    @contextlib.contextmanager
+    def controller_away(self) -> Iterator[None]:
+        """Let the controller be down for a while; the nodes, and what runs on them, go on."""
+        controller = self._processes["slurmctld"]
+        controller.terminate()
+        controller.wait()
+        try:
+            yield
+        finally:
+            self._launch_controller()
+            _wait_for("the controller", lambda: self.ask("sinfo", "-h"))
 
     def ask(self, *command: str) -> str:
         """Run a command of SLURM and return what it prints; "" if it fails."""
