@@ -67,7 +67,7 @@ def check_site(site: Site, say: Any, wait_s: float = 600.0) -> bool:
     The probe's files are in a folder of the working directory, which all nodes must see, as they must see a store.
     """
     folder = Path(tempfile.mkdtemp(prefix="faultsweep-check-", dir=Path.cwd()))
-    work = Work("check", folder, folder / "progress.json", ("-m", "faultsweep.cluster.probe", str(folder)))
+    work = Work("check", folder, folder / "progress.json", ("-P", "-m", "faultsweep.cluster.probe", str(folder)))
     short = site.model_copy(update={"time": "2", "grace_s": 30, "workers_per_node": 1, "max_restarts": 0})
     ok = False
     try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faultsweep.cluster.site import SITE_VARIABLE, Site, parse_memory
+from faultsweep.simcore.errors import InputError
 
 SITE_COPY = "site.toml"
 OVERHEAD_MIB = 1500
@@ -38,6 +39,9 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
 
     With no workers it is the controller of worker jobs, which are set up by ``SITE_COPY`` in the work's folder.
     """
+    if re.search(r'["\\\n\r]', str(work.folder)):
+        place = str(work.folder)
+        raise InputError(f"{place!r}: SLURM takes no double quote, backslash or line break in the path of a job's log")
     python = site.python or sys.executable
     environment = {**work.environment, **({} if workers else {SITE_VARIABLE: str(work.folder / SITE_COPY)})}
     options = {
@@ -78,7 +82,7 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
     allocation += [f"--{key} {shlex.quote(value)}" for key in ("interface", "scratch") if (value := getattr(site, key))]
     quoted = shlex.quote(python)
     run = " ".join(shlex.quote(str(word)) for word in work.command)
-    call = [f"exec {quoted} -m faultsweep.cluster.allocation", *allocation, f"-- {quoted} {run}"]
+    call = [f"exec {quoted} -P -m faultsweep.cluster.allocation", *allocation, f"-- {quoted} {run}"]
     return "\n".join([*lines, " \\\n    ".join(call)]) + "\n"
 
 

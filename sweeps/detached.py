@@ -98,7 +98,7 @@ def prepare_submission(
     refuse_if_taken(path)
     folder = job_folder(path)
     copy = f"spec/{spec.name}"  # in a folder of its own: it may have any name
-    command = ["-m", "faultsweep", "run", str(folder / copy), "--folder", str(spec.parent), "--store", str(path)]
+    command = ["-P", "-m", "faultsweep", "run", str(folder / copy), "--folder", str(spec.parent), "--store", str(path)]
     command += ["--logs", str(logs.resolve())] if logs is not None else []
     command += ["--time-limit", f"{time_limit_s:g}"] if time_limit_s else []
     command += ["--recompute"] if recompute else []
