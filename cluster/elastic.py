@@ -1,15 +1,15 @@
 """Workers as jobs of their own: dask-jobqueue's ``SLURMCluster``, one worker per job, each replaced when it is lost.
 
 ``adapt`` with equal bounds replaces jobs that registered and were lost (``scale`` does not). A watchdog looks at
-``squeue`` for jobs that ended before they registered, which dask-jobqueue reports as running for ever; it has them
-replaced at growing intervals, and when nothing but such jobs comes, it stops the sweep and says why.
+``squeue`` for jobs that ended before they registered, which dask-jobqueue reports as running for ever, as it does with
+those that could not be submitted; it has them replaced at growing intervals, and when nothing but jobs that end early
+comes, it stops the sweep and says why.
 """
 
 from __future__ import annotations
 
 import _thread
 import contextlib
-import getpass
 import hashlib
 import logging
 import math
@@ -33,7 +33,10 @@ from faultsweep.simcore.errors import InputError
 
 EARLY_DEATHS = 5
 """So many jobs in a row that ended before they registered stop the sweep."""
+NANNY_MIB = 200
+"""Memory of a worker job beside its worker: the nanny that limits the worker's, and what it starts (74 measured)."""
 _LOOK_S = 3.0
+_SUBMIT_AGAIN_S = 30.0
 _FORGET_S = 20.0
 """A job that squeue does not list yet may have been submitted just now."""
 
@@ -46,7 +49,7 @@ def worker_job_name(folder: Path) -> str:
 def cancel_workers(folder: Path) -> None:
     """Cancel the worker jobs of a run, those that wait in the queue as well."""
     with contextlib.suppress(slurm.SlurmError):
-        slurm.call("scancel", "--user", getpass.getuser(), "--name", worker_job_name(folder))
+        slurm.call("scancel", "--user", str(os.getuid()), "--name", worker_job_name(folder))
 
 
 @contextmanager
@@ -69,9 +72,12 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
     except ImportError:
         raise InputError("cluster: worker jobs need dask-jobqueue; pip install 'faultsweep[slurm]'") from None
     use_monotonic_clock()
-    secrets = folder / f"tls-{os.getpid()}"
-    secrets.mkdir(mode=0o700, parents=True, exist_ok=True)
     cancel_workers(folder)  # of a run that was killed
+    for left in folder.glob("tls-*"):  # its credentials
+        shutil.rmtree(left, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    secrets = folder / f"tls-{os.getpid()}"
+    secrets.mkdir(mode=0o700, exist_ok=True)
     settings = {**SETTINGS, "distributed.deploy.lost-worker-timeout": "2s"}
     options = _options(site, folder)
     if dashboard is None and site.dask_dashboard:
@@ -113,14 +119,18 @@ def _tell(text: str) -> None:
 
 
 def _test(script: str, site: Site) -> None:
+    slurm.refuse_options(site.sbatch)
     try:
         slurm.submit(script, test=True)
+    except slurm.SlurmUnreachableError:
+        return  # the jobs are submitted when it answers
     except slurm.SlurmError as error:
         raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
 
 
 def _options(site: Site, folder: Path) -> dict[str, Any]:
     """Return the arguments of SLURMCluster; what the site does not set is left to SLURM (dask-jobqueue sets --mem)."""
+    memory = parse_memory(site.memory_per_worker or "1GB")
     extra = ["--no-dashboard", "--preload", "faultsweep.cluster.steady"]
     if site.memory_per_worker is None:
         extra += ["--memory-limit", "0"]  # no limit but SLURM's own
@@ -133,11 +143,12 @@ def _options(site: Site, folder: Path) -> dict[str, Any]:
         "walltime": site.time,
         "cores": 1,
         "processes": 1,
-        "memory": f"{parse_memory(site.memory_per_worker or '1GB')}B",
+        "memory": f"{memory}B",
+        "job_mem": f"{math.ceil(memory / 2**20) + NANNY_MIB}M",
         "job_directives_skip": ["--mem="] if site.memory_per_worker is None else [],
         "job_extra_directives": [*([f"--qos={site.qos}"] if site.qos else []), *site.sbatch],
         "job_script_prologue": [*site.setup, *_environment()],
-        "python": shlex.quote(site.python or sys.executable),
+        "python": shlex.quote(site.python or sys.executable) + ("" if _finds_modules_here() else " -P"),
         "interface": site.interface,
         "protocol": "tls://",
         "death_timeout": 60,
@@ -148,6 +159,11 @@ def _options(site: Site, folder: Path) -> dict[str, Any]:
         "scheduler_options": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         "silence_logs": logging.CRITICAL,
     }
+
+
+def _finds_modules_here() -> bool:
+    """Tell whether this process imports modules of the working directory; its workers, who start there, do so, too."""
+    return str(Path.cwd()) in {str(Path(place).resolve()) for place in sys.path}
 
 
 def _environment() -> list[str]:
@@ -211,7 +227,10 @@ class _Watchdog:
         now = time.monotonic()
         for number, job in list(self.cluster.workers.items()):
             job_id = getattr(job, "job_id", None)
-            if job_id is None:
+            if job_id is None:  # sbatch has failed
+                if now - self._first_seen.setdefault(f"worker {number}", now) > _SUBMIT_AGAIN_S:
+                    del self._first_seen[f"worker {number}"]
+                    self.cluster.loop.add_callback(self._forget, number)
                 continue
             first = self._first_seen.setdefault(str(job_id), now)
             wanted = str(number) in {str(one) for one in registered}
