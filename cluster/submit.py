@@ -22,7 +22,7 @@ from faultsweep.cluster.elastic import cancel_workers
 from faultsweep.cluster.script import SITE_COPY, Work, batch_script
 from faultsweep.cluster.settings import DASHBOARD
 from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
-from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.errors import InputError, UnreachableError, unknown_name
 
 UNKNOWN = "UNKNOWN"
 """State of a job of which SLURM says nothing, because it does not answer here."""
@@ -62,12 +62,15 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
     InputError
         SLURM would not take or never start it: one sentence that names the option.
     """
+    slurm.refuse_options(site.sbatch)
     partitions = _partitions(site)
     workers = 0 if elastic else site.workers_per_node or min(partition.cpus for partition in partitions)
     _check_limits(site, partitions, workers)
     script = batch_script(site, work, workers)
     try:
         slurm.submit(script, test=True)
+    except slurm.SlurmUnreachableError:
+        raise
     except slurm.SlurmError as error:
         # a test also fails where the job could only start when nodes are back; sbatch lets such a job wait
         if "node configuration" not in str(error) or not any(
@@ -133,7 +136,7 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
     """Write a checked script and what it needs into ``folder``, and submit it.
 
     If SLURM refuses it after all, or the disk is full, a folder that was not there before is removed, and no job is
-    left that is not known here.
+    left that is not known here. If SLURM does not answer, it may have taken the job, which needs the folder.
     """
     was_there = folder.exists()
     try:
@@ -155,6 +158,9 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
             slurm.cancel(number)
             raise
         return job
+    except slurm.SlurmUnreachableError as error:
+        text = f"{error}; if SLURM has taken the job all the same, 'squeue --me' shows it, and 'scancel' ends it"
+        raise UnreachableError(text) from None
     except (OSError, slurm.SlurmError) as error:
         if not was_there:
             shutil.rmtree(folder, ignore_errors=True)

@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from faultsweep.cluster import slurm
 from faultsweep.cluster.elastic import _options
 from faultsweep.cluster.script import Work, batch_script
 from faultsweep.cluster.site import Site, parse_memory, read_site, to_toml
-from faultsweep.cluster.slurm import describe_refusal, explain, is_over, parse_time
-from faultsweep.simcore.errors import InputError
+from faultsweep.cluster.slurm import describe_refusal, explain, is_over, parse_time, refuse_options
+from faultsweep.cluster.submit import submit_job
+from faultsweep.simcore.errors import InputError, UnreachableError
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "slurm.md"
 
@@ -133,3 +135,27 @@ def test_reasons_are_explained():
 def test_a_job_that_the_site_ended_is_over_and_one_that_waits_is_not():
     states = ("PREEMPTED", "REVOKED", "NODE_FAIL", "", "PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED")
     assert [is_over(state) for state in states] == 4 * [True] + 5 * [False]
+
+
+@pytest.mark.parametrize(
+    "option", ["--wait", "-W", "--hold --arr=0-1", "-a0-1", "--test-only", "--wrap=x", "--output x", "-Jx", "--help"]
+)
+def test_options_of_sbatch_that_do_not_go_with_the_jobs_here(option):
+    with pytest.raises(InputError, match=r"^--sbatch, or sbatch in the site's file: '-.*' cannot be used, since "):
+        refuse_options([option])
+
+
+def test_other_options_of_sbatch_are_left_to_slurm():
+    refuse_options(["--wait-all-nodes=1", "-N 2", "--hold", '--comment="a --wait b"', "--export=NONE", "-C fast"])
+    with pytest.raises(InputError, match="a quote is not closed"):
+        refuse_options(['--comment="a'])
+
+
+def test_a_job_that_slurm_may_have_taken_keeps_its_folder(tmp_path, monkeypatch):
+    (tmp_path / "sbatch").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(slurm, "_TIMEOUT_S", 0.3)
+    with pytest.raises(UnreachableError, match=r"sbatch has not answered for 0\.3 s; .* 'squeue --me' shows it"):
+        submit_job(Site(), "script", 1, tmp_path / "slurm", {})
+    assert (tmp_path / "slurm" / "job.sh").read_text() == "script"

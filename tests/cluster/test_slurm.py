@@ -12,6 +12,7 @@ import os
 import signal
 import stat
 import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -71,10 +72,14 @@ def assert_finishes(job, slurm, store="s.zarr", timeout_s=300):
 
 def credentials(store="s.zarr") -> list[Path]:
     """Return the folders with credentials of jobs."""
-    return list(Path(f"{store}.run/slurm").glob("*-*-*"))
+    folder = Path(f"{store}.run/slurm")
+    return [path for pattern in ("*-*-*", "tls-*") for path in folder.glob(pattern) if path.is_dir()]
 
 
-def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm):
+def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm, tmp_path):
+    with Path("cluster.toml").open("a") as site:
+        site.write(f'scratch = "{tmp_path}/scratch"\n')
+    (tmp_path / "scratch").mkdir()
     job = submit("--dask-dashboard", "--nodes", 2)
     run = Path("s.zarr.run/slurm")
     secret = wait("credentials", lambda: list(run.glob(f"{job}-0-1/scheduler.json")))[0].with_name("tls.json")
@@ -92,7 +97,10 @@ def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm):
     port = link.partition("127.0.0.1:")[2].partition("/")[0]
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=5)
+    assert list((tmp_path / "scratch").iterdir())
     assert_finishes(job, slurm)
+    assert not list((tmp_path / "scratch").iterdir())
+    assert "dashboard at" not in log(job)
     found = status()
     assert (found["state"], found["job"]["outcome"], found["exit_code"]) == ("idle", "finished", 0)
     assert 5e7 < found["progress"]["worker_bytes"] < 2e9
@@ -106,6 +114,7 @@ def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm):
 
 def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
     Path("sweep.toml").write_text(SPEC)
+    Path("queue.py").write_text("raise ImportError('in the place of a module of Python')")
     slurm.ask("scontrol", "update", "PartitionName=debug", "State=DOWN")
     slurm.ask("scontrol", "update", "PartitionName=debug", "State=INACTIVE")
     try:
@@ -153,6 +162,12 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
         (("--max-jobs", "3"), "--max-jobs: this is for --elastic"),
         (("--cluster", "pbs"), "--cluster: submit knows slurm, not 'pbs'"),
         (("--sbatch=--licenses=gold",), "sbatch: "),
+        (("--sbatch=--wait",), "--sbatch, or sbatch in the site's file: '--wait' cannot be used, since nobody waits"),
+        (
+            ("--store", '/nowhere/a"b.zarr'),
+            "'/nowhere/a\"b.zarr.run/slurm': SLURM takes no double quote, backslash or line",
+        ),
+        (("--store", "/nowhere/a\\b.zarr"), "'/nowhere/a\\\\b.zarr.run/slurm': SLURM takes no double quote"),
         (("--sbatch=licenses=gold",), "--sbatch: expected an option such as --constraint=skylake, got 'licenses=gold'"),
     ],
 )
@@ -295,7 +310,12 @@ def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
 def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
     job = submitted(5)
     for life in (1, 2):
-        slurm.ask("scancel", "--batch", "--signal=USR1", job)  # what SLURM does 120 s before the walltime
+        if life == 1:
+            slurm.ask("scancel", "--batch", "--signal=USR1", job)  # what SLURM does 120 s before the walltime
+        else:
+            with slurm.controller_away():
+                processes("allocation")[0].send_signal(signal.SIGUSR1)
+                wait("no answer", lambda: "SLURM's controller does not answer" in log(job))
         wait("the requeue", lambda: slurm.state(int(job)) == "PENDING")
         slurm.ask("scontrol", "hold", job)  # else it may start while it is looked at
         waiting = status()
@@ -315,14 +335,23 @@ def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
 
 
 def test_worker_jobs_are_replaced_and_leave_nothing(slurm, monkeypatch):
-    """``run --cluster slurm``: a worker job that is cancelled is replaced, and a stranger is refused.
+    """``run --cluster slurm``: a worker job that is cancelled is replaced, as are those of a run that was killed, and a
+    stranger is refused.
 
     Jobs are found by their name, which a variable of ``sbatch`` must not change.
     """
     monkeypatch.setenv("SBATCH_JOB_NAME", "mine")
+    monkeypatch.setenv("LOGNAME", "nobody")
     process = start("run", "s.zarr", gated(cluster="slurm"))
     wait("results", lambda: done() > 5 or process.poll() is not None)
     assert_closed_to_strangers(scheduler_of_worker_jobs())
+    process.kill()
+    assert len(credentials()) == 1
+    assert stat.S_IMODE(Path("s.zarr.run/slurm").stat().st_mode) == 0o700
+    before = set(slurm.jobs())
+    process = start("run", "s.zarr", gated(cluster="slurm"))
+    wait("two other jobs", lambda: len(set(slurm.jobs()) - before) == 2)
+    wait("an end of the first ones", lambda: not before & set(slurm.jobs()))
     names = set(slurm.ask("squeue", "-h", "-o", "%j").split())
     assert all(name.startswith("faultsweep-worker-") for name in names)
     before = set(slurm.jobs())
@@ -362,6 +391,19 @@ def test_an_elastic_job_whose_worker_jobs_cannot_start_ends_with_the_reason(slur
     found = status()["job"]
     assert (found["state"], found["outcome"]) == ("FAILED", "failed")
     assert found["text"].startswith("worker jobs end before they register")
+    wait("an end of all worker jobs", lambda: not slurm.jobs())
+
+
+@pytest.mark.slow
+def test_an_elastic_job_waits_for_a_controller_that_is_away(slurm):
+    """It is away when the sweep starts, and submits worker jobs."""
+    job = submit("--elastic")
+    wait("the sweep", lambda: processes("sweep"))
+    with slurm.controller_away():
+        wait("a start", missing_at_starts)
+        time.sleep(5)
+    assert_finishes(job, slurm)
+    assert len(missing_at_starts()) == 1
     wait("an end of all worker jobs", lambda: not slurm.jobs())
 
 
@@ -431,12 +473,17 @@ def test_two_real_walltimes(slurm):
     assert_finishes(job, slurm)
 
 
-def test_the_settings_that_init_writes_pass_the_check(slurm):
+def test_the_settings_that_init_writes_pass_the_check(slurm, monkeypatch):
+    """Also where nothing but what ``setup`` exports reaches the nodes."""
     site = Path("made.toml")
     command("cluster", "init", "--site", site)
     assert 'partition = "debug"' in site.read_text()
     assert "# debug (default): 2 nodes of 4 processors and 8,000 MiB, no limit of time" in site.read_text()
     assert "is there already" in command("cluster", "init", "--site", site, code=2).stderr
+    monkeypatch.setenv("SBATCH_EXPORT", "NONE")
+    setup = [f"export {name}={os.environ[name]}" for name in ("PYTHONPATH", "SLURM_CONF", "PATH")]
+    with site.open("a") as file:
+        file.write(f"setup = {json.dumps(setup)}\n")
     told = command("cluster", "check", "--site", site, "--nodes", "2", "--interface", "lo").stdout
     assert "2 of 2 workers came" in told
     assert "sweeps will run" in told
