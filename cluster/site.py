@@ -83,7 +83,7 @@ def read_site(named: Path | None = None, **flags: Any) -> Site:
     values: dict[str, Any] = {}
     if path.is_file():
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError(f"{path}: cannot be read ({error})") from None
     elif named is not None or os.environ.get(SITE_VARIABLE):
