@@ -6,7 +6,7 @@ precision = {within = "5%", metrics = ["mean_wait_s", "utilisation"], most = 40,
 Every configuration begins with ``replicates`` (5 if the spec does not say). After each round, one whose t interval
 reaches further than ``within`` of its mean, for any of the metrics, gets as many replicates as its spread so far
 suggests, at most twice as many as it has; until all intervals are narrow enough or have ``most`` replicates. A run
-that was stopped goes on from what there is.
+that was stopped goes on with the round that it was at.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.axes import Axis
-from faultsweep.sweeps.store import EXCLUDED, FAILURES, NOT_REQUESTED, PENDING, SETTLED, STATUS_NAMES, Store
+from faultsweep.sweeps.store import NOT_REQUESTED, PENDING, STATUS_NAMES, WITH_RESULT, Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 
@@ -39,12 +39,14 @@ class Precision:
     metrics : whose intervals count.
     most : replicates of a configuration at most.
     level : of the t intervals.
+    first : replicates of every configuration, from which the first decision is made.
     """
 
     within: float
     metrics: tuple[str, ...]
     most: int = MOST_REPLICATES
     level: float = 0.95
+    first: int = FIRST_REPLICATES
 
 
 def read_precision(raw: Any, outputs: Sequence[Output], replicates: int) -> Precision:
@@ -75,7 +77,7 @@ def read_precision(raw: Any, outputs: Sequence[Output], replicates: int) -> Prec
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
     if replicates < 2:
         raise InputError("an interval needs two replicates or more; set replicates = 5, or leave it out")
-    return Precision(_share(table.get("within")), tuple(metrics), most, level)
+    return Precision(_share(table.get("within")), tuple(metrics), most, level, replicates)
 
 
 def _share(raw: Any) -> float:
@@ -100,31 +102,46 @@ def with_replicates(axes: Sequence[Axis], count: int) -> list[Axis]:
 
 
 def replicates_needed(store: Store, precision: Precision) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many replicates each configuration has, and how many it should have by the results so far.
+    """Return how many replicates each configuration has of those that it needs, and how many it needs.
+
+    All rounds are decided again, each from its own replicates, which are the first ones, and only if it is whole. So
+    the answer does not depend on what else is finished: of a round that was stopped, or by another spec.
 
     Returns
     -------
     Two arrays over all axes of the store but ``replicate``, the last one. A configuration whose replicates are all one
-    simulation (nothing in it is random) needs no more than it has, and neither does one without a result.
+    simulation (nothing in it is random) needs no more than the first round, and neither does one without a result.
     """
+    shape = store.chunks.shape
+    status = store.status().reshape(-1, shape[-1])
+    values = {name: store.arrays[name][...].reshape(status.shape) for name in precision.metrics}
+    over = ~np.isin(status, (PENDING, NOT_REQUESTED))
+    leading = np.where(over.all(1), shape[-1], over.argmin(1))
+    needed = np.full(len(status), precision.first)
+    for count in range(precision.first, min(precision.most, shape[-1] + 1)):
+        at = np.flatnonzero((needed == count) & (leading >= count))
+        for name in precision.metrics if len(at) else ():
+            needed[at] = np.maximum(needed[at], _next_round(values[name][at, :count], status[at, :count], precision))
+    have = (over & (np.arange(shape[-1]) < needed[:, None])).sum(1)
+    return have.reshape(shape[:-1]), needed.reshape(shape[:-1])
+
+
+def _next_round(values: NDArray[Any], status: NDArray[np.int8], precision: Precision) -> NDArray[np.int64]:
+    """Return how many replicates configurations should have by one metric of a round, shape (configurations, count)."""
     from faultsweep.analysis.statistics import mean_interval
 
+    dims, count = ("configuration", "replicate"), values.shape[1]
     flags = {"flag_values": list(range(len(STATUS_NAMES))), "flag_meanings": " ".join(STATUS_NAMES)}
-    status = xr.DataArray(store.arrays["status"][...], dims=store.dims, attrs=flags)
-    known = status.isin([code for code in SETTLED if code not in FAILURES])
-    have = (~status.isin((PENDING, EXCLUDED, NOT_REQUESTED))).sum(store.dims[-1]).values.astype(np.int64)
-    needed = have.copy()
-    for name in precision.metrics:
-        values = xr.DataArray(store.arrays[name][...], dims=store.dims).where(known)
-        found = mean_interval(values, status, precision.level)
-        mean, high, n = (found[part].values for part in ("mean", "high", "n"))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = (high - mean) / (precision.within * np.abs(mean))
-            wide = excess > 1
-            wanted = np.ceil(n * np.minimum(excess, 1e3) ** 2)
-        wanted = np.clip(np.where(wide, wanted, 0), have + 1, 2 * have)
-        needed = np.where(wide, np.maximum(needed, wanted), needed).astype(np.int64)
-    return have, np.maximum(np.minimum(needed, precision.most), have)
+    known = np.isin(status, WITH_RESULT)
+    found = mean_interval(
+        xr.DataArray(values, dims=dims).where(known), xr.DataArray(status, dims=dims, attrs=flags), precision.level
+    )
+    mean, high, n = (found[part].values for part in ("mean", "high", "n"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = (high - mean) / (precision.within * np.abs(mean))
+        wanted = np.ceil(n * np.minimum(excess, 1e3) ** 2)
+    wanted = np.clip(wanted, count + 1, min(2 * count, precision.most))
+    return np.where(excess > 1, wanted, count).astype(np.int64)
 
 
 def replicates_wanted(

@@ -241,6 +241,7 @@ class Sweep:
             run = _Run(self.spec, path, folder, lock, time_limit_s, progress)
             try:
                 with interrupts_wait():  # which do not end what makes, grows or tidies up a store
+                    run = run if recompute or retry_failed else run.begun_round()
                     run.open(recompute, retry_failed)
                 own = None if credentials is None else Path(credentials)
                 shown = _print if dask_dashboard else None
@@ -385,13 +386,27 @@ class _Run:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     deaths: dict[int, int] = field(default_factory=dict)
     replicates: NDArray[np.int64] | None = None
+    is_first: bool = True  # and no later round of one call of Sweep.run
+
+    def begun_round(self) -> _Run:
+        """Return the run of the round that an earlier run has begun, since its journals are of that; else this one."""
+        if self.spec.precision is None or not self.path.exists():
+            return self
+        prepared = prepare(self.spec, self.path)
+        if prepared.store is None or prepared.store.recomputing or prepared.grows or len(prepared.todo):
+            return self
+        return self._round(prepared.store, prepared) or self
 
     def next_round(self) -> _Run | None:
         """Return the run that adds replicates where a precision is asked for that is not reached; None if it is."""
+        following = self._round(self.store, self.prepared)
+        return following and replace(following, is_first=False)
+
+    def _round(self, store: Store, prepared: Prepared) -> _Run | None:
         precision = self.spec.precision
         if precision is None:
             return None
-        have, needed = replicates_wanted(self.store, precision, self.prepared.asked)
+        have, needed = replicates_wanted(store, precision, prepared.asked)
         more = int((needed > have).sum())
         if not more:
             return None
@@ -439,8 +454,7 @@ class _Run:
                 self.spec.keep_jobs,
             )
         store = prepared.store
-        again = self.replicates is not None  # a later round of the same run
-        self.history = [*store.text("provenance"), *([] if again else self.history)]
+        self.history = [*store.text("provenance"), *(self.history if self.is_first else [])]
         store.repair()
         store.drop(prepared.dropped)
         pins = {**store.text("pins"), **prepared.pins}

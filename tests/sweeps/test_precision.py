@@ -1,8 +1,11 @@
-"""Sequential replication: who gets more replicates, how many, and that a stopped run decides the same."""
+"""Sequential replication: who gets more replicates, how many, and that a run that was stopped decides the same."""
 
 from __future__ import annotations
 
 import math
+import shutil
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from faultsweep.cluster import connect as connect_module
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.simulate import simulate
+from faultsweep.sweeps.collector import Collector
 from faultsweep.sweeps.detached import count_missing
 from faultsweep.sweeps.logs import load_workload
 from faultsweep.sweeps.precision import Precision, read_precision, replicates_needed
@@ -26,6 +30,13 @@ from scipy import stats
 def noisy(spread, replicate, seed=0):
     """A number around 100."""
     return 100 + spread * float(np.random.default_rng([seed, replicate]).normal())
+
+
+def noted(spread, replicate, calls, seed=0):
+    """The same, and every call is noted."""
+    with Path(calls).open("a") as file:
+        file.write(f"{spread} {replicate}\n")
+    return noisy(spread, replicate, seed)
 
 
 def sweep(**changed):
@@ -71,17 +82,79 @@ def test_running_it_again_adds_nothing(store, client):
     assert open_results(store).load()["y"].identical(before["y"])
 
 
-def test_a_run_that_was_stopped_goes_on(client, tmp_path):
-    """From what a kill leaves: the first round whole, and of the next one some."""
-    sweep(precision=None, replicates=5).run(tmp_path / "a.zarr", cluster=client, progress=False)
-    sweep(axes={"spread": [20.0]}, precision=None, replicates=6).run(
-        tmp_path / "a.zarr", cluster=client, progress=False
-    )
-    sweep().run(tmp_path / "a.zarr", cluster=client, progress=False)
-    results = open_results(tmp_path / "a.zarr")
-    found = mean_interval(results["y"], results["status"])
-    assert found["n"].values[:2].tolist() == [5, 5]
-    assert ((found["high"] - found["mean"]) / found["mean"])[2] <= 0.05
+SPREADS = {"spread": [10.0, 15.0, 20.0, 25.0, 30.0]}
+"""Of configurations that need 5, 8, 10, 94 and 100 replicates, found in up to six rounds."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client, tmp_path_factory):
+    path = tmp_path_factory.mktemp("undisturbed") / "a.zarr"
+    sweep(axes=SPREADS).run(path, cluster=client, progress=False)
+    assert len(set(replicates(path))) == 5
+    return path
+
+
+def replicates(path):
+    return (open_results(path)["status"] == DONE).sum("replicate").values.tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(undisturbed, client, tmp_path, seed):
+    """A kill leaves any cells of a round, not the first ones: here any of all rounds are gone, few or most of them."""
+    path = shutil.copytree(undisturbed, tmp_path / "a.zarr")
+    random, store = np.random.default_rng(seed), Store(path)
+    store.forget((random.random(store.chunks.shape).ravel() < random.random()) & (store.status() == DONE))
+    assert replicates(path) != replicates(undisturbed)
+    sweep(axes=SPREADS).run(path, cluster=client, progress=False)
+    assert np.array_equal(Store(path).status(), Store(undisturbed).status())
+    assert open_results(path)["y"].identical(open_results(undisturbed)["y"])
+
+
+def test_a_kill_in_a_later_round_loses_no_finished_run(client, tmp_path, monkeypatch):
+    """What stands in journals alone is of the round that was begun, not of the first one."""
+    calls, rounds, path = tmp_path / "calls", [], tmp_path / "a.zarr"
+    study = sweep(axes={"spread": [15.0, 20.0]}, fixed={"calls": str(calls)}, function=noted, precision="6%")
+    run, add = Runner.run, Collector.add
+
+    def note(self, cells):
+        rounds.append(cells)
+        run(self, cells)
+
+    def die_in_the_second(self, results):
+        if len(rounds) == 1:
+            return add(self, results)
+        while len(calls.read_text().splitlines()) < sum(map(len, rounds)):
+            time.sleep(0.1)
+        raise MemoryError("the client dies here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "run", note)
+        patch.setattr(Collector, "add", die_in_the_second)
+        with pytest.raises(MemoryError):
+            study.run(path, cluster=client, progress=False)
+    assert (Store(path).status() == DONE).sum() == len(rounds[0]) == 10
+    study.run(path, cluster=client, progress=False)
+    lines = calls.read_text().splitlines()
+    assert len(lines) == len(set(lines)) == sum(replicates(path))
+    assert len(Store(path).text("provenance")) == 2
+
+
+@pytest.mark.parametrize("count", [6, 7, 8, 9])
+def test_replicates_that_a_store_has_beyond_a_round_decide_nothing(undisturbed, client, tmp_path, count):
+    for first in (5, count):
+        plain = sweep(axes=SPREADS, precision=None, replicates=first)
+        plain.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    sweep(axes=SPREADS).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    assert replicates(tmp_path / "a.zarr") == [max(count, alone) for alone in replicates(undisturbed)]
+
+
+def test_a_store_that_grows_by_another_precision_ends_like_a_new_one(client, tmp_path):
+    fine = sweep(axes=SPREADS, precision="4%", replicates=6)
+    fine.run(tmp_path / "new.zarr", cluster=client, progress=False)
+    for study in (sweep(axes={"spread": [20.0, 15.0]}, precision="9%"), fine):
+        study.run(tmp_path / "grown.zarr", cluster=client, progress=False)
+    new, grown = (open_results(tmp_path / name) for name in ("new.zarr", "grown.zarr"))
+    assert grown["y"].identical(new["y"])
 
 
 def test_a_cap_is_kept(client, tmp_path):
