@@ -96,6 +96,10 @@ class FailureTarget(Target):
                 problems.append(str(error))
         return problems
 
+    def warm(self, config: Config) -> None:
+        """Import what draws failures."""
+        self.run({**config, "days": min(config["days"], 1.0)})
+
     def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
         """Draw the failures of one configuration, and measure them."""
         from faultsweep.simcore.failures.statistics import autocorrelation, worst_share

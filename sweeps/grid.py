@@ -138,6 +138,17 @@ class Grid:
         rows = np.unravel_index(cells, self.shape)
         return {name: self._tables[name][tuple(rows[d] for d in dims)].tolist() for name, dims in self.dims_of.items()}
 
+    def different(self, cells: Cells, names: Sequence[str]) -> tuple[Cells, NDArray[np.int64]]:
+        """Return one of these cells for each different combination of rows that decides some parameters, and how many
+        of them have it."""
+        dims = sorted({dim for name in names for dim in self.dims_of.get(name, ())})
+        if not dims:
+            return cells[:1], np.array([len(cells)])
+        rows = np.unravel_index(cells, self.shape)
+        which = np.ravel_multi_index([rows[dim] for dim in dims], [self.shape[dim] for dim in dims])
+        _, first, counts = np.unique(which, return_index=True, return_counts=True)
+        return cells[first], counts
+
     def labels(self, cell: int) -> dict[str, Any]:
         """Return the labels of one cell, by axis."""
         rows = np.unravel_index(int(cell), self.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -158,26 +158,12 @@ def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:
     """Return errors that are known without a run, with the number of simulations that will end with them."""
     found: dict[str, int] = {}
     for foresight in spec.target.foresights() if len(prepared.todo) else ():
-        for cell, count in _different(prepared, foresight.decided_by):
-            text = foresight.check(prepared.grid.config(cell))
+        cells, counts = prepared.grid.different(prepared.todo, foresight.decided_by)
+        for cell, count in zip(cells[:FORESEEN_CONFIGURATIONS], counts, strict=False):
+            text = foresight.check(prepared.grid.config(int(cell)))
             if text:
-                found[text] = found.get(text, 0) + count
+                found[text] = found.get(text, 0) + int(count)
     return found
-
-
-def _different(prepared: Prepared, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield one cell to be run for each different combination of parameters, as far as cells are looked at, and the
-    number of cells that have it."""
-    grid = prepared.grid
-    dims = sorted({dim for name in names for dim in grid.dims_of.get(name, ())})
-    if not dims:
-        yield int(prepared.todo[0]), len(prepared.todo)
-        return
-    rows = np.unravel_index(prepared.todo, grid.shape)
-    which = np.stack([rows[dim] for dim in dims])
-    _, first, counts = np.unique(which, axis=1, return_index=True, return_counts=True)
-    for at, count in zip(first[:FORESEEN_CONFIGURATIONS], counts, strict=False):
-        yield int(prepared.todo[at]), int(count)
 
 
 def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], None]) -> None:
@@ -247,7 +233,7 @@ def _warm(
     from distributed import KilledWorker
 
     begin = time.monotonic()
-    call = client.submit(warm, packed, prepared.grid.config(int(cell)), pure=False)
+    call = client.submit(warm, packed, [prepared.grid.config(int(cell))], pure=False)
     try:
         call.result(_PATIENCE_S)
     except TimeoutError:

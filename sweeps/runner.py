@@ -53,6 +53,8 @@ ABSENCE_S = 600.0
 """A run on another cluster stops when, after the first, there has been no worker for so long."""
 _IDLE_DEATHS = 20
 """Workers that die one after another, none of them at a configuration, after which a run gives up."""
+_PREPARED_CONFIGURATIONS = 1024
+"""Configurations, at most, that are looked at for what there is to prepare before work is spread."""
 _SILENT_S = 5.0
 _LOOK_S = 1.0
 _PATIENCE_S = 2.0
@@ -151,7 +153,7 @@ class Runner:
         try:
             with self._signals():
                 self._wait_for_workers()
-                self._warm(int(cells[0]))
+                self._warm(cells)
                 self.progress.pace.work()
                 while self._flying or (self._left(todo) and not self.interrupts):
                     self._count_workers()
@@ -192,8 +194,8 @@ class Runner:
         if self.interrupts > 1:
             raise InterruptedSweepError("stopped at once")
 
-    def _warm(self, cell: int) -> None:
-        """Let one worker per kind of processor prepare (compile) before the others start."""
+    def _warm(self, cells: Cells) -> None:
+        """Let one worker per kind of processor prepare (compile) before the others do, with their first tasks."""
         first: dict[str, str] = {}
         for worker, (kind, sees_folder) in self._on_each(self._threads(), task.look).items():
             first.setdefault(kind, worker)
@@ -201,9 +203,16 @@ class Runner:
                 self._blind = True
                 LOG.info("workers do not see %s; this process keeps the journal", self.folder)
         start = time.monotonic()
-        note, config = self.context.target.preparing, self.grid.config(cell)
-        for worker, problem in self._on_each(first.values(), task.warm, config, note=note).items():
+        note, configs = self.context.target.preparing, self._preparations(cells)
+        for worker, problem in self._on_each(first.values(), task.warm, configs, note=note).items():
             LOG.info("warmed %s in %.1f s %s", worker, time.monotonic() - start, problem)
+
+    def _preparations(self, cells: Cells) -> list[dict[str, Any]]:
+        """Return a configuration of each kind that has something of its own to prepare."""
+        target = self.context.target
+        different, _ = self.grid.different(cells, target.compiled_by)
+        configs = [self.grid.config(int(cell)) for cell in different[:_PREPARED_CONFIGURATIONS]]
+        return list({target.preparation(config): config for config in reversed(configs)}.values())
 
     def _on_each(
         self, workers: Iterable[str], what: Callable[..., Any], *arguments: Any, note: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class SimulatorTarget(Target):
 
     name = "simulator"
     preparing = "preparing the workers (the first use of a version compiles it, which takes about a minute)"
+    compiled_by = ("machine", "finder", "placement")
 
     def __init__(
         self,
@@ -273,6 +274,10 @@ class SimulatorTarget(Target):
         from faultsweep.simcore.jit import sources_hash
 
         return sources_hash()
+
+    def preparation(self, config: Config) -> Hashable:
+        """Return what decides which kernels a configuration uses: clusters, finders and scores have their own."""
+        return config["machine"].partition(":")[0], config["finder"], config["placement"]
 
     def warm(self, config: Config) -> None:
         """Compile the kernels, or load them from the disk, with a few jobs of this configuration."""

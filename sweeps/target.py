@@ -13,7 +13,7 @@ import math
 import re
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType
@@ -84,11 +84,13 @@ class Target(ABC):
     outputs : all that a run gives, in order.
     version : raised whenever a result changes; a store refuses another one.
     preparing : what the user is told when ``warm`` takes a while.
+    compiled_by : the parameters by which configurations have a ``preparation`` of their own.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
     folders: Sequence[Path] = ()
     preparing: str = "preparing the workers"
+    compiled_by: Sequence[str] = ()
     name: str
     parameters: Mapping[str, Any]
     outputs: tuple[Output, ...]
@@ -128,8 +130,12 @@ class Target(ABC):
         """Return what this process' compiled code depends on; warming is done once per value."""
         return ""
 
+    def preparation(self, config: Config) -> Hashable:
+        """Return what ``warm`` gets a process ready for: it is called once per value, before the first such run."""
+        return None
+
     def warm(self, config: Config) -> None:
-        """Do, once and before work is spread, what the first run of a process would do (compile)."""
+        """Do what the first run of a process would do beside its work (import, compile): no time limit holds here."""
         return
 
     @abstractmethod

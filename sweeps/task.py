@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,13 +125,9 @@ def leave_run(run_id: str) -> None:
             session.close()
 
 
-def warm(context: bytes, config: Mapping[str, Any]) -> str:
-    """Prepare this process for its first run; returns what went wrong, or nothing."""
-    try:
-        _session(context).context.target.warm(config)
-    except Exception as error:  # whatever a target raises is told to the client
-        return describe_error(error)
-    return ""
+def warm(context: bytes, configs: Sequence[Mapping[str, Any]]) -> str:
+    """Prepare this process for its first runs; returns what went wrong, or nothing."""
+    return "; ".join(filter(None, map(_session(context).prepare, configs)))
 
 
 def look(context: bytes) -> tuple[str, bool]:
@@ -145,17 +141,17 @@ def run_batch(
 ) -> BatchResult:
     """Run configurations until all are done or ``slice_s`` is over; what is left is the client's to hand out again."""
     session = _session(context)
-    start = time.perf_counter()
+    start, session.preparing_s = time.perf_counter(), 0.0
     batch = _Batch(session, task, keys)
     names = list(columns)
     try:
         for values in zip(*columns.values(), strict=True) if names else [()] * keys.shape[1]:
-            if session.context.run_id in _stopped or time.perf_counter() - start > slice_s:
+            if session.context.run_id in _stopped or time.perf_counter() - start - session.preparing_s > slice_s:
                 break
             batch.run({**session.context.fixed, **dict(zip(names, values, strict=True))})
     finally:
         session.leave()
-    return batch.finish(time.perf_counter() - start)
+    return batch.finish(time.perf_counter() - start - session.preparing_s)
 
 
 class _Batch:
@@ -176,7 +172,7 @@ class _Batch:
         number = len(self.status)
         context = self.session.context
         error = ""
-        self.session.enter(self.task, self.keys[number])
+        self.session.enter(self.task, self.keys[number], config)
         start = time.perf_counter()
         try:
             outcome = context.target.run(config, context.keep_jobs)
@@ -251,6 +247,8 @@ class _Session:
         self.journal: JournalWriter | None = None
         self._mark = -1
         self._hang_file = -1
+        self._prepared: set[Hashable] = set()
+        self.preparing_s = 0.0
         name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         if context.folder is not None and self._sees(context.folder):
             self._open_files(context.folder, name)
@@ -278,10 +276,28 @@ class _Session:
         except OSError as error:
             self.fail(error)
 
-    def enter(self, task: int, key: Sequence[int]) -> None:
-        """Note what is run next, and see that the process ends if it takes too long."""
+    def prepare(self, config: Mapping[str, Any]) -> str:
+        """Get ready for configurations of this kind, once; returns what went wrong, or nothing.
+
+        Every process does it, those that start late or again, too: it is no part of a run's time.
+        """
+        start, target = time.perf_counter(), self.context.target
+        try:
+            kind = target.preparation(config)
+            if kind not in self._prepared:
+                target.warm(config)
+                self._prepared.add(kind)
+        except BaseException as error:  # whatever a target raises: the run that follows gives it to its cell
+            return describe_error(error)
+        finally:
+            self.preparing_s += time.perf_counter() - start
+        return ""
+
+    def enter(self, task: int, key: Sequence[int], config: Mapping[str, Any]) -> None:
+        """Note what is run next, get ready for it, and see that the process ends if it takes too long."""
         if self._mark >= 0:
             os.pwrite(self._mark, MARK.pack(task, key[0], key[1]), 0)
+        self.prepare(config)
         if self.context.time_limit_s > 0:
             _alarm.set(self._hang_file, self.context.time_limit_s)
 

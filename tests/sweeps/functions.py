@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,14 @@ def deadly(a: int, calls: str) -> float:
     return a * 2.0
 
 
+def sleepy(a: int, calls: str) -> float:
+    """Take a tenth of a second; end the process at a = 10."""
+    if a == 10:
+        os._exit(7)
+    time.sleep(0.1)
+    return a
+
+
 def grumpy(a: int, calls: str) -> float:
     """Note the call, and fail at even a until somebody mends it."""
     with Path(calls).open("a") as file:
@@ -105,6 +114,29 @@ def brittle(a: int, b: int = 0, calls: str = "") -> dict[str, Any]:
     if a >= 3 and Path(calls).exists():
         raise ValueError("broken by now")
     return with_jobs(a, b)
+
+
+class Cold(FunctionTarget):
+    """A target whose runs take 3 s in a process that is not warm for such an ``a``; ``calls`` says who got warm."""
+
+    compiled_by = ("a",)
+
+    def preparation(self, config: Config) -> Hashable:
+        """Return one of two kinds."""
+        return config["a"] > 2
+
+    def warm(self, config: Config) -> None:
+        """Get warm, slowly."""
+        with Path(config["calls"]).open("a") as file:
+            file.write(f"{os.getpid()} {self.preparation(config)}\n")
+        time.sleep(0.7)
+        self.__dict__.setdefault("kinds", set()).add(self.preparation(config))
+
+    def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
+        """Run the function."""
+        if self.preparation(config) not in self.__dict__.get("kinds", ()):
+            time.sleep(3)
+        return super().run(config, keep_jobs)
 
 
 def vector(a: float) -> dict[str, Any]:

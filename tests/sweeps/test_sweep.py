@@ -245,6 +245,33 @@ def test_a_time_limit_holds_for_each_thread_of_a_worker(tmp_path):
     assert Counter(calls.read_text().split())["10"] == 1
 
 
+def test_no_time_limit_holds_for_getting_ready(tmp_path, run):
+    """In any process, those that start anew, too; what is compiled is compiled by one, before the others get ready."""
+    calls = tmp_path / "calls"
+    target = functions.Cold(functions.sleepy, ["y"])
+    raw = {"axes": {"a": [0, 1, 2, 10, *range(20, 26)]}, "fixed": {"calls": str(calls)}}
+    results = run(Sweep.of(read_spec(raw, target)), tmp_path / "s.zarr", time_limit_s=0.6)
+    assert results.status.sel(a=10).item() == FAILED
+    assert results.wall_s.drop_sel(a=10).max() < 0.6
+    assert (results.drop_sel(a=10).status == DONE).all()
+    processes = [line.split()[0] for line in calls.read_text().splitlines()]
+    assert len(set(processes)) > 2
+    assert processes[0] == processes[1]
+    assert len(set(calls.read_text().splitlines())) == len(processes)
+
+
+def test_simulations_of_each_kind_are_compiled_before_work_is_spread(tmp_path):
+    """And nothing is prepared twice for what differs in numbers only."""
+    axes = {"machine": ["torus:4x4x8", "torus:4x4x4", "clusters:64+64"], "load_scale": [1, 2]}
+    prepared = prepare(
+        read_spec({"axes": axes, "fixed": {"log": "nasa-model"}}, SimulatorTarget()), tmp_path / "s.zarr"
+    )
+    target = prepared.grid.target
+    cells, counts = prepared.grid.different(prepared.todo[1:], target.compiled_by)
+    assert counts.tolist() == [1, 2, 2]
+    assert len({target.preparation(prepared.grid.config(cell)) for cell in cells}) == 2
+
+
 def test_rerun_gives_the_same_bits(tmp_path, run):
     run(small(formulas={"seed": "10 * a"}), tmp_path / "s.zarr")
     target = FunctionTarget(functions.add, {"sum": "s", "product": ""})
