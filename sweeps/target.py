@@ -394,32 +394,44 @@ def function_hash(function: Callable[..., Any]) -> str:
     """Return "sha256:..." of what can be seen of a function: its source, its defaults, and the values that it encloses.
 
     Where there is no source its compiled code stands for it, a callable object is its class with its attributes, a
-    method has those of its object, and a ``functools.partial`` its function's hash with the arguments that it gives.
+    method has those of its object, a ``functools.partial`` its function's hash with the arguments that it gives, and a
+    function that was decorated that of the decorator's, too (where this has used ``functools.wraps``).
     What the function calls, or reads from its module, is not seen: that is what ``Sweep(version=...)`` is for.
     """
     if isinstance(function, functools.partial):
-        given = (function_hash(function.func), function.args, function.keywords)
-        return "sha256:" + hashlib.sha256(_describe_value(given).encode()).hexdigest()
-    inner = inspect.unwrap(function)
-    code = getattr(inner, "__code__", None)
-    try:
-        whole = inspect.getsource(inner if code or inspect.isclass(inner) else type(inner))
-        content = _body(inner) if getattr(inner, "__name__", "") == "<lambda>" else whole
-    except (OSError, TypeError):
-        content = _describe_code(code) if code else f"{type(inner).__module__}.{type(inner).__qualname__}"
-    enclosed = {**getattr(inner, "__dict__", {})} if not code else {}
-    if code and getattr(inner, "__closure__", None):
-        cells = zip(code.co_freevars, inner.__closure__, strict=True)
-        enclosed = {name: cell.cell_contents for name, cell in cells}
-    owner = getattr(inner, "__self__", None)
-    if code and not inspect.isclass(owner):
-        enclosed |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
-    if code:  # defaults that are numbers or text stand in the configuration
-        own = inspect.signature(inner).parameters.values()
-        enclosed |= {f"{a.name} by default": a.default for a in own if _read_default(a.default) is OWN}
-    for name in sorted(enclosed):
-        content += f"\n{name} = {_describe_value(enclosed[name])}"
+        content = _describe_value((function_hash(function.func), function.args, function.keywords))
+    else:
+        content = _describe_function(function)
+        if hasattr(function, "__wrapped__"):
+            content += f"\naround {function_hash(function.__wrapped__)}"
     return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def _describe_function(function: Callable[..., Any]) -> str:
+    """Return what can be seen of a function, or callable object, alone: without what it is wrapped around."""
+    code = getattr(function, "__code__", None)
+    try:
+        # of the code: that of a function would be that of the one that it is wrapped around
+        whole = inspect.getsource(code or (function if inspect.isclass(function) else type(function)))
+        content = _body(function) if code and code.co_name == "<lambda>" else whole
+    except (OSError, TypeError):
+        content = _describe_code(code) if code else f"{type(function).__module__}.{type(function).__qualname__}"
+    enclosed = {} if code else {k: value for k, value in _attributes(function).items() if not k.startswith("__")}
+    closure = getattr(function, "__closure__", None)
+    if code and closure:
+        enclosed = {name: cell.cell_contents for name, cell in zip(code.co_freevars, closure, strict=True)}
+    owner = getattr(function, "__self__", None)
+    if code and not inspect.isclass(owner):
+        enclosed |= {f"self.{name}": value for name, value in _attributes(owner).items()}
+    shows_defaults = inspect.isfunction(function) or inspect.ismethod(function) or not hasattr(function, "__wrapped__")
+    if code and shows_defaults:  # those that are numbers or text stand in the configuration
+        own = inspect.signature(function, follow_wrapped=False).parameters.values()
+        enclosed |= {f"{a.name} by default": a.default for a in own if _read_default(a.default) is OWN}
+    return content + "".join(f"\n{name} = {_describe_value(enclosed[name])}" for name in sorted(enclosed))
+
+
+def _attributes(owner: Any) -> dict[str, Any]:
+    return dict(getattr(owner, "__dict__", {}))
 
 
 def _body(function: Any) -> str:
@@ -442,11 +454,18 @@ def _describe_value(value: Any) -> str:
         return str(sorted((str(key), _describe_value(each)) for key, each in value.items()))
     if isinstance(value, list | tuple):
         return str([_describe_value(each) for each in value])
-    plain = value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic)
+    if isinstance(value, set | frozenset):  # whose order differs from process to process
+        return f"set {sorted(_describe_value(each) for each in value)}"
+    plain = value is None or isinstance(
+        value, bool | int | float | complex | str | bytes | bytearray | range | slice | np.generic
+    )
     return repr(value) if plain else f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _describe_code(code: CodeType) -> str:
     """Return the code and constants as text without addresses or line numbers, nested functions included."""
-    constants = [_describe_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    constants = [
+        _describe_code(c) if isinstance(c, CodeType) else _describe_value(c) if isinstance(c, frozenset) else repr(c)
+        for c in code.co_consts
+    ]
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
-from functools import partial
+from functools import lru_cache, partial, update_wrapper, wraps
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -424,8 +428,21 @@ def test_what_a_function_encloses_is_part_of_its_version():
         # numbers and text stand in the configuration, which the store compares
         return partial(line, slope=factor) if isinstance(factor, float) else line
 
-    for make in (scaled, Line, lambda slope: Line(slope).at, lambda slope: partial(Line.at, slope), by_default):
-        for one, other in ((1.0, 2.0), ([1, 2], [1, 3]), (np.arange(5000), np.arange(5000) % 4999)):
+    def decorated(factor):
+        @wraps(functions.add)
+        def line(a):
+            return factor * functions.add(a)["sum"]
+
+        return lru_cache(line)
+
+    def decorated_by_an_object(factor):
+        return update_wrapper(Line(factor), functions.add)
+
+    values = [*((1.0, 2.0), ([1, 2], [1, 3]), ({1, 9}, {1, 8}), ({"a", "b"}, {"a", "c"}), (range(2), range(3)))]
+    values += [(bytearray(b"1"), bytearray(b"2")), (np.arange(5000), np.arange(5000) % 4999)]
+    makers = [scaled, Line, lambda slope: Line(slope).at, lambda slope: partial(Line.at, slope), by_default]
+    for make in (*makers, decorated, decorated_by_an_object):
+        for one, other in values:
             assert function_hash(make(one)) == function_hash(make(one))
             assert function_hash(make(one)) != function_hash(make(other))
         assert function_hash(make(object())) == function_hash(make(object()))
@@ -436,6 +453,30 @@ def test_what_a_function_encloses_is_part_of_its_version():
     # fmt: on
     assert len({function_hash(each) for each in (one, other, third)}) == 3
     assert function_hash(partial(functions.add, 1)) != function_hash(partial(functions.slow, 1))
+
+
+def test_a_decorated_function_has_a_version_of_all_its_parts():
+    def around(function):
+        return wraps(function)(lambda a: function(a))
+
+    hashes = {function_hash(each) for each in (functions.add, around(functions.add), around(functions.zero))}
+    assert len(hashes) == 3
+    compiled = numba.njit(functions.noop)
+    before = function_hash(compiled)
+    compiled(1.0, 2.0, 3.0)
+    assert function_hash(compiled) == before
+
+
+def test_the_version_of_a_function_is_the_same_in_every_process():
+    """Without its source, too; texts in a set are in another order in each."""
+    code = "lambda a: a in {'x', 'y', 'z'}"
+    text = f"from faultsweep.sweeps.target import *; print(function_hash(eval({code!r})))"
+    found = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", text], env=environment, check=True, capture_output=True, text=True)
+        found.add(done.stdout)
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(
