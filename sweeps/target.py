@@ -33,6 +33,7 @@ VARIABLES = ("status", "error", "wall_s")
 """Variables that every store has."""
 RESERVED = frozenset({*VARIABLES, "jobs", "jobs_offset", "jobs_length"})
 """No output and no axis may take these names: of variables, and of what stands for per-job results."""
+_TEXTS = (str, bytes, bytearray, memoryview)
 _JOB_TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64"}
 
 
@@ -351,7 +352,7 @@ def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
     elif len(outputs) == 1:
         parts = [result]
     else:
-        if isinstance(result, str | bytes | set | frozenset) or not isinstance(result, Iterable):
+        if not _is_sequence(result):
             names = ", ".join(out.name for out in outputs)
             raise InputError(f"the function gave {_shown(result)}; expected a mapping of {names}, or so many numbers")
         parts = list(result)
@@ -362,7 +363,7 @@ def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
         if not out.dim:
             flat.append(_as_number(out.name, part))
             continue
-        if isinstance(part, str | bytes | set | frozenset) or not isinstance(part, Iterable):
+        if not _is_sequence(part):
             raise InputError(f"{out.name}: expected {out.width} numbers along {out.dim}, got {_shown(part)}")
         vector = [_as_number(out.name, value) for value in part]
         if len(vector) != out.width:
@@ -383,11 +384,23 @@ def _as_number(name: str, value: Any) -> float:
     if type(value) is float:  # thirty of them per run, and runs of microseconds
         return value
     try:
-        if not isinstance(value, str | bytes):
+        if isinstance(value, float | int) or (not isinstance(value, _TEXTS) and _is_real(value)):
             return float(value)
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{name}: expected a number, got {_shown(value)}")
+
+
+def _is_real(value: Any) -> bool:
+    """Tell whether a value is no text, time or complex number of NumPy, which ``float`` would take, too."""
+    array = np.asanyarray(value)
+    if array.dtype == object:  # of a number of another library, itself
+        return not isinstance(array.item(), _TEXTS)
+    return array.dtype.kind in "biuf" and not np.ma.is_masked(array)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (*_TEXTS, set, frozenset, Mapping))
 
 
 def function_hash(function: Callable[..., Any]) -> str:

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache, partial, update_wrapper, wraps
 
 import numba
@@ -561,6 +563,39 @@ def test_whatever_a_function_raises_or_gives_is_the_end_of_its_own_cell(tmp_path
     assert results.z.values.tolist()[5:8] == [1.0] * 3
     # defaults that are no numbers stay the function's own, and the cell can be run again
     assert sweep.rerun(tmp_path / "s.zarr", select="a=6").different == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(np.complex128(1 + 2j), np.array(1j), bytearray(b"1.5"), memoryview(b"7"), np.array("2.5"), np.str_("2.5")),
+        *(np.array("2.5", dtype=object), np.ma.masked, np.ma.array(1.0, mask=True), np.timedelta64(5, "ns")),
+        *(np.datetime64("2020-01-01", "ns"), pd.NaT, None, [1.0, 2.0], 10**400),
+    ],
+)
+def test_what_float_takes_and_is_no_number_is_refused(value):
+    with pytest.raises(InputError, match="y: expected a number, got"):
+        FunctionTarget(lambda: {"y": value}, ["y"]).run({})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(2, 2.0, np.float32(2), np.int8(2), np.array(2), np.ma.array(2.0), Decimal("2"), Fraction(2)),
+        *(xr.DataArray(2.0), np.array(Decimal(2)), np.longdouble(2), pd.Series([1.0, 2.0])[1]),
+    ],
+)
+def test_numbers_of_any_type_are_numbers(value):
+    assert FunctionTarget(lambda: {"y": value}, ["y"]).run({}).values == [2.0]
+    parts = Output("parts", dim="f", labels=(1, 2))
+    assert FunctionTarget(lambda: {"parts": [value, 1]}, [parts]).run({}).values == [2.0, 1.0]
+
+
+@pytest.mark.parametrize("part", [memoryview(b"12"), bytearray(b"12"), {1: 5.0, 2: 6.0}, "12"])
+def test_what_is_no_sequence_of_numbers_is_no_vector(part):
+    parts = Output("parts", dim="f", labels=(1, 2))
+    with pytest.raises(InputError, match="parts: expected 2 numbers along f, got"):
+        FunctionTarget(lambda: {"parts": part}, [parts]).run({})
 
 
 def test_per_job_results_that_no_store_can_hold_fail_their_cell_only(tmp_path, run):
