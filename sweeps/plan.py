@@ -16,7 +16,7 @@ from faultsweep.sweeps.collector import describe_counts
 from faultsweep.sweeps.jobs import compressed_size
 from faultsweep.sweeps.prepare import Prepared, prepare
 from faultsweep.sweeps.replay import count_journalled
-from faultsweep.sweeps.runner import TASK_S
+from faultsweep.sweeps.runner import count_tasks
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
 from faultsweep.sweeps.target import VARIABLES
@@ -207,7 +207,7 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
     if plan.run_s:
         mean = float(np.mean(plan.run_s))
         plan.seconds = plan.start_s + plan.missing * (mean + _OVERHEAD_S) / plan.workers
-        plan.tasks = math.ceil(plan.missing * mean / max(TASK_S, mean)) if mean else 1
+        plan.tasks = count_tasks(plan.missing, mean + _OVERHEAD_S, plan.workers)
 
 
 def _describe(error: Exception) -> str:

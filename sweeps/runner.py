@@ -304,17 +304,12 @@ class Runner:
         except OSError:  # a lost or refused connection, or a TimeoutError
             raise SweepStoppedError("the scheduler is gone") from None
 
-    def _task_s(self) -> float:
-        return max(TASK_S, self._workers / TASKS_A_SECOND)
-
     def _hand_out(self, todo: Cursor) -> None:
         while len(self._flying) < 2 * self._workers + 1:
             if self._waiting:
                 self._submit(self._waiting.popleft())
             elif todo:
-                # towards the end smaller tasks, so that no worker is left waiting for the last large one
-                share = -(-todo.left // (2 * self._workers))
-                self._submit(todo.take(min(self._batch, share)))
+                self._submit(todo.take(_task_size(todo.left, self._batch, self._workers)))
             elif self._suspects and not self._flying:
                 self._submit(np.array([self._suspects.popleft()]), solo=True)
                 return
@@ -329,7 +324,7 @@ class Runner:
             self._number,
             self.grid.columns(cells),
             self.keys[:, cells],
-            2 * self._task_s(),
+            2 * _task_s(self._workers),
             key=f"faultsweep-{self.context.run_id}-{self._number}",
             pure=False,
         )
@@ -417,8 +412,7 @@ class Runner:
         if result.done:
             per_run = result.elapsed_s / result.done
             self._per_run_s = per_run if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * per_run
-            wanted = self._task_s() / max(self._per_run_s, 1e-7)
-            self._batch = int(min(max(1, wanted), 8 * self._batch, _LARGEST_BATCH))
+            self._batch = min(_batch_size(self._per_run_s, self._workers), 8 * self._batch)
 
     def _deliver(self, cells: Cells, result: task.BatchResult) -> None:
         results = Results(cells, result.status, result.wall_s, result.values, result.errors)
@@ -569,6 +563,32 @@ class Runner:
         )
         self._write_down(np.array([cell]), result)
         self._deliver(np.array([cell]), result)
+
+
+def _task_s(workers: int) -> float:
+    return max(TASK_S, workers / TASKS_A_SECOND)
+
+
+def _batch_size(run_s: float, workers: int) -> int:
+    """Return how many runs a task should have that take so long."""
+    return int(min(max(1.0, _task_s(workers) / max(run_s, 1e-7)), _LARGEST_BATCH))
+
+
+def _task_size(left: int, batch: int, workers: int) -> int:
+    """Return how many runs the next task has: fewer towards the end, so that no worker waits for the last large one."""
+    return min(batch, -(-left // (2 * workers)))
+
+
+def count_tasks(runs: int, run_s: float, workers: int) -> int:
+    """Return in about how many tasks a run hands out so many runs that take so long."""
+    wanted, left, tasks = _batch_size(run_s, workers), runs, 0
+    while left > 0:
+        is_first = tasks <= 2 * workers  # handed out before anything is known
+        size = _task_size(left, min(wanted, _FIRST_BATCH) if is_first else wanted, workers)
+        alike = 1 if is_first else max(1, left // wanted - 2 * workers)
+        left -= alike * size
+        tasks += alike
+    return tasks
 
 
 def _known_durations(collector: Collector, grid: Grid) -> Durations:

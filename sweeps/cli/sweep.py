@@ -36,6 +36,12 @@ WorkersOption = Annotated[
     int | None,
     typer.Option(min=1, help="Worker processes, or worker jobs. [default: one per processor]", show_default=False),
 ]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder", help="Where relative paths in the spec start. [default: the spec's folder]", show_default=False
+    ),
+]
 CredentialsOption = Annotated[
     Path | None, typer.Option(help="TLS credentials of a running cluster.", show_default=False)
 ]
@@ -61,10 +67,7 @@ def run(
     cluster: ClusterOption = None,
     workers: WorkersOption = None,
     credentials: CredentialsOption = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(help="Where relative paths in the spec start. [default: the spec's folder]", show_default=False),
-    ] = None,
+    folder: FolderOption = None,
     time_limit: TimeLimitOption = 0.0,
     retry_failed: RetryOption = False,
     recompute: RecomputeOption = False,
@@ -131,6 +134,7 @@ def plan(
     logs: LogsOption = None,
     cluster: ClusterOption = None,
     workers: WorkersOption = None,
+    folder: FolderOption = None,
     retry_failed: RetryOption = False,
     recompute: RecomputeOption = False,
     measure: Annotated[bool, typer.Option(help="Time a few cells for the estimates.")] = True,
@@ -143,7 +147,7 @@ def plan(
     """
     from faultsweep.sweeps.plan import print_plan
 
-    sweep, store = _sweep(spec, store, logs)
+    sweep, store = _sweep(spec, store, logs, folder)
     plan = sweep.plan(store, workers=workers, measure=measure, recompute=recompute, retry_failed=retry_failed)
     print_plan(plan, resolved=resolved, as_json=json_)
 

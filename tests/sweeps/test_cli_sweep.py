@@ -71,6 +71,9 @@ def test_paths_in_a_spec_start_from_its_folder(tmp_path, log, call, monkeypatch)
     cell = "scheduler=backfill,load_scale=1.5,failures=data/failures.csv"
     assert "equal to the store" in call("rerun", moved / "s.zarr", "--select", cell)[1]
     assert "0 simulations to run" in call("plan", moved / "small.toml", "--store", moved / "s.zarr", "--no-measure")[1]
+    copy, options = shutil.copy(moved / "small.toml", elsewhere / "copy.toml"), ["--store", moved / "s.zarr"]
+    assert call("plan", copy, *options, "--no-measure")[0] == 2
+    assert "0 simulations to run" in call("plan", copy, *options, "--no-measure", "--folder", moved)[1]
 
     (moved / "data" / "tiny.swf").unlink()
     code, _, err = call("plan", moved / "small.toml", "--store", moved / "s.zarr", "--no-measure")

@@ -280,6 +280,10 @@ BAD = {
     ),
     "exclude value": ({"exclude": [{"load": 3}]}, "exclude 1: unknown value of load 3 (valid: 1, 2)"),
     "exclude nothing": ({"exclude": [{"load": []}]}, "exclude 1: load: an empty list excludes nothing"),
+    "exclude value of an axis with a wrong one": (
+        {"axes": {"load": [2.0, math.inf, 1.0]}, "exclude": [{"load": 3}]},
+        "exclude 1: unknown value of load 3 (valid: 2.0, 1.0)",
+    ),
     "exclude true": ({"exclude": [{"load": True}]}, "exclude 1: unknown value of load True (valid: 1, 2)"),
     "exclude text": ({"exclude": [{"load": "1"}]}, "exclude 1: unknown value of load '1' (valid: 1, 2)"),
     "exclude empty": ({"exclude": [{}]}, "exclude 1: expected a table"),

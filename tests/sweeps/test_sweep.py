@@ -20,6 +20,7 @@ from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import plan as plan_module
 from faultsweep.sweeps import runner as runner_module
 from faultsweep.sweeps import sweep as sweep_module
+from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.prepare import attributes, prepare
 from faultsweep.sweeps.rerun import rerun
@@ -266,6 +267,23 @@ def test_no_time_limit_holds_for_getting_ready(tmp_path, run):
     assert len(set(calls.read_text().splitlines())) == len(processes)
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_process_that_is_ready_imports_nothing_more(name):
+    text = f"""
+import sys
+from faultsweep.sweeps.built_in import built_in_target
+target = built_in_target({name!r})
+config = {{name: parameter.default for name, parameter in target.parameters.items()}}
+config |= {{"log": "nasa-model"}} if "log" in config else {{}}
+target.warm(config)
+before = set(sys.modules)
+target.run(config, keep_jobs=True)
+print(sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
 def test_simulations_of_each_kind_are_compiled_before_work_is_spread(tmp_path):
     """And nothing is prepared twice for what differs in numbers only."""
     axes = {"machine": ["torus:4x4x8", "torus:4x4x4", "clusters:64+64"], "load_scale": [1, 2]}
@@ -315,6 +333,23 @@ def test_plan_counts_per_job_results_and_the_start(tmp_path, run, capsys):
     blind = sweep.plan(measure=False)
     print_plan(blind)
     assert "on disk, without per-job results, at" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("runs", "sleep_s"), [(400, 0.004), (30, 0.05), (3000, 0.0)])
+def test_plan_says_how_many_tasks_a_run_hands_out(tmp_path, run, monkeypatch, runs, sleep_s):
+    sweep = Sweep(axes={"a": range(runs)}, function=functions.slow, outputs=["sum"], fixed={"sleep_s": sleep_s})
+    submit, tasks = runner_module.Runner._submit, []
+    monkeypatch.setattr(runner_module.Runner, "_submit", lambda self, cells: tasks.append(cells) or submit(self, cells))
+    results = run(sweep, tmp_path / "s.zarr")
+    expected = runner_module.count_tasks(runs, float(results.wall_s.mean()), 2)
+    assert expected / 1.5 <= len(tasks) <= 1.5 * expected
+
+
+@pytest.mark.parametrize(("runs", "run_s"), [(0, 1.0), (1, 1.0), (7, 100.0), (10**8, 1e-3), (10**8, 100.0)])
+def test_tasks_are_counted_at_once_and_at_most_one_for_each_run(runs, run_s):
+    tasks = [runner_module.count_tasks(runs, run_s, workers) for workers in (1, 3, 1000)]
+    least = runs * min(run_s, 0.5) / 5  # a thousand workers get tasks of 5 s
+    assert all(least <= number <= runs for number in tasks)
 
 
 def test_what_takes_long_before_the_first_run_is_said(tmp_path, on_client, monkeypatch, capsys):
