@@ -365,7 +365,8 @@ class _Reader:
         if name not in values:
             self.problem(key, unknown_name("axis or varied parameter", name, values))
             return listed
-        valid = values[name] and list(dict.fromkeys(values[name]))  # a default stands for each that is wrong
+        found = values[name]
+        valid = None if found is None else list(dict.fromkeys(found))  # a default stands for each that is wrong
         if not listed:
             self.problem(key, f"{name}: an empty list excludes nothing; name at least one value")
         for value in listed:
