@@ -35,7 +35,7 @@ from faultsweep.simcore.workloads.transforms import prepare
 from faultsweep.simcore.workloads.workload import Workload, check_workload
 from numpy.typing import NDArray
 
-MODEL_VERSION = 1
+MODEL_VERSION = 2
 """Raised whenever any result changes; stores pin it."""
 
 _RETURN_AFTER_S = 0.1  # a kernel call lasts about this long, for Ctrl-C, heartbeats and progress
