@@ -271,8 +271,7 @@ class Allocation:
         except SlurmError as error:
             return self._finish("stopped", f"SLURM would not requeue the job ({error}); submit again", 1)
         say("back into the queue")
-        self._rest(60)  # SLURM ends this process
-        return 0
+        return 0  # at once: SLURM lets the job wait until all of it has ended
 
     def _ask_for_requeue(self) -> None:
         """Ask SLURM until it answers, or ends this process at the walltime."""

@@ -6,9 +6,12 @@ import sys
 import time
 from types import SimpleNamespace
 
-from dask_jobqueue.slurm import SLURMJob
 from faultsweep.cluster import elastic, slurm
+from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.cluster.site import Site
+
+with handlers_stay():
+    from dask_jobqueue.slurm import SLURMJob
 
 
 def script(folder, **settings) -> str:
