@@ -310,12 +310,7 @@ def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
 def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
     job = submitted(5)
     for life in (1, 2):
-        if life == 1:
-            slurm.ask("scancel", "--batch", "--signal=USR1", job)  # what SLURM does 120 s before the walltime
-        else:
-            with slurm.controller_away():
-                processes("allocation")[0].send_signal(signal.SIGUSR1)
-                wait("no answer", lambda: "SLURM's controller does not answer" in log(job))
+        slurm.ask("scancel", "--batch", "--signal=USR1", job)  # what SLURM does 120 s before the walltime
         wait("the requeue", lambda: slurm.state(int(job)) == "PENDING")
         slurm.ask("scontrol", "hold", job)  # else it may start while it is looked at
         waiting = status()
@@ -331,6 +326,16 @@ def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
         wait("another start", lambda life=life: len(missing_at_starts()) == life + 1)
         wait("more results", lambda before=waiting["status"]["done"]: done() > before + 4)
         assert missing_at_starts()[life] <= RUNS - waiting["status"]["done"]
+    assert_finishes(job, slurm)
+
+
+@pytest.mark.slow
+def test_a_job_near_its_walltime_waits_for_a_controller_that_is_away(slurm):
+    job = submitted(5)
+    with slurm.controller_away():
+        processes("allocation")[0].send_signal(signal.SIGUSR1)
+        wait("no answer", lambda: "SLURM's controller does not answer" in log(job))
+    wait("another start", lambda: len(missing_at_starts()) == 2, 200)
     assert_finishes(job, slurm)
 
 
