@@ -83,7 +83,7 @@ lint: $(DEV) tree
 
 # Type checker and docs do not see through the import hook of an editable install: a tree of links shows them the package.
 tree:
-	@mkdir -p $(TYPES) && for part in simcore sweeps cluster analysis faultsweep/__init__.py faultsweep/__main__.py faultsweep/py.typed; do \
+	@mkdir -p $(TYPES) && for part in simcore sweeps cluster analysis $(filter-out %__pycache__,$(wildcard faultsweep/*)); do \
 	  ln -sfn "$(CURDIR)/$$part" $(TYPES)/$$(basename $$part); done
 
 docs: $(DEV) tree ## build the documents as a site into build/site; a broken link is an error

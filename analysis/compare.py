@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import fixed_parameters, has_result, metric_names, open_results
-from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.metrics import MEASURED
+from faultsweep.simcore.engine.metrics import MEASURED
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 _LISTED = 20
 

@@ -11,8 +11,9 @@ from itertools import combinations
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE, mean_interval
-from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 
 def varied(values: xr.DataArray) -> list[str]:

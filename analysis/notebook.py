@@ -11,8 +11,9 @@ from typing import Any
 
 import xarray as xr
 from faultsweep.analysis.open import metric_names, open_results
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.files import writing
+
+from faultsweep.errors import InputError
+from faultsweep.files import writing
 
 _OPEN = """\
 import faultsweep as fs

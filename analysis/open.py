@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.simcore.errors import InputError
 from numpy.typing import NDArray
 from xarray.backends import BackendArray
 from xarray.core import indexing
+
+from faultsweep.errors import InputError
 
 FORMATS = (1,)
 """The versions of the store's layout that can be read."""

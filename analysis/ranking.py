@@ -12,9 +12,10 @@ from itertools import combinations
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference
-from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
 from scipy import stats
+
+from faultsweep.errors import InputError, unknown_name
 
 HIGHER_IS_BETTER = frozenset(
     {"utilisation", "unused_capacity", "migrations_per_attempt", "mean_time_between_failures_s"}

@@ -12,7 +12,8 @@ import xarray as xr
 from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.ranking import HIGHER_IS_BETTER, rank
 from faultsweep.analysis.statistics import REPLICATE
-from faultsweep.simcore.errors import InputError, unknown_name
+
+from faultsweep.errors import InputError, unknown_name
 
 MOST_REGIONS = 40
 

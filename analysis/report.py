@@ -27,8 +27,9 @@ from faultsweep.analysis.ranking import HIGHER_IS_BETTER
 from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
-from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.files import writing
+
+from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import writing
 
 USUAL_METRICS = ("mean_bounded_slowdown", "mean_wait_s", "utilisation")
 _MOST_SHOWN = 12

@@ -17,8 +17,9 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.statistics import REPLICATE
-from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 SALTELLI = "saltelli"
 FEWEST_POINTS = 65

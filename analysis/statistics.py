@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import COPIES, is_one_of
-from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
 from scipy import stats
+
+from faultsweep.errors import InputError, unknown_name
 
 REPLICATE = "replicate"
 

@@ -16,8 +16,9 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import RESULTS, is_one_of, open_all_jobs
 from faultsweep.analysis.statistics import REPLICATE
-from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 BATCH = 5
 FEWEST_BATCHES = 10

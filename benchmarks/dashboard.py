@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 import psutil
-from faultsweep.sweeps.prepare import attributes, prepare
-from faultsweep.sweeps.store import DONE, create
+from faultsweep.sweeps.runner.prepare import attributes, prepare
+from faultsweep.sweeps.store.store import DONE, create
 from faultsweep.sweeps.sweep import Sweep
 
 TARGET_MS = 300.0

@@ -11,10 +11,10 @@ import time
 import tracemalloc
 
 import numpy as np
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.transforms import span
-from faultsweep.simcore.workloads.workload import Workload
 from faultsweep.sweeps.logs import load_workload
 
 from benchmarks.plain_easy import schedule

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from faultsweep.simcore.partitions import FINDERS, boxes
+from faultsweep.simcore.finders import FINDERS, boxes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats

@@ -36,10 +36,10 @@ import psutil
 import xarray as xr
 from faultsweep.analysis.open import open_results
 from faultsweep.cluster.connect import connect
-from faultsweep.sweeps.journal import JournalWriter
-from faultsweep.sweeps.prepare import attributes, prepare
-from faultsweep.sweeps.replay import open_run
-from faultsweep.sweeps.store import create, run_folder
+from faultsweep.sweeps.runner.prepare import attributes, prepare
+from faultsweep.sweeps.store.journal import JournalWriter
+from faultsweep.sweeps.store.replay import open_run
+from faultsweep.sweeps.store.store import create, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
 TARGETS = {

@@ -20,7 +20,8 @@ from typing import Any
 import dask
 from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER_VARIABLE, SETTINGS
-from faultsweep.simcore.errors import InputError, UnreachableError
+
+from faultsweep.errors import InputError, UnreachableError
 
 START_S = 120.0
 """Time in which a worker process has to start."""

@@ -29,7 +29,8 @@ from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.cluster.settings import SETTINGS
 from faultsweep.cluster.site import Site, parse_memory
 from faultsweep.cluster.steady import use_monotonic_clock
-from faultsweep.simcore.errors import InputError
+
+from faultsweep.errors import InputError
 
 EARLY_DEATHS = 5
 """So many jobs in a row that ended before they registered stop the sweep."""

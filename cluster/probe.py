@@ -13,7 +13,8 @@ from faultsweep.cluster import slurm
 from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import cancel_job, describe_job, plan_job, submit_job
-from faultsweep.simcore.errors import InputError
+
+from faultsweep.errors import InputError
 
 ANSWER = "probe.json"
 _WORKERS_S = 60.0

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faultsweep.cluster.site import SITE_VARIABLE, Site, parse_memory
-from faultsweep.simcore.errors import InputError
+
+from faultsweep.errors import InputError
 
 SITE_COPY = "site.toml"
 OVERHEAD_MIB = 1500

@@ -12,8 +12,9 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from faultsweep.simcore.errors import InputError, unknown_name
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from faultsweep.errors import InputError, unknown_name
 
 SITE_VARIABLE = "FAULTSWEEP_SITE"
 _NAME = r"""^[^\s"'\\#]+$"""

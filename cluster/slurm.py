@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from faultsweep.simcore.errors import InputError, UnreachableError, unknown_name
+from faultsweep.errors import InputError, UnreachableError, unknown_name
 
 _TIMEOUT_S = 60
 _NO_ANSWER = (

@@ -22,7 +22,8 @@ from faultsweep.cluster.elastic import cancel_workers
 from faultsweep.cluster.script import SITE_COPY, Work, batch_script
 from faultsweep.cluster.settings import DASHBOARD
 from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
-from faultsweep.simcore.errors import InputError, UnreachableError, unknown_name
+
+from faultsweep.errors import InputError, UnreachableError, unknown_name
 
 UNKNOWN = "UNKNOWN"
 """State of a job of which SLURM says nothing, because it does not answer here."""

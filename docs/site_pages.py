@@ -14,13 +14,13 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = {
-    "Simulating": ("simcore.simulate.simulate", "simcore.simulate.Run", "simcore.event_trace.EventTrace"),
+    "Simulating": ("simcore.simulate.simulate", "simcore.simulate.Run", "simcore.engine.event_trace.EventTrace"),
     "Workloads and failures": (
         "sweeps.logs.load_workload",
-        "simcore.workloads.workload.Workload",
+        "simcore.model.workload.Workload",
         "simcore.workloads.swf.read_swf",
         "simcore.workloads.swf.write_swf",
-        "simcore.failures.trace.FailureTrace",
+        "simcore.model.failure_trace.FailureTrace",
     ),
     "Sweeps": (
         "sweeps.sweep.Sweep",
@@ -54,8 +54,13 @@ PYTHON = {
         "analysis.view.html.draw_html",
     ),
     "Pages": ("analysis.report.write_report", "analysis.notebook.write_notebook"),
-    "Sharing": ("sweeps.pack.pack", "sweeps.pack.unpack", "sweeps.merge.merge", "analysis.compare.compare"),
-    "Errors": ("simcore.errors.InputError",),
+    "Sharing": (
+        "sweeps.store.pack.pack",
+        "sweeps.store.pack.unpack",
+        "sweeps.store.merge.merge",
+        "analysis.compare.compare",
+    ),
+    "Errors": ("errors.InputError",),
 }
 """Heading -> what stands under it on the page of the Python interface."""
 
@@ -95,7 +100,8 @@ def _outside() -> set[str]:
 def _commands() -> str:
     """Return every command with its help and its options, from the command line itself."""
     import typer.main
-    from faultsweep.sweeps.cli import app
+
+    from faultsweep.cli import app
 
     parts = ["# Every option\n\nAs `--help` prints them. [Command line](../command-line.md) shows their use.\n"]
     parts += _describe_command(typer.main.get_command(app), "faultsweep")
@@ -132,7 +138,7 @@ def _option_row(parameter: Any) -> str:
 
 def _parameters() -> str:
     """Return the tables of parameters and metrics."""
-    from faultsweep.simcore.metrics import METRICS
+    from faultsweep.simcore.engine.metrics import METRICS
     from faultsweep.simcore.parameters import PARAMETERS
 
     parts = [

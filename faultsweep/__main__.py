@@ -13,7 +13,7 @@ def main() -> None:
     Everything is imported here: Ctrl-C may come meanwhile, and worker processes import this module and need none of it.
     """
     try:
-        from faultsweep.sweeps.cli import main
+        from faultsweep.cli import main
 
         main()
     except BaseException as error:

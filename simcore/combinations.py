@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.machines import CLUSTERS, Machine
-from faultsweep.simcore.policies import CLUSTER_SCHEDULERS, SCHEDULERS
+from faultsweep.simcore.model.machines import CLUSTERS, Machine
+from faultsweep.simcore.registry import CLUSTER_SCHEDULERS, SCHEDULERS
+
+from faultsweep.errors import InputError
 
 Config = Mapping[str, Any]
 

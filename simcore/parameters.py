@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.policies import (
+from faultsweep.simcore.registry import (
     AGENTS,
     BANDWIDTHS,
     BUCKET_JOBS,
@@ -40,6 +39,8 @@ from faultsweep.simcore.policies import (
     SPLITS,
     TRUNK_OUTAGES,
 )
+
+from faultsweep.errors import InputError, unknown_name
 
 Config = Mapping[str, Any]
 

@@ -10,30 +10,31 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore import state as st
-from faultsweep.simcore.build import build_state, failure_rows, trace_buffer
-from faultsweep.simcore.checks import Checker, check_capacities
-from faultsweep.simcore.clusters.communication import Communication
-from faultsweep.simcore.clusters.decisions import Decisions
 from faultsweep.simcore.combinations import check_combination
-from faultsweep.simcore.engine import advance
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.event_trace import EventTrace, TraceBuffer
-from faultsweep.simcore.failures.source import FailureSource, Span, TraceSource
-from faultsweep.simcore.failures.sources import source_for
-from faultsweep.simcore.failures.trace import NO_FAILURES, FailureTrace
-from faultsweep.simcore.jit import is_compiled
-from faultsweep.simcore.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
-from faultsweep.simcore.metrics import per_job_results, run_metrics
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.build import build_state, failure_rows, trace_buffer
+from faultsweep.simcore.engine.checks import Checker, check_capacities
+from faultsweep.simcore.engine.clusters.communication import Communication
+from faultsweep.simcore.engine.clusters.decisions import Decisions
+from faultsweep.simcore.engine.event_trace import EventTrace, TraceBuffer
+from faultsweep.simcore.engine.jit import is_compiled
+from faultsweep.simcore.engine.loop import advance
+from faultsweep.simcore.engine.metrics import per_job_results, run_metrics
+from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
+from faultsweep.simcore.model.failure_trace import NO_FAILURES, FailureTrace
+from faultsweep.simcore.model.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
+from faultsweep.simcore.model.workload import Workload, check_workload
 from faultsweep.simcore.parameters import no_recovery, resolve
-from faultsweep.simcore.predictors import BaseRate, base_rate_table
-from faultsweep.simcore.recovery.plan import plan_recovery
-from faultsweep.simcore.scores import Score, score_for
-from faultsweep.simcore.state import State
-from faultsweep.simcore.steps import Advance, Stopwatch, checked
+from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource
+from faultsweep.simcore.policies.failures.sources import source_for
+from faultsweep.simcore.policies.placement.scores import Score, score_for
+from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
+from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.workloads.transforms import prepare
-from faultsweep.simcore.workloads.workload import Workload, check_workload
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
 
 MODEL_VERSION = 2
 """Raised whenever any result changes; stores pin it."""
@@ -49,7 +50,7 @@ class Run:
 
     Attributes
     ----------
-    metrics : value by name; units and descriptions are in ``faultsweep.simcore.metrics.METRICS``.
+    metrics : value by name; units and descriptions are in ``faultsweep.simcore.engine.metrics.METRICS``.
     jobs : per-job arrays of shape (jobs,), in order of submission.
     status : ``done``, or ``truncated`` if the run ended at the horizon or at the restarts of a job.
     elapsed_s : duration of the compiled simulation alone, s.
@@ -95,13 +96,15 @@ def simulate(
     failures : a trace, a source, or the value of the parameter ``failures`` (a generator's name or a file); none if
         not given.
     placement : the rule that places a job on the torus: a value of the parameter, or a score of your own, a function of
-        any of ``faultsweep.simcore.scores.INPUTS`` that returns a number; the free box with the lowest wins.
+        any of ``faultsweep.simcore.policies.placement.scores.INPUTS`` that returns a number; the free box with the
+        lowest wins.
     communication : on clusters, what the jobs communicate and state of it, one value for each job that is simulated;
         drawn from the parameters if not given.
     events : record the event trace.
     trace : on clusters, record the steps of the agent: ``Run.decisions``.
     repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` is the median.
-    debug : check the whole state after every instant against its invariants (``faultsweep.simcore.checks``); slow.
+    debug : check the whole state after every instant against its invariants
+        (``faultsweep.simcore.engine.checks``); slow.
     options : the recovery group of every job that is simulated, letters A to E in order of submission, in place of
         groups drawn from ``recovery_mix``.
     progress : called about ten times a second with the share of jobs that have finished.
@@ -191,10 +194,10 @@ def _check_cluster_arguments(machine: Machine, communication: Communication | No
 
 def _simulate_clusters(given: _Given, communication: Communication | None, trace: bool) -> Run:
     """Simulate one configuration on clusters; what is compiled for them is loaded only here."""
-    from faultsweep.simcore.clusters import communication as talk
-    from faultsweep.simcore.clusters import results as clusters
-    from faultsweep.simcore.clusters import run as running
-    from faultsweep.simcore.clusters.trunk_failures import with_trunks
+    from faultsweep.simcore.engine.clusters import communication as talk
+    from faultsweep.simcore.engine.clusters import results as clusters
+    from faultsweep.simcore.engine.clusters import run as running
+    from faultsweep.simcore.engine.clusters.trunk_failures import with_trunks
 
     prepared, estimate_s, machine, config, source, span, watch, repeat = given
     if communication is None:

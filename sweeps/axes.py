@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.target import scalar
+
+from faultsweep.errors import InputError, unknown_name
 
 DESIGNS = ("latin-hypercube", "sobol", "halton", "random", "saltelli")
 LONGEST_AXIS = 1_000_000

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.spec import read_spec
 from faultsweep.sweeps.target import FunctionTarget, Target
+
+from faultsweep.errors import InputError, unknown_name
 
 SIMULATOR, FAILURES = "simulator", "failures"
 TARGETS = (SIMULATOR, FAILURES)

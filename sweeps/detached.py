@@ -14,16 +14,17 @@ from faultsweep.cluster import slurm
 from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import UNKNOWN, Job, cancel_job, describe_job, plan_job, read_job, submit_job
-from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.lock import Lock, owner_of
 from faultsweep.sweeps.precision import replicates_wanted
-from faultsweep.sweeps.prepare import Prepared, check_store, prepare
-from faultsweep.sweeps.progress import PROGRESS
+from faultsweep.sweeps.runner.prepare import Prepared, check_store, prepare
+from faultsweep.sweeps.runner.progress import PROGRESS
 from faultsweep.sweeps.spec import Spec, find_spec
-from faultsweep.sweeps.stand_ins import is_shipped, with_stand_ins
 from faultsweep.sweeps.status import describe_failures, say_state
-from faultsweep.sweeps.store import run_folder
+from faultsweep.sweeps.store.lock import Lock, owner_of
+from faultsweep.sweeps.store.store import run_folder
+from faultsweep.sweeps.substitutes import is_shipped, with_substitutes
 from faultsweep.sweeps.sweep import STORE_VARIABLE, SUBMISSION_VARIABLE, Sweep
+
+from faultsweep.errors import InputError
 
 
 def job_folder(store: Path) -> Path:
@@ -89,8 +90,8 @@ def prepare_submission(
     spec = find_spec(spec_or_name).resolve()
     content = spec.read_bytes()
     if is_shipped(spec):
-        sweep, store, stand_ins = with_stand_ins(spec, logs, store)
-        content = sweep.spec.to_toml().encode() if stand_ins else content
+        sweep, store, substitutes = with_substitutes(spec, logs, store)
+        content = sweep.spec.to_toml().encode() if substitutes else content
     else:
         sweep = Sweep.from_toml(spec, logs=logs)
     path = sweep.store_path(store)

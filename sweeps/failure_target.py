@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import PARAMETERS, Config, Parameter, resolve
 from faultsweep.sweeps.target import Outcome, Output, Target
+
+from faultsweep.errors import InputError
 
 GENERATORS = {
     "weibull": "Weibull times between failures, correlated in segments (zhang2004).",
@@ -44,9 +45,9 @@ def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
     InputError
         If a value is not valid, or parameters contradict each other.
     """
-    from faultsweep.simcore.failures.source import DAY_S, Span
-    from faultsweep.simcore.failures.sources import source_for
-    from faultsweep.simcore.machines import parse_machine
+    from faultsweep.simcore.model.machines import parse_machine
+    from faultsweep.simcore.policies.failures.source import DAY_S, Span
+    from faultsweep.simcore.policies.failures.sources import source_for
 
     config = resolve(values)
     nodes = parse_machine(config["machine"]).nodes
@@ -86,7 +87,7 @@ class FailureTarget(Target):
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every machine there is not."""
-        from faultsweep.simcore.machines import parse_machine
+        from faultsweep.simcore.model.machines import parse_machine
 
         problems = []
         for machine in values.get("machine", ()):
@@ -102,7 +103,7 @@ class FailureTarget(Target):
 
     def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
         """Draw the failures of one configuration, and measure them."""
-        from faultsweep.simcore.failures.statistics import autocorrelation, worst_share
+        from faultsweep.simcore.failure_logs.statistics import autocorrelation, worst_share
 
         days = config["days"]
         trace, nodes = generate({name: value for name, value in config.items() if name != "days"}, days)

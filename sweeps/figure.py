@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.target import Output
+
+from faultsweep.errors import InputError, unknown_name
 
 KINDS = ("curves", "bars")
 FLAGS = ("log_x", "log_y", "delete_warm_up")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.errors import InputError, unknown_name
 
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,

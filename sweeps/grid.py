@@ -17,11 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.axes import LARGEST_EXACT, Axis
 from faultsweep.sweeps.formulas import Formula
 from faultsweep.sweeps.target import Target, has_default
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 Cells = NDArray[np.int64]
 Keys = NDArray[np.uint64]

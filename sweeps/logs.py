@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.failures.sources import is_file
+from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.policies.failures.sources import is_file
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
 from faultsweep.simcore.workloads.swf import read_swf
-from faultsweep.simcore.workloads.workload import Workload
+
+from faultsweep.errors import InputError, unknown_name
 
 ARCHIVE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload"
 DOWNLOAD_TIMEOUT_S = 60

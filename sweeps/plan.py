@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.sweeps.collector import describe_counts
-from faultsweep.sweeps.jobs import compressed_size
-from faultsweep.sweeps.prepare import Prepared, prepare
-from faultsweep.sweeps.replay import count_journalled
-from faultsweep.sweeps.runner import count_tasks
+from faultsweep.sweeps.runner.prepare import Prepared, prepare
+from faultsweep.sweeps.runner.runner import count_tasks
+from faultsweep.sweeps.runner.task import BatchResult, Context, describe_error, run_batch, warm
 from faultsweep.sweeps.spec import Spec
-from faultsweep.sweeps.store import STATUS_NAMES, chunk_shape
+from faultsweep.sweeps.store.collector import describe_counts
+from faultsweep.sweeps.store.jobs import compressed_size
+from faultsweep.sweeps.store.replay import count_journalled
+from faultsweep.sweeps.store.store import STATUS_NAMES, chunk_shape
 from faultsweep.sweeps.target import VARIABLES
-from faultsweep.sweeps.task import BatchResult, Context, describe_error, run_batch, warm
 
 MEASURED_CELLS = 8
 FORESEEN_CONFIGURATIONS = 256
@@ -248,9 +248,10 @@ def _warm(
 
 def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> None:
     """Print a plan, as text or JSON."""
-    from faultsweep.sweeps.cli.output import print_json
-    from faultsweep.sweeps.progress import format_bytes, format_count, format_seconds
+    from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
     from rich.console import Console
+
+    from faultsweep.cli.output import print_json
 
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if as_json:

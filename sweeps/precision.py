@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps.axes import Axis
-from faultsweep.sweeps.store import NOT_REQUESTED, PENDING, STATUS_NAMES, WITH_RESULT, Store
+from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, STATUS_NAMES, WITH_RESULT, Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 KEYS = ("within", "metrics", "most", "level")
 FIRST_REPLICATES = 5

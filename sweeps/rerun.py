@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
 from faultsweep.sweeps.status import parse_select
-from faultsweep.sweeps.store import STATUS_NAMES, WITH_RESULT, Store
+from faultsweep.sweeps.store.store import STATUS_NAMES, WITH_RESULT, Store
 from faultsweep.sweeps.target import Target, describe_lost, describe_version, has_default
+
+from faultsweep.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def _check_pins(store: Store, target: Target, configuration: Mapping[str, Any]) 
 
 def _check_code(store: Store, target: Target, configuration: Mapping[str, Any], run_code: bool) -> None:
     """Refuse to execute a file that a store names, which a stranger may have sent, unless the user says so."""
-    from faultsweep.simcore.scores import is_score
+    from faultsweep.simcore.policies.placement.scores import is_score
 
     placement = str(configuration.get("placement", ""))
     if target.name == "simulator" and is_score(placement) and not run_code:
@@ -186,8 +187,9 @@ def print_rerun(
     trace_out: Path | None = None,
 ) -> None:
     """Run a cell again, print it, and write its event trace, the agent's steps and per-job results if asked to."""
-    from faultsweep.sweeps.cli.output import check_writable, print_json, write_jobs
     from rich.console import Console
+
+    from faultsweep.cli.output import check_writable, print_json, write_jobs
 
     check_writable(str(path) for path in (events_out, jobs_out, trace_out) if path is not None)
     again = rerun(

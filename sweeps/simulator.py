@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.parameters import PARAMETERS, nothing_random
 from faultsweep.sweeps.target import Config, Foresight, Outcome, Output, Target
+
+from faultsweep.errors import InputError
 
 _WARM_JOBS = 20
 _KEPT_JOBS = 1_000_000  # of models, about 60 MB
@@ -47,7 +48,7 @@ class SimulatorTarget(Target):
         ``pinned`` are the content hashes that a store has: the pin of a log that is not on this machine is believed, so
         that a complete store needs no logs.
         """
-        from faultsweep.simcore.metrics import MEASURED, METRICS
+        from faultsweep.simcore.engine.metrics import MEASURED, METRICS
         from faultsweep.simcore.simulate import MODEL_VERSION
 
         self.logs = None if logs is None else Path(logs).resolve()
@@ -77,7 +78,7 @@ class SimulatorTarget(Target):
 
     def _nothing_random(self, config: Config) -> bool:
         """Tell whether no random number is drawn; none is for a trace of our own that "auto" takes as it is."""
-        from faultsweep.simcore.failures.sources import is_own_trace
+        from faultsweep.simcore.policies.failures.sources import is_own_trace
 
         automatic = {"failure_fit": "exact", "node_map": "identity"}
         taken = {name: value for name, value in automatic.items() if config[name] == "auto"}
@@ -115,7 +116,7 @@ class SimulatorTarget(Target):
 
     def _failures(self, name: str) -> str:
         """Return the path of a failure log, or the name of a generator as it is."""
-        from faultsweep.simcore.failures.sources import is_file
+        from faultsweep.simcore.policies.failures.sources import is_file
 
         return self._file(name) if is_file(name) else name
 
@@ -124,13 +125,13 @@ class SimulatorTarget(Target):
         return self._file(name) if name.endswith(".toml") else name
 
     def _machine(self, name: str) -> Any:
-        from faultsweep.simcore.machines import parse_machine
+        from faultsweep.simcore.model.machines import parse_machine
 
         return parse_machine(self._menu_file(name))
 
     def _menu_hash(self, name: str) -> str:
         """Return the content hash of a machine's menu, or nothing for a machine that its name says all of."""
-        from faultsweep.simcore.partitions.menus import menu_hash
+        from faultsweep.simcore.model.menus import menu_hash
 
         return menu_hash(self._machine(name).menu) if name.endswith(".toml") else ""
 
@@ -142,7 +143,7 @@ class SimulatorTarget(Target):
         return str(found or (places[0] if looks_like_one else path))
 
     def _failures_hash(self, name: str) -> str:
-        from faultsweep.simcore.failures.sources import file_hash
+        from faultsweep.simcore.policies.failures.sources import file_hash
 
         return file_hash(self._failures(name))
 
@@ -152,13 +153,13 @@ class SimulatorTarget(Target):
 
     def _score(self, placement: str) -> Any:
         """Return the compiled score that ``placement`` names, or the name of a built-in rule."""
-        from faultsweep.simcore.scores import is_score, score_of_source
+        from faultsweep.simcore.policies.placement.scores import is_score, score_of_source
 
         return score_of_source(placement, self._source(placement)) if is_score(placement) else placement
 
     def _source(self, placement: str) -> str:
         """Return the text of a score's file; nothing is executed."""
-        from faultsweep.simcore.scores import read_source
+        from faultsweep.simcore.policies.placement.scores import read_source
 
         if placement not in self._sources:
             path, _, function = placement.rpartition(":")
@@ -167,7 +168,7 @@ class SimulatorTarget(Target):
 
     def _score_hash(self, placement: str) -> str:
         """Return the hash of a score's source, or nothing for a built-in rule."""
-        from faultsweep.simcore.scores import is_score, source_hash
+        from faultsweep.simcore.policies.placement.scores import is_score, source_hash
 
         return source_hash(self._source(placement)) if is_score(placement) else ""
 
@@ -259,19 +260,19 @@ class SimulatorTarget(Target):
 
     def derivable(self) -> frozenset[str]:
         """Return the metrics that per-job results give."""
-        from faultsweep.simcore.metrics import JOB_METRICS
+        from faultsweep.simcore.engine.metrics import JOB_METRICS
 
         return JOB_METRICS
 
     def from_jobs(self, jobs: Mapping[str, Any]) -> Mapping[str, float]:
         """Return them for the jobs of a run that is over."""
-        from faultsweep.simcore.metrics import job_metrics
+        from faultsweep.simcore.engine.metrics import job_metrics
 
         return job_metrics(jobs)
 
     def processor(self) -> str:
         """Return what the compiled kernels of this process depend on."""
-        from faultsweep.simcore.jit import sources_hash
+        from faultsweep.simcore.engine.jit import sources_hash
 
         return sources_hash()
 

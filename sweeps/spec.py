@@ -18,13 +18,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from faultsweep.simcore.errors import InputError, unknown_name
 from faultsweep.sweeps import axes as axis_forms
 from faultsweep.sweeps.axes import Axis, one_type, plain, read_axis
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target, check_name, has_default
+
+from faultsweep.errors import InputError, unknown_name
 
 KEYS = (
     *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),

@@ -9,11 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.collector import describe_counts
-from faultsweep.sweeps.lock import say_owner
 from faultsweep.sweeps.spec import find_spec, load_toml
-from faultsweep.sweeps.store import FAILED, FAILURES, FINAL, PENDING, STATUS_NAMES, Store, check_format, run_folder
+from faultsweep.sweeps.store.collector import describe_counts
+from faultsweep.sweeps.store.lock import say_owner
+from faultsweep.sweeps.store.store import (
+    FAILED,
+    FAILURES,
+    FINAL,
+    PENDING,
+    STATUS_NAMES,
+    Store,
+    check_format,
+    run_folder,
+)
+
+from faultsweep.errors import InputError
 
 _SHOWN = 20
 _SENTENCES = 5
@@ -100,9 +110,10 @@ def _failures(store: Store, status: np.ndarray) -> list[dict[str, Any]]:
 
 def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
     """Print the status of a store, as text or JSON; returns the exit code that says it in a number."""
-    from faultsweep.sweeps.cli.output import print_json
-    from faultsweep.sweeps.progress import format_bytes, format_count, format_seconds
+    from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
     from rich.console import Console
+
+    from faultsweep.cli.output import print_json
 
     found = read_status(path)
     console = Console(highlight=False, soft_wrap=True, markup=False)
@@ -134,7 +145,7 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
 
 def _print_run(console: Any, found: dict[str, Any]) -> None:
     """Print what the run or the batch job is doing, or how it ended, and what memory it took."""
-    from faultsweep.sweeps.progress import format_bytes, format_seconds, recommend_memory
+    from faultsweep.sweeps.runner.progress import format_bytes, format_seconds, recommend_memory
 
     owner, job, progress = found["running"], found["job"], found["progress"]
     if job is not None:
@@ -192,7 +203,7 @@ def say_state(job: dict[str, Any]) -> str:
 
 def describe_failures(path: Path) -> str:
     """Return the errors of failed cells with their counts, the most frequent first, one a line; "" if none failed."""
-    from faultsweep.sweeps.progress import format_count
+    from faultsweep.sweeps.runner.progress import format_count
 
     store = Store(path, mode="r")
     failed = np.flatnonzero(np.isin(store.status(), FAILURES))

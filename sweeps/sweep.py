@@ -20,22 +20,22 @@ from typing import Any
 
 import numpy as np
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
-from faultsweep.sweeps.collector import Collector, Results, describe_counts
-from faultsweep.sweeps.jobs import derive, drop_unused, unpack_jobs
-from faultsweep.sweeps.journal import DIED, JournalWriter, jobs_beside
-from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.plan import Plan, make_plan
 from faultsweep.sweeps.precision import replicates_wanted, with_replicates
-from faultsweep.sweeps.prepare import Prepared, attributes, check_store, prepare
-from faultsweep.sweeps.progress import LOG, PROGRESS, LogFile, Progress
-from faultsweep.sweeps.provenance import describe_run
-from faultsweep.sweeps.replay import find_journals, match_records, open_run
 from faultsweep.sweeps.rerun import Rerun, rerun
-from faultsweep.sweeps.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
+from faultsweep.sweeps.runner.prepare import Prepared, attributes, check_store, prepare
+from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress
+from faultsweep.sweeps.runner.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
+from faultsweep.sweeps.runner.task import Context, output_columns
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
-from faultsweep.sweeps.store import (
+from faultsweep.sweeps.store.collector import Collector, Results, describe_counts
+from faultsweep.sweeps.store.jobs import derive, drop_unused, unpack_jobs
+from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside
+from faultsweep.sweeps.store.lock import Lock
+from faultsweep.sweeps.store.provenance import describe_run
+from faultsweep.sweeps.store.replay import find_journals, match_records, open_run
+from faultsweep.sweeps.store.store import (
     FAILURES,
     FINAL,
     PENDING,
@@ -46,8 +46,9 @@ from faultsweep.sweeps.store import (
     sweep_partials,
 )
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
-from faultsweep.sweeps.task import Context, output_columns
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
 
 STORE_VARIABLE = "FAULTSWEEP_STORE"
 """Environment variable of a batch job: the store that it was submitted for."""

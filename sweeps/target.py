@@ -20,8 +20,9 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.errors import InputError, unknown_name
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 Config = Mapping[str, Any]
 REQUIRED = inspect.Parameter.empty

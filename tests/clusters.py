@@ -9,15 +9,15 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore import state as st
-from faultsweep.simcore.clusters import state as cs
-from faultsweep.simcore.clusters.build import build_clusters
-from faultsweep.simcore.clusters.communication import Communication
-from faultsweep.simcore.failures.trace import FailureTrace
-from faultsweep.simcore.machines import parse_machine
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.clusters import state as cs
+from faultsweep.simcore.engine.clusters.build import build_clusters
+from faultsweep.simcore.engine.clusters.communication import Communication
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.machines import parse_machine
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.simulate import Run, simulate
-from faultsweep.simcore.workloads.workload import Workload
 
 from tests.reference.cluster_simulator import Job, Options, Simulator
 

@@ -55,7 +55,7 @@ def on_client(monkeypatch, client):
 @pytest.fixture
 def command(monkeypatch, capsys):
     """Run the command line in this process; returns exit code, output and error output."""
-    from faultsweep.sweeps import cli
+    from faultsweep import cli
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["faultsweep", *map(str, arguments)])

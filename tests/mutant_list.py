@@ -14,21 +14,21 @@ class Mutant(NamedTuple):
     why: str
 
 
-ENGINE = "simcore/engine.py"
-ALLOCATION = "simcore/allocation.py"
-EVENTS = "simcore/events.py"
-PLACEMENT = "simcore/placement.py"
-BITS = "simcore/bits.py"
-COLUMNS = "simcore/partitions/columns.py"
-PROFILE = "simcore/profile.py"
-FCFS = "simcore/schedulers/fcfs.py"
-BACKFILL = "simcore/schedulers/backfill.py"
-CONSERVATIVE = "simcore/schedulers/conservative.py"
-COUNTS = "simcore/schedulers/counts.py"
-MIGRATION = "simcore/schedulers/migration.py"
-SAVING = "simcore/checkpointing/saving.py"
-REQUEUE = "simcore/recovery/requeue.py"
-MENU = "simcore/schedulers/menu.py"
+ENGINE = "simcore/engine/loop.py"
+ALLOCATION = "simcore/engine/allocation.py"
+EVENTS = "simcore/engine/events.py"
+PLACEMENT = "simcore/policies/placement/rules.py"
+BITS = "simcore/engine/bits.py"
+COLUMNS = "simcore/finders/columns.py"
+PROFILE = "simcore/engine/profile.py"
+FCFS = "simcore/policies/scheduling/fcfs.py"
+BACKFILL = "simcore/policies/scheduling/backfill.py"
+CONSERVATIVE = "simcore/policies/scheduling/conservative.py"
+COUNTS = "simcore/policies/scheduling/counts.py"
+MIGRATION = "simcore/policies/scheduling/migration.py"
+SAVING = "simcore/policies/checkpointing/saving.py"
+REQUEUE = "simcore/policies/recovery/requeue.py"
+MENU = "simcore/policies/scheduling/menu.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # instants and events
@@ -278,15 +278,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "all jobs before the one that would grow keep their places",
     ),
     # node choice
-    Mutant("simcore/node_choice/lff.py", "failures and other > node)", "failures and other < node)", "ties by index"),
     Mutant(
-        "simcore/node_choice/moves.py",
+        "simcore/policies/node_choice/lff.py",
+        "failures and other > node)",
+        "failures and other < node)",
+        "ties by index",
+    ),
+    Mutant(
+        "simcore/policies/node_choice/moves.py",
         "s.job_f[START, job] > since",
         "s.job_f[START, job] >= since",
         "a job that started with the one that ends moves, too",
     ),
     Mutant(
-        "simcore/node_choice/moves.py",
+        "simcore/policies/node_choice/moves.py",
         "> s.i[MOVE_THRESHOLD]",
         ">= s.i[MOVE_THRESHOLD]",
         "a difference of the threshold itself is enough",
@@ -321,16 +326,19 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(BACKFILL, " and remaining_estimate(s, job) > 0.0", "", "a job that is overdue from its start may be early"),
     Mutant(
-        "simcore/checkpointing/exact.py", "s.job_f[END, job] > s.fail", "s.job_f[END, job] >= s.fail", "it completes"
+        "simcore/policies/checkpointing/exact.py",
+        "s.job_f[END, job] > s.fail",
+        "s.job_f[END, job] >= s.fail",
+        "it completes",
     ),
     Mutant(
-        "simcore/checkpointing/bucket.py",
+        "simcore/policies/checkpointing/bucket.py",
         "size == most and job < other",
         "size == most and job > other",
         "ties for the biggest job go to the later one",
     ),
     Mutant(
-        "simcore/checkpointing/foreseen.py",
+        "simcore/policies/checkpointing/foreseen.py",
         "            or s.job_f[RESUMED, job] > time\n",
         "",
         "a job that pauses begins another checkpoint",
@@ -345,7 +353,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(MENU, "if blocked < least and leaves:", "if leaves:", "the last partition wins, whatever it blocks"),
     Mutant(MENU, "0 if in_time else head_size)", "0)", "backfilled jobs may delay the head job"),
     Mutant(MENU, "    _strike_out(s, USABLE, partition)\n", "", "wires in use are given out again"),
-    Mutant("simcore/schedulers/order.py", "share * share * share", "share * share", "the square of the wait"),
+    Mutant("simcore/policies/queue_order/order.py", "share * share * share", "share * share", "the square of the wait"),
     # placement and prediction
     Mutant(
         PLACEMENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.clusters import state as cs
+from faultsweep.simcore.engine.clusters import state as cs
 
 from tests.clusters import random_system
 from tests.reference.cluster_steps import work_by_steps

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from faultsweep.sweeps import cli
 from faultsweep.sweeps.spec import experiments, load_toml
+
+from faultsweep import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations, product
 
 import pytest
-from faultsweep.simcore.policies import SCHEDULERS
+from faultsweep.simcore.registry import SCHEDULERS
 from hypothesis import given
 from hypothesis import strategies as st
 

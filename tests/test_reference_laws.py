@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.policies import SCHEDULERS
+from faultsweep.simcore.registry import SCHEDULERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

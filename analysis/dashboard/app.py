@@ -23,8 +23,9 @@ from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, shown
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.warmup import column_of
-from faultsweep.simcore.errors import InputError
 from panel.io import hold
+
+from faultsweep.errors import InputError
 
 _WIDE = 300
 _CHECK_EVERY_MS = 500

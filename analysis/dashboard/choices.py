@@ -10,7 +10,8 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.warmup import TAIL_METRICS, column_of, without_warm_up
-from faultsweep.simcore.errors import InputError, unknown_name
+
+from faultsweep.errors import InputError, unknown_name
 
 REPLICATE = "replicate"
 SHOWN = ("value", "difference", "ratio")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import xarray as xr
 from faultsweep.analysis.open import RESULTS, count_cells, open_results
-from faultsweep.simcore.errors import InputError
+
+from faultsweep.errors import InputError
 
 LOOK_EVERY_S = 1.0
 LOOK_AT_URL_EVERY_S = 15.0

@@ -18,9 +18,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from bokeh.server.auth_provider import AuthProvider
 from faultsweep.analysis.dashboard.follow import FollowedStore
-from faultsweep.simcore.errors import InputError
 from tornado.web import Finish, RequestHandler
 from tornado.websocket import WebSocketClosedError
+
+from faultsweep.errors import InputError
 
 HOST = "127.0.0.1"
 _SENTENCE = "This dashboard opens with the link that faultsweep printed when it was started: it carries the token."

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from faultsweep.analysis.figures import heat
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
-from faultsweep.simcore.files import writing
+
+from faultsweep.files import writing
 
 POINTS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "P": "plus"}
 _PANEL_INCHES = (5.4, 3.9)

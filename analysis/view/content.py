@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from faultsweep.analysis.figures.figure import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, KEPT, PAUSED, RUNNING, Floats, Ints, Replay
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.machines import TORUS
+from faultsweep.simcore.model.machines import TORUS
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
 
 MOST_RECTANGLES = 100_000
 """Beyond this a picture has fewer pixels than rectangles: they are summed up into a raster."""
@@ -380,7 +381,7 @@ def _frames(run: Replay, start_h: float, stop_h: float) -> Frames:
 
 def _largest_box(free: NDArray[np.bool_], sides: tuple[int, int, int]) -> NDArray[np.bool_]:
     """Return which nodes are in the first largest free box (krevat2003: the maximal free partition)."""
-    from faultsweep.simcore.partitions.columns import largest_free_box
+    from faultsweep.simcore.finders.columns import largest_free_box
 
     size, shape, base = largest_free_box(free.reshape(sides))
     inside = np.zeros(sides, bool)

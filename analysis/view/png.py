@@ -21,7 +21,8 @@ from faultsweep.analysis.view.content import (
     caption_of_frame,
 )
 from faultsweep.analysis.view.replay import COUNTED, FATES, Stays
-from faultsweep.simcore.files import writing
+
+from faultsweep.files import writing
 
 _WIDTH = 11.0
 _HEIGHTS = {"gantt": 4.6, "queue": 1.9, "bands": 2.2, "occupancy": 2.3}

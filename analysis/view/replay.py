@@ -14,10 +14,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.event_trace import EventTrace
-from faultsweep.simcore.machines import CLUSTERS, TORUS, Machine, parse_machine
+from faultsweep.simcore.engine.event_trace import EventTrace
+from faultsweep.simcore.model.machines import CLUSTERS, TORUS, Machine, parse_machine
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,10 +12,10 @@ import json
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.streams import stream
 from faultsweep.simcore.workloads.requested import requested_times
 from faultsweep.simcore.workloads.tables import TABLES
-from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
 
 HOUR_S = 3600.0

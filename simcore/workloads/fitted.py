@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.streams import round_ms, stream
 from faultsweep.simcore.workloads.hyper_erlang import HyperErlang, fit
 from faultsweep.simcore.workloads.requested import requested_times
 from faultsweep.simcore.workloads.summary import acknowledgement, size_classes, span_s
-from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
 
 FORMAT = "hyper-erlang by size class, 1"
 

@@ -12,11 +12,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.streams import stream
 from faultsweep.simcore.workloads.requested import requested_times
-from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
 
 NODES = 128
 BUCKETS = 48  # half hours of a day

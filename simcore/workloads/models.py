@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.workloads import calibrated, fitted, lublin
-from faultsweep.simcore.workloads.workload import Workload
+
+from faultsweep.errors import InputError, unknown_name
 
 DEFAULT_JOBS = 10_000
 LLNL_FILE = Path(__file__).with_name("llnl-model.toml")

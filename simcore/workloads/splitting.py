@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.policies import SPLITS
+from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.registry import SPLITS
 from faultsweep.simcore.streams import stream
-from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 _DAY_S = 86400.0
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.workloads.swf import header_number
-from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
 
 

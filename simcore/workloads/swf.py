@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-from faultsweep.simcore.compression import OPENERS, read_content
-from faultsweep.simcore.errors import InputError, unknown_name
-from faultsweep.simcore.files import writing
-from faultsweep.simcore.workloads.workload import Workload
+from faultsweep.simcore.model.workload import Workload
 from numpy.typing import NDArray
+
+from faultsweep.compression import OPENERS, read_content
+from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import writing
 
 NUM_FIELDS = 18
 # Columns of the format that a Workload keeps, counted from 0.

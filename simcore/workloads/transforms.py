@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.errors import InputError, unknown_name
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import co_allocates
-from faultsweep.simcore.policies import ESTIMATES, SIZE_MAPS
+from faultsweep.simcore.registry import ESTIMATES, SIZE_MAPS
 from faultsweep.simcore.streams import round_ms, stream
 from faultsweep.simcore.workloads.splitting import split_over
-from faultsweep.simcore.workloads.workload import Workload
 from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
 
 TOO_LARGE = "larger than the machine"
 _LARGEST = np.iinfo(np.int64).max

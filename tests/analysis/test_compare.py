@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 from faultsweep.analysis.compare import compare
-from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps import cli
+
+from faultsweep import cli
+from faultsweep.errors import InputError
 
 from .stores import make_results, write_results
 

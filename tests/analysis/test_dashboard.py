@@ -18,8 +18,9 @@ from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.status import parse_select
+
+from faultsweep.errors import InputError
 
 from .stores import STATUSES, make_results, write_results
 

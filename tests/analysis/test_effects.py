@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from faultsweep.analysis.effects import binned_effect, main_effect, variance_shares
-from faultsweep.simcore.errors import InputError
 from scipy import stats
+
+from faultsweep.errors import InputError
 
 from .stores import make_results
 

@@ -12,16 +12,17 @@ from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.cluster.site import Site
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import detached
-from faultsweep.sweeps.cli import app
-from faultsweep.sweeps.cli.figure import _experiments_of
 from faultsweep.sweeps.logs import NAMED_LOGS
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.spec import experiments, load_toml
-from faultsweep.sweeps.stand_ins import lacks_results, replace_logs, with_stand_ins
+from faultsweep.sweeps.substitutes import lacks_results, replace_logs, with_substitutes
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
+
+from faultsweep.cli import app
+from faultsweep.cli.figure import _experiments_of
+from faultsweep.errors import InputError
 
 
 def small(name, monkeypatch, tmp_path):
@@ -123,8 +124,8 @@ def test_the_log_of_t3d_is_stood_in_for_by_atlas(shared, monkeypatch, tmp_path):
 
 def test_a_stand_in_has_a_store_of_its_own(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    _, place, stand_ins = with_stand_ins("oliner2004-fig-6", tmp_path, None, tmp_path)
-    assert list(stand_ins.values()) == ["sdsc-model", "nasa-model", "atlas-model"]
+    _, place, substitutes = with_substitutes("oliner2004-fig-6", tmp_path, None, tmp_path)
+    assert list(substitutes.values()) == ["sdsc-model", "nasa-model", "atlas-model"]
     assert place == tmp_path / "oliner2004-fig-6-sdsc-model-nasa-model-atlas-model.zarr"
 
 
@@ -150,7 +151,7 @@ def test_plan_and_run_of_an_experiment_do_what_its_figure_does(command, monkeypa
         assert (sweep.spec.axes[0].columns["log"], store) == (["atlas-model"], Path(place))
 
 
-def test_a_submitted_experiment_takes_its_stand_ins_along(monkeypatch, tmp_path):
+def test_a_submitted_experiment_takes_its_substitutes_along(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("FAULTSWEEP_LOGS", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -189,8 +190,8 @@ def test_a_complete_store_is_drawn_without_its_logs(log_of_nasa, own_spec, clien
     """And without a cluster, and in a folder that nobody may write."""
     store = tmp_path / "shared.zarr"
     Sweep.from_toml(own_spec, logs=log_of_nasa).run(store, cluster=client, progress=False)
-    sweep, place, stand_ins = with_stand_ins(own_spec, None, store)
-    assert (place, stand_ins, sweep.spec.fixed["log"]) == (store, {}, "nasa")
+    sweep, place, substitutes = with_substitutes(own_spec, None, store)
+    assert (place, substitutes, sweep.spec.fixed["log"]) == (store, {}, "nasa")
     assert not lacks_results(sweep, place)
 
 
@@ -198,26 +199,26 @@ def test_a_store_thatlacks_results_says_that_it_needs_its_logs(log_of_nasa, own_
     store = tmp_path / "shared.zarr"
     Sweep.from_toml(own_spec, logs=log_of_nasa).run(store, cluster=client, progress=False)
     own_spec.write_text(own_spec.read_text().replace("1.5]", "1.5, 2.0]"))
-    sweep, place, _ = with_stand_ins(own_spec, None, store)
+    sweep, place, _ = with_substitutes(own_spec, None, store)
     with pytest.raises(InputError) as error:
         lacks_results(sweep, place)
     assert str(error.value) == (
         f"{store}: 1 of 3 simulations are missing, and what they need is not on this machine: nasa; name the folder"
         " that has it by --logs DIR"
     )
-    sweep, place, _ = with_stand_ins(own_spec, log_of_nasa, store)
+    sweep, place, _ = with_substitutes(own_spec, log_of_nasa, store)
     assert lacks_results(sweep, place)
 
 
-def test_a_store_of_stand_ins_stays_one(log_of_nasa, own_spec, client, tmp_path):
+def test_a_store_of_substitutes_stays_one(log_of_nasa, own_spec, client, tmp_path):
     store = tmp_path / "shared.zarr"
     small = own_spec.read_text().replace("[axes]", "num_jobs = 60\n[axes]").replace("flat:4", "flat:128")
     own_spec.write_text(small)
-    sweep, _, stand_ins = with_stand_ins(own_spec, None, store)
-    assert stand_ins == {"nasa": "nasa-model"}
+    sweep, _, substitutes = with_substitutes(own_spec, None, store)
+    assert substitutes == {"nasa": "nasa-model"}
     sweep.run(store, cluster=client, progress=False)
-    sweep, _, stand_ins = with_stand_ins(own_spec, log_of_nasa, store)
-    assert stand_ins == {"nasa": "nasa-model"}
+    sweep, _, substitutes = with_substitutes(own_spec, log_of_nasa, store)
+    assert substitutes == {"nasa": "nasa-model"}
     assert not lacks_results(sweep, store)
 
 
@@ -262,7 +263,7 @@ def test_a_wrong_name_is_one_sentence(tmp_path, monkeypatch, command, arguments,
 
 def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
     """By the command, with a table or none; a copy of a shipped spec can ask for the shipped figure."""
-    from faultsweep.sweeps.cli.figure import figure
+    from faultsweep.cli.figure import figure
 
     spec = tmp_path / "mine.toml"
     text = (
@@ -285,11 +286,12 @@ def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
 
 
 def test_lists_name_everything(capsys):
-    from faultsweep.simcore import policies
-    from faultsweep.simcore.metrics import METRICS
+    from faultsweep.simcore import registry as policies
+    from faultsweep.simcore.engine.metrics import METRICS
     from faultsweep.simcore.parameters import PARAMETERS
-    from faultsweep.sweeps.cli import lists
     from faultsweep.sweeps.logs import NAMED_LOGS
+
+    from faultsweep.cli import lists
 
     expected = {
         "machines": ["torus:XxYxZ", "flat:N", "clusters:N+N+..."],

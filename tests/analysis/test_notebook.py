@@ -9,7 +9,8 @@ import re
 import numpy as np
 import pytest
 from faultsweep.analysis.notebook import write_notebook
-from faultsweep.simcore.errors import InputError
+
+from faultsweep.errors import InputError
 
 from .stores import make_results, write_results
 

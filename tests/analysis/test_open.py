@@ -14,7 +14,8 @@ import pytest
 import xarray as xr
 import zarr
 from faultsweep.analysis.open import fixed_parameters, has_result, metric_names, open_results, status_code
-from faultsweep.simcore.errors import InputError
+
+from faultsweep.errors import InputError
 
 from .stores import STATUSES, make_results, write_results
 

@@ -7,10 +7,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 from faultsweep.analysis.ranking import holm, rank
-from faultsweep.simcore.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+
+from faultsweep.errors import InputError
 
 from .stores import make_results
 

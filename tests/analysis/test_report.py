@@ -14,11 +14,11 @@ from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
 from faultsweep.analysis.report import write_report
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.axes import read_axis
 from faultsweep.sweeps.spec import write_toml
 from scipy import stats
 
+from faultsweep.errors import InputError
 from tests.conftest import require
 
 from .stores import STATUSES, make_results, write_results

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from faultsweep.analysis.sensitivity import sobol_indices
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.axes import read_axis
 from faultsweep.sweeps.spec import write_toml
+
+from faultsweep.errors import InputError
 
 from .stores import make_results
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.analysis.statistics import mean_interval, paired_difference, saturation
-from faultsweep.simcore.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+
+from faultsweep.errors import InputError
 
 from .stores import make_results
 

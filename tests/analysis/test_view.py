@@ -12,14 +12,14 @@ from faultsweep.analysis.view import content as content_module
 from faultsweep.analysis.view import draw_html, draw_png, make_content, replay
 from faultsweep.analysis.view.content import DOWN, FREE, RASTER
 from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, PAUSED, Pauses
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.event_trace import EventTrace
-from faultsweep.simcore.machines import parse_machine
-from faultsweep.simcore.partitions.exhaustive import largest_free_box
+from faultsweep.simcore.engine.event_trace import EventTrace
+from faultsweep.simcore.finders.papers.exhaustive import largest_free_box
+from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
-from faultsweep.sweeps import cli
 
+from faultsweep import cli
+from faultsweep.errors import InputError
 from tests.conftest import require
 
 HEAD = "time_s,kind,job_id,attempt,nodes\n"

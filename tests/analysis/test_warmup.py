@@ -13,9 +13,10 @@ from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.sweep import sweep_figure
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.warmup import steady_means, tail_share, unsteady, warm_up, without_warm_up
-from faultsweep.simcore.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 from .stores import STATUSES, make_results, write_results
 

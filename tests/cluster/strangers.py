@@ -10,7 +10,8 @@ from typing import Any
 import distributed
 import pytest
 from faultsweep.cluster.connect import connect, write_credentials
-from faultsweep.simcore.errors import InputError
+
+from faultsweep.errors import InputError
 
 
 def join(address: str, security: Any, patience_s: float = 1.0) -> int:

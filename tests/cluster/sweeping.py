@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from faultsweep.sweeps import cli
+
+from faultsweep import cli
 
 PROGRAM = Path(__file__).resolve().parent.parent / "sweeps" / "script.py"
 RUNS = 230

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from faultsweep.cluster.allocation import _has_gained
-from faultsweep.sweeps.progress import Progress
+from faultsweep.sweeps.runner.progress import Progress
 
 FAILS = """
 import json, pathlib, sys

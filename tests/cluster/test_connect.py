@@ -20,10 +20,10 @@ import pytest
 from distributed.core import Status
 from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
 from faultsweep.cluster.interrupts import handlers_stay
-from faultsweep.simcore.errors import InputError
 from tornado.httpclient import HTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
+from faultsweep.errors import InputError
 from tests.cluster.strangers import assert_closed_to_strangers, join
 from tests.sweeps.script import long_sweep
 

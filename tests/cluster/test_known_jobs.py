@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from faultsweep.cluster import slurm
 from faultsweep.cluster.submit import Job, read_job
-from faultsweep.sweeps.lock import Lock
+from faultsweep.sweeps.store.lock import Lock
 
 from tests.cluster.sweeping import command
 
@@ -155,7 +155,7 @@ def test_cancel_leaves_another_run_of_the_store_alone(answers):
     """A job that sbatch submitted with the script, perhaps, of which the folder knows nothing."""
     credentials = Path("s.zarr.run/slurm/8-0-1")
     credentials.mkdir()
-    lock = "import sys, time; from faultsweep.sweeps.lock import Lock; Lock(__import__('pathlib').Path(sys.argv[1]))"
+    lock = "import sys, time, pathlib; from faultsweep.sweeps.store.lock import Lock; Lock(pathlib.Path(sys.argv[1]))"
     program = f"{lock}.acquire(); print('taken', flush=True); time.sleep(60)"
     other = subprocess.Popen(
         [sys.executable, "-c", program, "s.zarr.run/lock"],

@@ -13,7 +13,8 @@ from faultsweep.cluster.script import Work, batch_script
 from faultsweep.cluster.site import Site, parse_memory, read_site, to_toml
 from faultsweep.cluster.slurm import describe_refusal, explain, is_over, parse_time, refuse_options
 from faultsweep.cluster.submit import submit_job
-from faultsweep.simcore.errors import InputError, UnreachableError
+
+from faultsweep.errors import InputError, UnreachableError
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "slurm.md"
 

@@ -21,9 +21,9 @@ import psutil
 import pytest
 import xarray as xr
 from faultsweep.cluster.connect import connect
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.detached import refuse_if_taken
 
+from faultsweep.errors import InputError
 from tests.cluster.strangers import assert_closed_to_strangers
 from tests.cluster.sweeping import (
     PROGRAM,

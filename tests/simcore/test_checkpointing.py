@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.source import FailureSource, Span
-from faultsweep.simcore.failures.sources import source_for
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import canonical, resolve
+from faultsweep.simcore.policies.failures.source import FailureSource, Span
+from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.simulate import simulate
-from faultsweep.simcore.workloads.workload import Workload
+
+from faultsweep.errors import InputError
 
 
 def jobs(*rows):

@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from faultsweep.simcore import state as st
-from faultsweep.simcore.build import build_state
-from faultsweep.simcore.checks import CHECKS, Checker, check_capacities
-from faultsweep.simcore.engine import advance
-from faultsweep.simcore.errors import InvariantError
-from faultsweep.simcore.failures.trace import FailureTrace
-from faultsweep.simcore.jit import numba_config
-from faultsweep.simcore.machines import parse_machine, round_up
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.build import build_state
+from faultsweep.simcore.engine.checks import CHECKS, Checker, check_capacities
+from faultsweep.simcore.engine.jit import numba_config
+from faultsweep.simcore.engine.loop import advance
+from faultsweep.simcore.engine.steps import checked
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.machines import parse_machine, round_up
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.policies import SCHEDULERS
-from faultsweep.simcore.schedulers import backfill
+from faultsweep.simcore.policies.scheduling import backfill
+from faultsweep.simcore.registry import SCHEDULERS
 from faultsweep.simcore.simulate import simulate
-from faultsweep.simcore.steps import checked
 from hypothesis import given
 from hypothesis import strategies as hst
 
+from faultsweep.errors import InvariantError
 from tests.adapter import failures_of, menu_file, workload_of
 from tests.strategies import examples, machines, runs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.simulate import simulate
 
 from tests.adapter import engine_run, reference_run, workload_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.failures.plain import write_failures
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.failure_logs.plain import write_failures
+from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate

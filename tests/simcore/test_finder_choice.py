@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from faultsweep.simcore.jit import numba_config
-from faultsweep.simcore.metrics import MEASURED, METRICS
+from faultsweep.simcore.engine.jit import numba_config
+from faultsweep.simcore.engine.metrics import MEASURED, METRICS
+from faultsweep.simcore.finders import FINDERS as MODULES
 from faultsweep.simcore.parameters import canonical
-from faultsweep.simcore.partitions import FINDERS as MODULES
-from faultsweep.simcore.policies import FINDERS, SCHEDULERS
+from faultsweep.simcore.registry import FINDERS, SCHEDULERS
 from faultsweep.simcore.simulate import simulate
 from hypothesis import given
 from hypothesis import strategies as st

@@ -12,7 +12,7 @@ from numba.core import config
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
 import numpy as np
-from faultsweep.simcore.partitions import columns
+from faultsweep.simcore.finders import columns
 print(columns.largest_free_box(np.ones((2, 2, 4), bool))[0])
 stats = columns.largest_free_box_kernel.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
@@ -63,7 +63,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_cached_elsewher
     assert ask(tree) == ask(tree) == (16, 0, 1)
     assert not list(tree.rglob("*.nbi"))
     environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
-    program = "from faultsweep.sweeps.cli.output import say_compiling; say_compiling()"
+    program = "from faultsweep.cli.output import say_compiling; say_compiling()"
     for part in ("sweeps", "cluster"):
         shutil.copytree(ROOT / part, tree / part)
     command = [sys.executable, "-c", program]

@@ -6,10 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import canonical
 from faultsweep.simcore.simulate import simulate
-from faultsweep.simcore.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 

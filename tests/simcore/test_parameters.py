@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.machines import LONGEST_SIDES, parse_machine
+from faultsweep.simcore.model.machines import LONGEST_SIDES, parse_machine
 from faultsweep.simcore.parameters import LARGEST_INT, PARAMETERS, resolve
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 NUMBERS = [parameter for parameter in PARAMETERS.values() if parameter.kind in (int, float)]
 ODD = [math.inf, -math.inf, math.nan, 10**400, -(10**400), 10**5000, 2**63, 2**53 + 1, 1e308, True, None, "3", [1], 1.5]

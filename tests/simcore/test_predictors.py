@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.source import Span
-from faultsweep.simcore.failures.sources import source_for
-from faultsweep.simcore.failures.trace import FailureTrace
-from faultsweep.simcore.jit import entry_kernel
+from faultsweep.simcore.engine.jit import entry_kernel
+from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.placement import coin
-from faultsweep.simcore.predictors import (
+from faultsweep.simcore.policies.failures.source import Span
+from faultsweep.simcore.policies.failures.sources import source_for
+from faultsweep.simcore.policies.placement.rules import coin
+from faultsweep.simcore.policies.prediction.predictors import (
     base_rate_table,
     coin_key,
     coins,
@@ -24,6 +23,8 @@ from faultsweep.simcore.predictors import (
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+
+from faultsweep.errors import InputError
 
 NODES = 32
 

@@ -6,19 +6,19 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import canonical, resolve
-from faultsweep.simcore.policies import OPTIONS
-from faultsweep.simcore.recovery.credits import accounts, charge, median_price, write_accounts
-from faultsweep.simcore.recovery.measures import option_report, write_option_report
-from faultsweep.simcore.recovery.options import ask, draw_gamers, draw_groups, parse_mix, parse_prices
+from faultsweep.simcore.policies.recovery.credits import accounts, charge, median_price, write_accounts
+from faultsweep.simcore.policies.recovery.measures import option_report, write_option_report
+from faultsweep.simcore.policies.recovery.options import ask, draw_gamers, draw_groups, parse_mix, parse_prices
+from faultsweep.simcore.registry import OPTIONS
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
-from faultsweep.simcore.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faultsweep.errors import InputError
 from tests.adapter import engine_run, failures_of, menu_file, workload_of
 from tests.reference.generators import credits as reference_credits
 from tests.reference.machines import MENUS

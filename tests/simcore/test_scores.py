@@ -7,12 +7,12 @@ from types import FunctionType
 
 import numpy as np
 import pytest
-from faultsweep.simcore.engine import _advance
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.jit import numba_config
-from faultsweep.simcore.scores import INPUTS, make_score, score_of_source
+from faultsweep.simcore.engine.jit import numba_config
+from faultsweep.simcore.engine.loop import _advance
+from faultsweep.simcore.policies.placement.scores import INPUTS, make_score, score_of_source
 from faultsweep.simcore.simulate import simulate
 
+from faultsweep.errors import InputError
 from tests.adapter import failures_of, workload_of
 
 MACHINE = "torus:2x3x4"

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 from faultsweep.sweeps.grid import sources
-from faultsweep.sweeps.prepare import attributes, prepare
+from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
-from faultsweep.sweeps.store import COPY, DONE, create, run_folder
+from faultsweep.sweeps.store.store import COPY, DONE, create, run_folder
 
 
 def simulator_store(path, growth_limit, wait):

@@ -18,11 +18,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
-from faultsweep.simcore.errors import InputError  # noqa: E402
-from faultsweep.sweeps import store as store_module  # noqa: E402
-from faultsweep.sweeps.runner import SweepStoppedError  # noqa: E402
+from faultsweep.sweeps.runner.runner import SweepStoppedError  # noqa: E402
+from faultsweep.sweeps.store import store as store_module  # noqa: E402
 from faultsweep.sweeps.sweep import Sweep  # noqa: E402
 
+from faultsweep.errors import InputError  # noqa: E402
 from tests.sweeps import functions  # noqa: E402
 
 CHUNK_CELLS = 40

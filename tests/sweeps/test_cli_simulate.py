@@ -106,7 +106,7 @@ def test_an_interrupt_that_an_import_turns_into_another_error_is_still_one(monke
         except KeyboardInterrupt as error:
             raise SystemError("a module returned a result with an exception set") from error
 
-    monkeypatch.setattr("faultsweep.sweeps.cli.main", interrupted)
+    monkeypatch.setattr("faultsweep.cli.main", interrupted)
     with pytest.raises(SystemExit) as end:
         __main__.main()
     assert (end.value.code, capsys.readouterr().err) == (130, "stopped\n")

@@ -7,12 +7,13 @@ import csv
 import numpy as np
 import pytest
 from faultsweep.analysis.open import open_jobs, open_results
-from faultsweep.simcore.clusters.decisions import COLUMNS, VERDICTS
-from faultsweep.sweeps.cli import app
+from faultsweep.simcore.engine.clusters.decisions import COLUMNS, VERDICTS
 from faultsweep.sweeps.rerun import rerun
-from faultsweep.sweeps.store import DONE
+from faultsweep.sweeps.store.store import DONE
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
+
+from faultsweep.cli import app
 
 BUSY = {
     "log": "lublin",

@@ -19,16 +19,16 @@ import numpy as np
 import psutil
 import pytest
 import xarray as xr
-from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps import runner as runner_module
-from faultsweep.sweeps import store as store_module
-from faultsweep.sweeps.journal import read_journal
-from faultsweep.sweeps.order import Cursor
-from faultsweep.sweeps.prepare import prepare
-from faultsweep.sweeps.replay import count_journalled
-from faultsweep.sweeps.runner import SweepStoppedError
-from faultsweep.sweeps.store import COPY, DONE, Store
+from faultsweep.sweeps.runner import runner as runner_module
+from faultsweep.sweeps.runner.order import Cursor
+from faultsweep.sweeps.runner.prepare import prepare
+from faultsweep.sweeps.runner.runner import SweepStoppedError
+from faultsweep.sweeps.store import store as store_module
+from faultsweep.sweeps.store.journal import read_journal
+from faultsweep.sweeps.store.replay import count_journalled
+from faultsweep.sweeps.store.store import COPY, DONE, Store
 
+from faultsweep.errors import InputError
 from tests.sweeps.disks import slow_disk, small_disk
 from tests.sweeps.functions import add, zero
 from tests.sweeps.script import CHUNK_CELLS, GROWTH, long_sweep

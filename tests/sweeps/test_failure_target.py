@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from faultsweep.analysis.figures.zhang2004 import PAPER_TABLE_1, table_1
 from faultsweep.analysis.open import open_jobs
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.files import read_failures
-from faultsweep.sweeps.cli import app
-from faultsweep.sweeps.cli.failures import _generate
+from faultsweep.simcore.failure_logs.files import read_failures
 from faultsweep.sweeps.failure_target import FailureTarget, generate
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.sweep import Sweep
 from scipy import stats
 from typer.testing import CliRunner
+
+from faultsweep.cli import app
+from faultsweep.cli.failures import _generate
+from faultsweep.errors import InputError
 
 
 def run(client, path, **raw):

@@ -7,16 +7,17 @@ import math
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.files import read_failures
-from faultsweep.simcore.failures.source import DAY_S, Span
-from faultsweep.simcore.failures.sources import source_for
+from faultsweep.analysis.pictures.failures import draw
+from faultsweep.simcore.failure_logs.files import read_failures
 from faultsweep.simcore.parameters import PARAMETERS, resolve
-from faultsweep.sweeps.cli.failures import app
-from faultsweep.sweeps.failure_picture import draw
+from faultsweep.simcore.policies.failures.source import DAY_S, Span
+from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
+
+from faultsweep.cli.failures import app
+from faultsweep.errors import InputError
 
 
 @pytest.fixture(autouse=True)

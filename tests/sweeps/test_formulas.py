@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.formulas import FUNCTIONS, parse
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 VALUES = {"a": 3, "b": 0.5, "text": "x", "yes": True}
 

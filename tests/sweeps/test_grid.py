@@ -7,15 +7,16 @@ import time
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.parameters import PARAMETERS, canonical
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.grid import Grid, find_rows, sources
 from faultsweep.sweeps.spec import read_spec
-from faultsweep.sweeps.store import Chunks, chunk_shape
+from faultsweep.sweeps.store.store import Chunks, chunk_shape
 from faultsweep.sweeps.target import FunctionTarget
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 
 def function(a=0, b=0, c=0, d=0, e="x", f=1.5):

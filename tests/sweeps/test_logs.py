@@ -10,10 +10,11 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.parameters import resolve
 from faultsweep.sweeps import logs, simulator
 from faultsweep.sweeps.logs import NAMED_LOGS, find, load_configured, load_workload
+
+from faultsweep.errors import InputError
 
 JOBS = "".join(f"{i} {60 * i} -1 30 2 -1 -1 2 60 -1 1 1 -1 -1 -1 -1 -1 -1\n" for i in range(1, 51))
 CONTENT = gzip.compress(f"; MaxNodes: 100\n; Acknowledge: nobody\n{JOBS}".encode(), mtime=0)

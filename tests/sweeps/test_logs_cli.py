@@ -8,13 +8,14 @@ import sys
 from itertools import pairwise
 
 import pytest
-from faultsweep.simcore.errors import InputError
+from faultsweep.analysis.pictures.logs import _load, _times, draw
 from faultsweep.simcore.workloads.swf import read_swf
 from faultsweep.sweeps import logs
-from faultsweep.sweeps.cli.logs import app
-from faultsweep.sweeps.log_picture import _load, _times, draw
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
+
+from faultsweep.cli.logs import app
+from faultsweep.errors import InputError
 
 LOG = """\
 ; Computer: a machine of the test
@@ -170,7 +171,7 @@ def test_fetch_names_the_file_and_whom_to_thank(log, tmp_path):
 
 def test_help_imports_nothing_heavy(tmp_path):
     code = (
-        "import sys; from faultsweep.sweeps.cli.logs import app\n"
+        "import sys; from faultsweep.cli.logs import app\n"
         "print(sorted({'numpy', 'matplotlib', 'scipy', 'pooch', 'requests'} & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)

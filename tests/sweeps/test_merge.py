@@ -10,11 +10,11 @@ import pytest
 import xarray as xr
 from faultsweep.analysis.compare import compare
 from faultsweep.analysis.open import open_jobs, open_results
-from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps.merge import merge
-from faultsweep.sweeps.store import COPY, DONE, NOT_REQUESTED, Store, commit, run_folder
+from faultsweep.sweeps.store.merge import merge
+from faultsweep.sweeps.store.store import COPY, DONE, NOT_REQUESTED, Store, commit, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
+from faultsweep.errors import InputError
 from tests.sweeps import functions
 from tests.sweeps.merged import simulator_store
 

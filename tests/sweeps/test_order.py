@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.sweeps import order
-from faultsweep.sweeps.order import Cursor, Durations
+from faultsweep.sweeps.runner import order
+from faultsweep.sweeps.runner.order import Cursor, Durations
 
 SHAPE = (5, 4, 3)
 TIMES = np.multiply.outer(np.multiply.outer([1.0, 2, 4, 8, 16], [1.0, 3, 0.5, 7]), [1.0, 1.1, 0.9])

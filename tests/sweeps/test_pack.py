@@ -17,16 +17,16 @@ import fsspec
 import pytest
 import xarray as xr
 from faultsweep.analysis.open import open_jobs, open_results
-from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps import pack as pack_module
-from faultsweep.sweeps.lock import Lock
 from faultsweep.sweeps.logs import acknowledgements
-from faultsweep.sweeps.merge import merge
-from faultsweep.sweeps.pack import file_sha256, pack, unpack
-from faultsweep.sweeps.replay import open_run
-from faultsweep.sweeps.store import commit, run_folder
+from faultsweep.sweeps.store import pack as pack_module
+from faultsweep.sweeps.store.lock import Lock
+from faultsweep.sweeps.store.merge import merge
+from faultsweep.sweeps.store.pack import file_sha256, pack, unpack
+from faultsweep.sweeps.store.replay import open_run
+from faultsweep.sweeps.store.store import commit, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
+from faultsweep.errors import InputError
 from tests.sweeps import functions
 
 

@@ -13,18 +13,19 @@ from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
 from faultsweep.cluster import connect as connect_module
 from faultsweep.cluster.connect import connect
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.simulate import simulate
-from faultsweep.sweeps.collector import Collector
 from faultsweep.sweeps.detached import count_missing
 from faultsweep.sweeps.logs import load_workload
 from faultsweep.sweeps.precision import Precision, read_precision, replicates_needed
-from faultsweep.sweeps.prepare import prepare
-from faultsweep.sweeps.runner import Runner
-from faultsweep.sweeps.store import DONE, NOT_REQUESTED, Store
+from faultsweep.sweeps.runner.prepare import prepare
+from faultsweep.sweeps.runner.runner import Runner
+from faultsweep.sweeps.store.collector import Collector
+from faultsweep.sweeps.store.store import DONE, NOT_REQUESTED, Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import Output
 from scipy import stats
+
+from faultsweep.errors import InputError
 
 
 def noisy(spread, replicate, seed=0):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
-from faultsweep.sweeps import progress as progress_module
-from faultsweep.sweeps.progress import Pace, Progress
+from faultsweep.sweeps.runner import progress as progress_module
+from faultsweep.sweeps.runner.progress import Pace, Progress
 
 
 class Clock:

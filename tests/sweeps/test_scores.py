@@ -8,11 +8,12 @@ import pickle
 import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
+
+from faultsweep.errors import InputError
 
 RULES = """
 def largest_left(mfp_after):
@@ -89,7 +90,7 @@ def test_a_wrong_score_is_a_problem_of_the_spec(rules):
 
 
 def test_a_score_on_the_command_line(rules):
-    from faultsweep.sweeps.cli import app
+    from faultsweep.cli import app
 
     options = ["--log", "sdsc-model", "--num-jobs", "40", "--placement", "rules.py:first", "--json"]
     done = CliRunner().invoke(app, ["simulate", *options])

@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import axes
 from faultsweep.sweeps.axes import read_axis, read_range
 from faultsweep.sweeps.simulator import SimulatorTarget
@@ -16,6 +15,8 @@ from faultsweep.sweeps.spec import find_spec, load_toml, read_spec, write_toml
 from faultsweep.sweeps.target import RESERVED, FunctionTarget
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 
 def policy(scheduler="fcfs", load=1.0, growth=0, retry=False, limit_s=math.inf, seed=0, replicate=0):

@@ -20,14 +20,14 @@ import pytest
 import xarray as xr
 import zarr
 from faultsweep.cluster.submit import Job
-from faultsweep.simcore.errors import InputError
-from faultsweep.sweeps import lock as lock_module
-from faultsweep.sweeps.journal import JournalWriter, read_journal
-from faultsweep.sweeps.lock import Lock, owner_of
-from faultsweep.sweeps.runner import Runner
-from faultsweep.sweeps.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, PENDING, Store, commit
+from faultsweep.sweeps.runner.runner import Runner
+from faultsweep.sweeps.store import lock as lock_module
+from faultsweep.sweeps.store.journal import JournalWriter, read_journal
+from faultsweep.sweeps.store.lock import Lock, owner_of
+from faultsweep.sweeps.store.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, PENDING, Store, commit
 from faultsweep.sweeps.sweep import SUBMISSION_VARIABLE, Sweep
 
+from faultsweep.errors import InputError
 from tests.sweeps import functions
 
 
@@ -125,7 +125,7 @@ def test_an_axis_of_whole_numbers_grows_by_fractions(store, client):
 
 
 def test_a_widening_that_was_killed_is_undone(store, client):
-    from faultsweep.sweeps.store import _widen
+    from faultsweep.sweeps.store.store import _widen
 
     _widen(store / "a" / "zarr.json", {})
     assert xr.open_zarr(store).a.values.tolist() == [1, 2]
@@ -520,7 +520,7 @@ def test_a_metric_that_jobs_give_is_simulated_where_there_are_none(tmp_path, cli
 
 @pytest.mark.parametrize("keep_jobs", [False, True])
 def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_path, client, monkeypatch, keep_jobs):
-    from faultsweep.sweeps import task
+    from faultsweep.sweeps.runner import task
 
     settings = {"function": functions.with_jobs, "outputs": "y", "axes": {"a": range(80)}, "keep_jobs": keep_jobs}
     pack = task.Context.pack
@@ -655,7 +655,7 @@ def test_a_lock_keeps_a_second_owner_out_and_is_gone_afterwards(tmp_path):
 
 
 def test_a_lock_of_a_dead_process_is_taken_over(tmp_path):
-    code = f"from faultsweep.sweeps.lock import Lock; import os, pathlib; Lock(pathlib.Path({str(tmp_path / 'lock')!r})).acquire(); os._exit(1)"
+    code = f"from faultsweep.sweeps.store.lock import Lock; import os, pathlib; Lock(pathlib.Path({str(tmp_path / 'lock')!r})).acquire(); os._exit(1)"
     subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=tmp_path)
     assert (tmp_path / "lock").exists()
     assert owner_of(tmp_path / "lock") is None

@@ -16,19 +16,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from faultsweep.simcore.errors import InputError
 from faultsweep.sweeps import plan as plan_module
-from faultsweep.sweeps import runner as runner_module
 from faultsweep.sweeps import sweep as sweep_module
 from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.plan import print_plan
-from faultsweep.sweeps.prepare import attributes, prepare
 from faultsweep.sweeps.rerun import rerun
+from faultsweep.sweeps.runner import runner as runner_module
+from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
-from faultsweep.sweeps.stand_ins import lacks_results
 from faultsweep.sweeps.status import describe_failures, read_status
-from faultsweep.sweeps.store import (
+from faultsweep.sweeps.store.store import (
     COPY,
     DONE,
     EXCLUDED,
@@ -40,9 +38,11 @@ from faultsweep.sweeps.store import (
     Store,
     create,
 )
+from faultsweep.sweeps.substitutes import lacks_results
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import FunctionTarget, Output, function_hash
 
+from faultsweep.errors import InputError
 from tests.sweeps import functions
 
 

@@ -12,7 +12,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from faultsweep.simcore.workloads.workload import Workload
+from faultsweep.simcore.model.workload import Workload
 from scipy import stats
 
 RUNS = 500

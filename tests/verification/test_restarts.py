@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.simulate import simulate
-from faultsweep.simcore.workloads.workload import Workload
 from scipy import stats
 
 RUNS, NODES, WORK_S, RATE = 500, 100, 1000.0, 1 / 1000.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.clusters import state as cs
-from faultsweep.simcore.clusters.decisions import Decisions
-from faultsweep.simcore.clusters.engine import advance_clusters
+from faultsweep.simcore.engine.clusters import state as cs
+from faultsweep.simcore.engine.clusters.decisions import Decisions
+from faultsweep.simcore.engine.clusters.loop import advance_clusters
 
 from tests.clusters import System, job, running_state
 

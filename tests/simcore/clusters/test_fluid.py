@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 import pytest
-from faultsweep.simcore import state as st
-from faultsweep.simcore.clusters import state as cs
-from faultsweep.simcore.clusters.engine import advance_clusters
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.clusters import state as cs
+from faultsweep.simcore.engine.clusters.loop import advance_clusters
 
 from tests.clusters import System, job, random_system, running_state
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.simcore.clusters.communication import Communication, draw
-from faultsweep.simcore.clusters.trunk_failures import with_trunks
-from faultsweep.simcore.errors import InputError, InvariantError
-from faultsweep.simcore.failures.source import Span
-from faultsweep.simcore.failures.trace import FailureTrace
-from faultsweep.simcore.machines import parse_machine
+from faultsweep.simcore.engine.clusters.communication import Communication, draw
+from faultsweep.simcore.engine.clusters.trunk_failures import with_trunks
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.machines import parse_machine
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import PARAMETERS, canonical, co_allocates, resolve
+from faultsweep.simcore.policies.failures.source import Span
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.splitting import split_over
-from faultsweep.simcore.workloads.workload import Workload
 from scipy import stats
 
+from faultsweep.errors import InputError, InvariantError
 from tests.clusters import System, job
 
 MACHINE = "clusters:24+16+8"
@@ -260,7 +260,7 @@ def test_names_of_clusters():
 
 
 def test_debug_mode_finds_a_planted_error(monkeypatch):
-    from faultsweep.simcore.clusters import run as running
+    from faultsweep.simcore.engine.clusters import run as running
 
     honest = running.advance_clusters
 

@@ -6,18 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.bursts import synthetic_records
-from faultsweep.simcore.failures.files import read_failures
-from faultsweep.simcore.failures.fitting import bursts_of, map_nodes
-from faultsweep.simcore.failures.plain import write_failures
-from faultsweep.simcore.failures.records import FailureRecords
-from faultsweep.simcore.failures.source import DAY_S, Span
-from faultsweep.simcore.failures.sources import fitted_source, source_for
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.failure_logs.files import read_failures
+from faultsweep.simcore.failure_logs.fitting import bursts_of, map_nodes
+from faultsweep.simcore.failure_logs.plain import write_failures
+from faultsweep.simcore.failure_logs.records import FailureRecords
+from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.policies.failures.bursts import synthetic_records
+from faultsweep.simcore.policies.failures.source import DAY_S, Span
+from faultsweep.simcore.policies.failures.sources import fitted_source, source_for
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 YEARS = Span(0.0, 736 * DAY_S, 736 * DAY_S)
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures import bluegene, lanl
-from faultsweep.simcore.failures.files import read_failures
-from faultsweep.simcore.failures.plain import write_failures
-from faultsweep.simcore.failures.trace import FailureTrace
+from faultsweep.simcore.failure_logs import bluegene, lanl
+from faultsweep.simcore.failure_logs.files import read_failures
+from faultsweep.simcore.failure_logs.plain import write_failures
+from faultsweep.simcore.model.failure_trace import FailureTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 LANL_HEAD = (
     "System,machine type,nodes,procstot,procsinnode,nodenum,nodenumz,node install,node prod,node decom,fru type,mem,"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import faultsweep.simcore.simulate
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.failures.plain import write_failures
-from faultsweep.simcore.failures.source import DAY_S, Span
-from faultsweep.simcore.failures.sources import source_for
+from faultsweep.simcore.failure_logs.plain import write_failures
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.policies.failures.source import DAY_S, Span
+from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
-from faultsweep.simcore.workloads.workload import Workload
+
+from faultsweep.errors import InputError
 
 MACHINE = "flat:8"
 

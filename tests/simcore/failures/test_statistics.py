@@ -6,11 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from faultsweep.simcore.failures.bursts import synthetic_records
-from faultsweep.simcore.failures.records import FailureRecords
-from faultsweep.simcore.failures.source import DAY_S, Span
-from faultsweep.simcore.failures.sources import source_for
-from faultsweep.simcore.failures.statistics import (
+from faultsweep.simcore.failure_logs.records import FailureRecords
+from faultsweep.simcore.failure_logs.statistics import (
     autocorrelation,
     dispersion,
     equal_worst_share,
@@ -19,6 +16,9 @@ from faultsweep.simcore.failures.statistics import (
     worst_share,
 )
 from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.policies.failures.bursts import synthetic_records
+from faultsweep.simcore.policies.failures.source import DAY_S, Span
+from faultsweep.simcore.policies.failures.sources import source_for
 from scipy import stats
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.partitions import boxes
-from faultsweep.simcore.partitions.pop import fill_partition_tables
+from faultsweep.simcore.finders import boxes
+from faultsweep.simcore.finders.papers.pop import fill_partition_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faultsweep.errors import InputError
 from tests.reference import finder as reference
 
 DIMS = [(1, 1, 1), (1, 1, 7), (2, 3, 1), (3, 3, 3), (4, 4, 8), (5, 4, 6)]

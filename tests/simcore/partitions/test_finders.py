@@ -6,11 +6,11 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.partitions import FINDERS, boxes
+from faultsweep.simcore.finders import FINDERS, boxes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faultsweep.errors import InputError
 from tests.reference import finder as reference
 from tests.reference.finder import free_places
 from tests.strategies import occupancies

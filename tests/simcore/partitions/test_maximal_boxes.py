@@ -2,8 +2,8 @@
 taken, against a list that is made anew."""
 
 import numpy as np
-from faultsweep.simcore.jit import entry_kernel
-from faultsweep.simcore.partitions import columns
+from faultsweep.simcore.engine.jit import entry_kernel
+from faultsweep.simcore.finders import columns
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
-from faultsweep.simcore.machines import parse_machine, round_up
-from faultsweep.simcore.partitions.menus import menu_hash, menu_of_text, named_menu, row_menu
+from faultsweep.simcore.model.machines import parse_machine, round_up
+from faultsweep.simcore.model.menus import menu_hash, menu_of_text, named_menu, row_menu
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
+
+from faultsweep.errors import InputError
 
 HEAD = "midplanes = 4\npartitions = ["
 SMALL = (

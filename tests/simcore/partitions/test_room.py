@@ -1,9 +1,9 @@
 """Whether a box leaves room for the head job: words of starts per axis against a search of what stays free."""
 
 import numpy as np
-from faultsweep.simcore.bits import ONE
-from faultsweep.simcore.jit import entry_kernel
-from faultsweep.simcore.partitions import columns
+from faultsweep.simcore.engine.bits import ONE
+from faultsweep.simcore.engine.jit import entry_kernel
+from faultsweep.simcore.finders import columns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import canonical
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads import models
@@ -12,9 +12,10 @@ from faultsweep.simcore.workloads.fitted import fit_model, fit_quality, generate
 from faultsweep.simcore.workloads.hyper_erlang import MAX_ORDER, HyperErlang, fit
 from faultsweep.simcore.workloads.models import generate as generate_named
 from faultsweep.simcore.workloads.transforms import map_sizes, span
-from faultsweep.simcore.workloads.workload import Workload
 from faultsweep.sweeps.logs import load_workload
 from scipy import stats
+
+from faultsweep.errors import InputError
 
 COLUMNS = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
 SAMPLES = {

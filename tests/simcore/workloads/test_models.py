@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.workloads import calibrate, lublin
 from faultsweep.simcore.workloads.calibrated import from_busy_time, to_busy_time
 from faultsweep.simcore.workloads.models import MODELS, generate
@@ -18,6 +17,8 @@ from faultsweep.simcore.workloads.tables import TABLES
 from faultsweep.simcore.workloads.transforms import span
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 COLUMNS = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
 FINGERPRINT = """

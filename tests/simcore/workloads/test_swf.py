@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.workloads.summary import processors
 from faultsweep.simcore.workloads.swf import read_swf, write_swf
-from faultsweep.simcore.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 HEADER = "; MaxNodes: 4 (of two racks)\n; MaxProcs: 8\n"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
+from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.workloads import transforms
 from faultsweep.simcore.workloads.swf import read_swf
-from faultsweep.simcore.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
 
 
 def workload(sizes=(1, 2, 3, 4), gap=10.0, first=100.0, requested=np.nan, **fields):

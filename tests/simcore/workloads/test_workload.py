@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.simcore.errors import InputError
 from faultsweep.simcore.simulate import simulate
 
+from faultsweep.errors import InputError
 from tests.adapter import workload_of
 
 JOBS = workload_of([(1, 0, 10, None, 2), (2, 5, 10, None, 2), (3, 5, 10, None, 2)])

@@ -1,0 +1,1 @@
+"""Pictures of job logs and failure logs."""

@@ -1,0 +1,113 @@
+"""The command line: ``faultsweep COMMAND``.
+
+Modules of commands import only typer at their top; everything heavy is imported by the command that needs it, so that
+``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from faultsweep.cli import cluster, dashboard, failures, figure, lists, logs, share, simulate, sweep, view
+from faultsweep.cli.damage import describe_damage
+from faultsweep.cluster.interrupts import ended_by_sigterm
+from faultsweep.errors import InputError
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="faultsweep",
+    help="Which scheduler, checkpoint and recovery policy should a large machine run when nodes fail?",
+    epilog="A first sweep: faultsweep plan demo, then faultsweep run demo. Every command has --help.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+app.add_typer(simulate.app)
+app.add_typer(sweep.app)
+app.add_typer(cluster.app)
+app.add_typer(cluster.cluster_app, name="cluster", help="Settings of this SLURM: init, check.")
+app.add_typer(figure.app)
+app.add_typer(view.app)
+app.add_typer(share.app)
+app.add_typer(dashboard.app)
+app.add_typer(lists.app)
+app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")
+app.add_typer(
+    logs.app,
+    name="logs",
+    help="Job logs and workload models: list, describe, fetch, fit; and the log of a run: logs STORE.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from faultsweep import __version__
+
+        typer.echo(f"faultsweep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what the user got wrong is one sentence on standard error and exit code 2 (75: try later).
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C, or SIGTERM.
+    """
+    try:
+        _refuse_empty(sys.argv[1:])
+        with ended_by_sigterm():
+            code = app(prog_name="faultsweep", standalone_mode=False) or 0
+        if code == _INTERRUPTED:  # typer's answer to Ctrl-C
+            raise KeyboardInterrupt
+        sys.exit(code)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # who reads the output has left, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        sys.stderr.write(f"{place}cannot be read or written ({error.strerror or error})\n")
+        sys.exit(2)
+    except Exception as error:  # typer's own errors, whose classes are private; others are raised again
+        code = getattr(error, "exit_code", None)
+        damage = describe_damage(error) if code is None else ""
+        if code is None and not damage:
+            raise
+        sys.stderr.write(f"{damage or _describe(error)}\n")
+        sys.exit(2 if code is None else code)
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    if any(argument == "" or (argument[:2] == "--" and argument[-1] == "=") for argument in arguments):
+        shown = shlex.join(arguments)
+        raise InputError(
+            f"faultsweep {shown}: an argument is empty, perhaps an unset variable of the shell; leave it out"
+        )
+
+
+def _describe(error: Any) -> str:
+    """Return an error as text: what typer finds wrong as one sentence, or the help of a command that needs more."""
+    from faultsweep.cli.usage import describe_usage
+
+    if not hasattr(error, "format_message"):
+        return str(error)
+    return error.format_message() if type(error).__name__ == "NoArgsIsHelpError" else describe_usage(error)

@@ -1,0 +1,248 @@
+"""``faultsweep submit | cancel``, and ``faultsweep cluster init | check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from faultsweep.cli.sweep import LogsOption, RecomputeOption, RetryOption, StoreOption, TimeLimitOption
+from faultsweep.errors import InputError
+
+if TYPE_CHECKING:
+    from faultsweep.cluster.site import Site
+    from faultsweep.cluster.submit import Job
+    from faultsweep.sweeps.detached import Submission
+
+app = typer.Typer()
+
+_PANEL = "Batch job (what the site file does not say)"
+
+
+def _option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, show_default=False, rich_help_panel=_PANEL, **more)
+
+
+PartitionOption = Annotated[
+    str | None, _option("--partition", "-p", help="Partition (queue), or several: debug,short.")
+]
+AccountOption = Annotated[str | None, _option("--account", "-A", help="Account that is charged.")]
+QosOption = Annotated[str | None, _option("--qos", help="Quality of service.")]
+TimeOption = Annotated[
+    str | None,
+    _option("--time", "-t", help="Walltime of a job (minutes, HH:MM:SS, D-HH:MM:SS); it is requeued and goes on."),
+]
+NodesOption = Annotated[str | None, _option("--nodes", "-N", metavar="N", help="Nodes: 4, or 1-4 for what is free.")]
+PerNodeOption = Annotated[
+    int | None, _option("--workers-per-node", min=1, metavar="K", help="Workers per node. [default: its processors]")
+]
+MemoryOption = Annotated[
+    str | None, _option("--memory-per-worker", metavar="SIZE", help="Such as 2GB. [default: what the partition gives]")
+]
+InterfaceOption = Annotated[
+    str | None, _option("--interface", metavar="NAME", help="Network interface between the nodes, such as ib0.")
+]
+SbatchOption = Annotated[
+    list[str] | None, _option("--sbatch", metavar="OPTION", help="One more option of sbatch; may be repeated.")
+]
+SiteOption = Annotated[
+    Path | None,
+    _option("--site", metavar="FILE", help="The site's settings. [default: what 'cluster init' wrote]"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def submit(
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC-NAME-or-PROGRAM", help="A TOML file, a shipped experiment, or a .py file that runs a sweep."
+        ),
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Of a program.", show_default=False)
+    ] = None,
+    cluster: Annotated[str, typer.Option(help="Where to: slurm.")] = "slurm",
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    time_limit: TimeLimitOption = 0.0,
+    retry_failed: RetryOption = False,
+    recompute: RecomputeOption = False,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    qos: QosOption = None,
+    time: TimeOption = None,
+    nodes: NodesOption = None,
+    workers_per_node: PerNodeOption = None,
+    memory_per_worker: MemoryOption = None,
+    interface: InterfaceOption = None,
+    sbatch: SbatchOption = None,
+    site: SiteOption = None,
+    elastic: Annotated[
+        bool, _option("--elastic", help="A small job that controls worker jobs of one processor each, as they start.")
+    ] = False,
+    max_jobs: Annotated[int | None, _option("--max-jobs", min=1, help="Worker jobs at most, with --elastic.")] = None,
+    dask_dashboard: Annotated[
+        bool, _option("--dask-dashboard", help="Dask's own dashboard, on loopback; status tells how to reach it.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Run a sweep as one batch job of SLURM, and log out: it survives kills and walltimes, and goes on where it was.
+
+    Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
+    """
+    from faultsweep.cluster.site import read_site
+
+    if cluster != "slurm":
+        raise InputError(
+            f"--cluster: submit knows slurm, not {cluster!r}; 'faultsweep run --cluster ADDRESS' uses any running Dask"
+            " cluster (docs/slurm.md)"
+        )
+    if elastic and (nodes is not None or workers_per_node is not None):
+        raise InputError(
+            "--elastic: every worker is a job of its own, and --max-jobs says how many; leave out --nodes and"
+            " --workers-per-node"
+        )
+    if max_jobs is not None and not elastic:
+        raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
+    settings = read_site(
+        site,
+        partition=partition,
+        account=account,
+        qos=qos,
+        time=time,
+        nodes=nodes,
+        workers_per_node=workers_per_node,
+        memory_per_worker=memory_per_worker,
+        interface=interface,
+        sbatch=tuple(sbatch or ()),
+        max_jobs=max_jobs,
+        dask_dashboard=dask_dashboard or None,
+    )
+    options = {"logs": logs, "time_limit_s": time_limit, "recompute": recompute, "retry_failed": retry_failed}
+    submission = _prepare(spec, arguments or [], store, settings, elastic, options)
+    if dry_run:
+        _say_script(submission, json_)
+    elif submission.complete:
+        _say_complete(submission, json_)
+    else:
+        job = submission.submit()
+        at_most = f"up to {settings.max_jobs} worker jobs"
+        where = at_most if elastic else f"{settings.nodes} x {submission.workers} workers"
+        _say_submitted(submission, job, spec, where, json_)
+
+
+def _prepare(
+    spec: str, arguments: list[str], store: Path | None, site: Site, elastic: bool, options: dict[str, Any]
+) -> Submission:
+    """Return what is to be submitted of a spec or of a program; ``options`` are for a spec only."""
+    from faultsweep.sweeps.detached import prepare_script, prepare_submission
+
+    if spec.endswith(".py"):
+        if store is None:
+            raise InputError("--store: name the store that the program makes")
+        if any(options.values()):
+            raise InputError(
+                "--logs, --time-limit, --retry-failed, --recompute: these are for a spec; a program says them itself"
+            )
+        return prepare_script(Path(spec), arguments, store, site, elastic)
+    if arguments:
+        raise InputError(f"submit: got unexpected extra argument ({arguments[0]}); only a program has arguments")
+    return prepare_submission(spec, store, site, elastic=elastic, **options)
+
+
+def _say_script(submission: Submission, as_json: bool) -> None:
+    from faultsweep.cli.output import print_json
+
+    if as_json:
+        known = {"store": str(submission.store), "missing": submission.missing, "script": submission.script}
+        print_json({"job": None, **known, "log": None})
+    else:
+        typer.echo(submission.script, nl=False)
+
+
+def _say_complete(submission: Submission, as_json: bool) -> None:
+    """Say that there is nothing to do; cells that failed are an error, as they are of a run."""
+    from faultsweep.cli.output import print_json
+
+    if as_json:
+        print_json({"job": None, "store": str(submission.store), "missing": 0, "log": None})
+    else:
+        state = "no cell is missing" if submission.failures else "is complete"
+        typer.echo(f"{submission.store}: {state}; nothing was submitted")
+    if submission.failures:
+        raise InputError(submission.failures)
+
+
+def _say_submitted(submission: Submission, job: Job, spec: str, where: str, as_json: bool) -> None:
+    """Say what job it is and how to look after it."""
+    from faultsweep.cli.output import print_json
+
+    store, missing = submission.store, submission.missing
+    if as_json:
+        print_json({"job": job.job, "store": str(store), "missing": missing, "log": str(job.log)})
+        return
+    work = f"{missing:,} simulations" if missing is not None else spec
+    commands = "".join(f"\n  faultsweep {command} {store}" for command in ("status", "logs", "cancel"))
+    typer.echo(f"job {job.job}: {work}, {where}{commands}")
+
+
+@app.command()
+def cancel(
+    spec: Annotated[
+        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
+    ],
+    store: StoreOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
+    from faultsweep.cli.output import print_json
+    from faultsweep.sweeps import detached
+    from faultsweep.sweeps.status import find_store
+    from faultsweep.sweeps.store.lock import say_owner
+
+    path = find_store(spec, store).resolve()
+    job, cancelled, other = detached.cancel(path)
+    if json_:
+        print_json({"job": job.job, "store": str(path), "cancelled": cancelled, "running": other})
+        return
+    goes_on = f"; {say_owner(other)} has the store and goes on" if other else ""
+    typer.echo(f"job {job.job} was {'cancelled' if cancelled else 'over already'}{goes_on}")
+
+
+cluster_app = typer.Typer(no_args_is_help=True)
+
+
+@cluster_app.command("init")
+def init(
+    site: SiteOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented file of settings for this cluster, from what sinfo says; look at it before the first submit."""
+    from faultsweep.cluster.probe import write_site
+    from faultsweep.cluster.site import site_file
+
+    path = site_file(site)
+    write_site(path, force)
+    typer.echo(f"{path}: look at it, then 'faultsweep cluster check'")
+
+
+@cluster_app.command("check")
+def check(
+    site: SiteOption = None,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    nodes: NodesOption = None,
+    interface: InterfaceOption = None,
+    wait: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for the probe.")] = 600.0,
+) -> None:
+    """Submit a probe of a minute, from a folder that the nodes see, and say what works; exit code 1 if not all does."""
+    from faultsweep.cluster.probe import check_site
+    from faultsweep.cluster.site import read_site
+
+    settings = read_site(site, partition=partition, account=account, nodes=nodes, interface=interface)
+    if not check_site(settings, typer.echo, wait):
+        raise typer.Exit(1)

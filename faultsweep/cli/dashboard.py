@@ -1,0 +1,70 @@
+"""``faultsweep dashboard | report``."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def dashboard(
+    store: Annotated[str, typer.Argument(metavar="STORE-or-URL", help="A store, finished or being written.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0 takes a free one.")] = 0,
+    view: Annotated[
+        str, typer.Option(metavar="VIEW", help="A view to begin with, as the page gives it.", show_default=False)
+    ] = "",
+    browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = False,
+) -> None:
+    """Look at a store in a browser: every axis is a knob, and a store that is being written is followed.
+
+    The printed link carries a token; nobody gets in without it, on this machine either. Ctrl-C ends it. From another
+    machine: ssh -L 8888:127.0.0.1:8888 HOST, with --port 8888 here, and open the link there.
+    """
+    from faultsweep.errors import InputError
+
+    if importlib.util.find_spec("panel") is None:
+        raise InputError("the dashboard needs Panel: pip install 'faultsweep[dashboard]'")
+    from faultsweep.analysis.dashboard.follow import FollowedStore
+    from faultsweep.analysis.dashboard.server import serve
+
+    def started(link: str) -> None:
+        typer.echo(link)
+        if browser:
+            import webbrowser
+
+            webbrowser.open(link)
+
+    serve(FollowedStore(store), port, view, started)
+
+
+@app.command()
+def report(
+    store: Annotated[str, typer.Argument(metavar="STORE-or-URL", help="A store, finished or not.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page.")] = Path(
+        "report.html"
+    ),
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="A metric to report on; may be given more than once. [default: the usual ones]"),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS", help="The axis that is ranked. [default: scheduler, or the first of names]"),
+    ] = None,
+) -> None:
+    """Write one page about a store, readable on paper: results, effects, the best policy per region, provenance.
+
+    It has no scripts and asks nothing of a network.
+    """
+    from faultsweep.analysis.open import open_results
+    from faultsweep.analysis.report import write_report
+    from faultsweep.cli.output import check_writable
+
+    check_writable([output])
+    write_report(open_results(store), output, metric, policy)
+    typer.echo(str(output))

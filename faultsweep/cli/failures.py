@@ -1,0 +1,210 @@
+"""``faultsweep failures describe | generate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from faultsweep.simcore.parameters import ENDLESS_FAILURES, PARAMETERS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+app = typer.Typer(no_args_is_help=True)
+
+_SHOWN = ("seed", "replicate", "machine")
+_NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s")
+
+SystemOption = Annotated[
+    int,
+    typer.Option(min=0, help="System of a LANL file, or platform of a Failure Trace Archive table; 0: the only one."),
+]
+FilterOption = Annotated[
+    float, typer.Option("--filter-s", min=0, help="Blue Gene/L RAS lines at most this far apart are one failure.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def describe(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A failure log of any known format.")],
+    system: SystemOption = 0,
+    filter_s: FilterOption = 300.0,
+    json_: JsonOption = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
+    ] = None,
+) -> None:
+    """Show what a failure log is like: rate, times between failures, bursts, skew of the nodes, down times.
+
+    Example: faultsweep failures describe failures.csv --picture failures.png
+    """
+    from faultsweep.cli.output import check_picture
+    from faultsweep.simcore.failure_logs.files import read_failures
+    from faultsweep.simcore.failure_logs.statistics import summary
+
+    if picture is not None:
+        check_picture(picture, file)
+    records = read_failures(file, system=system, filter_s=filter_s)
+    figures = summary(records)
+    if json_:
+        from faultsweep.cli.output import print_json
+
+        print_json(figures)
+    else:
+        _print(figures)
+    if picture is not None:
+        from faultsweep.analysis.pictures.failures import draw
+
+        draw(records, picture)
+        if not json_:
+            typer.echo(f"picture: {picture}")
+
+
+def _generate(**options: Any) -> None:
+    """Write random failures as a file that simulate, sweeps and describe read.
+
+    Example: faultsweep failures generate weibull --machine flat:320 --days 62 --burst-window 32 -o failures.csv
+    """
+    from faultsweep.cli.output import check_writable
+    from faultsweep.errors import unknown_name
+    from faultsweep.simcore.failure_logs.plain import write_failures
+    from faultsweep.sweeps.failure_target import GENERATORS, generate
+
+    kind, days, output = options.pop("source"), options.pop("days"), options.pop("output")
+    if kind not in GENERATORS:
+        raise unknown_name("generator", kind, GENERATORS, where="SOURCE")
+    check_writable([output])
+    given = {name: value for name, value in options.items() if value is not None}
+    trace, nodes = generate({"failures": kind, **given}, days)
+    write_failures(trace, output, num_nodes=nodes)
+    typer.echo(f"{output}: {len(trace):,} failures of {nodes:,} nodes in {days:g} days, {len(trace) / days:.3g} a day")
+
+
+def _generate_with_options() -> Any:
+    """Give the command an option for every parameter that a generator heeds."""
+    import inspect
+
+    from faultsweep.cli.simulate import parameter_option
+
+    options: dict[str, tuple[Any, Any]] = {
+        "source": (str, typer.Argument(help=f"{', '.join(ENDLESS_FAILURES)} or bursts.", metavar="SOURCE")),
+        "output": (str, typer.Option(..., "--output", "-o", help="The file (.csv, .csv.gz, .csv.xz).", metavar="FILE")),
+        "days": (float, typer.Option(365.0, min=1e-6, max=1e6, help="Length of the trace.")),
+    }
+    names = [name for name, p in PARAMETERS.items() if p.group == "failures" and name not in _NOT_HERE]
+    options |= {name: parameter_option(PARAMETERS[name]) for name in (*_SHOWN, *names)}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    _generate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # functions have it all the same
+        [inspect.Parameter(name, keyword, default=option, annotation=kind) for name, (kind, option) in options.items()]
+    )
+    _generate.__annotations__ = {name: kind for name, (kind, _) in options.items()}
+    return _generate
+
+
+app.command("generate")(_generate_with_options())
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console()
+
+
+def _table(*columns: str, right: int = 0) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, style="bold" if number == 0 else "", justify="right" if number < right else "left")
+    return table
+
+
+def _print(figures: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    from faultsweep.simcore.failure_logs.files import FORMATS
+
+    console = _console()
+    log = dict(figures["log"])
+    console.print(Text(str(log.pop("name")), style="bold"))
+    facts = _table("", "")
+    facts.show_header = False
+    log.pop("content_hash")
+    kind = log.pop("format")
+    facts.add_row(
+        "read", f"{FORMATS[kind].description}: " + "; ".join(f"{count:,} {reason}" for reason, count in log.items())
+    )
+    for name, text in _facts(figures):
+        facts.add_row(name, text)
+    console.print(facts)
+    if figures["fits"]:
+        table = _table("times between failures", "parameters", "KS distance", "AIC")
+        for name, fit in figures["fits"].items():
+            values = ", ".join(f"{key} {fit[key]:,.4g}" for key in fit if key not in ("ks", "aic", "log_likelihood"))
+            table.add_row(name, values, f"{fit['ks']:.4f}", f"{fit['aic']:,.1f}")
+        console.print(table)
+        console.print(Text("fitted by maximum likelihood to times of more than 0 s; best first", style="dim"))
+    console.print(Text(figures["log"]["content_hash"], style="dim"))
+
+
+def _facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    from faultsweep.analysis.pictures.failures import duration
+
+    rate, gaps, time, space, down = (figures[group] for group in ("rate", "gaps", "time", "space", "down"))
+    per_day = f", {rate['failures_per_day']:.3g} a day" if rate["span_days"] else ""
+    facts = [
+        ("failures", f"{rate['failures']:,} in {rate['span_days']:,.1f} days{per_day}"),
+        ("nodes", f"{rate['nodes']:,}, of which {rate['nodes_that_failed']:,} failed"),
+        ("MTBF", f"{_hours(rate['mtbf_h'])} of the system, {_hours(rate['node_mtbf_h'])} of a node"),
+    ]
+    if gaps:
+        facts.append(
+            (
+                "gaps",
+                f"mean {duration(gaps['mean_s'])}, median {duration(gaps['median_s'])}, coefficient of variation "
+                f"{gaps['coefficient_of_variation']:.2f}, {100 * gaps['share_of_0_s']:.1f} % of 0 s",
+            )
+        )
+    for name, key in (("autocorrelation", "autocorrelation_of_gaps"), ("  of ranks", "autocorrelation_of_ranks")):
+        facts.append((name, ", ".join(f"lag {lag}: {_figure(value)}" for lag, value in time[key].items())))
+    counts = ", ".join(f"{name} {_figure(value)}" for name, value in time["dispersion_of_counts"].items())
+    same = space["next_failure_on_the_same_node"]
+    facts += [
+        ("dispersion", f"variance / mean of the counts per {counts} (independent: 1)"),
+        ("bursts", f"{space['bursts']:,} (closer than a tenth of the mean gap), of {space['failures_per_burst']:.2f} "
+                   f"failures, largest {space['largest_burst']:,}; "
+                   f"{100 * space['failures_in_bursts_over_several_nodes']:.1f} % of failures in one of several nodes"),
+        ("skew", f"worst tenth of the nodes: {100 * space['share_of_worst_tenth']:.1f} % of the failures (if all were "
+                 f"alike: {100 * space['share_of_worst_tenth_if_nodes_were_alike']:.1f} %), "
+                 f"worst node: {100 * space['share_of_worst_node']:.1f} %"),
+        ("repetition", f"the next failure is on the same node: {_figure(100 * same)} % "
+                       f"(if independent: {100 * space['next_failure_on_the_same_node_if_independent']:.1f} %)"),
+    ]  # fmt: skip
+    if "mean_s" not in down:
+        return [*facts, ("down times", "unknown")]
+    quantiles = ", ".join(f"{name} {duration(down[key])}" for name, key in _DOWN)
+    known = "" if down["known"] == 1 else f"; known of {100 * down['known']:.1f} %"
+    return [*facts, ("down times", f"{quantiles}, {100 * down['share_of_0_s']:.1f} % of 0 s{known}")]
+
+
+_DOWN = (
+    ("mean", "mean_s"),
+    ("median", "quantile_0.5_s"),
+    ("90 %", "quantile_0.9_s"),
+    ("99 %", "quantile_0.99_s"),
+    ("longest", "longest_s"),
+)
+
+
+def _hours(hours: float) -> str:
+    from faultsweep.analysis.pictures.failures import duration
+
+    return duration(hours * 3600)
+
+
+def _figure(value: float) -> str:
+    return "-" if value != value else f"{value:.2f}"

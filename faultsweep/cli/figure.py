@@ -1,0 +1,121 @@
+"""``faultsweep figure``: run what is missing of a sweep, and draw its figure."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from faultsweep.cli.sweep import ClusterOption, CredentialsOption, LogsOption, SpecArgument, WorkersOption
+from faultsweep.errors import InputError
+
+if TYPE_CHECKING:
+    from faultsweep.sweeps.figure import Layout
+    from faultsweep.sweeps.sweep import Sweep
+
+app = typer.Typer()
+
+
+@app.command()
+def figure(
+    spec: SpecArgument,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="Zarr store of the results; for a paper, the folder of its stores. [default: in --output]",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for NAME.png and NAME.html.")] = Path(),
+    logs: LogsOption = None,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
+    credentials: CredentialsOption = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Run what is missing of a sweep and draw its figure: a PNG, and an HTML page that works offline.
+
+    The table \\[figure] of a spec says what is drawn; else it is the first metric over the first axis of numbers.
+    The name of a paper, such as krevat2003, makes all its figures. A complete store needs neither logs nor a cluster.
+    In a new store, a log that is not on this machine is replaced by the model that was calibrated to it, and the figure
+    says so ('faultsweep logs fetch NAME' gets the log). For LLNL T3D stands LLNL Atlas where that is here.
+    """
+    from faultsweep.analysis.figures import draw
+    from faultsweep.analysis.open import open_results
+    from faultsweep.cli.output import check_folder
+    from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results, with_substitutes
+
+    check_folder(output)
+    names = _experiments_of(spec)
+    with ExitStack() as stack:
+        for name in names:
+            chosen, folder = (store, output) if len(names) == 1 else (None, store or output)
+            sweep, place, substitutes = with_substitutes(name, logs, chosen, folder)
+            layout = _layout(name, sweep)
+            for text in describe_substitutes(name, place, substitutes):
+                typer.echo(text)
+            if lacks_results(sweep, place):
+                cluster = _connected(stack, cluster, workers, credentials)
+                sweep.run(place, cluster=cluster, progress=not quiet)
+            results = open_results(place)
+            drawn = _figure(sweep, layout, results)
+            for path in draw(replace(drawn, caption=[*drawn.caption, *_thanks(results)]), output):
+                typer.echo(str(path))
+
+
+def _layout(name: str, sweep: Sweep) -> Layout:
+    """Return what is drawn: of a shipped experiment the figure of its name, else what the spec's table says."""
+    from faultsweep.sweeps.figure import Layout
+    from faultsweep.sweeps.spec import find_spec
+    from faultsweep.sweeps.substitutes import is_shipped
+
+    path = find_spec(name)
+    if is_shipped(path):
+        return Layout(kind=path.stem, x="", along="", y=())
+    try:
+        return sweep.spec.layout()
+    except InputError as error:
+        raise InputError(f"{path}: figure: {error}") from None
+
+
+def _figure(sweep: Sweep, layout: Layout, results: Any) -> Any:
+    """Return the figure of results, of the rows that the spec asks for."""
+    from faultsweep.analysis.figures import FIGURES, sweep_figure
+    from faultsweep.analysis.warmup import without_warm_up
+
+    if layout.kind not in FIGURES:
+        parts = asdict(layout)
+        drawn = results.sel({axis.name: axis.labels for axis in sweep.spec.axes})
+        if parts.pop("delete_warm_up"):
+            drawn = without_warm_up(drawn, layout.y)
+        return sweep_figure(drawn, sweep.spec.name, sweep.spec.title, **parts)
+    try:
+        return replace(FIGURES[layout.kind](results), name=sweep.spec.name)
+    except (KeyError, ValueError) as error:
+        what = str(error.args[0]).partition(". ")[0]  # xarray goes on about what else there is
+        raise InputError(f"figure.kind: {layout.kind} draws what {sweep.spec.name} does not have: {what}") from None
+
+
+def _thanks(results: Any) -> list[str]:
+    """Return a sentence that acknowledges whom the logs' headers name, as their terms ask."""
+    from faultsweep.analysis.figures.describe import unique
+    from faultsweep.sweeps.logs import acknowledgements, is_name
+
+    return acknowledgements([str(log) for log in unique(results, "log") if is_name(str(log))])
+
+
+def _experiments_of(name: str) -> list[str]:
+    """Return the experiments that have a figure and belong to a paper, or the one that is named."""
+    from faultsweep.analysis.figures import FIGURES
+
+    return [figure for figure in FIGURES if figure.startswith(f"{name}-")] or [name]
+
+
+def _connected(stack: ExitStack, cluster: Any, workers: int | None, credentials: Path | None) -> Any:
+    """Return a client, connected once for all figures and only when something has to run."""
+    from faultsweep.cluster.connect import connect
+
+    return stack.enter_context(connect(cluster, workers, credentials))

@@ -1,0 +1,102 @@
+"""``faultsweep list``: what there is to choose from, with one line on each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from faultsweep.simcore import registry as policies
+
+app = typer.Typer()
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    machines = "machines"
+    schedulers = "schedulers"
+    placements = "placements"
+    finders = "finders"
+    checkpoints = "checkpoints"
+    node_choices = "node-choices"
+    queue_orders = "queue-orders"
+    recoveries = "recoveries"
+    meta_schedulers = "meta-schedulers"
+    agents = "agents"
+    logs = "logs"
+    metrics = "metrics"
+    experiments = "experiments"
+    parameters = "parameters"
+
+
+_POLICIES = {
+    Kind.schedulers: {**policies.SCHEDULERS, **policies.CLUSTER_SCHEDULERS},
+    Kind.placements: policies.PLACEMENTS,
+    Kind.finders: policies.FINDERS,
+    Kind.checkpoints: policies.CHECKPOINTS,
+    Kind.node_choices: policies.NODE_CHOICES,
+    Kind.queue_orders: policies.QUEUE_ORDERS,
+    Kind.recoveries: policies.RECOVERIES,
+    Kind.meta_schedulers: policies.META_SCHEDULERS,
+    Kind.agents: policies.AGENTS,
+}
+
+
+@app.command("list")
+def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""
+    if kind is Kind.logs:
+        from faultsweep.cli.logs import list_logs
+
+        list_logs()
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    listed = {
+        Kind.machines: _machines,
+        Kind.metrics: _metrics,
+        Kind.experiments: _experiments,
+        Kind.parameters: _parameters,
+    }
+    rows = list(_POLICIES[kind].items()) if kind in _POLICIES else listed[kind]()
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, text in rows:
+        table.add_row(name, text)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _machines() -> list[tuple[str, str]]:
+    from faultsweep.simcore.model.machines import MACHINE_FORMS
+
+    return list(MACHINE_FORMS.items())
+
+
+def _metrics() -> list[tuple[str, str]]:
+    from faultsweep.simcore.engine.metrics import METRICS
+
+    return [(name, f"{metric.doc}{f' [{metric.unit}]' if metric.unit else ''}") for name, metric in METRICS.items()]
+
+
+def _experiments() -> list[tuple[str, str]]:
+    from faultsweep.sweeps.spec import experiments, load_toml
+
+    return [(name, load_toml(path).get("title", "")) for name, path in experiments().items()]
+
+
+def _parameters() -> list[tuple[str, str]]:
+    from faultsweep.simcore.parameters import PARAMETERS
+
+    return [
+        (name, f"{p.doc}{f' [{p.unit}]' if p.unit else ''} Default: {p.default!r}.{_choices(p)}")
+        for name, p in PARAMETERS.items()
+    ]
+
+
+def _choices(parameter: object) -> str:
+    choices = getattr(parameter, "choices", ())
+    return f" One of {', '.join(choices)}." if choices else ""

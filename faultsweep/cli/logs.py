@@ -1,0 +1,305 @@
+"""``faultsweep logs list | describe | fetch | fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from faultsweep.sweeps.times import describe_time
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from faultsweep.simcore.model.workload import Workload
+
+
+class _LogsGroup(TyperGroup):
+    """``faultsweep logs STORE`` is short for ``faultsweep logs show STORE``."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and _is_store_or_spec(args[0]):
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+def _is_store_or_spec(text: str) -> bool:
+    from faultsweep.sweeps.status import has_run
+
+    return Path(text).suffix in (".zarr", ".toml") or has_run(Path(text))
+
+
+app = typer.Typer(no_args_is_help=True, cls=_LogsGroup)
+
+LogsOption = Annotated[
+    Path | None,
+    typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
+]
+
+
+@app.command("list")
+def list_logs(logs: LogsOption = None) -> None:
+    """List the named logs and where they are on this machine, and the models that need no network."""
+    from rich.console import Console
+
+    from faultsweep.simcore.workloads.models import MODELS
+    from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
+
+    console = Console()
+    table = _table("name", "machine", "here")
+    for name, log in NAMED_LOGS.items():
+        found = find(log, logs)
+        here = "-" if found is None else "cache" if found.parent == cache_folder() else str(found.parent)
+        table.add_row(name, log.machine, here)
+    console.print(table)
+    table = _table("model", "")
+    for name, model in MODELS.items():
+        table.add_row(name, model.doc)
+    console.print(table)
+    console.print(
+        "A log that is not here is fetched at its first use; the path of an SWF file is valid everywhere, too."
+    )
+
+
+@app.command()
+def describe(
+    log: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Named log, model, or SWF file.")],
+    logs: LogsOption = None,
+    num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of a model.")] = 0,
+    skip_malformed: Annotated[
+        bool, typer.Option("--skip-malformed", help="Leave malformed lines of a file out and count them.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
+    ] = None,
+) -> None:
+    """Show what a log or a model is like: jobs, span, load, sizes, run times, and whom to thank."""
+    from faultsweep.cli.output import check_picture
+    from faultsweep.simcore.workloads.models import DEFAULT_JOBS
+    from faultsweep.simcore.workloads.transforms import span
+    from faultsweep.sweeps.logs import load_workload
+
+    if picture is not None:
+        check_picture(picture, log)
+    reach = offset + (num_jobs or DEFAULT_JOBS)
+    on_error = "skip" if skip_malformed else "raise"
+    whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error)
+    workload = span(whole, offset, num_jobs)
+    _print(whole, workload)
+    if picture is not None:
+        from faultsweep.analysis.pictures.logs import draw
+
+        draw(workload, picture)
+        typer.echo(f"picture: {picture}")
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Named logs, or 'all'.")],
+    logs: LogsOption = None,
+) -> None:
+    """Download logs of the Parallel Workloads Archive into the user's cache, once, and check their content."""
+    from faultsweep.sweeps.logs import NAMED_LOGS, find, load_workload, named_log
+
+    for name in NAMED_LOGS if names == ["all"] else names:
+        log = named_log(name)
+        workload = load_workload(name, logs)
+        typer.echo(f"{find(log, logs)}  {workload.content_hash}  {len(workload):,} valid jobs; thanks to {log.thanks}")
+
+
+@app.command()
+def fit(
+    log: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Named log, or SWF file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.toml", help="Where to write the model.")],
+    logs: LogsOption = None,
+    num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
+    nodes: Annotated[int, typer.Option(min=0, help="Scale sizes to a machine of so many nodes; 0: the log's.")] = 0,
+    users: Annotated[bool, typer.Option("--users", help="Give jobs users, in the shares that they have.")] = False,
+) -> None:
+    """Fit a workload model to a log by size class, write it for --log FILE.toml, and show how well it fits.
+
+    Gaps between arrivals and run times are hyper-Erlang of common order with the first three moments of the log.
+    """
+    from faultsweep.cli.output import check_writable
+    from faultsweep.files import writing
+    from faultsweep.simcore.workloads.fitted import fit_model, model_text
+    from faultsweep.simcore.workloads.transforms import map_sizes, span
+    from faultsweep.sweeps.logs import load_workload
+
+    check_writable([output], [log])
+    workload = span(load_workload(log, logs), offset, num_jobs)
+    if nodes:
+        workload = map_sizes(workload, nodes, size_map="scale")
+    model = fit_model(workload, users)
+    with writing(output):
+        output.write_text(model_text(model), "utf-8")
+    _print_quality(workload, model)
+    typer.echo(f"model: {output}")
+
+
+def _print_quality(workload: Workload, model: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    from faultsweep.simcore.workloads.fitted import fit_quality
+
+    table = _table("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for found in fit_quality(workload, model):
+        mean, second, _ = found.log
+        spread = max(0.0, second / mean**2 - 1.0) ** 0.5
+        off = max(abs(ours / theirs - 1.0) for ours, theirs in zip(found.model, found.log, strict=True))
+        order = str(found.order) if found.order else "constant"
+        row = (
+            f"{found.jobs:,}",
+            found.what,
+            order,
+            describe_time(mean),
+            f"{spread:.2f}",
+            f"{off:.1g}",
+            f"{found.distance:.3f}",
+        )
+        table.add_row(found.sizes, *row)
+    Console().print(table)
+    typer.echo("moments off by: the largest relative difference of the first three moments of log and model")
+    typer.echo("distance: the largest difference of their distribution functions (Kolmogorov-Smirnov)")
+
+
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, style="bold" if number == 0 else "", overflow="fold")
+    return table
+
+
+def _print(whole: Workload, workload: Workload) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from faultsweep.simcore.workloads.summary import acknowledgement
+
+    console = Console()
+    console.print(Text(workload.name, style="bold"))
+    facts = _table("", "")
+    facts.show_header = False
+    for name, value in _facts(whole, workload):
+        facts.add_row(name, value)
+    console.print(facts)
+    console.print(_size_table(workload))
+    for line in acknowledgement(workload):
+        console.print(Text(line, style="dim"))
+
+
+def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
+    import numpy as np
+
+    from faultsweep.simcore.workloads.summary import capacity, offered_load, processors, span_s, work
+    from faultsweep.sweeps.logs import is_model
+
+    size, run = workload.size, workload.run_s
+    total = len(whole) + sum(whole.dropped.values())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in whole.dropped.items())
+    machine = f"{workload.nodes:,} nodes" if workload.nodes else "unknown"
+    if workload.procs_per_node > 1:
+        rounded = processors(workload) != workload.nodes * workload.procs_per_node
+        machine += f" of {workload.procs_per_node} processors"
+        machine += f" at most, {processors(workload):,} in all" if rounded else ""
+    gaps = np.diff(workload.submit_s)
+    known = ~np.isnan(workload.requested_s)
+    facts = [
+        ("jobs", f"{total:,} in the log, {len(whole):,} valid" + (f" (not: {reasons})" if reasons else "")),
+        ("jobs shown", f"{len(workload):,}" if len(workload) < len(whole) else ""),
+        ("machine", machine),
+        ("span", describe_time(span_s(workload))),
+        ("offered load", f"{offered_load(workload):.3f}" if capacity(workload) else ""),
+        ("work per node", f"{work(workload).sum() / workload.nodes:,.4g} processor-seconds" if workload.nodes else ""),
+        ("size", f"mean {size.mean():.2f}, standard deviation {size.std():.2f}, largest {size.max():,}"),
+        ("run time", f"mean {describe_time(run.mean())}, " + _quantiles(run)),
+        ("requested time", _requested(workload) if known.any() else "none in the log"),
+        ("gap", f"mean {describe_time(gaps.mean())}, " + _quantiles(gaps) if len(gaps) else ""),
+        ("parameters" if is_model(whole.name) else "content", workload.content_hash),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _requested(workload: Workload) -> str:
+    import numpy as np
+
+    known = ~np.isnan(workload.requested_s)
+    requested = workload.requested_s[known]
+    used = workload.run_s[known] / requested
+    return (
+        f"{100 * known.mean():.1f} % of jobs, median {describe_time(float(np.median(requested)))}; "
+        f"of it used: mean {100 * np.minimum(used, 1).mean():.0f} %, overrun by {100 * (used > 1).mean():.1f} % of jobs"
+    )
+
+
+def _quantiles(values: Any) -> str:
+    import numpy as np
+
+    return ", ".join(
+        f"{name} {describe_time(float(np.quantile(values, level)))}"
+        for name, level in (("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("longest", 1.0))
+    )
+
+
+def _size_table(workload: Workload) -> Table:
+    import numpy as np
+
+    from faultsweep.simcore.workloads.summary import size_classes, work
+
+    table = _table("size", "jobs", "jobs %", "work %", "mean run", "median", "90 %")
+    for column in table.columns:
+        column.justify = "right"
+        column.no_wrap = True
+    of_work = work(workload)
+    for low, high, rows in size_classes(workload):
+        run = workload.run_s[rows]
+        table.add_row(
+            str(high) if low == high else f"{low}-{high}",
+            f"{rows.sum():,}",
+            f"{100 * rows.mean():.1f}",
+            f"{100 * of_work[rows].sum() / of_work.sum():.1f}",
+            *(describe_time(float(value)) for value in (run.mean(), np.median(run), np.quantile(run, 0.9))),
+        )
+    return table
+
+
+@app.command()
+def show(
+    spec: Annotated[
+        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
+    ],
+    store: Annotated[Path | None, typer.Option(help="The store, if a spec is named.", show_default=False)] = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows; Ctrl-C ends.")] = False,
+) -> None:
+    """Print what the batch job of a store, or without one its last run, has written: the end of its log file.
+
+    Example: faultsweep logs my.zarr --follow
+    """
+    from faultsweep.sweeps.detached import find_log
+    from faultsweep.sweeps.status import find_store
+
+    _print_end(find_log(find_store(spec, store).resolve()), lines, follow)
+
+
+def _print_end(path: Path, lines: int, follow: bool) -> None:
+    """Print the last lines of a file, and, if asked to, what is appended to it."""
+    import time
+    from collections import deque
+
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in deque(file, maxlen=lines):
+            typer.echo(line, nl=False)
+        while follow:
+            typer.echo(file.read(), nl=False)
+            time.sleep(0.5)

@@ -1,0 +1,126 @@
+"""What commands print and write: tables, JSON and CSV."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+from faultsweep.files import write_csv
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.simulate import Run
+
+_FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
+
+
+def check_writable(paths: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
+    """Raise InputError, before anything is computed, if a file cannot be written, is read, or would be two outputs."""
+    read = {Path(name).resolve() for name in inputs if Path(name).is_file()}
+    taken: set[Path] = set()
+    for path in map(Path, paths):
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(f"{path}: the folder {folder} does not exist; make it, or name another")
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder, not a file; name a file in it")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise InputError(
+                f"{path}: cannot be written ({_why_not(folder)}); name a file in a folder where you may write"
+            )
+        if path.resolve() in read:
+            raise InputError(f"{path}: is read by this command, so it is no place to write to; name another file")
+        if path.resolve() in taken:
+            raise InputError(f"{path}: two outputs would be this file; name a file for each")
+        taken.add(path.resolve())
+
+
+def _why_not(folder: Path) -> str:
+    return "the file system is read-only" if os.statvfs(folder).f_flag & os.ST_RDONLY else "no permission"
+
+
+def check_folder(path: Path) -> None:
+    """Raise InputError, before anything is computed, if no file can be made in a folder that may have to be made."""
+    place = next(place for place in (path, *path.absolute().parents) if place.exists() or place.is_symlink())
+    if not place.is_dir():
+        raise InputError(f"{path}: {place} is a file, not a folder; name another folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: cannot be written ({_why_not(place)}); name a folder where you may write")
+
+
+def check_picture(path: Path, read: str | Path) -> None:
+    """Raise InputError, before anything is read, if a picture cannot be written as this file, or is what is read."""
+    from faultsweep.analysis.pictures.picture import check_suffix
+
+    check_suffix(path)
+    check_writable([path], [read])
+
+
+def say_compiling() -> None:
+    """Say on standard error that the simulator is compiled now."""
+    from faultsweep.simcore.engine.jit import cache_dir, is_cache_writable
+
+    if is_cache_writable():
+        note = "this happens once and takes up to a minute."
+    else:
+        note = (
+            f"it takes up to a minute, each time, because {cache_dir().parent} cannot be written: "
+            "name a folder that can in FAULTSWEEP_CACHE_DIR."
+        )
+    sys.stderr.write(f"Compiling the simulator for this machine; {note}\n")
+    sys.stderr.flush()
+
+
+def write_jobs(jobs: Mapping[str, NDArray[Any]], path: str) -> None:
+    """Write per-job results as CSV; what a job does not have is empty."""
+    names = [*_FIRST_COLUMNS, *(name for name in jobs if name not in _FIRST_COLUMNS)]
+    columns = [[_number(value) for value in jobs[name].tolist()] for name in names]
+    write_csv(path, names, zip(*columns, strict=True))
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "" if math.isnan(value) else f"{value:.17g}"
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """Print JSON; numbers that JSON does not have are null."""
+    sys.stdout.write(json.dumps(_plain(values), indent=1) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_metrics(run: Run, speed: Mapping[str, float]) -> None:
+    """Print the metrics of a run as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from faultsweep.simcore.engine.metrics import METRICS
+
+    table = Table(title=f"{run.config['scheduler']} on {run.config['machine']}, {run.status}", title_justify="left")
+    for heading in ("metric", "value", "unit", "meaning"):
+        table.add_column(heading, justify="right" if heading == "value" else "left")
+    for name, value in run.metrics.items():
+        if not math.isnan(value):
+            table.add_row(name, f"{value:,.6g}", METRICS[name].unit, METRICS[name].doc)
+    console = Console()
+    console.print(table)
+    for reason, count in run.dropped.items():
+        console.print(f"{count:,} jobs of the log were not simulated: {reason}")
+    console.print(f"simulated in {speed['elapsed_s']:.4g} s, {speed['jobs_per_s']:,.0f} jobs per second")

@@ -1,0 +1,173 @@
+"""``faultsweep pack | unpack | compare | merge``: results that are passed on, and brought together again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from faultsweep.analysis.compare import Comparison
+    from faultsweep.sweeps.store.pack import Packed
+
+app = typer.Typer()
+
+_DIFFERENT = 1
+_WIDTH = 300
+"""Of tables of labels, which a narrower one would break in the middle; terminals wrap lines themselves."""
+StoreArgument = Annotated[Path, typer.Argument(help="The store.")]
+
+
+@app.command()
+def pack(
+    store: StoreArgument,
+    archive: Annotated[Path, typer.Argument(metavar="OUT.zarr.zip", help="The file to be made.")],
+    licence: Annotated[
+        str | None,
+        typer.Option("--licence", "--license", help="Terms of use, such as CC-BY-4.0.", show_default=False),
+    ] = None,
+    citation: Annotated[
+        str | None,
+        typer.Option(help="How to cite the results. [default: made from the title]", show_default=False),
+    ] = None,
+) -> None:
+    """Pack a store into one file that opens by path or URL, with checksums, citation, licence and acknowledgements."""
+    from faultsweep.sweeps.store.pack import pack as pack_store
+
+    _print_packed(pack_store(store, archive, licence=licence, citation=citation), "packed")
+
+
+@app.command()
+def unpack(
+    archive: Annotated[Path, typer.Argument(metavar="FILE.zarr.zip", help="A packed store.")],
+    store: Annotated[
+        Path | None,
+        typer.Argument(help="The folder to be made. [default: the file's name without .zip]", show_default=False),
+    ] = None,
+    sha256: Annotated[str, typer.Option(metavar="HEX", help="Refuse an archive with another SHA-256.")] = "",
+) -> None:
+    """Unpack a store that pack made, after checking that it is complete and can do no harm."""
+    from faultsweep.sweeps.store.pack import unpack as unpack_store
+
+    target = store if store is not None else Path(archive.name.removesuffix(".zip"))
+    if target == archive:
+        target = target.with_name(f"{target.name}.zarr")
+    _print_packed(unpack_store(archive, target, sha256=sha256), "unpacked")
+
+
+def _print_packed(packed: Packed, what: str) -> None:
+    from faultsweep.sweeps.runner.progress import format_bytes
+
+    typer.echo(f"{packed.path}: {what}, {packed.files:,} files, {format_bytes(packed.size_bytes)}")
+    typer.echo(f"  sha256 of the archive: {packed.sha256}")
+    if not packed.checked:
+        typer.echo("  the archive has no checksums of its files: nothing tells whether they are complete")
+    typer.echo(f"  licence: {packed.licence or 'none is stated (pack --licence CC-BY-4.0 states one)'}")
+    typer.echo(f"  to cite: {packed.citation or 'nothing is stated'}")
+    if packed.acknowledgements:
+        typer.echo(f"  {packed.acknowledgements}")
+
+
+@app.command()
+def merge(
+    stores: Annotated[list[Path], typer.Argument(metavar="STORE STORE...", help="The stores to join.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The store to be made.", show_default=False)],
+) -> None:
+    """Join stores that were run in different places; conflicting cells are named, and nothing is done."""
+    from faultsweep.sweeps.status import print_status
+    from faultsweep.sweeps.store.merge import merge as merge_stores
+
+    merge_stores(stores, output)
+    print_status(output, brief=True)
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A store, a packed store, or the URL of either.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Compare this metric only; may be repeated.", show_default=False)
+    ] = None,
+    tolerance: Annotated[float, typer.Option(min=0, help="Relative difference that counts as equal.")] = 0.0,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say which cells of two stores differ, in what, and by how much; the exit code is 1 if anything does."""
+    from dataclasses import asdict
+
+    from faultsweep.analysis.compare import compare as compare_stores
+    from faultsweep.cli.output import print_json
+
+    found = compare_stores(a, b, metrics=metric or (), tolerance=tolerance)
+    if json_:
+        print_json({**asdict(found), "same": found.same})
+    else:
+        _print_comparison(found)
+    if not found.same:
+        raise typer.Exit(_DIFFERENT)
+
+
+def _print_comparison(found: Comparison) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True, markup=False, width=_WIDTH)
+    console.print(f"A = {found.a}\nB = {found.b}")
+    for name, (one, two) in found.settings.items():
+        console.print(f"  {name}: {one!r} in A, {two!r} in B")
+    for axis, only in found.rows.items():
+        for place, labels in zip("AB", only, strict=True):
+            if labels:
+                console.print(f"  {axis}: {_some(labels)} only in {place}")
+    for place, names in zip("AB", found.only_metrics, strict=True):
+        if names:
+            console.print(f"  metrics only in {place}: {_some(names)}")
+    console.print(
+        f"  {found.both:,} cells have a result in both, {found.only_a:,} only in A, {found.only_b:,} only in B"
+    )
+    console.print(f"  {found.equal:,} are equal, {found.both - found.equal:,} differ")
+    if not found.metrics:
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("metric", "cells", "mean B - A", "largest B - A", "relative", "unit", "where (A, B)"):
+        table.add_column(heading, justify="left" if heading in ("metric", "unit", "where (A, B)") else "right")
+    for row in found.metrics:
+        where = f"{_place(row.at)} ({row.a:.6g}, {row.b:.6g})"
+        relative = f"{100 * row.relative:.3g} %"
+        table.add_row(row.metric, f"{row.cells:,}", f"{row.mean:.4g}", f"{row.largest:.4g}", relative, row.unit, where)
+    console.print(table)
+    for cell in found.differing:
+        at = {name: label for name, label in cell.items() if name not in ("metric", "a", "b")}
+        console.print(f"  {_place(at)}: {cell['metric']} {cell['a']!r} in A, {cell['b']!r} in B")
+    more = found.both - found.equal - len(found.differing)
+    if more:
+        console.print(f"  ... and {more:,} more")
+
+
+def _place(labels: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={label}" for name, label in labels.items())
+
+
+def _some(names: list[Any]) -> str:
+    shown = ", ".join(map(str, names[:10]))
+    return f"{shown} and {len(names) - 10:,} more" if len(names) > 10 else shown
+
+
+@app.command()
+def notebook(
+    store: Annotated[str, typer.Argument(help="A store, a packed store, or the URL of either.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.ipynb", help="The file. [default: the store's name]", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write a Jupyter notebook to begin with: coverage, means with intervals, a picture, paired differences."""
+    from faultsweep.analysis.notebook import write_notebook
+
+    path = (
+        output if output is not None else Path(f"{Path(store).name.removesuffix('.zip').removesuffix('.zarr')}.ipynb")
+    )
+    write_notebook(store, path)
+    typer.echo(str(path))

@@ -1,0 +1,147 @@
+"""``faultsweep simulate``: one run, its metrics, its jobs and its events.
+
+Every parameter of a run is an option; they are made from the table of parameters.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from faultsweep.simcore.parameters import PARAMETERS, Parameter
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.simulate import Run
+
+app = typer.Typer()
+
+_NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
+    "log": (str, typer.Option(..., help="Named log, path of a log (SWF, also .gz or .xz), or workload model.")),
+    "logs": (str, typer.Option("", help="Folder where named logs are looked for first.", metavar="DIR")),
+    "skip_malformed": (
+        bool,
+        typer.Option(False, "--skip-malformed", help="Leave malformed lines of the log out and count them."),
+    ),
+    "json_output": (bool, typer.Option(False, "--json", help="Print the metrics as JSON.")),
+    "debug": (
+        bool,
+        typer.Option(False, "--debug", help="Check the whole state after every instant; slow."),
+    ),
+    "repeat": (int, typer.Option(1, min=1, help="Simulate this many times; elapsed_s is the median.")),
+    "jobs_out": (str, typer.Option("", help="Write the results of every job.", metavar="FILE.csv")),
+    "accounts_out": (str, typer.Option("", help="Write the users' credits.", metavar="FILE.csv")),
+    "options_out": (
+        str,
+        typer.Option("", help="Write what became of jobs under each recovery option.", metavar="FILE.csv"),
+    ),
+    "events_out": (str, typer.Option("", help="Write every event.", metavar="FILE.csv")),
+    "trace": (bool, typer.Option(False, "--trace", help="Print every step of the agent on clusters, and why.")),
+    "trace_out": (str, typer.Option("", help="Write every step of the agent on clusters.", metavar="FILE.csv")),
+    "failures_out": (str, typer.Option("", help="Write the node failures of the run.", metavar="FILE.csv")),
+}
+
+
+def parameter_option(parameter: Parameter) -> tuple[Any, Any]:
+    """Return the type and the option of a parameter; None as default tells what was not given."""
+    flag = "--" + parameter.name.replace("_", "-")
+    default = parameter.default if parameter.default != "" else "none"
+    text = parameter.doc.replace("[", "(").replace("]", ")") + (
+        f" One of {', '.join(parameter.choices)}." if parameter.choices else ""
+    )
+    name = f"{flag}/--no-{flag[2:]}" if parameter.kind is bool else flag
+    option = typer.Option(
+        None,
+        name,
+        help=f"{text} (default: {default})",
+        show_default=False,
+        rich_help_panel=parameter.group.capitalize(),
+        metavar={float: "NUMBER", int: "N", str: "TEXT", bool: None}[parameter.kind],
+    )
+    return parameter.kind, option
+
+
+def _with_options(function: Any) -> Any:
+    """Give a function of keyword arguments the signature that typer makes the options from."""
+    options = dict(_NOT_PARAMETERS)
+    options |= {name: parameter_option(parameter) for name, parameter in PARAMETERS.items() if name != "log"}
+    function.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind)
+            for name, (kind, option) in options.items()
+        ]
+    )
+    function.__annotations__ = {name: kind for name, (kind, _) in options.items()}
+    return function
+
+
+@app.command()
+@_with_options
+def simulate(**options: Any) -> None:
+    """Simulate one configuration and print its metrics.
+
+    Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
+    """
+    from faultsweep.cli.output import check_writable, say_compiling
+    from faultsweep.errors import InputError
+    from faultsweep.simcore.parameters import has_clusters, resolve
+    from faultsweep.simcore.simulate import simulate as run_simulation
+    from faultsweep.sweeps.logs import load_configured
+
+    given = {name: options.pop(name) for name in PARAMETERS if options.get(name) is not None}
+    config = resolve(given)
+    names = ("jobs_out", "accounts_out", "options_out", "events_out", "trace_out", "failures_out")
+    outputs = [options[name] for name in names if options[name]]
+    check_writable(outputs, inputs=[value for value in config.values() if isinstance(value, str)])
+    if has_clusters(config) and (options["accounts_out"] or options["options_out"]):
+        raise InputError("accounts_out, options_out: there is no recovery, and nobody pays for it, on clusters")
+    workload = load_configured(
+        config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
+    )
+    run = run_simulation(
+        workload,
+        events=bool(options["events_out"]),
+        trace=bool(options["trace"] or options["trace_out"]),
+        repeat=options["repeat"],
+        debug=options["debug"],
+        before_compiling=say_compiling,
+        **given,
+    )
+    _write(run, options)
+    if options["trace"] and run.decisions is not None:
+        for sentence in run.decisions.sentences():
+            typer.echo(sentence, err=options["json_output"])
+    _report(run, workload.content_hash, options["json_output"])
+
+
+def _write(run: Run, options: Mapping[str, Any]) -> None:
+    from faultsweep.cli.output import write_jobs
+    from faultsweep.simcore.failure_logs.plain import write_failures
+    from faultsweep.simcore.policies.recovery.credits import accounts, write_accounts
+    from faultsweep.simcore.policies.recovery.measures import option_report, write_option_report
+
+    if options["jobs_out"]:
+        write_jobs(run.jobs, options["jobs_out"])
+    if options["accounts_out"]:
+        write_accounts(accounts(run.jobs), options["accounts_out"])
+    if options["options_out"]:
+        write_option_report(option_report(run.jobs), options["options_out"])
+    if options["events_out"] and run.events is not None:
+        run.events.write_csv(options["events_out"])
+    if options["trace_out"] and run.decisions is not None:
+        run.decisions.write_csv(options["trace_out"])
+    if options["failures_out"]:
+        write_failures(run.failures, options["failures_out"])
+
+
+def _report(run: Run, content_hash: str, as_json: bool) -> None:
+    from faultsweep.cli.output import print_json, print_metrics
+
+    speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
+    if as_json:
+        about = {"status": run.status, "dropped": dict(run.dropped), "content_hash": content_hash, "config": run.config}
+        print_json({**run.metrics, **speed, **about})
+    else:
+        print_metrics(run, speed)

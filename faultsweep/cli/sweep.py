@@ -1,0 +1,212 @@
+"""``faultsweep plan | run | status | rerun``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from faultsweep.errors import InputError
+
+if TYPE_CHECKING:
+    from faultsweep.sweeps.sweep import Sweep
+
+app = typer.Typer()
+
+SpecArgument = Annotated[
+    str, typer.Argument(metavar="SPEC-or-NAME", help="A TOML file, or the name of a shipped experiment.")
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", help="The Zarr store of the results. [default: NAME.zarr]", show_default=False),
+]
+LogsOption = Annotated[
+    Path | None,
+    typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        help="'local': worker processes here; 'slurm': worker jobs, while this runs; or a Dask scheduler's address"
+        " or file. [default: local]",
+        show_default=False,
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Worker processes, or worker jobs. [default: one per processor]", show_default=False),
+]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder", help="Where relative paths in the spec start. [default: the spec's folder]", show_default=False
+    ),
+]
+CredentialsOption = Annotated[
+    Path | None, typer.Option(help="TLS credentials of a running cluster.", show_default=False)
+]
+TimeLimitOption = Annotated[
+    float,
+    typer.Option(
+        "--time-limit", min=0, metavar="SECONDS", help="Let a configuration fail that takes longer; 0: never."
+    ),
+]
+
+RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")]
+RecomputeOption = Annotated[
+    bool,
+    typer.Option("--recompute", help="Replace all results: of other logs, code or versions, not of another sweep."),
+]
+
+
+@app.command()
+def run(
+    spec: SpecArgument,
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
+    credentials: CredentialsOption = None,
+    folder: FolderOption = None,
+    time_limit: TimeLimitOption = 0.0,
+    retry_failed: RetryOption = False,
+    recompute: RecomputeOption = False,
+    dask_dashboard: Annotated[
+        bool,
+        typer.Option("--dask-dashboard", help="Serve Dask's own dashboard on loopback; print how to reach it."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the log file gets.")] = False,
+) -> None:
+    """Simulate what the store lacks: a new sweep, the rest of a stopped one, or what an extended spec adds.
+
+    Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to go on. Where cells
+    fail, the others go on; the errors are printed at the end, and the exit code is 2. For a log of a shipped experiment
+    that is not on this machine another one or a model stands in, as in 'faultsweep figure'.
+    """
+    from faultsweep.sweeps.status import describe_failures, print_status
+
+    sweep, store = _sweep(spec, store, logs, folder)
+    if verbose:
+        _log_to_stderr()
+    sweep.run(
+        store,
+        workers=workers,
+        cluster=cluster,
+        credentials=credentials,
+        recompute=recompute,
+        retry_failed=retry_failed,
+        time_limit_s=time_limit,
+        progress=not quiet,
+        dask_dashboard=dask_dashboard,
+    )
+    print_status(sweep.store_path(store), brief=True)
+    failures = describe_failures(sweep.store_path(store))
+    if failures:
+        raise InputError(failures)
+
+
+def _sweep(spec: str, store: Path | None, logs: Path | None, folder: Path | None = None) -> tuple[Sweep, Path | None]:
+    """Return a sweep and its store; say on standard error what stands in for logs of a shipped experiment."""
+    from faultsweep.sweeps.substitutes import describe_substitutes, is_shipped, with_substitutes
+    from faultsweep.sweeps.sweep import Sweep
+
+    if not is_shipped(spec):
+        return Sweep.from_toml(spec, logs=logs, folder=folder), store
+    sweep, place, substitutes = with_substitutes(spec, logs, store)
+    for text in describe_substitutes(sweep.spec.name, place, substitutes):
+        typer.echo(text, err=True)
+    return sweep, place
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    from faultsweep.sweeps.runner.progress import LOG
+
+    LOG.addHandler(logging.StreamHandler())
+
+
+@app.command()
+def plan(
+    spec: SpecArgument,
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
+    folder: FolderOption = None,
+    retry_failed: RetryOption = False,
+    recompute: RecomputeOption = False,
+    measure: Annotated[bool, typer.Option(help="Time a few cells for the estimates.")] = True,
+    resolved: Annotated[bool, typer.Option("--resolved", help="Print the resolved configuration, too.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a run would do: cells, distinct simulations, tasks, time and size, and what the store has already.
+
+    It asks no cluster: --workers says for how many workers the time is estimated.
+    """
+    from faultsweep.sweeps.plan import print_plan
+
+    sweep, store = _sweep(spec, store, logs, folder)
+    plan = sweep.plan(store, workers=workers, measure=measure, recompute=recompute, retry_failed=retry_failed)
+    print_plan(plan, resolved=resolved, as_json=json_)
+
+
+@app.command()
+def status(
+    spec: Annotated[
+        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
+    ],
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
+
+    Exit code 0: complete; 3: running, or waiting in a queue; 4: incomplete, and nothing runs; 5: complete, but cells
+    failed; 6: incomplete, and SLURM does not say whether its job runs. The scheduler of the run is not asked: --logs,
+    --cluster and --workers of a run do nothing here.
+    """
+    from faultsweep.sweeps.status import find_store, print_status
+
+    raise typer.Exit(print_status(find_store(spec, store), as_json=json_))
+
+
+@app.command()
+def rerun(
+    store: Annotated[Path, typer.Argument(help="The store.")],
+    select: Annotated[str, typer.Option(help="The cell, such as scheduler=backfill,load_scale=1.2")] = "",
+    logs: LogsOption = None,
+    events_out: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write the event trace.", show_default=False)
+    ] = None,
+    jobs_out: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write per-job results.", show_default=False)
+    ] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Print every step of the agent on clusters, and why.")] = False,
+    trace_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Write every step of the agent on clusters.", show_default=False),
+    ] = None,
+    run_code: Annotated[
+        bool, typer.Option("--run-code", help="Execute a placement score that the store names.")
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run one cell of a store again, from the store and the pinned logs alone, and compare the two bit by bit."""
+    from faultsweep.sweeps.rerun import print_rerun
+
+    print_rerun(
+        store,
+        select,
+        logs,
+        events_out,
+        jobs_out,
+        run_code=run_code,
+        as_json=json_,
+        trace=trace,
+        trace_out=trace_out,
+    )

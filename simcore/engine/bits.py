@@ -1,0 +1,90 @@
+"""Arithmetic on uint64 bit masks, the same compiled and interpreted.
+
+Every operand is made uint64 explicitly: uint64 with int64 is an integer when compiled but a float in NumPy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.engine.jit import inlined, is_interpreted, kernel, make_bit_counts
+
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+if is_interpreted():
+
+    def popcount(mask):
+        """Return the number of set bits of a uint64, as int64."""
+        return np.int64(int(mask).bit_count())
+
+    def lowest_bit(mask):
+        """Return the index of the lowest set bit of a nonzero uint64, as int64."""
+        return np.int64((int(mask) & -int(mask)).bit_length() - 1)
+
+else:
+    _count, _trailing = make_bit_counts()
+
+    @inlined
+    def popcount(mask):
+        """Return the number of set bits of a uint64, as int64."""
+        return _count(mask)
+
+    @inlined
+    def lowest_bit(mask):
+        """Return the index of the lowest set bit of a nonzero uint64, as int64."""
+        return _trailing(mask)
+
+
+@inlined
+def low_bits(count):
+    """Return the mask of the ``count`` lowest bits, 0 <= count <= 64."""
+    if count >= 64:
+        return _ALL
+    return (ONE << np.uint64(count)) - ONE
+
+
+@inlined
+def rotate_down(mask, steps, width):
+    """Rotate the low ``width`` bits of a mask down by ``steps``, 0 < steps < width: bit i + steps moves to bit i."""
+    return ((mask >> np.uint64(steps)) | (mask << np.uint64(width - steps))) & low_bits(width)
+
+
+@inlined
+def ring_run(start, length, width):
+    """Return the mask of ``length`` bits from ``start`` on, around a ring of ``width`` bits."""
+    run = low_bits(length)
+    if start == 0:
+        return run
+    if start + length <= width:
+        return run << np.uint64(start)
+    return ((run << np.uint64(start)) | (run >> np.uint64(width - start))) & low_bits(width)
+
+
+@inlined
+def run_starts(mask, length, width):
+    """Return the mask of positions where ``length`` set bits begin on the ring; a full ring begins at 0 only."""
+    if length == width:
+        return ONE if mask == low_bits(width) else ZERO
+    starts = mask
+    have = 1
+    while have < length and starts != ZERO:
+        step = min(have, length - have)
+        starts &= rotate_down(starts, step, width)
+        have += step
+    return starts
+
+
+@kernel
+def longest_run(mask, width):
+    """Return the length of the longest run of set bits on a ring of ``width`` bits."""
+    if mask == ZERO:
+        return 0
+    if mask == low_bits(width):
+        return width
+    length = 0
+    while mask != ZERO:
+        mask &= rotate_down(mask, 1, width)
+        length += 1
+    return length

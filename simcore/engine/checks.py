@@ -1,0 +1,432 @@
+"""Debug mode: what must hold in the engine's state after every instant, recomputed from the jobs alone.
+
+The checks read the state that the engine works on, not its event trace, and share no code with it but the names of the
+rows. A check returns a sentence if something is wrong. ``simulate(debug=True)`` calls them all after every instant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import numpy as np
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.finders.boxes import box_nodes
+from faultsweep.simcore.finders.papers import pop
+from faultsweep.simcore.model.machines import FLAT
+from numpy.typing import NDArray
+
+from faultsweep.errors import InvariantError
+
+Nodes = NDArray[np.int64]
+_FIELDS = np.arange(50, -1, -10)
+
+
+class Checker:
+    """Checks a state after every instant; it remembers what the next instant must not make worse.
+
+    Attributes
+    ----------
+    checks : all checks by name; each takes this checker and returns a sentence, or an empty text.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Watch a state that has not begun."""
+        self.state = state
+        self.held: dict[int, Nodes] = {}
+        self.wanted: dict[int, Nodes] = {}
+        self.started: set[int] = set()
+        self.overrun = False  # a job has run longer than expected since the last instant, or does so now
+        self.down: Nodes = np.zeros(0, np.int64)
+        self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
+        self._before: tuple[float, NDArray[np.float64]] | None = None
+        self._disturbances = (0, 0, 0.0, 0)
+        self._promises: dict[int, float] = {}
+
+    def check(self, state: State) -> None:
+        """Raise InvariantError with the first sentence that a check has."""
+        self.state = state  # another one, which shares all that changes, where failures were drawn further
+        before = set(self.held)
+        self.held = {int(job): self._nodes_of(int(job)) for job in np.flatnonzero(_holds_nodes(state))}
+        self.started = set(self.held) - before
+        expected_end, now = state.job_f[st.EXPECTED_END], state.f[st.NOW]
+        self.overrun = bool((expected_end[list(before)] < now).any() or (expected_end[list(self.held)] <= now).any())
+        self.down = np.flatnonzero(state.agenda[st.DOWN_UNTIL, : int(state.i[st.NODES])] > -np.inf)
+        suspended = state.lists[st.SUSPENDED, : int(state.i[st.NUM_SUSPENDED])] if state.i[st.HOLD_NODES] else ()
+        self.wanted = {int(job): self._nodes_of(int(job)) for job in suspended}
+        for name, check in CHECKS.items():
+            problem = check(self)
+            if problem:
+                raise InvariantError(f"debug: after {state.f[st.NOW]:.6f} s: {name}: {problem}")
+
+    def _nodes_of(self, job: int) -> Nodes:
+        """Return the nodes that a running job holds."""
+        state = self.state
+        if state.i[st.KIND] == FLAT:
+            return _set_bits(state.masks[state.job_i[st.SLOT, job]], int(state.i[st.NODES]))
+        box = int(state.job_i[st.BOX, job]) >> _FIELDS & 1023  # a, b, c, x, y, z, ten bits each
+        sides = np.array(_sides(state))
+        spans = box[:3] == sides
+        if (box[:3] < 1).any() or (box[:3] > sides).any() or (box[3:] >= sides).any() or box[3:][spans].any():
+            return np.zeros(0, np.int64)  # no box of this machine: its size cannot be right either
+        return box_nodes(_sides(state), box)
+
+    def units_of(self, job: int) -> Nodes:
+        """Return the nodes that a job holds or waits for and, on a machine with a menu, the wires, numbered behind."""
+        if not self.state.i[st.PARTITIONS]:
+            return self.held[job] if job in self.held else self.wanted[job]
+        return _set_bits(self.state.masks[self.state.job_i[st.SLOT, job]])
+
+    def partitions(self, size: int) -> NDArray[np.bool_]:
+        """Return what the partitions of a size take on a machine with a menu: shape (partitions, units)."""
+        first, end = (int(self.state.lists[st.SHAPE_FIRST, edge]) for edge in (size, size + 1))
+        words = self.state.footprints[st.RESOURCES, first:end, : self.state.masks.shape[1]]
+        return _bits(np.ascontiguousarray(words))
+
+    def kept(self) -> Nodes:
+        """Return the nodes that are up and kept for jobs that wait for the others of theirs (recovery option C)."""
+        wanted = np.concatenate([np.zeros(0, np.int64), *self.wanted.values()])
+        return np.setdiff1d(wanted, self.down)
+
+    def free(self) -> NDArray[np.bool_]:
+        """Return which nodes are free, from who holds or keeps them: shape (nodes,)."""
+        free = np.ones(int(self.state.i[st.NODES]), np.bool_)
+        for nodes in self.held.values():
+            free[nodes] = False
+        free[self.kept()] = False
+        free[self.down] = False
+        return free
+
+    def integrals(self) -> NDArray[np.float64]:
+        """Return the integrals of nodes held, down and free since the first submission, node-seconds."""
+        state, now = self.state, float(self.state.f[st.NOW])
+        if self._before is not None:
+            since, counts = self._before
+            self._integrals += (now - since) * counts
+        if state.i[st.NEXT_ARRIVAL] > 0:
+            held = sum(len(nodes) for nodes in self.held.values())
+            busy = held + len(self.down) + len(self.kept())
+            counts = np.array([held, len(self.down), int(state.i[st.NODES]) - busy], float)
+            self._before = now, counts
+        return self._integrals
+
+    def promises(self) -> Iterator[tuple[int, float, float]]:
+        """Yield jobs with the starts promised to them before and now, as long as nothing has broken promises.
+
+        Migrations, pauses and failures break them, a job that restarts on its own nodes, and one that runs longer than
+        it is expected to.
+        """
+        state = self.state
+        pauses = float(state.job_f[st.OVERHEAD_NODES].sum())
+        suspended = int(state.i[st.NUM_SUSPENDED])
+        disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]), pauses, suspended)
+        before, self._promises = self._promises, dict(self._promised())
+        if self.overrun or disturbances != self._disturbances:
+            before = {}
+        self._disturbances = disturbances
+        for job, promise in self._promises.items():
+            if job in before and not self._is_overtaken(job):
+                yield job, before[job], promise
+
+    def _is_overtaken(self, job: int) -> bool:
+        """Tell whether a job started at this instant that comes before a waiting one by its utility."""
+        if self.state.i[st.QUEUE_ORDER] != st.BY_UTILITY:
+            return False
+        return any(self._utility(other) >= self._utility(job) for other in self.started)
+
+    def _utility(self, job: int) -> float:
+        rows = self.state.job_f[:, job]
+        if not np.isnan(rows[st.FIXED_UTILITY]):
+            return float(rows[st.FIXED_UTILITY])
+        waited = float(self.state.f[st.NOW] - rows[st.UTILITY_SINCE]) / float(rows[st.ESTIMATE])
+        return waited * waited * waited * int(self.state.job_i[st.REQUESTED, job])
+
+    def _promised(self) -> Iterator[tuple[int, float]]:
+        """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
+        queue = _queue(self.state)
+        if self.state.i[st.SCHEDULER] == st.CONSERVATIVE:
+            yield from ((int(job), float(self.state.job_f[st.PROMISED, job])) for job in queue)
+        elif len(queue):
+            yield int(queue[0]), self.earliest(int(queue[0]))
+
+    def overtaking(self) -> tuple[int, set[int]]:
+        """Return the head of the queue (-1: none) and the jobs behind it that started at this instant.
+
+        They are known where an instant has one pass, but for recovered jobs, which may have stood anywhere.
+        """
+        state, queue = self.state, _queue(self.state)
+        if not len(queue) or state.i[st.EVENT_ORDER] != st.INSTANT:
+            return -1, set()
+        head, by_utility = int(queue[0]), bool(state.i[st.QUEUE_ORDER] == st.BY_UTILITY)
+        known = (state.job_i[st.RESTARTS] == 0) | (state.i[st.RECOVERY] == 0)
+        if by_utility:
+            return head, {job for job in self.started if known[job] and self._utility(job) < self._utility(head)}
+        return head, {job for job in self.started if known[job] and known[head] and job > head}
+
+    def earliest(self, job: int, without: Collection[int] = ()) -> float:
+        """Return when a waiting job could start at the earliest if what is expected happens and no other job starts.
+
+        Jobs ``without`` are left out, as if they had not started.
+        """
+        state, size = self.state, int(self.state.job_i[st.SIZE, job])
+        held = [other for other in self.held if other not in without]
+        releases = [(float(state.job_f[st.EXPECTED_END, other]), self.units_of(other)) for other in held]
+        releases += [(self.expected_end(other), self.units_of(other)) for other in self.wanted]
+        free = np.ones(64 * state.masks.shape[1] if state.i[st.PARTITIONS] else int(state.i[st.NODES]), np.bool_)
+        for _, units in releases:
+            free[units] = False
+        free[self.down] = False
+        releases += [(float(state.agenda[st.DOWN_UNTIL, node]), np.array([node])) for node in _expected_up(self)]
+        for time in sorted({time for time, _ in releases}):
+            for end, units in releases:
+                if end == time:
+                    free[units] = True
+            if self.can_hold(free, size):
+                return max(time, float(state.f[st.NOW]))
+        return math.inf
+
+    def can_hold(self, free: NDArray[np.bool_], size: int) -> bool:
+        """Tell whether a job of a size finds a place among free nodes (and wires), shape (units,)."""
+        if not self.state.i[st.PARTITIONS]:
+            return self.largest(free) >= size
+        return bool((~(self.partitions(size) & ~free).any(axis=1)).any())
+
+    def expected_end(self, job: int) -> float:
+        """Return when a job that waits for its own nodes is expected to end: once the last is up, it runs."""
+        state = self.state
+        up = float(state.agenda[st.DOWN_UNTIL, self.wanted[job]].max())
+        remaining = float(state.job_f[st.ESTIMATE, job] - state.job_f[st.SAVED, job])
+        return max(up, ((up + float(state.f[st.START_DELAY])) + float(state.f[st.RESTART_COST])) + remaining)
+
+    def largest(self, free: NDArray[np.bool_]) -> int:
+        """Return the size of the largest job that free nodes can hold."""
+        count = int(free.sum())
+        if self.state.i[st.KIND] == FLAT or count == 0:
+            return count
+        return pop.largest_free_box(free.reshape(_sides(self.state)))[0]
+
+
+def _sides(state: State) -> tuple[int, int, int]:
+    return int(state.i[st.SIDE_X]), int(state.i[st.SIDE_Y]), int(state.i[st.SIDE_Z])
+
+
+def _queue(state: State) -> Nodes:
+    """Return the waiting jobs in their order."""
+    return state.lists[st.QUEUE, state.i[st.QUEUE_HEAD] : state.i[st.QUEUE_TAIL]]
+
+
+def _holds_nodes(state: State) -> NDArray[np.bool_]:
+    """Tell of every job whether it holds nodes; those that end at this very instant may have given them back."""
+    return (state.job_i[st.STATUS] == st.RUNNING) & (state.job_i[st.EARLY_RELEASED] == 0)
+
+
+def _bits(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return the bits of masks of 64-bit words, along the last axis."""
+    return np.unpackbits(words.astype("<u8").view(np.uint8), axis=-1, bitorder="little").astype(np.bool_)
+
+
+def _set_bits(words: NDArray[np.uint64], nodes: int | None = None) -> Nodes:
+    """Return the positions of the set bits of a mask of 64-bit words, all or among the first ones, which are nodes."""
+    return np.flatnonzero(_bits(words)[:nodes])
+
+
+def _masked_free(state: State) -> Nodes:
+    """Return the nodes that the engine's mask says are free, ascending."""
+    words = state.masks[st.FREE_NODES]
+    if state.i[st.KIND] == FLAT:
+        return _set_bits(words, int(state.i[st.NODES]))
+    return np.flatnonzero(_bits(words).reshape(len(words), 64)[:, : int(state.i[st.SIDE_Z])])
+
+
+def _check_boxes(checker: Checker) -> str:
+    """Every running job holds a contiguous box, or a set of nodes, of the size allotted to it and large enough."""
+    state = checker.state
+    for job, nodes in checker.held.items():
+        allocated, size = int(state.job_i[st.ALLOCATED, job]), int(state.job_i[st.SIZE, job])
+        if len(nodes) != allocated:
+            return f"job {job} is allotted {allocated} nodes and holds {len(nodes)}, or no box of the torus"
+        if allocated < size or (state.i[st.KIND] == FLAT and allocated != size):
+            return f"job {job} needs {size} nodes and holds {allocated}"
+    return ""
+
+
+def _check_sharing(checker: Checker) -> str:
+    """No node is held twice, held while it is down, or held and free."""
+    holder = np.full(int(checker.state.i[st.NODES]), -1)
+    for job, nodes in checker.held.items():
+        taken = nodes[holder[nodes] >= 0]
+        if len(taken):
+            return f"node {taken[0]} is held by jobs {holder[taken[0]]} and {job}"
+        holder[nodes] = job
+    broken = checker.down[holder[checker.down] >= 0]
+    if len(broken):
+        return f"node {broken[0]} is down and held by job {holder[broken[0]]}"
+    marked, free = _masked_free(checker.state), np.flatnonzero(checker.free())
+    wrong = np.setxor1d(marked, free)
+    if len(wrong):
+        is_marked = wrong[0] in marked
+        return f"node {wrong[0]} is marked {'free' if is_marked else 'taken'} and is {'taken' if is_marked else 'free'}"
+    return ""
+
+
+def _check_partitions(checker: Checker) -> str:
+    """On a machine with a menu every job has a partition of its size, and no wire is held twice, or held and free."""
+    state = checker.state
+    if not state.i[st.PARTITIONS]:
+        return ""
+    free = _bits(state.masks[st.FREE_NODES])
+    holder = np.full(len(free), -1)
+    for job in (*checker.held, *checker.wanted):
+        units, size = checker.units_of(job), int(state.job_i[st.SIZE, job])
+        taken = np.zeros(len(free), np.bool_)
+        taken[units] = True
+        if not (checker.partitions(size) == taken).all(axis=1).any():
+            return f"job {job} has units {units.tolist()}, which are no partition of size {size}"
+        wires = units[units >= int(state.i[st.NODES])]
+        if (holder[wires] >= 0).any():
+            return f"a wire is held by jobs {holder[wires].max()} and {job}"
+        if free[wires].any():
+            return f"a wire of job {job} is marked free"
+        holder[wires] = job
+    every = np.flatnonzero(_bits(state.footprints[st.RESOURCES, :, : state.masks.shape[1]]).any(axis=0))
+    lost = [unit for unit in every if unit >= state.i[st.NODES] and holder[unit] < 0 and not free[unit]]
+    return f"wire {lost[0]} is marked taken and nobody holds it" if lost else ""
+
+
+def _check_counts(checker: Checker) -> str:
+    """The counters are those of what they count."""
+    state = checker.state
+    status = state.job_i[st.STATUS]
+    counts = {
+        "free nodes": (st.FREE, int(checker.free().sum())),
+        "down nodes": (st.NUM_DOWN, len(checker.down)),
+        "nodes asked for by waiting jobs": (st.QUEUED, int(state.job_i[st.REQUESTED][status == st.WAITING].sum())),
+        "finished jobs": (st.FINISHED, int((status == st.DONE).sum())),
+        "nodes kept for suspended jobs": (st.KEPT, len(checker.kept())),
+        "expected releases": (st.NUM_RELEASES, len(checker.held) + len(checker.wanted) + len(_expected_up(checker))),
+    }
+    for what, (row, count) in counts.items():
+        if state.i[row] != count:
+            return f"{state.i[row]} {what} are counted and there are {count}"
+    return ""
+
+
+def _expected_up(checker: Checker) -> Nodes:
+    """Return the nodes that are down and not wanted by a suspended job: what they wait for is their own repair."""
+    return np.setdiff1d(checker.down, np.concatenate([np.zeros(0, np.int64), *checker.wanted.values()]))
+
+
+def _check_queue(checker: Checker) -> str:
+    """The queue is all waiting jobs in the order of their arrival; recovered ones may stand anywhere.
+
+    By utility, the order is another one.
+    """
+    state = checker.state
+    queue, waiting = _queue(state), np.flatnonzero(state.job_i[st.STATUS] == st.WAITING)
+    if not np.array_equal(np.sort(queue), waiting):
+        return f"the queue is {queue.tolist()} and the waiting jobs are {waiting.tolist()}"
+    if state.i[st.QUEUE_ORDER] == st.BY_UTILITY:
+        return ""
+    if state.i[st.RECOVERY]:
+        queue, waiting = (jobs[state.job_i[st.RESTARTS, jobs] == 0] for jobs in (queue, waiting))
+    if not np.array_equal(queue, waiting):
+        return f"the queue is {queue.tolist()} and the waiting jobs, by arrival, are {waiting.tolist()}"
+    return ""
+
+
+def _check_agenda(checker: Checker) -> str:
+    """Every running job has one timer at its end, and the expected releases are in order of time."""
+    state = checker.state
+    timers = state.agenda[:, : int(state.i[st.NUM_TIMERS])]
+    kinds = timers[st.TIMER_KEY] // st.TIMER_STRIDE
+    ends = np.sort(state.job_f[st.END, state.job_i[st.STATUS] == st.RUNNING])
+    if not np.array_equal(np.sort(timers[st.TIMER_TIME][kinds == st.COMPLETION_TIMER]), ends):
+        return "the timers of completion are not at the ends of the running jobs"
+    count = int(state.i[st.NUM_RELEASES])
+    times, items = state.agenda[st.RELEASE_TIME, :count], state.agenda[st.RELEASE_ITEM, :count].astype(np.int64)
+    if (np.diff(times) < 0).any():
+        return "the expected releases are not in order of time"
+    jobs, nodes = items[items >= 0], -1 - items[items < 0]
+    expected = np.empty(count)
+    resumed = {job: checker.expected_end(job) for job in checker.wanted}
+    expected[items >= 0] = [resumed.get(job, state.job_f[st.EXPECTED_END, job]) for job in jobs.tolist()]
+    expected[items < 0] = state.agenda[st.DOWN_UNTIL, nodes]
+    known = {*checker.held, *checker.wanted}
+    if set(jobs.tolist()) != known or set(nodes.tolist()) != set(_expected_up(checker).tolist()):
+        return "the expected releases are not those of the running and suspended jobs and the down nodes"
+    if not np.array_equal(times, expected):
+        return "an expected release is not at the expected end of its job, or at the repair of its node"
+    return ""
+
+
+def _check_finder(checker: Checker) -> str:
+    """The list of maximal free boxes, where it is up to date, begins with the largest one."""
+    state = checker.state
+    if state.i[st.KIND] == FLAT or state.i[st.BOXES_VERSION] != state.i[st.VERSION]:
+        return ""
+    listed = int(state.boxes[st.MACHINE, 0, 0]) if state.i[st.NUM_BOXES] > 0 else 0
+    largest = checker.largest(checker.free())
+    return "" if listed == largest else f"the largest free box has {largest} nodes and the first listed one {listed}"
+
+
+def _check_reservations(checker: Checker) -> str:
+    """No reservation slips: that of the head job, or, under conservative backfilling, that of any waiting job."""
+    for job, before, now in checker.promises():
+        if not now <= before:
+            return f"the start reserved for job {job} slips from {before:.6f} to {now:.6f} s"
+    return ""
+
+
+def _check_overtaking(checker: Checker) -> str:
+    """A job starts before the head of the queue under backfilling only, and does not delay it.
+
+    Unlike the reservations this looks at one instant alone: at a job, too, that has become the head just now.
+    """
+    head, started = checker.overtaking()
+    scheduler = checker.state.i[st.SCHEDULER]
+    if not started or scheduler == st.CONSERVATIVE:
+        return ""
+    if scheduler not in (st.BACKFILL, st.BACKFILL_MIGRATION):
+        return f"job {min(started)} starts before job {head}, the head of the queue"
+    before, now = checker.earliest(head, without=started), checker.earliest(head)
+    if now <= before:
+        return ""
+    return f"starting {sorted(started)} delays job {head}, the head of the queue, from {before:.6f} to {now:.6f} s"
+
+
+def _check_integrals(checker: Checker) -> str:
+    """The engine's integrals of nodes held, down and free are those of the nodes, and sum to the whole capacity."""
+    state, own = checker.state, checker.integrals()
+    found = np.array([state.f[st.HELD], state.f[st.DOWN], state.f[st.UNUSED] + state.f[st.IDLE_LOST]])
+    if not np.allclose(found, own, rtol=1e-9, atol=1e-6):
+        return f"held, down and free node-seconds are counted as {found.tolist()} and are {own.tolist()}"
+    return ""
+
+
+CHECKS: Mapping[str, Callable[[Checker], str]] = {
+    "boxes": _check_boxes,
+    "sharing": _check_sharing,
+    "partitions": _check_partitions,
+    "counts": _check_counts,
+    "queue": _check_queue,
+    "agenda": _check_agenda,
+    "finder": _check_finder,
+    "reservations": _check_reservations,
+    "overtaking": _check_overtaking,
+    "capacity": _check_integrals,
+}
+"""The checks in the order in which they are made: later ones rely on what earlier ones check."""
+
+
+def check_capacities(metrics: Mapping[str, float]) -> None:
+    """Raise InvariantError unless capacity utilised (by the jobs' results) and the integrals of the rest sum to 1.
+
+    The parts of the lost capacity are integrals of their own; they are all of it once every job has finished.
+    """
+    if metrics["unfinished_jobs"]:
+        return
+    parts = sum(value for name, value in metrics.items() if name.startswith("lost_to_"))
+    total = metrics["utilisation"] + metrics["unused_capacity"] + parts
+    if not abs(total - 1.0) <= 1e-9:
+        raise InvariantError(f"debug: capacity: utilised, unused and the parts of the lost sum to {total!r}, not to 1")

@@ -1,0 +1,175 @@
+"""Running a configuration on clusters: failures of nodes and trunks, the compiled loop, and its buffers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.clusters import state as cs
+from faultsweep.simcore.engine.clusters.build import build_clusters, failure_rows, trace_buffer
+from faultsweep.simcore.engine.clusters.checks import ClusterChecker
+from faultsweep.simcore.engine.clusters.communication import Communication
+from faultsweep.simcore.engine.clusters.loop import advance_clusters
+from faultsweep.simcore.engine.clusters.state import ClusterState
+from faultsweep.simcore.engine.event_trace import TraceBuffer
+from faultsweep.simcore.engine.steps import Stopwatch, checked
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.machines import Machine, parse_machine
+from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.policies.failures.source import FailureSource
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+_RETURN_AFTER_S = 0.1  # a kernel call lasts about this long, for Ctrl-C, heartbeats and progress
+_FIRST_BUDGET = 2_000
+_MAX_CAPACITY = 1 << 10
+
+Jobs = Mapping[str, NDArray[Any]]
+
+
+@dataclass
+class Watch:
+    """What the caller wants to know of a run while it goes on."""
+
+    events: bool = False
+    trace: bool = False
+    debug: bool = False
+    progress: Callable[[float], None] | None = None
+
+
+@dataclass
+class Ran:
+    """A run that is over: its state, why it stopped, its events, the agent's steps, its durations, s."""
+
+    state: ClusterState
+    code: int
+    buffer: TraceBuffer | None
+    decisions: NDArray[np.float64]
+    elapsed_s: float
+    passes_s: list[float] = field(default_factory=list)
+
+
+@lru_cache
+def load_kernels() -> None:
+    """Compile the engine, or load it from the cache, by running it on one job: no run's time includes that."""
+    jobs = {name: np.array([1.0]) for name in ("submit_s", "work_s", "run_s", "estimate_s")}
+    jobs |= {"size": np.array([1]), "home": np.array([0])}
+    config = resolve({"machine": "clusters:1", "scheduler": "first-fit"})
+    silent = Communication(np.zeros(1), np.zeros(1), np.full(1, np.nan))
+    state = build_clusters(jobs, silent, parse_machine("clusters:1"), config, None, tracing=False, telling=False)
+    advance_clusters(state, 10)
+
+
+def run_clusters(
+    jobs: Jobs,
+    communication: Communication,
+    machine: Machine,
+    config: Mapping[str, Any],
+    source: FailureSource | None,
+    watch: Watch,
+) -> Ran:
+    """Run to the end; if a list is too small, run again from the start with larger ones."""
+    load_kernels()
+    capacity = 1
+    while True:
+        ran = _Run(jobs, communication, machine, config, source, watch, capacity).to_end()
+        if ran.code != st.NO_SPACE:
+            break
+        capacity *= 4
+        if capacity > _MAX_CAPACITY:
+            raise InputError(f"{machine.name}: the agent takes too many steps at one instant to be traced")
+    if ran.code == st.STUCK:
+        waiting = int(np.isnan(ran.state.job_f[st.FINISH]).sum())
+        raise InputError(f"{machine.name}: {waiting} jobs wait for nodes or trunks that never come up again")
+    return ran
+
+
+class _Run:
+    """One run from the first event to the last."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        communication: Communication,
+        machine: Machine,
+        config: Mapping[str, Any],
+        source: FailureSource | None,
+        watch: Watch,
+        capacity: int,
+    ) -> None:
+        self._machine, self._source, self._watch = machine, source, watch
+        self._start_s = float(jobs["submit_s"][0])
+        self._draw_s = float(jobs["submit_s"][-1]) - self._start_s + 2.0 * float(jobs["estimate_s"].max())
+        self.state = build_clusters(
+            jobs,
+            communication,
+            machine,
+            config,
+            self._failures(),
+            tracing=watch.events,
+            telling=watch.trace,
+            capacity=capacity,
+        )
+        self.state.f[st.DRAWN_UNTIL] = self._known_until_s
+        self._buffer = TraceBuffer(self.state) if watch.events else None
+        self._decisions: list[NDArray[np.float64]] = []
+        self._stopwatch = Stopwatch(self.state, advance_clusters) if config["time_scheduling"] else None
+        go_on = self._stopwatch.advance if self._stopwatch else advance_clusters
+        self._go_on = checked(go_on, ClusterChecker(self.state, config).check) if watch.debug else go_on
+
+    @property
+    def _known_until_s(self) -> float:
+        endless = self._source is not None and self._source.endless
+        return self._start_s + self._draw_s if endless else math.inf
+
+    def _failures(self) -> FailureTrace | None:
+        """Return the failures drawn so far."""
+        return None if self._source is None else self._source.until(self._known_until_s)
+
+    def to_end(self) -> Ran:
+        """Call the kernel until the run ends, about every tenth of a second."""
+        budget, began = _FIRST_BUDGET, time.perf_counter()
+        while True:
+            called = time.perf_counter()
+            code = int(self._go_on(self.state, budget))
+            took = time.perf_counter() - called
+            self._drain()
+            if code == st.NEED_FAILURES:
+                self._draw_further()
+            elif code not in (st.CONTINUE, st.NEED_TRACE):
+                break
+            if code == st.CONTINUE:
+                budget = int(min(4.0, max(0.25, _RETURN_AFTER_S / max(took, 1e-6))) * budget) + 1
+            if self._watch.progress is not None:
+                self._watch.progress(float(self.state.i[st.FINISHED]) / self.state.job_f.shape[1])
+        elapsed = time.perf_counter() - began
+        decisions = np.concatenate(self._decisions) if self._decisions else np.zeros((0, cs.NUM_DECISION_COLUMNS))
+        passes = self._stopwatch.passes_s if self._stopwatch else []
+        return Ran(self.state, code, self._buffer, decisions, elapsed, passes)
+
+    def _drain(self) -> None:
+        """Empty the buffers of events and of the agent's steps."""
+        if self._buffer is not None:
+            self._buffer.drain()
+        if self._watch.trace:
+            end = int(self.state.i[cs.DECISIONS_END])
+            self._decisions.append(self.state.decisions[:end].copy())
+            self.state.i[cs.DECISIONS_END] = 0
+
+    def _draw_further(self) -> None:
+        """Go on with a state that has failures drawn twice as far, and shares all that changes."""
+        self._draw_s *= 2.0
+        rows = failure_rows(self._failures())
+        self.state = replace(self.state, failures=rows)
+        if self._buffer is not None:
+            jobs = self.state.job_f.shape[1]
+            self.state = replace(self.state, trace=trace_buffer(self._machine, jobs, rows.shape[1]))
+            self._buffer.move_to(self.state)
+        self.state.f[st.DRAWN_UNTIL] = self._known_until_s

@@ -1,0 +1,230 @@
+"""How kernels are compiled, in one place.
+
+Numba's disk cache does not notice a change in a function that a cached kernel calls from another file: it silently
+runs the old code. So the cache directory's name holds a hash of all sources of the simulator core, of Numba's version,
+of the processor type and of the bounds-check flag (Numba ignores a changed flag on a cache hit, too).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import platformdirs
+from numba import types
+from numba.core import codegen
+from numba.core import config as _untyped_config
+from numba.core.caching import UserProvidedCacheLocator
+
+# Numba's annotations know neither its settings nor all options of its compiler.
+numba_config: Any = _untyped_config
+_compile: Any = numba.njit
+
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def sources_hash() -> str:
+    """Return the hash of everything that decides what a compiled kernel does."""
+    digest = hashlib.sha256()
+    for path in sorted(_ROOT.rglob("*.py")):
+        digest.update(path.relative_to(_ROOT).as_posix().encode())
+        digest.update(path.read_bytes())
+    processor = f"{llvm.get_host_cpu_name()} {sorted(llvm.get_host_cpu_features().items())}"
+    for part in (numba.__version__, processor, str(numba_config.BOUNDSCHECK)):
+        digest.update(part.encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_dir() -> Path:
+    """Return the directory of this version's compiled kernels (under FAULTSWEEP_CACHE_DIR or the user's cache)."""
+    base = os.environ.get("FAULTSWEEP_CACHE_DIR") or platformdirs.user_cache_dir("faultsweep")
+    return Path(base) / "kernels" / sources_hash()
+
+
+numba_config.CACHE_DIR = str(cache_dir())
+
+
+class KernelCacheLocator(UserProvidedCacheLocator):
+    """Where Numba keeps a compiled kernel: by the place of its source in the package, not on the disk.
+
+    So all copies of one version share what one of them has compiled.
+    """
+
+    def get_cache_path(self) -> str:
+        """Return the folder of a kernel."""
+        return str(Path(numba_config.CACHE_DIR) / Path(self._py_file).resolve().parent.relative_to(_ROOT))
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """Return where a kernel is kept; None for a function that is not of this package."""
+        return super().from_function(py_func, py_file) if Path(py_file).resolve().is_relative_to(_ROOT) else None
+
+
+def _share_kernels() -> None:
+    ours = f"{__name__}.{KernelCacheLocator.__name__}"
+    theirs = numba_config.CACHE_LOCATOR_CLASSES or "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator"
+    if ours not in theirs:
+        numba_config.CACHE_LOCATOR_CLASSES = f"{ours},{theirs}"
+
+
+_share_kernels()
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy", "_nrt": False}
+
+_inner = threading.local()
+
+
+def _optimise_once() -> None:
+    """Optimise compiled code in the entry kernels only.
+
+    Numba links everything that a function calls into it and optimises the whole again at every level of calls:
+    measured, half of the time to compile the engine. The code of an inner kernel is only ever used linked into an
+    entry kernel, so that is where it is optimised, as a part of the entry kernel: left visible to the linker, it would
+    be bound to the first code of its name, which in the process that compiles is the one that nobody optimised
+    (measured: half as fast).
+    """
+    library: Any = codegen.CPUCodeLibrary
+    optimise = getattr(library, "_optimize_final_module", None)
+    if optimise is None:  # another Numba: slower to compile, same code
+        return
+
+    def optimise_entries(self: Any) -> None:
+        if getattr(_inner, "depth", 0) == 0:
+            for function in self._final_module.functions:
+                if function.linkage == llvm.Linkage.linkonce_odr:
+                    function.linkage = llvm.Linkage.internal
+            optimise(self)
+
+    library._optimize_final_module = optimise_entries
+
+
+_optimise_once()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function that other kernels call, and only they.
+
+    It has no wrapper for calls from Python, constants among its arguments do not make a version of their own, and it
+    neither allocates nor counts references. Without the word about inlining Numba passes on that of the caller: what a
+    kernel calls that is compiled into its callers, would be, too, and so on to the last (seen: one function of 117,000
+    instructions, and two minutes to compile it).
+    """
+    return _inner_kernel(function, forceinline=False)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a kernel into its callers: for small functions of inner loops, where passing the state would cost more
+    than the work."""
+    return _inner_kernel(function, forceinline=True)
+
+
+def _inner_kernel(function: Callable[..., Any], **options: Any) -> Any:
+    compiled = _compile(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **_OPTIONS)(function)
+    if numba_config.DISABLE_JIT:
+        return compiled
+    resolve, compile_for = compiled.get_call_template, compiled.compile
+
+    def resolve_without_literals(args: Any, kws: Any) -> Any:
+        plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
+        return resolve(tuple(types.unliteral(kind) for kind in args), plain)
+
+    def compile_inner(signature: Any) -> Any:
+        _inner.depth = getattr(_inner, "depth", 0) + 1
+        try:
+            return compile_for(signature)
+        finally:
+            _inner.depth -= 1
+
+    compiled.get_call_template, compiled.compile = resolve_without_literals, compile_inner
+    return compiled
+
+
+def is_cache_writable() -> bool:
+    """Tell whether compiled kernels can be kept in their directory."""
+    folder = Path(numba_config.CACHE_DIR)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def is_interpreted() -> bool:
+    """Tell whether the kernels run as plain Python."""
+    return bool(numba_config.DISABLE_JIT)
+
+
+def counted(function: Callable[..., Any]) -> Any:
+    """Compile a function that a ``callback`` calls; it may make views of arrays, which count references."""
+    return _compile(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
+
+
+def callback(function: Callable[..., int]) -> Any:
+    """Compile a function of (pointer to int64, int64, int64, int64) -> int64 for ``make_caller``, once per machine."""
+    whole = types.int64
+    signature = whole(types.CPointer(whole), whole, whole, whole)
+    return numba.cfunc(signature, cache=is_cache_writable(), error_model="numpy")(function)
+
+
+def make_caller() -> Any:
+    """Return what calls, within kernels, a ``callback`` by its address: (address, data address, a, b, c) -> int64."""
+    from llvmlite import ir
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def call(_context: Any, address: Any, data: Any, a: Any, b: Any, c: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            whole = ir.IntType(64)
+            kind = ir.FunctionType(whole, [whole.as_pointer(), whole, whole, whole])
+            function = builder.inttoptr(arguments[0], kind.as_pointer())
+            return builder.call(function, [builder.inttoptr(arguments[1], whole.as_pointer()), *arguments[2:]])
+
+        return types.int64(*[types.int64] * 5), generate
+
+    return call
+
+
+def make_bit_counts() -> tuple[Any, Any]:
+    """Return what counts, within kernels, the set bits of a uint64, and the clear ones below its lowest set bit; both
+    as int64, in one instruction where the processor has it."""
+    from llvmlite import ir
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def count(_context: Any, _mask: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.ctpop(arguments[0])
+
+        return types.int64(types.uint64), generate
+
+    @intrinsic
+    def trailing(_context: Any, _mask: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.int64(types.uint64), generate
+
+    return count, trailing
+
+
+# Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.
+entry_kernel = _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPTIONS)
+"""Compile a function that Python calls: cached on disk together with all that it calls."""
+
+
+def is_compiled(clusters: bool = False) -> bool:
+    """Tell whether the engine of this version, or that of clusters, has been compiled on this machine before."""
+    entry = "loop._advance_clusters-*.nbc" if clusters else "loop._advance-*.nbc"
+    folder = Path(numba_config.CACHE_DIR)
+    if not is_cache_writable():
+        return bool(numba_config.DISABLE_JIT)
+    return bool(numba_config.DISABLE_JIT) or any(folder.rglob(entry))

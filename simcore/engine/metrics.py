@@ -1,0 +1,230 @@
+"""The metrics of a run: one table of names, units and descriptions, and how they are computed from per-job results.
+
+Definitions are those of krevat2003 sec. 4.2 (wait, response, bounded slowdown, capacities), oliner2004 sec. 6.1 (wait
+to the last start) and zhang2004 (work-loss ratio, checkpoint-overhead ratio). Means and percentiles are over the jobs
+that finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of a run: its unit ("" for a ratio or a count) and one sentence."""
+
+    unit: str
+    doc: str
+
+
+_STATISTICS: dict[str, tuple[str, Callable[[NDArray[np.float64]], float]]] = {
+    "mean": ("Mean", lambda v: float(np.mean(v))),
+    "median": ("Median", lambda v: float(np.median(v))),
+    "p90": ("90th percentile", lambda v: float(np.percentile(v, 90))),
+    "p99": ("99th percentile", lambda v: float(np.percentile(v, 99))),
+    "max": ("Largest", lambda v: float(np.max(v))),
+}
+_PER_JOB = {
+    "wait_s": ("s", "wait, last start - submit"),
+    "response_s": ("s", "response time, finish - submit"),
+    "slowdown": ("", "slowdown, response / run time"),
+    "bounded_slowdown": ("", "bounded slowdown, max(response, bound) / max(run time, bound)"),
+}
+_RATIOS = {"work_loss_ratio": "work_lost_s", "checkpoint_overhead_ratio": "checkpoint_overhead_s"}
+_COUNTS = ("jobs_submitted", "unfinished_jobs", "jobs_hit")
+_SUMS = ("restarts", "work_lost_node_s", "checkpoints", "checkpoint_overhead_s")
+"""Metrics that are the sum of the per-job results of their name."""
+JOB_METRICS = frozenset(
+    [*_RATIOS, *_COUNTS, *_SUMS, *(f"{statistic}_{name}" for name in _PER_JOB for statistic in _STATISTICS)]
+)
+"""The metrics that per-job results alone give."""
+
+METRICS: dict[str, Metric] = {
+    **{
+        f"{statistic}_{name}": Metric(unit, f"{word} of the jobs' {doc}.")
+        for name, (unit, doc) in _PER_JOB.items()
+        for statistic, (word, _) in _STATISTICS.items()
+    },
+    "utilisation": Metric(
+        "", "Capacity utilised: submitted size x run time of the jobs, of the machine's node-seconds."
+    ),
+    "unused_capacity": Metric("", "Capacity free beyond what waiting jobs ask for."),
+    "lost_capacity": Metric("", "Capacity neither utilised nor unused."),
+    "lost_to_fragmentation": Metric("", "Capacity free but idle beside a queue that asks for it."),
+    "lost_to_failures": Metric("", "Capacity of work that failures destroyed."),
+    "lost_to_growth": Metric(
+        "", "Capacity of nodes held beyond the size submitted (rounding and growth), during work that counts."
+    ),
+    "lost_to_down_time": Metric("", "Capacity of nodes that are down."),
+    "lost_to_hold": Metric("", "Capacity kept idle for jobs that restart on their own nodes (recovery option C)."),
+    "lost_to_delay": Metric("", "Capacity held between being scheduled and starting."),
+    "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters)."),
+    "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts."),
+    "makespan_s": Metric("s", "Last finish - first submit."),
+    "jobs_submitted": Metric("", "Jobs submitted."),
+    "unfinished_jobs": Metric("", "Jobs that had not finished when the run ended."),
+    "offered_load": Metric("", "Submitted size x run time over machine nodes x span of the submissions."),
+    "failures_seen": Metric("", "Failures up to the end of the run."),
+    "failures_seen_per_day": Metric("1/d", "Failures per day of the run."),
+    "failures_that_hit": Metric("", "Failures that killed a job."),
+    "jobs_hit": Metric("", "Jobs killed by a failure at least once."),
+    "restarts": Metric("", "Restarts of all jobs."),
+    "work_lost_node_s": Metric("node s", "Work done and lost to failures."),
+    "work_loss_ratio": Metric("", "Mean over jobs of work lost / run time."),
+    "checkpoint_overhead_ratio": Metric("", "Mean over jobs of time spent on checkpoints and moves / run time."),
+    "checkpoints": Metric("", "Checkpoints completed."),
+    "checkpoints_wasted": Metric("", "Checkpoints completed that no restart went on from."),
+    "checkpoint_overhead_s": Metric("s", "Time that jobs spent on checkpoints and moves, also on unfinished ones."),
+    "migrations_attempted": Metric("", "Migration attempts."),
+    "migrations_successful": Metric("", "Migration attempts that enlarged the maximal free partition."),
+    "migrations_per_attempt": Metric("", "Successful / attempted migrations."),
+    "mean_time_between_migrations_s": Metric("s", "Mean time between migration attempts."),
+    "jobs_migrated": Metric("", "Moves of running jobs to another partition."),
+    "co_allocations": Metric("", "Starts of jobs over more than one cluster."),
+    "jobs_co_allocated": Metric("", "Jobs that started over more than one cluster at least once."),
+    "started_elsewhere": Metric("", "Starts of jobs whole in another cluster than their own."),
+    "congestion_slowdown": Metric("", "Mean over jobs of run time with saturated trunks / run time without."),
+    "trunk_utilisation": Metric("", "Mean over time of the demand on the trunks, up to their capacity, of that."),
+    "saturated_time_frac": Metric("", "Share of the time in which some trunk is saturated."),
+    "highest_saturation": Metric("", "Highest demand on a trunk, of its capacity."),
+    "estimate_rmspe_pct": Metric("%", "Root mean square percentage error of the bandwidths that jobs state."),
+    "agent_activations": Metric("", "Activations of the agent."),
+    "jobs_taken": Metric("", "Checkpoints that the agent asked for."),
+    "jobs_barred": Metric("", "Jobs that the agent took twice: they are no longer co-allocated."),
+    "failure_slowdown": Metric(
+        "", "FSD: mean over the jobs hit of (response - that without failures) / run time, under a recovery policy."
+    ),
+    **{f"failure_slowdown_{one}": Metric("", f"FSD of the jobs of group {one.upper()}.") for one in LETTERS},
+    **{f"mean_response_{one}_s": Metric("s", f"Mean response of the jobs of group {one.upper()}.") for one in LETTERS},
+    **{f"jobs_hit_{one}": Metric("", f"Jobs of group {one.upper()} killed at least once.") for one in LETTERS},
+    "mean_delay_regular_s": Metric(
+        "s", "Mean over the jobs never hit of response - that without failures, under a recovery policy."
+    ),
+    "max_delay_regular_s": Metric("s", "Largest such delay of a job that was never hit."),
+    "credits_granted": Metric("", "Credits granted to the users, in prices of a requested node-hour."),
+    "credits_charged": Metric("", "Credits that the users paid for recovery options."),
+    "credit_refusals": Metric("", "Jobs that got option A because their user could not pay what they asked for."),
+    "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling."),
+    "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling."),
+}
+MEASURED = frozenset({"mean_scheduling_s", "max_scheduling_s"})
+"""The metrics that are measured on the computer at hand: they differ from run to run."""
+
+
+def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
+    """Return the per-job results of a state: arrays of shape (jobs,); times of unfinished jobs are NaN."""
+    job_f, job_i = s.job_f, s.job_i
+    submit, run, finish = job_f[st.SUBMIT], job_f[st.WORK], job_f[st.FINISH]
+    start = np.where(np.isnan(finish), np.nan, job_f[st.START])
+    response = finish - submit
+    return {
+        "submit_s": submit.copy(),
+        "first_start_s": job_f[st.FIRST_START].copy(),
+        "start_s": start,
+        "finish_s": finish.copy(),
+        "size": job_i[st.ALLOCATED].copy(),
+        "requested_size": job_i[st.REQUESTED].copy(),
+        "run_s": run.copy(),
+        "estimate_s": job_f[st.ESTIMATE].copy(),
+        "wait_s": start - submit,
+        "response_s": response,
+        "slowdown": response / run,
+        "bounded_slowdown": np.maximum(response, bound_s) / np.maximum(run, bound_s),
+        "restarts": job_i[st.RESTARTS].copy(),
+        "work_lost_s": job_f[st.LOST].copy(),
+        "work_lost_node_s": job_f[st.LOST_NODES].copy(),
+        "checkpoint_overhead_s": job_f[st.OVERHEAD].copy(),
+        "checkpoints": job_i[st.CHECKPOINTS].copy(),
+        "migrations": job_i[st.MIGRATIONS].copy(),
+    }
+
+
+def run_metrics(
+    s: State,
+    jobs: Mapping[str, NDArray[Any]],
+    passes_s: Sequence[float] = (),
+    of_clusters: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Return every metric of METRICS; NaN where it does not apply (no job finished, nothing measured, no clusters).
+
+    passes_s: the processor times of the scheduling passes if they were measured. of_clusters: the metrics that only
+    clusters have.
+    """
+    finished = ~np.isnan(jobs["finish_s"])
+    metrics = job_metrics(jobs)
+    metrics |= _capacities(s, jobs, finished)
+    metrics |= _counts(s, jobs)
+    metrics |= recovery_measures(jobs) if "recovery_group" in jobs else {}
+    metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
+    metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
+    metrics |= of_clusters or {"lost_to_congestion": 0.0}
+    return {name: float(metrics.get(name, np.nan)) for name in METRICS}
+
+
+def job_metrics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Return the metrics of JOB_METRICS from the per-job results of a run alone, such as a store keeps."""
+    finished = ~np.isnan(jobs["finish_s"])
+    results = {}
+    for name in _PER_JOB:
+        values = jobs[name][finished]
+        for statistic, (_, compute) in _STATISTICS.items():
+            results[f"{statistic}_{name}"] = compute(values) if len(values) else np.nan
+    for name, part in _RATIOS.items():
+        results[name] = float(np.mean(jobs[part][finished] / jobs["run_s"][finished])) if finished.any() else np.nan
+    counts = (len(finished), np.sum(~finished), np.sum(jobs["restarts"] > 0))
+    return {**results, **dict(zip(_COUNTS, counts, strict=True)), **{name: np.sum(jobs[name]) for name in _SUMS}}
+
+
+def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
+    first = float(jobs["submit_s"][0]) if len(finished) else np.nan
+    last = float(s.f[st.NOW]) if not finished.all() else float(np.max(jobs["finish_s"], initial=-np.inf))
+    nodes = float(s.i[st.NODES])
+    capacity = (last - first) * nodes
+    work = jobs["requested_size"] * jobs["run_s"]
+    utilisation = float(np.sum(work[finished])) / capacity
+    unused = s.f[st.UNUSED] / capacity
+    span = float(jobs["submit_s"][-1]) - first if len(finished) else np.nan
+    return {
+        "utilisation": utilisation,
+        "unused_capacity": unused,
+        "lost_capacity": 1.0 - utilisation - unused,
+        "lost_to_fragmentation": s.f[st.IDLE_LOST] / capacity,
+        "lost_to_failures": float(np.sum(jobs["work_lost_node_s"])) / capacity,
+        "lost_to_growth": float(np.sum(_grown_node_s(s)[finished])) / capacity,
+        "lost_to_down_time": s.f[st.DOWN] / capacity,
+        "lost_to_hold": s.f[st.KEPT_IDLE] / capacity,
+        "lost_to_delay": s.f[st.DELAYED] / capacity,
+        "lost_to_overhead": float(np.sum(s.job_f[st.OVERHEAD_NODES])) / capacity,
+        "makespan_s": last - first,
+        "offered_load": float(np.sum(work)) / (nodes * span) if span > 0 else np.nan,
+        "failures_seen_per_day": s.i[st.FAILURES] / (last - first) * 86400.0,
+    }
+
+
+def _grown_node_s(s: State) -> NDArray[np.float64]:
+    """Return the node-seconds of each job's work that counts on nodes beyond those submitted, in every attempt."""
+    unsaved = s.job_f[st.WORK] - s.job_f[st.SAVED]
+    return s.job_f[st.GROWN] + unsaved * (s.job_i[st.ALLOCATED] - s.job_i[st.REQUESTED])
+
+
+def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    attempts = int(s.i[st.ATTEMPTS])
+    return {
+        "failures_seen": s.i[st.FAILURES],
+        "failures_that_hit": s.i[st.HITS],
+        "checkpoints_wasted": int(np.sum(jobs["checkpoints"]) - np.sum(s.job_i[st.CHECKPOINTS_USED])),
+        "migrations_attempted": attempts,
+        "migrations_successful": s.i[st.SUCCESSES],
+        "migrations_per_attempt": s.i[st.SUCCESSES] / attempts if attempts else np.nan,
+        "mean_time_between_migrations_s": s.f[st.ATTEMPT_GAPS] / (attempts - 1) if attempts > 1 else np.nan,
+        "jobs_migrated": s.i[st.MOVES],
+    }

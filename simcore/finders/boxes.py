@@ -1,0 +1,219 @@
+"""Boxes on a torus: their shapes, sizes, search order and nodes; and what the finders of the papers share.
+
+A box is a row (a, b, c, x, y, z): shape a x b x c at base x, y, z. It wraps around in every axis; an axis that is
+spanned whole has base 0 only, so a set of nodes is at most one box. Search order: shapes in lexicographic order, then
+bases in lexicographic order; the first best wins. Node (x, y, z) of an X x Y x Z torus has the index (x*Y + y)*Z + z.
+
+An occupancy is a uint8 array of shape (X, Y, Z), 1 = free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from faultsweep.simcore.engine.jit import kernel
+from numpy.typing import ArrayLike, NDArray
+
+from faultsweep.errors import InputError
+
+Dims = tuple[int, int, int]
+Box = NDArray[np.int64]
+
+
+class FinderWork(NamedTuple):
+    """Scratch of the finders for one torus (``finder_work``); a kernel may overwrite all but the shape table.
+
+    N is the number of nodes. Rows ``shape_first[s]`` to ``shape_first[s + 1]`` of ``shapes`` are the shapes of size s.
+    """
+
+    shapes: NDArray[np.int64]  # (N, 3), by size, lexicographic within a size
+    shape_first: NDArray[np.int64]  # (N + 2,)
+    boxes: Box  # (N, 6), boxes that are found and not wanted
+    runs: NDArray[np.int64]  # (3, X, Y, Z), the partition tables of POP: free nodes in a row along each axis
+    projection: NDArray[np.int64]  # (X,), planes projected onto each other by POP
+    slots: NDArray[np.int64]  # ((X + 1) * (Z + 1),), row in ``shapes`` of the wanted shape of a * (Z + 1) + c, or -1
+    counts: NDArray[np.int64]  # (N + 1,), boxes found of each wanted shape
+    found: NDArray[np.int64]  # (most boxes of one size,), boxes in the order in which POP meets them
+    masks: NDArray[np.uint64]  # (3, X, Y), free nodes along z of columns, of intervals of x and of footprints
+
+
+def check_dims(dims: Sequence[int]) -> Dims:
+    """Return the sides of a torus as three ints >= 1, or raise InputError."""
+    valid = len(dims) == 3 and all(isinstance(side, (int, np.integer)) and side >= 1 for side in dims)
+    if not valid:
+        raise InputError(f"torus: expected three sides of at least 1 node, got {tuple(dims)!r}")
+    return int(dims[0]), int(dims[1]), int(dims[2])
+
+
+def check_occupancy(free: ArrayLike) -> NDArray[np.uint8]:
+    """Return an occupancy as a contiguous uint8 array of zeros and ones; raise InputError for anything else."""
+    try:
+        array = np.asarray(free)
+    except ValueError:
+        raise InputError("occupancy: expected an array of shape (X, Y, Z), got rows of different lengths") from None
+    if array.ndim != 3 or array.size == 0:
+        raise InputError(f"occupancy: expected an array of shape (X, Y, Z) without empty axes, got {array.shape}")
+    if array.dtype.kind not in "biu" or (array.dtype.kind != "b" and ((array != 0) & (array != 1)).any()):
+        raise InputError(f"occupancy: expected booleans or zeros and ones (1 = free), got {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.uint8)
+
+
+def check_size(size: Any, nodes: int) -> int:
+    """Return the size of a box as an int from 1 to the number of nodes, or raise InputError."""
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= nodes:
+        raise InputError(f"size: expected a whole number of nodes from 1 to {nodes}, got {size!r}")
+    return int(size)
+
+
+@lru_cache(maxsize=16)
+def _shape_table(dims: Dims) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    # Grouping all shapes by their product gives for every size the triples of its divisors that fit.
+    shapes = np.indices(dims).reshape(3, -1).T.astype(np.int64) + 1
+    sizes = shapes.prod(axis=1)
+    table = np.ascontiguousarray(shapes[np.argsort(sizes, kind="stable")])
+    first = np.searchsorted(np.sort(sizes), np.arange(len(sizes) + 2)).astype(np.int64)
+    table.flags.writeable = first.flags.writeable = False
+    return table, first
+
+
+def shape_table(dims: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the shapes of boxes of every size on a torus, in search order.
+
+    Returns
+    -------
+    shapes : int64 (N, 3), a, b, c, by size and lexicographic within a size. Read-only.
+    shape_first : int64 (N + 2,); rows ``shape_first[s]`` to ``shape_first[s + 1]`` have size s. Read-only.
+    """
+    return _shape_table(check_dims(dims))
+
+
+def shapes_of_size(dims: Sequence[int], size: int) -> NDArray[np.int64]:
+    """Return the shapes of boxes of a size, int64 (k, 3), in lexicographic order; k = 0 if the size is impossible."""
+    shapes, first = shape_table(dims)
+    size = check_size(size, len(shapes))
+    return shapes[first[size] : first[size + 1]]
+
+
+def possible_sizes(dims: Sequence[int]) -> NDArray[np.int64]:
+    """Return the sizes that a box can have on a torus, int64, increasing."""
+    return np.unique(shape_table(dims)[0].prod(axis=1))
+
+
+def next_possible_size(dims: Sequence[int], size: int) -> int:
+    """Return the least possible size that is not below ``size``: what a job of that size is rounded up to."""
+    sizes = possible_sizes(dims)
+    return int(sizes[np.searchsorted(sizes, check_size(size, int(sizes[-1])))])
+
+
+def num_bases(dims: Sequence[int], shapes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many bases each shape has, int64 (k,); shapes: int64 (k, 3)."""
+    sides = np.asarray(check_dims(dims), dtype=np.int64)
+    return np.where(shapes < sides, sides, 1).prod(axis=1)
+
+
+def num_boxes(dims: Sequence[int], size: int) -> int:
+    """Return how many boxes of a size a torus has: as many can be free at most."""
+    return int(num_bases(dims, shapes_of_size(dims, size)).sum())
+
+
+def max_boxes(dims: Sequence[int]) -> int:
+    """Return the largest ``num_boxes`` of any size."""
+    shapes, first = shape_table(dims)
+    totals = np.concatenate(([0], np.cumsum(num_bases(dims, shapes))))
+    return int(np.diff(totals[first]).max())
+
+
+def box_nodes(dims: Sequence[int], box: ArrayLike) -> NDArray[np.int64]:
+    """Return the node indices of a box (a, b, c, x, y, z), int64 (size,), increasing."""
+    X, Y, Z = check_dims(dims)
+    a, b, c, x, y, z = _check_box((X, Y, Z), box)
+    i, j, k = np.ix_((x + np.arange(a)) % X, (y + np.arange(b)) % Y, (z + np.arange(c)) % Z)
+    return np.sort(((i * Y + j) * Z + k).ravel())
+
+
+def nodes_box(dims: Sequence[int], nodes: ArrayLike) -> Box:
+    """Return the box, int64 (6,), that consists of the given nodes; raise InputError if they are none."""
+    X, Y, Z = check_dims(dims)
+    indices = np.unique(np.asarray(nodes, dtype=np.int64))
+    inside = len(indices) > 0 and indices[0] >= 0 and indices[-1] < X * Y * Z
+    if inside:
+        places = (indices // (Y * Z), indices // Z % Y, indices % Z)
+        intervals = [_ring_interval(np.unique(place), side) for place, side in zip(places, (X, Y, Z), strict=True)]
+        box = np.array([length for length, _ in intervals] + [start for _, start in intervals], dtype=np.int64)
+        # Extents that hold the nodes hold no others exactly if the sizes agree.
+        if all(length for length, _ in intervals) and box[:3].prod() == len(indices):
+            return box
+    raise InputError(f"nodes: {indices.tolist()} are not one contiguous box of a torus of {X}x{Y}x{Z} nodes")
+
+
+def _ring_interval(places: NDArray[np.int64], side: int) -> tuple[int, int]:
+    """Return (length, start) of sorted places on a ring, (0, 0) if they are not one interval."""
+    if len(places) == side:
+        return side, 0
+    gaps = np.flatnonzero(np.diff(places, append=places[0] + side) > 1)
+    if len(gaps) != 1:
+        return 0, 0
+    return len(places), int(places[(gaps[0] + 1) % len(places)])
+
+
+def _check_box(dims: Dims, box: ArrayLike) -> list[int]:
+    values = np.asarray(box)
+    valid = values.shape == (6,) and values.dtype.kind in "iu"
+    if valid:
+        shape, base, sides = values[:3], values[3:], np.asarray(dims)
+        valid = bool((shape >= 1).all() and (shape <= sides).all() and (base >= 0).all())
+        valid = valid and bool((base < np.where(shape < sides, sides, 1)).all())
+    if not valid:
+        raise InputError(
+            f"box: expected a, b, c, x, y, z on a torus of sides {dims} (base 0 in a spanned axis), got {box!r}"
+        )
+    return [int(value) for value in values]
+
+
+def finder_work(dims: Sequence[int]) -> FinderWork:
+    """Return the scratch that the kernels of all finders need on a torus."""
+    X, Y, Z = check_dims(dims)
+    shapes, first = shape_table(dims)
+    nodes = X * Y * Z
+    return FinderWork(
+        shapes=shapes.copy(),
+        shape_first=first.copy(),
+        boxes=np.zeros((nodes, 6), dtype=np.int64),
+        runs=np.zeros((3, X, Y, Z), dtype=np.int64),
+        projection=np.zeros(X, dtype=np.int64),
+        slots=np.zeros((X + 1) * (Z + 1), dtype=np.int64),
+        counts=np.zeros(nodes + 1, dtype=np.int64),
+        found=np.zeros(max_boxes(dims), dtype=np.int64),
+        masks=np.zeros((3, X, Y), dtype=np.uint64),
+    )
+
+
+@kernel
+def write_box(out, row, a, b, c, x, y, z):
+    """Write a box into a row of ``out``, int64 (rows, 6)."""
+    out[row, 0] = a
+    out[row, 1] = b
+    out[row, 2] = c
+    out[row, 3] = x
+    out[row, 4] = y
+    out[row, 5] = z
+
+
+def largest_box_with(search: Any, free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
+    """Check an occupancy, run a finder's ``largest_free_box_kernel`` on it, and return (size, shape, base)."""
+    occupancy = check_occupancy(free)
+    out = np.zeros((1, 6), dtype=np.int64)
+    size = search(occupancy, finder_work(occupancy.shape), out)
+    a, b, c, x, y, z = (int(value) for value in out[0])
+    return int(size), (a, b, c), (x, y, z)
+
+
+def free_boxes_with(search: Any, free: ArrayLike, size: int) -> Box:
+    """Check the arguments, run a finder's ``free_boxes_kernel``, and return its boxes, int64 (k, 6)."""
+    occupancy = check_occupancy(free)
+    size = check_size(size, occupancy.size)
+    out = np.zeros((num_boxes(occupancy.shape, size), 6), dtype=np.int64)
+    return out[: search(occupancy, size, finder_work(occupancy.shape), out)]

@@ -1,0 +1,565 @@
+"""Our finder: columns of nodes as bit masks, and the maximal free boxes of the torus.
+
+A torus of X x Y x Z nodes, Z <= 64, is X*Y masks of *free* nodes, one per column along z. The AND of the columns of a
+footprint (an interval of x times an interval of y) has a set bit wherever the whole footprint is free, so a run of c
+set bits on the ring is a free box of depth c, and a search over boxes is a loop over footprints.
+
+A free box is maximal when no free box contains it. Every free box lies in a maximal one, so the largest box that stays
+free when a box B is taken is the largest part of any maximal box beside B: whole if they are disjoint, else the best
+of the slabs left and right of B along one axis. There are few maximal boxes, kept by falling size, and the search ends
+at the first that cannot win any more. Taking a box splits the maximal boxes that it meets; releasing one rebuilds
+them.
+
+Boxes are rows (size, a, b, c, x, y, z) of int64: shape a, b, c at base x, y, z, wrapping around in every axis; an axis
+that is spanned whole has base 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.engine.bits import (
+    ONE,
+    ZERO,
+    longest_run,
+    low_bits,
+    lowest_bit,
+    popcount,
+    ring_run,
+    rotate_down,
+    run_starts,
+)
+from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
+from faultsweep.simcore.finders.boxes import Box, check_occupancy, free_boxes_with, largest_box_with, write_box
+from numpy.typing import ArrayLike, NDArray
+
+from faultsweep.errors import InputError
+
+BOX_FIELDS = 7
+OVERFLOW = -1
+
+
+@inlined
+def interval_count(side):
+    """Return the number of different intervals on a ring: side - 1 lengths at every start, and the whole ring once."""
+    return side * (side - 1) + 1
+
+
+@inlined
+def interval_index(length, start, side):
+    """Return the row of an interval in footprint tables: by length, then by start."""
+    return (length - 1) * side + start
+
+
+@kernel
+def build_footprints(columns, X, Y, footprints):
+    """Fill the table of footprints from the columns.
+
+    columns: uint64 (X*Y,); footprints: uint64 (intervals of x, intervals of y), the AND of the columns of each
+    footprint.
+    """
+    for x in range(X):
+        for y in range(Y):
+            footprints[x, y] = columns[x * Y + y]
+        for b in range(2, Y + 1):
+            here, before = (b - 1) * Y, (b - 2) * Y
+            for y in range(Y if b < Y else 1):
+                last = y + b - 1
+                if last >= Y:
+                    last -= Y
+                footprints[x, here + y] = footprints[x, before + y] & footprints[x, last]
+    # The long way last: whole rows at once.
+    for a in range(2, X + 1):
+        for x in range(X if a < X else 1):
+            last = x + a - 1
+            longer, shorter = footprints[(a - 1) * X + x], footprints[(a - 2) * X + x]
+            column = footprints[last - X if last >= X else last]
+            for col in range(interval_count(Y)):
+                longer[col] = shorter[col] & column[col]
+
+
+@inlined
+def _neighbours(start, length, side):
+    """Return the rows of the two intervals that are longer by one than an interval; of itself if it is the ring."""
+    longer = length * side
+    if length == side:
+        return longer - side, longer - side
+    if length + 1 == side:
+        return longer, longer
+    return longer + start, longer + (start - 1 if start else side - 1)
+
+
+@inlined
+def insert_box(boxes, count, size, a, b, c, x, y, z):
+    """Insert a box into the list that is sorted by falling size; return the new count, or OVERFLOW."""
+    if count >= boxes.shape[0]:
+        return OVERFLOW
+    at = count
+    while at > 0 and boxes[at - 1, 0] < size:
+        for field in range(BOX_FIELDS):
+            boxes[at, field] = boxes[at - 1, field]
+        at -= 1
+    boxes[at, 0] = size
+    boxes[at, 1] = a
+    boxes[at, 2] = b
+    boxes[at, 3] = c
+    boxes[at, 4] = x
+    boxes[at, 5] = y
+    boxes[at, 6] = z
+    return count + 1
+
+
+@inlined
+def _insert_runs(mask, x_after, x_before, y_after, y_before, a, x, b, y, Z, least, boxes, count):
+    """Insert the maximal boxes of one footprint: one per run of its mask that has a node outside of each longer one."""
+    if mask == low_bits(Z):
+        return insert_box(boxes, count, a * b * Z, a, b, Z, x, y, 0)
+    firsts = mask & ~(((mask << ONE) | (mask >> np.uint64(Z - 1))) & low_bits(Z))
+    while firsts != ZERO:
+        z = lowest_bit(firsts)
+        firsts &= firsts - ONE
+        turned = mask if z == 0 else rotate_down(mask, z, Z)
+        c = lowest_bit(~turned)
+        if a * b * c < least:
+            continue
+        run = ring_run(z, c, Z)
+        if run & x_after != ZERO and run & x_before != ZERO and run & y_after != ZERO and run & y_before != ZERO:
+            count = insert_box(boxes, count, a * b * c, a, b, c, x, y, z)
+            if count == OVERFLOW:
+                return OVERFLOW
+    return count
+
+
+@kernel
+def maximal_boxes(footprints, X, Y, Z, least, boxes):
+    """List the maximal free boxes of at least ``least`` nodes by falling size.
+
+    boxes: int64 (capacity, 7), filled. Returns their number, or OVERFLOW if the capacity is too small. Most footprints
+    have no such box, because one that is longer by one has all of their mask: one comparison tells. Going from long
+    footprints to short ones, most boxes are found in the order of the list.
+    """
+    count = 0
+    for a in range(X, 0, -1):
+        for b in range(Y, 0, -1):
+            if a * b * Z < least:
+                break
+            for x in range(X if a < X else 1):
+                row = interval_index(a, x, X)
+                row_after, row_before = _neighbours(x, a, X)
+                for y in range(Y if b < Y else 1):
+                    col = interval_index(b, y, Y)
+                    mask = footprints[row, col]
+                    x_after, x_before, y_after, y_before = mask, mask, mask, mask  # what a longer one does not have
+                    if a < X:
+                        x_after, x_before = mask & ~footprints[row_after, col], mask & ~footprints[row_before, col]
+                    if b < Y:
+                        after, before = _neighbours(y, b, Y)
+                        y_after, y_before = mask & ~footprints[row, after], mask & ~footprints[row, before]
+                    if (x_after == ZERO) | (x_before == ZERO) | (y_after == ZERO) | (y_before == ZERO):
+                        continue
+                    if a * b * popcount(mask) < least:
+                        continue
+                    count = _insert_runs(mask, x_after, x_before, y_after, y_before, a, x, b, y, Z, least, boxes, count)
+                    if count == OVERFLOW:
+                        return OVERFLOW
+    return count
+
+
+@inlined
+def gaps_beside(start, length, other_start, other_length, side):
+    """Return the parts of an interval before and after another one on a ring, or (-1, -1) if they are disjoint.
+
+    If the interval is the whole ring the part is one, the complement, given as the part after.
+    """
+    if length == side:
+        return 0, side - other_length
+    offset = other_start - start
+    if offset < 0:
+        offset += side
+    end = offset + other_length
+    if offset >= length:
+        if end <= side:
+            return -1, -1
+        return 0, max(0, length - (end - side))
+    if end > side:
+        return max(0, offset - (end - side)), 0
+    return offset, max(0, length - end)
+
+
+@inlined
+def largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z):
+    """Return the size of the largest part of maximal box ``at`` beside the box a, b, c at x, y, z."""
+    A, B, C = boxes[at, 1], boxes[at, 2], boxes[at, 3]
+    x0, x1 = gaps_beside(boxes[at, 4], A, x, a, X)
+    if x0 < 0:
+        return boxes[at, 0]
+    y0, y1 = gaps_beside(boxes[at, 5], B, y, b, Y)
+    if y0 < 0:
+        return boxes[at, 0]
+    z0, z1 = gaps_beside(boxes[at, 6], C, z, c, Z)
+    if z0 < 0:
+        return boxes[at, 0]
+    return max(max(x0, x1) * B * C, A * max(y0, y1) * C, A * B * max(z0, z1))
+
+
+@inlined
+def mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor):
+    """Return the size of the maximal free partition after a free box is taken, exact if it is above ``floor``."""
+    best = floor
+    for at in range(count):
+        if boxes[at, 0] <= best:
+            return best
+        best = max(best, largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z))
+    return best
+
+
+@inlined
+def starts_with_room(boxes, count, size, axis, length, side):
+    """Return where an interval of an axis, up to 64 nodes long, may begin so that a box across it leaves room for
+    ``size`` nodes along that axis.
+
+    boxes: maximal ones of at least ``size`` nodes. A box that is taken leaves room along x, along y or along z, or not
+    at all: so a few words answer for every candidate.
+    """
+    starts = ZERO
+    for at in range(count):
+        extent, first = boxes[at, 1 + axis], boxes[at, 4 + axis]
+        layer = boxes[at, 1 + (axis + 1) % 3] * boxes[at, 1 + (axis + 2) % 3]
+        depth = (size + layer - 1) // layer
+        fitting = side - depth - length + 1
+        if fitting <= 0:
+            continue
+        if extent == side:
+            return low_bits(side)
+        # beside the layers that stay at one end of the box, at the other, or anywhere between
+        begin, run = first + depth, min(side, fitting + extent - depth)
+        starts |= ring_run(begin - side if begin >= side else begin, run, side)
+    return starts
+
+
+@kernel
+def _contained(boxes, first, last, a, b, c, x, y, z, X, Y, Z):
+    """Tell whether one of the boxes first..last-1 contains the box a, b, c at x, y, z."""
+    for at in range(first, last):
+        if boxes[at, 1] < a or boxes[at, 2] < b or boxes[at, 3] < c:
+            continue
+        if (
+            _spans(boxes[at, 4], boxes[at, 1], x, a, X)
+            and _spans(boxes[at, 5], boxes[at, 2], y, b, Y)
+            and _spans(boxes[at, 6], boxes[at, 3], z, c, Z)
+        ):
+            return True
+    return False
+
+
+@inlined
+def _spans(start, length, other_start, other_length, side):
+    """Tell whether an interval on a ring contains another one."""
+    if length == side:
+        return True
+    offset = other_start - start
+    if offset < 0:
+        offset += side
+    return offset + other_length <= length
+
+
+@kernel
+def _keep_part(boxes, count, kept, a, b, c, x, y, z, X, Y, Z, least):
+    """Append a part of a split box behind ``count`` unless it is empty, too small or contained in a kept box."""
+    if a <= 0 or b <= 0 or c <= 0 or a * b * c < least:
+        return count
+    x, y, z = (x - X if x >= X else x), (y - Y if y >= Y else y), (z - Z if z >= Z else z)
+    if _contained(boxes, 0, kept, a, b, c, x, y, z, X, Y, Z):
+        return count
+    if count >= boxes.shape[0]:
+        return OVERFLOW
+    boxes[count, 0] = a * b * c
+    boxes[count, 1] = a
+    boxes[count, 2] = b
+    boxes[count, 3] = c
+    boxes[count, 4] = x
+    boxes[count, 5] = y
+    boxes[count, 6] = z
+    return count + 1
+
+
+@kernel
+def take_box(boxes, count, parts, a, b, c, x, y, z, X, Y, Z, least):
+    """Update the list of maximal free boxes when a box is taken: split those that it meets.
+
+    parts: int64 (capacity, 7) scratch. Returns the new number of boxes, or OVERFLOW.
+    """
+    kept = 0
+    hit = 0
+    for at in range(count):
+        if largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z) == boxes[at, 0]:
+            if kept != at:
+                for field in range(BOX_FIELDS):
+                    boxes[kept, field] = boxes[at, field]
+            kept += 1
+        else:
+            for field in range(BOX_FIELDS):
+                parts[hit, field] = boxes[at, field]
+            hit += 1
+    total = kept
+    for at in range(hit):
+        total = _split(boxes, total, kept, parts, at, a, b, c, x, y, z, X, Y, Z, least)
+        if total == OVERFLOW:
+            return OVERFLOW
+    return _merge_parts(boxes, kept, total, parts, X, Y, Z)
+
+
+@kernel
+def _split(boxes, total, kept, parts, at, a, b, c, x, y, z, X, Y, Z, least):
+    """Append the slabs of box ``at`` of ``parts`` beside the box a, b, c at x, y, z."""
+    A, B, C = parts[at, 1], parts[at, 2], parts[at, 3]
+    u, v, w = parts[at, 4], parts[at, 5], parts[at, 6]
+    before, after = gaps_beside(u, A, x, a, X)
+    total = _keep_part(boxes, total, kept, before, B, C, _gap_start(u, A, before, x, a, X, False), v, w, X, Y, Z, least)
+    if total != OVERFLOW:
+        total = _keep_part(
+            boxes, total, kept, after, B, C, _gap_start(u, A, before, x, a, X, True), v, w, X, Y, Z, least
+        )
+    before, after = gaps_beside(v, B, y, b, Y)
+    if total != OVERFLOW:
+        total = _keep_part(
+            boxes, total, kept, A, before, C, u, _gap_start(v, B, before, y, b, Y, False), w, X, Y, Z, least
+        )
+    if total != OVERFLOW:
+        total = _keep_part(
+            boxes, total, kept, A, after, C, u, _gap_start(v, B, before, y, b, Y, True), w, X, Y, Z, least
+        )
+    before, after = gaps_beside(w, C, z, c, Z)
+    if total != OVERFLOW:
+        total = _keep_part(
+            boxes, total, kept, A, B, before, u, v, _gap_start(w, C, before, z, c, Z, False), X, Y, Z, least
+        )
+    if total != OVERFLOW:
+        total = _keep_part(
+            boxes, total, kept, A, B, after, u, v, _gap_start(w, C, before, z, c, Z, True), X, Y, Z, least
+        )
+    return total
+
+
+@inlined
+def _gap_start(start, length, before, other_start, other_length, side, want_after):
+    """Return where the part of an interval before (or after) another one starts on the ring.
+
+    The part before ends where the other begins; the part after begins where the other ends. They differ from the
+    interval's own start only when the other one wraps over it.
+    """
+    if want_after:
+        after = other_start + other_length
+        return after - side if after >= side else after
+    first = other_start - before
+    return first + side if first < 0 else first
+
+
+@kernel
+def _merge_parts(boxes, kept, total, parts, X, Y, Z):
+    """Drop new parts contained in other new parts, and sort the rest into the kept boxes; return the count."""
+    num_parts = 0
+    for at in range(kept, total):
+        a, b, c, x, y, z = boxes[at, 1], boxes[at, 2], boxes[at, 3], boxes[at, 4], boxes[at, 5], boxes[at, 6]
+        if _contained(boxes, at + 1, total, a, b, c, x, y, z, X, Y, Z):
+            continue
+        if _contained(parts, 0, num_parts, a, b, c, x, y, z, X, Y, Z):
+            continue
+        for field in range(BOX_FIELDS):
+            parts[num_parts, field] = boxes[at, field]
+        num_parts += 1
+    count = kept
+    for at in range(num_parts):
+        count = insert_box(
+            boxes,
+            count,
+            parts[at, 0],
+            parts[at, 1],
+            parts[at, 2],
+            parts[at, 3],
+            parts[at, 4],
+            parts[at, 5],
+            parts[at, 6],
+        )
+    return count
+
+
+@inlined
+def _meets(start, length, other_start, other_length, side):
+    """Tell whether two intervals on a ring have a place in common."""
+    offset = other_start - start
+    if offset < 0:
+        offset += side
+    return offset < length or side - offset < other_length
+
+
+@kernel
+def has_box_at(columns, X, Y, Z, size, u, a0, v, b0, plane):
+    """Tell whether a free box of at least ``size`` nodes, size >= 1, meets the footprint of a0 x b0 columns at (u, v).
+
+    columns: uint64 (X*Y or more,). plane: uint64 (Y,) scratch.
+    """
+    for x in range(X):
+        for y in range(Y):
+            plane[y] = columns[x * Y + y]
+        for a in range(1, X + 1):
+            if a > 1:
+                last = x + a - 1
+                if last >= X:
+                    last -= X
+                for y in range(Y):
+                    plane[y] &= columns[last * Y + y]
+            if a == X and x > 0:
+                break
+            if a * Y * Z >= size and _meets(x, a, u, a0, X) and _plane_has_box(plane, a, Y, Z, size, v, b0):
+                return True
+    return False
+
+
+@kernel
+def _plane_has_box(plane, a, Y, Z, size, v, b0):
+    """Tell whether the columns of one interval of x hold such a box that meets the b0 columns from v on."""
+    least = (size + a * Z - 1) // (a * Z)  # shorter intervals of y are too small
+    for y in range(Y):
+        mask = plane[y]
+        for b in range(1, Y + 1):
+            if b > 1:
+                last = y + b - 1
+                mask &= plane[last - Y if last >= Y else last]
+            if mask == ZERO:
+                break
+            if b < least or not _meets(y, b, v, b0, Y):
+                continue
+            depth = (size + a * b - 1) // (a * b)
+            if popcount(mask) >= depth and run_starts(mask, depth, Z) != ZERO:
+                return True
+    return False
+
+
+# --- the finder as a function of an occupancy, with the signatures of its siblings ------------------------------------
+
+
+def largest_free_box(free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
+    """Return (size, shape, base) of the first largest free box in search order; size 0 if no node is free.
+
+    free: bool or 0/1 array of shape (X, Y, Z), Z <= 64, True = free. Raises InputError for any other array.
+    """
+    return largest_box_with(largest_free_box_kernel, _check_depth(free))
+
+
+def free_boxes(free: ArrayLike, size: int) -> Box:
+    """Return all free boxes of exactly ``size`` nodes in search order, int64 (k, 6): a, b, c, x, y, z.
+
+    free: as for ``largest_free_box``. Raises InputError for a size below 1 or above the number of nodes.
+    """
+    return free_boxes_with(free_boxes_kernel, _check_depth(free), size)
+
+
+def _check_depth(free: ArrayLike) -> NDArray[np.uint8]:
+    occupancy = check_occupancy(free)
+    if occupancy.shape[2] > 64:
+        raise InputError(f"occupancy: a column of {occupancy.shape[2]} nodes does not fit a mask (valid: Z up to 64)")
+    return occupancy
+
+
+@entry_kernel
+def largest_free_box_kernel(free, work, out):
+    """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
+
+    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
+    """
+    X, Y, Z = free.shape
+    _fill_columns(free, work.masks)
+    best = 0
+    for a in range(1, X + 1):
+        if not _widen(work.masks, a):
+            break
+        for b in range(1, Y + 1):
+            if not _lengthen(work.masks, b):
+                break
+            c = best // (a * b) + 1  # the depth that would be better; later footprints of this shape must beat it too
+            for x in range(X if a < X else 1):
+                if c > Z:
+                    break
+                for y in range(Y if b < Y else 1):
+                    mask = work.masks[2, x, y]
+                    if popcount(mask) < c or run_starts(mask, c, Z) == ZERO:
+                        continue
+                    depth = longest_run(mask, Z)
+                    best, c = a * b * depth, depth + 1
+                    write_box(out, 0, a, b, depth, x, y, lowest_bit(run_starts(mask, depth, Z)))
+                    if c > Z:
+                        break
+    return best
+
+
+@entry_kernel
+def free_boxes_kernel(free, size, work, out):
+    """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
+
+    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
+    """
+    X, Y, Z = free.shape
+    _fill_columns(free, work.masks)
+    count = width = length = 0
+    for row in range(work.shape_first[size], work.shape_first[size + 1]):
+        a, b, c = work.shapes[row, 0], work.shapes[row, 1], work.shapes[row, 2]
+        while width < a:
+            width += 1
+            length = 0
+            if not _widen(work.masks, width):
+                return count
+        while length < b:
+            length += 1
+            _lengthen(work.masks, length)
+        for x in range(X if a < X else 1):
+            for y in range(Y if b < Y else 1):
+                starts = run_starts(work.masks[2, x, y], c, Z)
+                while starts != ZERO:
+                    write_box(out, count, a, b, c, x, y, lowest_bit(starts))
+                    count += 1
+                    starts &= starts - ONE
+    return count
+
+
+@kernel
+def _fill_columns(free, masks):
+    """Set masks[0] to the free nodes of each column."""
+    X, Y, Z = free.shape
+    for x in range(X):
+        for y in range(Y):
+            mask = ZERO
+            for z in range(Z):
+                if free[x, y, z]:
+                    mask |= ONE << np.uint64(z)
+            masks[0, x, y] = mask
+
+
+@kernel
+def _widen(masks, a):
+    """Take masks[1] from intervals of a - 1 columns along x to those of a; tell whether any free node is left."""
+    _, X, Y = masks.shape
+    left = ZERO
+    for x in range(X):
+        last = x + a - 1 if x + a - 1 < X else x + a - 1 - X
+        for y in range(Y):
+            mask = masks[0, last, y]
+            if a > 1:
+                mask &= masks[1, x, y]
+            masks[1, x, y] = mask
+            left |= mask
+    return left != ZERO
+
+
+@kernel
+def _lengthen(masks, b):
+    """Take masks[2] from footprints of length b - 1 along y to those of b; tell whether any free node is left."""
+    _, X, Y = masks.shape
+    left = ZERO
+    for x in range(X):
+        for y in range(Y):
+            mask = masks[1, x, y + b - 1 if y + b - 1 < Y else y + b - 1 - Y]
+            if b > 1:
+                mask &= masks[2, x, y]
+            masks[2, x, y] = mask
+            left |= mask
+    return left != ZERO

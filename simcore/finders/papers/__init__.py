@@ -1,0 +1,1 @@
+"""The finders of the papers: exhaustive search, POP and the divisor finder."""

@@ -1,0 +1,1 @@
+"""Plain data: workloads, machines and failure traces."""

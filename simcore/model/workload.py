@@ -1,0 +1,82 @@
+"""The jobs of a run, as arrays: what every log reader and every workload model produces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs in order of submission; jobs of one instant keep the order of the log.
+
+    All arrays have shape (n,). Times are seconds on the log's own clock.
+
+    Attributes
+    ----------
+    job_id : int64, the log's job number.
+    submit_s : float64, non-decreasing.
+    run_s : float64, > 0 (a job of 0 s is one that cannot be simulated).
+    requested_s : float64, the user's estimate; NaN where the log has none.
+    size : int64, processors or nodes as the log counts them, >= 1.
+    user : int64, -1 where unknown.
+    name : what the workload is called in tables and figures.
+    nodes : nodes of the machine the log comes from; 0 when unknown.
+    procs_per_node : processors in a node of that machine (sizes count processors).
+    origin_s : time zero of the run for generated failures and checkpoint buckets: 0 for a log used from its first
+        job on, the first submission of a span that starts later.
+    log_span_s : of a model, time of the last submission of the whole log that it was calibrated to, s; 0 otherwise.
+    header : comment lines of the log, kept for acknowledgement and for writing it again.
+    dropped : how many jobs of the log cannot be simulated, by reason.
+    content_hash : "sha256:..." of the uncompressed log or of the model's parameters (not its seed).
+    home : int64, index of the cluster that each job is submitted to; None where the parameter ``split`` decides that.
+    """
+
+    job_id: NDArray[np.int64]
+    submit_s: NDArray[np.float64]
+    run_s: NDArray[np.float64]
+    requested_s: NDArray[np.float64]
+    size: NDArray[np.int64]
+    user: NDArray[np.int64]
+    name: str = "workload"
+    nodes: int = 0
+    procs_per_node: int = 1
+    origin_s: float = 0.0
+    log_span_s: float = 0.0
+    header: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    content_hash: str = ""
+    home: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.job_id)
+
+
+def check_workload(workload: Workload) -> None:
+    """Raise InputError, naming the job, unless the arrays are what a Workload has."""
+    for name, kinds in (("job_id", "iu"), ("size", "iu"), ("user", "iu"), *((time, "fiu") for time in _TIMES)):
+        array = getattr(workload, name)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != (len(workload),):
+            kind = "numbers" if "f" in kinds else "whole numbers"
+            raise InputError(f"{workload.name}: {name}: expected an array of {len(workload)} {kind}, got {array!r:.60}")
+    _refuse(workload, "submit_s", ~np.isfinite(workload.submit_s), "a finite time")
+    _refuse(workload, "submit_s", np.diff(workload.submit_s, prepend=-np.inf) < 0, "jobs in order of submission")
+    _refuse(workload, "run_s", ~((workload.run_s > 0) & np.isfinite(workload.run_s)), "more than 0 s")
+    _refuse(workload, "requested_s", workload.requested_s <= 0, "more than 0 s, or NaN for none")
+    _refuse(workload, "size", workload.size < 1, "1 or more")
+
+
+_TIMES = ("submit_s", "run_s", "requested_s")
+
+
+def _refuse(workload: Workload, name: str, bad: NDArray[np.bool_], valid: str) -> None:
+    if bad.any():
+        job = int(np.argmax(bad))
+        value = getattr(workload, name)[job]
+        raise InputError(f"{workload.name}: job {workload.job_id[job]}: {name} is {value:.17g} (valid: {valid})")

@@ -1,0 +1,1 @@
+"""The policies: a folder for each role, a file for each policy."""

@@ -1,0 +1,58 @@
+"""How much work lies between two checkpoints of a job: given (``periodic``, ``risk``), or from the mean time between
+failures that hit it (Young, CACM 17, 1974; Daly, FGCS 22, 2006).
+
+Failures of a machine of N nodes, one in MTBF seconds, hit a job on n nodes every MTBF x N / n seconds on average.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.state import (
+    ALLOCATED,
+    CHECKPOINT,
+    CHECKPOINT_COST,
+    CHECKPOINT_INTERVAL,
+    CHECKPOINT_MTBF,
+    DALY,
+    FAILURES,
+    NODES,
+    NOW,
+    SUBMIT,
+    YOUNG,
+)
+
+
+@kernel
+def interval_of(s, job):
+    """Return the work between checkpoints of an attempt that starts now, s; infinite while no failure was observed."""
+    policy = s.i[CHECKPOINT]
+    if policy != YOUNG and policy != DALY:
+        return s.f[CHECKPOINT_INTERVAL]
+    mtbf = _machine_mtbf(s) * (s.i[NODES] / s.job_i[ALLOCATED, job])
+    return young(s.f[CHECKPOINT_COST], mtbf) if policy == YOUNG else daly(s.f[CHECKPOINT_COST], mtbf)
+
+
+@kernel
+def _machine_mtbf(s):
+    """Return the mean time between failures of the machine, s: as given, or as observed since the first submission."""
+    if s.f[CHECKPOINT_MTBF] > 0.0:
+        return s.f[CHECKPOINT_MTBF]
+    if s.i[FAILURES] == 0:
+        return np.inf
+    return max(1.0, s.f[NOW] - s.job_f[SUBMIT, 0]) / s.i[FAILURES]
+
+
+@kernel
+def young(cost, mtbf):
+    """Return Young's first-order optimum, s."""
+    return np.sqrt(2.0 * cost * mtbf)
+
+
+@kernel
+def daly(cost, mtbf):
+    """Return Daly's higher-order optimum, s: without the cost itself, and not above the mean time between failures."""
+    if mtbf == np.inf or cost >= 2.0 * mtbf:
+        return mtbf
+    share = cost / (2.0 * mtbf)
+    return np.sqrt(2.0 * cost * mtbf) * (1.0 + np.sqrt(share) / 3.0 + share / 9.0) - cost

@@ -1,0 +1,19 @@
+"""``periodic``, ``young``, ``daly``: a checkpoint whenever so much work has been done since the last saved state
+(zhang2004, section V-A); under ``risk`` only if it is expected to pay."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.state import CHECKPOINT, CHECKPOINT_COST, INTERVAL, NEXT_SAVE, NOW, RISK, SAVES
+from faultsweep.simcore.policies.checkpointing.risk import pays
+from faultsweep.simcore.policies.checkpointing.saving import begin_saving, plan
+
+
+@kernel
+def reach_interval(s, job):
+    """Begin the checkpoint of a job whose work has reached NEXT_SAVE, or wait for another interval."""
+    if s.i[CHECKPOINT] == RISK and not pays(s, job):
+        s.job_f[NEXT_SAVE, job] += s.job_f[INTERVAL, job]
+        plan(s, job)
+        return
+    begin_saving(s, job, SAVES, s.f[CHECKPOINT_COST], s.f[NOW] + s.f[CHECKPOINT_COST])

@@ -1,0 +1,128 @@
+"""The failure model of zhang2004 (section III-B), and two ways to correlate its times.
+
+Times between failures are Weibull(shape, scale). ``weibull`` correlates them as the paper does, in segments;
+``weibull-copula`` does it with a stationary process. Neither changes their marginal distribution. Locations follow
+Zipf's law with rank 1 = node 0; the down time is constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gamma, sqrt
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span
+from faultsweep.simcore.streams import stream
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+BLOCK = 512  # failures drawn at a time, about
+MAX_GAP_MS = 2.0**52  # 143,000 years: longer gaps are cut, so that a block of them can be summed in int64
+OWN_DOWN_TIME_S = 120.0  # the paper's shortest and most used, r = 2 min
+
+
+def weibull_gaps_ms(exponential: NDArray[np.float64], shape: float, scale_s: float) -> NDArray[np.int64]:
+    """Turn standard exponential numbers into Weibull times between failures, in whole milliseconds."""
+    with np.errstate(over="ignore"):
+        gaps = np.rint(scale_s * 1000.0 * exponential ** (1.0 / shape))
+    return np.minimum(gaps, MAX_GAP_MS).astype(np.int64)
+
+
+def weibull_mean_s(shape: float, scale_s: float) -> float:
+    """Return the mean of a Weibull distribution."""
+    try:
+        return scale_s * gamma(1.0 + 1.0 / shape)
+    except OverflowError:
+        return float("inf")
+
+
+def exponentials(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """Draw standard exponential numbers by inversion."""
+    return -np.log1p(-rng.random(count))
+
+
+def order_segments(gaps: NDArray[Any], window: int) -> NDArray[Any]:
+    """Order times between failures within segments of ``window``: the first half descending, the rest ascending.
+
+    ``gaps`` has shape (k,), k a multiple of the even ``window``. No gap leaves its half and the end of no segment
+    moves, so the marginal distribution is untouched; a window of 2 changes nothing (zhang2004, section III-B.0.a).
+    """
+    segments = np.sort(gaps.reshape(-1, 2, window // 2), axis=2)
+    segments[:, 0] = segments[:, 0, ::-1]
+    return segments.reshape(-1)
+
+
+def zipf_cumulative(nodes: int, alpha: float) -> NDArray[np.float64]:
+    """Return the cumulative shares of nodes 0, 1, ... under P(node k) ~ (k + 1)^-alpha; shape (nodes,)."""
+    weights = np.arange(1, nodes + 1, dtype=np.float64) ** -alpha
+    cumulative = np.cumsum(weights)
+    return cumulative / cumulative[-1]
+
+
+def draw_nodes(rng: np.random.Generator, count: int, cumulative: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Draw nodes by their cumulative shares."""
+    return np.searchsorted(cumulative, rng.random(count), side="right").astype(np.int64)
+
+
+def weibull_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
+    """Return the failures of zhang2004, correlated in segments of ``burst_window``."""
+    window = config["burst_window"]
+    if window % 2:
+        raise InputError(f"burst_window: {window} is odd (valid: even numbers of failures; 2 is uncorrelated)")
+
+    def gaps() -> Iterator[NDArray[np.int64]]:
+        rng = stream(config["seed"], config["replicate"], "failures/times")
+        size = window * max(1, BLOCK // window)
+        while True:
+            drawn = weibull_gaps_ms(exponentials(rng, size), config["weibull_shape"], config["weibull_scale_s"])
+            yield order_segments(drawn, window)
+
+    return _source(config, nodes, span, gaps(), ("burst_window",))
+
+
+def copula_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
+    """Return failures whose times between them are Weibull, with the copula of a Gaussian AR(1) process.
+
+    z_i = rho z_(i-1) + sqrt(1 - rho^2) e_i, gap_i = F^-1(Phi(z_i)): stationary, and rho = 0 is uncorrelated.
+    """
+    from scipy.special import log_ndtr, ndtri
+
+    rho = config["copula_rho"]
+
+    def gaps() -> Iterator[NDArray[np.int64]]:
+        rng = stream(config["seed"], config["replicate"], "failures/times")
+        last = float(ndtri(_open_unit(rng.random(1)))[0])
+        while True:
+            z = np.empty(BLOCK)
+            for at, noise in enumerate((sqrt(1.0 - rho * rho) * ndtri(_open_unit(rng.random(BLOCK)))).tolist()):
+                z[at] = last = rho * last + noise
+            yield weibull_gaps_ms(-log_ndtr(-z), config["weibull_shape"], config["weibull_scale_s"])
+
+    return _source(config, nodes, span, gaps(), ("copula_rho",))
+
+
+def _open_unit(uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Keep the normal quantile finite where a uniform number is 0."""
+    return np.maximum(uniform, 2.0**-54)
+
+
+def _source(
+    config: dict[str, Any], nodes: int, span: Span, gaps: Iterator[NDArray[np.int64]], own: tuple[str, ...]
+) -> DrawnSource:
+    down_s = config["down_time_s"] if config["down_time_s"] >= 0 else OWN_DOWN_TIME_S
+
+    def blocks() -> Iterator[Block]:
+        places = stream(config["seed"], config["replicate"], "failures/nodes")
+        cumulative = zipf_cumulative(nodes, config["zipf_alpha"])
+        now = 0
+        for drawn in gaps:
+            time_ms = now + np.cumsum(drawn)
+            now = int(time_ms[-1])
+            yield Block(time_ms, draw_nodes(places, len(drawn), cumulative), np.full(len(drawn), down_s))
+
+    names = ("seed", "replicate", "weibull_shape", "weibull_scale_s", "zipf_alpha", *own)
+    facts = {name: config[name] for name in names} | {"nodes": nodes, "down_s": down_s}
+    rate = DAY_S / weibull_mean_s(config["weibull_shape"], config["weibull_scale_s"])
+    return DrawnSource(config["failures"], blocks(), span.start_s, rate, facts)

@@ -1,0 +1,1 @@
+"""Placement on the torus: which free box a job gets."""

@@ -1,0 +1,572 @@
+"""Where a job goes on the torus: the free box that a placement rule likes best (krevat2003 ch. 2, oliner2004 sec. 5).
+
+``mfp`` leaves the largest maximal free partition (MFP). ``balancing`` weighs the loss of MFP against the predicted
+failure of the box. ``tie-breaking`` chooses, among the boxes that leave the largest MFP, one that is not predicted to
+fail. A user's score says how bad a box is. The first best box in the search order wins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit, popcount, ring_run, run_starts
+from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.state import (
+    ACCURACY,
+    BALANCING,
+    BASE_GAP,
+    BASE_GAPS,
+    BASE_SUM,
+    BOXES_VERSION,
+    COIN_KEY,
+    ELSEWHEN,
+    FAIL_NODE,
+    FAIL_TIME,
+    FALSE_RATE,
+    FINDER_DATA,
+    FITS,
+    FOOTPRINTS_VERSION,
+    FREE_NODES,
+    MACHINE,
+    MAXIMUM,
+    MFP,
+    MONOTONE,
+    NEEDS_MFP,
+    NEEDS_PLACE,
+    NEEDS_PREDICTION,
+    NEXT_FAILURE,
+    NODE_SECONDS,
+    NODES,
+    NOW,
+    NUM_BOXES,
+    PARTITION_FAILURE,
+    PLANE,
+    PRECISION,
+    PREDICTED,
+    RECALL,
+    REQUESTED,
+    RESTARTS,
+    SCORE,
+    SCORE_NEEDS,
+    SCORED,
+    SCRATCH,
+    SHAPE_FIRST,
+    SIDE_X,
+    SIDE_Y,
+    SIDE_Z,
+    TIE_BREAKING,
+    VERSION,
+)
+from faultsweep.simcore.finders.columns import (
+    OVERFLOW,
+    build_footprints,
+    has_box_at,
+    insert_box,
+    largest_beside,
+    maximal_boxes,
+    mfp_after,
+    starts_with_room,
+    take_box,
+)
+from faultsweep.simcore.finders.papers.searches import ANY, BESIDE, FIND, FOUND, LIST, TAKE, ask, set_occupancy
+from faultsweep.simcore.policies.placement.scores import call_score
+
+NO_BOX = -1
+
+
+@inlined
+def pack_box(a, b, c, x, y, z):
+    """Return a box as one int64."""
+    return ((((a << 10 | b) << 10 | c) << 10 | x) << 10 | y) << 10 | z
+
+
+@inlined
+def unpack_box(box):
+    """Return (a, b, c, x, y, z) of a packed box."""
+    return (
+        (box >> 50) & 1023,
+        (box >> 40) & 1023,
+        (box >> 30) & 1023,
+        (box >> 20) & 1023,
+        (box >> 10) & 1023,
+        box & 1023,
+    )
+
+
+@inlined
+def occupy(columns, box, X, Y, Z):
+    """Clear the nodes of a packed box in masks of free nodes."""
+    a, b, c, x, y, z = unpack_box(box)
+    keep = ~ring_run(z, c, Z)
+    for dx in range(a):
+        u = x + dx
+        row = (u - X if u >= X else u) * Y
+        for dy in range(b):
+            v = y + dy
+            columns[row + (v - Y if v >= Y else v)] &= keep
+
+
+@inlined
+def vacate(columns, box, X, Y, Z):
+    """Set the nodes of a packed box in masks of free nodes."""
+    a, b, c, x, y, z = unpack_box(box)
+    run = ring_run(z, c, Z)
+    for dx in range(a):
+        u = x + dx
+        row = (u - X if u >= X else u) * Y
+        for dy in range(b):
+            v = y + dy
+            columns[row + (v - Y if v >= Y else v)] |= run
+
+
+@kernel
+def box_holds(box, node, X, Y, Z):
+    """Tell whether a packed box contains a node."""
+    a, b, c, x, y, z = unpack_box(box)
+    u, v, w = node // (Y * Z), node // Z % Y, node % Z
+    return (u - x) % X < a and (v - y) % Y < b and (w - z) % Z < c
+
+
+@inlined
+def refresh_boxes(s):
+    """Bring the list of maximal free boxes up to date; return False if it does not fit."""
+    if s.i[BOXES_VERSION] == s.i[VERSION]:
+        return True
+    refresh_footprints(s)
+    count = list_boxes(s, MACHINE, MACHINE, 1)
+    if count == OVERFLOW:
+        return False
+    s.i[NUM_BOXES] = count
+    s.i[BOXES_VERSION] = s.i[VERSION]
+    return True
+
+
+@inlined
+def refresh_footprints(s):
+    """Bring the table of footprints up to date."""
+    if s.i[FOOTPRINTS_VERSION] != s.i[VERSION]:
+        set_table(s, MACHINE, s.masks[FREE_NODES])
+        s.i[FOOTPRINTS_VERSION] = s.i[VERSION]
+
+
+@inlined
+def largest_free(s):
+    """Return the size of the maximal free partition, or -1 if the list of boxes does not fit."""
+    if not refresh_boxes(s):
+        return -1
+    return s.boxes[MACHINE, 0, 0] if s.i[NUM_BOXES] > 0 else 0
+
+
+@inlined
+def fits(s, size):
+    """Tell whether a free box of exactly this size exists; the list of boxes must be up to date."""
+    memo = s.lists[FITS, size]
+    if memo >> 1 == s.i[VERSION]:
+        return memo & 1 == 1
+    found = _has_free_box(s, size)
+    s.lists[FITS, size] = 2 * s.i[VERSION] + (1 if found else 0)
+    return found
+
+
+@kernel
+def _has_free_box(s, size):
+    if s.i[FINDER_DATA] != 0:
+        return ask(s, ANY, MACHINE, size) > 0
+    boxes = s.boxes[MACHINE]
+    for at in range(s.i[NUM_BOXES]):
+        if boxes[at, 0] < size:
+            return False
+        for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+            if (
+                s.shapes[row, 0] <= boxes[at, 1]
+                and s.shapes[row, 1] <= boxes[at, 2]
+                and s.shapes[row, 2] <= boxes[at, 3]
+            ):
+                return True
+    return False
+
+
+@kernel
+def take(s, box):
+    """Occupy a packed box of the machine and split the maximal free boxes; return False if the list does not fit."""
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    occupy(s.masks[FREE_NODES], box, X, Y, Z)
+    current = s.i[BOXES_VERSION] == s.i[VERSION]
+    s.i[VERSION] += 1
+    if not current:
+        return True
+    count = take_listed(s, MACHINE, s.i[NUM_BOXES], box, 1)
+    if count == OVERFLOW:
+        return False
+    s.i[NUM_BOXES] = count
+    s.i[BOXES_VERSION] = s.i[VERSION]
+    return True
+
+
+# --- what the finder of the run knows: tables in which boxes are sought, and lists of the maximal free boxes ----------
+# Our own finder keeps footprints and all maximal boxes; those of the papers are asked, and list the largest box alone.
+
+
+@kernel
+def set_table(s, table, columns):
+    """Make a table of the finder that of masks of free nodes, uint64 (X * Y,)."""
+    if s.i[FINDER_DATA] == 0:
+        build_footprints(columns, s.i[SIDE_X], s.i[SIDE_Y], s.footprints[table])
+    else:
+        set_occupancy(s, table, columns)
+
+
+@kernel
+def list_boxes(s, table, listed, least):
+    """List the maximal free boxes, of at least ``least`` nodes, of a table; return their number or OVERFLOW."""
+    if s.i[FINDER_DATA] == 0:
+        return maximal_boxes(s.footprints[table], s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z], least, s.boxes[listed])
+    return _list_one(s, listed, ask(s, LIST, listed, table), least)
+
+
+@kernel
+def take_listed(s, listed, count, box, least):
+    """Take a packed box out of a list of ``count`` boxes; return the new number, or OVERFLOW."""
+    if s.i[FINDER_DATA] == 0:
+        a, b, c, x, y, z = unpack_box(box)
+        X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+        return take_box(s.boxes[listed], count, s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, least)
+    return _list_one(s, listed, ask(s, TAKE, listed, box), least)
+
+
+@kernel
+def _list_one(s, listed, box, least):
+    """List a packed box alone unless it has fewer than ``least`` nodes or is 0; return the number of boxes."""
+    if box == 0:
+        return 0
+    a, b, c, x, y, z = unpack_box(box)
+    if a * b * c < least:
+        return 0
+    return insert_box(s.boxes[listed], 0, a * b * c, a, b, c, x, y, z)
+
+
+@kernel
+def have_box_at(s, columns, size, x, a, y, b):
+    """Tell whether masks of free nodes hold a box of at least ``size`` nodes; if none did before the nodes in the a x b
+    columns at (x, y) were freed."""
+    if s.i[FINDER_DATA] == 0:
+        return has_box_at(columns, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z], size, x, a, y, b, s.masks[PLANE])
+    set_occupancy(s, ELSEWHEN, columns)
+    return _list_one(s, SCRATCH, ask(s, LIST, SCRATCH, ELSEWHEN), size) > 0
+
+
+@kernel
+def keeps_room(boxes, count, size, a, b, c, x, y, z, X, Y, Z):
+    """Tell whether a box of at least ``size`` nodes stays free beside a box; ``boxes`` lists maximal ones that
+    large."""
+    for at in range(count):
+        if largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z) >= size:
+            return True
+    return False
+
+
+@kernel
+def best_box(s, rule, job, size, window, table, listed, count, shadow_count, head_size):
+    """Return the packed free box of a size that a placement rule likes best, or NO_BOX.
+
+    rule: code of the placement rule. window: the predictor's look-ahead, s. table: which table holds the candidates.
+    listed, count: which list of maximal boxes, of how many, the MFP is counted on. If head_size > 0, only boxes beside
+    which one of the ``shadow_count`` boxes of the reservation leaves head_size nodes are admissible.
+    """
+    if s.i[FINDER_DATA] != 0:
+        return _best_of_search(s, rule, job, size, window, table, listed, head_size)
+    if rule == SCORED:
+        return _best_scored_box(s, job, size, window, table, listed, count, shadow_count, head_size)
+    return _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow_count, head_size)
+
+
+@kernel
+def _best_of_search(s, rule, job, size, window, table, listed, head_size):
+    """Return the best box as ``best_box`` does, with another finder: every candidate's MFP is searched for."""
+    predicted = predict(s, job, window) if rule != MFP else 0
+    if predicted == 0 and rule != SCORED:
+        rule = MFP
+    before = s.boxes[listed, 0, 0]
+    best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
+    score, fails = np.inf, True
+    for at in range(ask(s, FIND, table, size)):
+        box = ask(s, FOUND, at, 0)
+        a, b, c, x, y, z = unpack_box(box)
+        after = ask(s, BESIDE, listed, box)
+        reported = reported_in(s, a, b, c, x, y, z) if predicted > 0 else 0
+        if rule == SCORED:
+            risk = failure_risk(s, reported)
+            score = _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window)
+            if best != NO_BOX and not score < best_score:
+                continue
+        elif rule == BALANCING:
+            score = (before - after) + s.job_i[REQUESTED, job] * failure_risk(s, reported)
+            if score >= best_score:
+                continue
+        elif after < best_after or (after == best_after and (rule == MFP or not best_fails)):
+            continue
+        elif rule == TIE_BREAKING:
+            fails = reported > 0
+            if after == best_after and fails:
+                continue
+        if head_size > 0 and ask(s, BESIDE, ELSEWHEN, box) < head_size:
+            continue
+        best, best_after, best_score, best_fails = box, after, score, fails
+    return best
+
+
+@kernel
+def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow_count, head_size):
+    """Return the best box as ``best_box`` does: bounds on the MFP end the search early."""
+    footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
+    x_room, y_room, z_room = ZERO, ZERO, ZERO
+    predicted = predict(s, job, window) if rule != MFP else 0
+    if predicted == 0:
+        rule = MFP
+    before = boxes[0, 0]
+    best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
+    score, fails = np.inf, True
+    for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+        a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
+        if masked:
+            x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
+            y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
+            z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
+        bound = before
+        if before == s.i[NODES]:
+            bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
+        if rule == MFP and bound <= best_after:
+            continue
+        for x in range(X if a < X else 1):
+            for y in range(Y if b < Y else 1):
+                mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
+                if mask == ZERO:
+                    continue
+                starts = run_starts(mask, c, Z)
+                if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
+                    starts &= z_room
+                while starts != ZERO:
+                    z = lowest_bit(starts)
+                    starts &= starts - ONE
+                    if rule == MFP:
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after)
+                        if after <= best_after:
+                            continue
+                    elif rule == BALANCING:
+                        failing = s.job_i[REQUESTED, job] * failure_risk(s, reported_in(s, a, b, c, x, y, z))
+                        if failing >= best_score:
+                            continue
+                        floor = -1
+                        if best_score < np.inf:
+                            floor = max(-1, int(before + failing - best_score) - 1)
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
+                        score = (before - after) + failing
+                        if score >= best_score:
+                            continue
+                    else:
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after - 1)
+                        if after < best_after or (after == best_after and not best_fails):
+                            continue
+                        fails = reported_in(s, a, b, c, x, y, z) > 0
+                        if after == best_after and fails:
+                            continue
+                    if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
+                        continue
+                    best, best_after = pack_box(a, b, c, x, y, z), after
+                    if rule == MFP:
+                        if after >= before:
+                            return best
+                        if after >= bound:
+                            starts = ZERO
+                    elif rule == BALANCING:
+                        best_score = score
+                    else:
+                        best_fails = fails
+                if rule == MFP and best_after >= bound:
+                    break
+            if rule == MFP and best_after >= bound:
+                break
+    return best
+
+
+@kernel
+def coin(key, node, job, restarts):
+    """Return the predictor's coin in [0, 1): a hash of (seed, node, job, restarts), so it does not depend on how often
+    it is asked.
+
+    The finaliser of splitmix64 over a counter made of the four numbers.
+    """
+    h = np.uint64(key)
+    for part in (node, job, restarts):
+        h = (h ^ np.uint64(part)) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(30)
+        h *= np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(27)
+        h *= np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(31)
+    return np.float64(h >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def predict(s, job, window):
+    """Mark the nodes that are reported to fail in the open window (now, now + window) and return their number.
+
+    The coin of (seed, node, job, restarts) is compared with the recall for a node that fails in the window, and with
+    the rate of false positives for any other.
+    """
+    recall, false_rate = s.f[RECALL], false_positive_rate(s, window)
+    if recall <= 0.0 and false_rate <= 0.0:
+        return 0
+    Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
+    marks = s.masks[PREDICTED]
+    marks[:] = ZERO
+    if false_rate > 0.0:
+        for node in range(s.i[NODES]):
+            if coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < false_rate:
+                marks[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
+    end = s.f[NOW] + window
+    at = s.i[NEXT_FAILURE]  # those of this instant have happened
+    while at < s.failures.shape[1] and s.failures[FAIL_TIME, at] < end:
+        node = int(s.failures[FAIL_NODE, at])
+        at += 1
+        bit = ONE << np.uint64(node % Z)
+        column = node // (Y * Z) * Y + node // Z % Y
+        if recall >= 1.0 or coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < recall:
+            marks[column] |= bit
+        else:
+            marks[column] &= ~bit
+    marked = 0
+    for column in range(s.i[SIDE_X] * Y):
+        marked += popcount(marks[column])
+    return marked
+
+
+@kernel
+def false_positive_rate(s, window):
+    """Return the probability that a node without a failure in the window is reported: given, or by the precision."""
+    precision = s.f[PRECISION]
+    if precision >= 1.0:
+        return s.f[FALSE_RATE]
+    count = s.i[BASE_GAPS]
+    low, below = 0, count  # gaps shorter than the window: below
+    while low < below:
+        middle = (low + below) // 2
+        if s.failures[BASE_GAP, middle] < window:
+            low = middle + 1
+        else:
+            below = middle
+    shorter = s.failures[BASE_SUM, below - 1] if below > 0 else 0.0
+    base_rate = (shorter + (count - below) * window) / s.f[NODE_SECONDS]
+    if base_rate >= 1.0:
+        return 0.0
+    return min(1.0, s.f[RECALL] * base_rate / (1.0 - base_rate) * (1.0 - precision) / precision)
+
+
+@kernel
+def reported_in(s, a, b, c, x, y, z):
+    """Return how many nodes of a box are marked as reported."""
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    run = ring_run(z, c, Z)
+    marked = 0
+    for dx in range(a):
+        u = x + dx
+        row = (u - X if u >= X else u) * Y
+        for dy in range(b):
+            v = y + dy
+            marked += popcount(s.masks[PREDICTED, row + (v - Y if v >= Y else v)] & run)
+    return marked
+
+
+@kernel
+def failure_risk(s, marked):
+    """Return the predicted probability that a box with so many marked nodes fails: 1 - (1 - a)^k, or a if k > 0."""
+    if marked == 0:
+        return 0.0
+    accuracy = s.f[ACCURACY]
+    if s.i[PARTITION_FAILURE] == MAXIMUM:
+        return accuracy
+    survives = 1.0
+    for _ in range(marked):
+        survives *= 1.0 - accuracy
+    return 1.0 - survives
+
+
+@kernel
+def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, head_size):
+    """Return what ``best_box`` does, by the user's score: the lowest wins, and NaN is never better.
+
+    A monotone score is asked first what the box would get if it left all it can, and what if it left as much as the
+    best so far. Without its place a score has one answer for all boxes of a shape with as many reported nodes.
+    """
+    footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
+    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
+    x_room, y_room, z_room = ZERO, ZERO, ZERO
+    needs = s.i[SCORE_NEEDS]
+    predicted = predict(s, job, window) if needs & NEEDS_PREDICTION != 0 else 0
+    prunes, placed = needs & MONOTONE != 0, needs & NEEDS_PLACE != 0
+    alike = predicted == 0 and not placed  # the boxes of a shape, but for what they leave
+    before = boxes[0, 0]
+    best, best_after, best_score = NO_BOX, 0, np.inf
+    after, reported, risk = 0, 0, 0.0
+    floor = -1  # a box must leave more than this to win
+    for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+        a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
+        if masked:
+            x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
+            y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
+            z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
+        bound = before
+        if before == s.i[NODES]:
+            bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
+        asked = -1  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
+        hopeless = False
+        for x in range(X if a < X else 1):
+            for y in range(Y if b < Y else 1):
+                mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
+                if mask == ZERO:
+                    continue
+                starts = run_starts(mask, c, Z)
+                if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
+                    starts &= z_room
+                while starts != ZERO:
+                    z = lowest_bit(starts)
+                    starts &= starts - ONE
+                    if predicted > 0:
+                        reported = reported_in(s, a, b, c, x, y, z)
+                        risk = failure_risk(s, reported)
+                    if prunes and best != NO_BOX and (placed or asked != reported):
+                        most = _score(s, job, bound, before, size, reported, risk, a, b, c, x, y, z, window)
+                        hopeless = not most < best_score
+                        if not hopeless:
+                            as_much = _score(s, job, best_after, before, size, reported, risk, a, b, c, x, y, z, window)
+                            floor = -1 if as_much < best_score else best_after
+                        asked = reported
+                    if hopeless:
+                        if alike:
+                            starts = ZERO
+                        continue
+                    if needs & NEEDS_MFP != 0:
+                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
+                        if after <= floor:
+                            continue
+                    score = _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window)
+                    if best != NO_BOX and not score < best_score:
+                        continue
+                    if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
+                        continue
+                    best, best_after, best_score = pack_box(a, b, c, x, y, z), after, score
+                    asked = -1
+                if hopeless and alike:
+                    break
+            if hopeless and alike:
+                break
+    return best
+
+
+@inlined
+def _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window):
+    """Return the user's score of a box."""
+    requested = s.job_i[REQUESTED, job]
+    return call_score(s.i[SCORE], after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.f[NOW])

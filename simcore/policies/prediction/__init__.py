@@ -1,0 +1,1 @@
+"""Failure predictors: what a scheduler is told about the nodes of a partition."""

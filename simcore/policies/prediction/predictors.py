@@ -1,0 +1,148 @@
+"""Failure predictors: what a scheduler is told about the nodes of a partition (oliner2004, sections 4 and 5).
+
+This is the reference form, over a whole ``FailureTrace`` and all nodes at once; the engine has the same compiled.
+
+A predictor is asked at a time ``now_s`` about a window, the open interval (now_s, now_s + window_s), where window_s is
+the run time that is still estimated of the job. A failure at either end is outside.
+
+- *balancing* (4.1): a node with a failure in the window fails with probability a, the confidence; others with 0.
+- *tie-breaking* (4.2): a node with a failure in the window is reported with probability a, the accuracy; no others are.
+- With *false positives*, a node without a failure in the window is reported with a probability of its own.
+- With a *recall* below 1, balancing heeds only nodes that are reported, too: those that fail with the probability of
+  the recall. Under tie-breaking the accuracy is the recall.
+- With a *precision* below 1, false positives are just frequent enough that the precision, over all times at which one
+  may ask between the first and the last submission, is the one given.
+
+Whether a node is reported is decided by one coin for each node, job and restart: asking again, or about more failures
+of the same node, is no new chance. A higher accuracy reports what a lower one does, and more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.registry import PARTITION_FAILURES
+from numpy.typing import NDArray
+
+from faultsweep.errors import unknown_name
+
+_MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+
+
+def fails_within(trace: FailureTrace, nodes: int, now_s: float, window_s: float) -> NDArray[np.bool_]:
+    """Tell of every node whether it has a failure in the open window (now_s, now_s + window_s); shape (nodes,)."""
+    first = np.searchsorted(trace.time_s, now_s, side="right")
+    last = np.searchsorted(trace.time_s, now_s + window_s, side="left")
+    fails = np.zeros(nodes, np.bool_)
+    fails[trace.node[first:last]] = True
+    return fails
+
+
+def coin_key(seed: int, replicate: int, purpose: str = "predictor") -> int:
+    """Return the key of the coins of one replicate under one seed: 62 bits of SHA-256 of "seed/replicate/purpose"."""
+    digest = hashlib.sha256(f"{seed}/{replicate}/{purpose}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 2
+
+
+def coins(key: int, node: Any, job: Any, restarts: Any) -> NDArray[np.float64]:
+    """Return the coins in [0, 1) of nodes, jobs (index in the workload) and restarts, which broadcast.
+
+    A counter-based generator: for each of the three numbers n in turn, h = mix(h xor n), from h = key on, with the
+    multiplier and the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014) as mix; the highest 53 bits count.
+    """
+    h = np.asarray(key, np.uint64)
+    with np.errstate(over="ignore"):  # modulo 2^64
+        for part in (node, job, restarts):
+            h = (h ^ np.asarray(part).astype(np.uint64)) * _MULTIPLIERS[0]
+            h = (h ^ (h >> _SHIFTS[0])) * _MULTIPLIERS[1]
+            h = (h ^ (h >> _SHIFTS[1])) * _MULTIPLIERS[2]
+            h = h ^ (h >> _SHIFTS[2])
+    return np.asarray((h >> np.uint64(11)) * 2.0**-53)
+
+
+def reported(
+    fails: NDArray[np.bool_], accuracy: float, key: int, job: int, restarts: int, false_positive_rate: float = 0.0
+) -> NDArray[np.bool_]:
+    """Tell of every node whether the predictor reports it.
+
+    Parameters
+    ----------
+    fails : which nodes have a failure in the window, shape (nodes,).
+    accuracy : a, probability that such a node is reported; 1 - a is that of a false negative.
+    key : from ``coin_key``.
+    job : index of the job in the workload.
+    restarts : of the job so far.
+    false_positive_rate : probability that a node without a failure in the window is reported.
+    """
+    thrown = coins(key, np.arange(len(fails)), job, restarts)
+    return thrown < np.where(fails, accuracy, false_positive_rate)
+
+
+def node_probabilities(marked: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]:
+    """Return the failure probability p_n of every node: the confidence a of marked ones, 0 of others.
+
+    ``marked`` is ``fails_within`` for the balancing predictor of the paper, ``reported`` for one that errs.
+    """
+    return np.where(marked, confidence, 0.0)
+
+
+def partition_probability(node_probability: NDArray[np.float64], rule: str = "product") -> float:
+    """Return the failure probability of a partition from those of its nodes, shape (size,).
+
+    "product": 1 - product of (1 - p_n), as nodes that fail independently (section 5.2.1); "max": the largest p_n (4.1).
+    """
+    if rule not in PARTITION_FAILURES:
+        raise unknown_name("partition failure", rule, PARTITION_FAILURES, where="partition_failure")
+    if rule == "max":
+        return float(node_probability.max(initial=0.0))
+    return float(1.0 - np.prod(1.0 - node_probability))
+
+
+class BaseRate(NamedTuple):
+    """How often a node has a failure in a window, by the length of the window.
+
+    Made by ``base_rate_table``: ``gap_s`` float64 (k,), sorted; ``sum_s`` float64 (k + 1,), their sums from the
+    smallest on; ``node_seconds``: number of nodes x length of the trace.
+    """
+
+    gap_s: NDArray[np.float64]
+    sum_s: NDArray[np.float64]
+    node_seconds: float
+
+    def of(self, window_s: float) -> float:
+        """Return the share of all nodes and times at which a window of this length holds a failure of the node.
+
+        A failure is in the window of the times before it, back to the window's length or to the node's failure before:
+        the share is the sum of min(gap, window) over all gaps, divided by the node-seconds. In O(log k).
+        """
+        below = int(np.searchsorted(self.gap_s, window_s))
+        return float(self.sum_s[below] + (len(self.gap_s) - below) * window_s) / self.node_seconds
+
+
+def base_rate_table(trace: FailureTrace, nodes: int, start_s: float, end_s: float) -> BaseRate:
+    """Return the table of base rates of the failures in (start_s, end_s]; a node's first gap begins at the start."""
+    first, last = np.searchsorted(trace.time_s, (start_s, end_s), side="right")
+    time_s, node = trace.time_s[first:last], trace.node[first:last]
+    order = np.lexsort((time_s, node))
+    gap = np.diff(time_s[order], prepend=start_s)
+    new = np.diff(node[order], prepend=-1) != 0
+    gap[new] = time_s[order][new] - start_s
+    gap.sort()
+    return BaseRate(gap, np.concatenate([[0.0], np.cumsum(gap)]), nodes * (end_s - start_s))
+
+
+def false_positive_rate(precision: float, recall: float, base_rate: float) -> float:
+    """Return the probability with which a node without a failure in the window is to be reported.
+
+    With it the share of true among all reports is ``precision`` (in (0, 1]): of the share b of nodes and times with a
+    failure in the window, recall x b are reported; recall x b (1 - precision) / precision false reports come from the
+    other 1 - b. At most 1: where the base rate is above the precision and the recall is high, no predictor is as
+    imprecise as asked.
+    """
+    if base_rate >= 1.0:
+        return 0.0
+    return min(1.0, recall * base_rate / (1.0 - base_rate) * (1.0 - precision) / precision)

@@ -1,0 +1,1 @@
+"""Queue orders: which waiting job comes first."""

@@ -1,0 +1,43 @@
+"""What the failures of a run will mean to each of its jobs: decided with the submissions, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.parameters import no_recovery
+from faultsweep.simcore.policies.recovery.credits import HOUR_S, charge
+from faultsweep.simcore.policies.recovery.options import ask, draw_groups, given_groups
+from numpy.typing import NDArray
+
+
+def plan_recovery(config: Mapping[str, Any], workload: Workload, options: str | None = None) -> dict[str, NDArray[Any]]:
+    """Return what per-job results say of recovery, arrays of shape (jobs,).
+
+    ``user``; ``recovery_group``, ``recovery_asked`` and ``recovery_option`` (what the job gets), positions in OPTIONS,
+    all -1 where there is no recovery; ``credits_granted`` and ``credits_charged``. ``options`` gives the groups, as
+    letters; they are drawn otherwise.
+    """
+    count = len(workload)
+    if no_recovery(config):
+        nothing = {name: np.full(count, -1) for name in ("recovery_group", "recovery_asked", "recovery_option")}
+        return {
+            "user": workload.user,
+            **nothing,
+            "credits_granted": np.zeros(count),
+            "credits_charged": np.zeros(count),
+        }
+    group = draw_groups(config, count) if options is None else given_groups(options, count)
+    asked = ask(config, group, workload.user)
+    requested_s = np.where(np.isnan(workload.requested_s), workload.run_s, workload.requested_s)
+    paid = charge(config, asked, workload.user, requested_s / HOUR_S * workload.size)
+    return {
+        "user": workload.user,
+        "recovery_group": group,
+        "recovery_asked": asked,
+        "recovery_option": paid.option,
+        "credits_granted": paid.grant,
+        "credits_charged": paid.cost,
+    }

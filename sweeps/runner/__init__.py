@@ -1,0 +1,1 @@
+"""Running a sweep: tasks, their order, progress, and what workers do."""

@@ -1,0 +1,395 @@
+"""From a spec and what a store has already: the grid of both together, and what is missing.
+
+A store only grows: its axes keep their rows and get the spec's new ones behind them. Cells that the spec does not ask
+for stay as they are. Whatever would mix results that do not belong together is refused, naming both values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.sweeps.axes import Axis, one_type
+from faultsweep.sweeps.formulas import parse
+from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
+from faultsweep.sweeps.spec import Spec
+from faultsweep.sweeps.store.store import (
+    DONE,
+    FAILURES,
+    FINAL,
+    PENDING,
+    SETTLED,
+    TRUNCATED,
+    WITH_RESULT,
+    Chunks,
+    Store,
+    chunk_shape,
+)
+from faultsweep.sweeps.target import Output, describe_lost, describe_version
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+_SHOWN = 5
+"""Rows of an axis that do not fit, of which each is told."""
+
+
+@dataclass
+class Prepared:
+    """What is to be done.
+
+    Attributes
+    ----------
+    grid : of the store as it will be.
+    outputs : that will be stored; ``new_outputs`` are those that the store lacks, ``derived`` are names of those that
+        stored per-job results give, ``dropped`` of variables that were to be added, and that no cell has a value of.
+    keys : canonical keys, shape (2, cells).
+    source : the cell whose result each cell takes, -1 for none.
+    excluded : cells that the spec excludes.
+    again : cells whose present result does not count.
+    recompute : whether all results are replaced; ``retry_failed`` whether failed ones are.
+    keep_jobs : whether the store, as it will be, keeps per-job results.
+    todo : the cells to simulate, chunk by chunk.
+    grows : whether the store has to grow first.
+    asked : cells that the spec asks for.
+    """
+
+    path: Path
+    store: Store | None
+    grid: Grid
+    outputs: tuple[Output, ...]
+    new_outputs: tuple[Output, ...]
+    derived: list[str]
+    dropped: list[str]
+    keys: Keys
+    source: Cells
+    excluded: NDArray[np.bool_]
+    again: NDArray[np.bool_]
+    status: NDArray[np.int8]
+    todo: Cells
+    grows: bool
+    pins: dict[str, str]
+    recompute: bool
+    retry_failed: bool
+    keep_jobs: bool
+    asked: NDArray[np.bool_]
+
+
+def prepare(
+    spec: Spec,
+    path: Path,
+    recompute: bool = False,
+    retry_failed: bool = False,
+    replicates: NDArray[np.int64] | None = None,
+) -> Prepared:
+    """Compare the spec with the store at ``path``, if there is one; nothing is changed.
+
+    ``replicates`` says for every configuration, over all axes but the last, how many are asked for; all if not given.
+
+    Raises
+    ------
+    InputError
+        The store cannot take the spec's results; all reasons, one a line.
+    """
+    pins = spec.target.pins(values_of(spec))
+    store = None
+    axes, outputs = spec.axes, spec.outputs
+    new_outputs: tuple[Output, ...] = ()
+    dropped: list[str] = []
+    requested: list[NDArray[np.bool_]] | None = None
+    old_shape: tuple[int, ...] = ()
+    if path.exists() or path.is_symlink():
+        store = Store(path)
+        check_belongs(store, spec, pins, recompute)
+        recompute = recompute or store.recomputing == "begun"
+        axes, requested = _join_axes(store, spec)
+        old_shape = store.chunks.shape
+        dropped = _dropped(store, spec)
+        outputs, new_outputs = _join_outputs(store, spec, dropped)
+    try:
+        grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
+        excluded = grid.excluded()
+    except InputError as error:
+        raise InputError(f"{spec.where}: {error}" if spec.where else str(error)) from None
+    status, unfinished = _stored_status(store, grid.shape)
+    adding = [*(store.adding if store else ()), *(out.name for out in new_outputs)]
+    adding = [name for name in adding if name not in dropped]
+    kept_jobs = store is not None and store.keeps_jobs and "jobs_offset" not in dropped
+    derived = [name for name in adding if kept_jobs and name in spec.target.derivable()]
+    again = _again(store, spec, status, grid.shape, adding, derived, recompute)
+    if retry_failed:
+        again |= np.isin(status, FAILURES)
+    chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
+    keys = grid.keys()
+    skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished
+    if replicates is not None:
+        skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
+    final = np.isin(status, FINAL) & ~again
+    source = sources(keys, skip & ~np.isin(status, SETTLED), _rank(chunks, final, status))
+    wanted = source[(source >= 0) & (~skip | again)]
+    todo = np.unique(wanted[~final[wanted]])
+    todo = todo[np.argsort(chunks.of_all()[todo], kind="stable")]
+    grows = store is not None and (grid.shape != old_shape or bool(new_outputs) or (spec.keep_jobs and not kept_jobs))
+    return Prepared(
+        path=path,
+        store=store,
+        grid=grid,
+        outputs=outputs,
+        new_outputs=new_outputs,
+        derived=derived,
+        dropped=dropped,
+        keys=keys,
+        source=source,
+        excluded=excluded,
+        again=again,
+        status=status,
+        todo=todo,
+        grows=grows,
+        pins=pins,
+        recompute=recompute,
+        retry_failed=retry_failed,
+        keep_jobs=spec.keep_jobs or kept_jobs,
+        asked=~skip,
+    )
+
+
+def _stored_status(store: Store | None, shape: tuple[int, ...]) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """Return the status of every cell, and which cells a recomputation that was interrupted has left without one."""
+    status = np.zeros(shape, dtype=np.int8)
+    unfinished = np.zeros(shape, dtype=bool)
+    if store is not None:
+        old = tuple(slice(0, n) for n in store.chunks.shape)
+        status[old] = store.status().reshape(store.chunks.shape)
+        unfinished[old] = (status[old] == PENDING) & bool(store.recomputing)
+    return status.ravel(), unfinished.ravel()
+
+
+def _dropped(store: Store, spec: Spec) -> list[str]:
+    """Return the variables that were to be added, that the spec has no use for, and that no cell has a value of."""
+    if not all(run.get("saved") for run in store.open_runs):
+        return []
+    given = {out.name for out in spec.target.outputs}
+    unknown = [name for name in store.adding if name not in given]
+    names = [name for name in unknown if np.isnan(store.arrays[name][...]).all()]
+    if store.keeps_jobs and not spec.keep_jobs and (store.arrays["jobs_offset"][...] < 0).all():
+        names += ["jobs_offset", "jobs_length"]
+    return names
+
+
+def _again(
+    store: Store | None,
+    spec: Spec,
+    status: NDArray[np.int8],
+    shape: tuple[int, ...],
+    adding: Sequence[str],
+    derived: Sequence[str],
+    recompute: bool,
+) -> NDArray[np.bool_]:
+    """Return which cells are simulated again: all, or those that lack a metric or per-job results being added."""
+    if store is None:
+        return np.zeros(len(status), dtype=bool)
+    if recompute:
+        return np.isin(status, SETTLED)
+    here = store.chunks.shape
+    lacking = np.zeros(here, dtype=bool)
+    for name in adding:
+        absent = np.isnan(store.arrays[name][...]).reshape((*here, -1)).all(-1) if name in store.arrays else True
+        lacking |= absent & (store.arrays["jobs_length"][...] == 0) if name in derived else absent
+    if spec.keep_jobs:
+        lacking |= store.arrays["jobs_offset"][...] < 0 if store.keeps_jobs else True
+    again = np.zeros(shape, dtype=bool)
+    again[tuple(slice(0, n) for n in here)] = lacking
+    return again.ravel() & np.isin(status, WITH_RESULT)
+
+
+def check_store(spec: Spec, path: Path, recompute: bool = False) -> None:
+    """Raise InputError if there is something at ``path`` that cannot take the spec's results; nothing is made."""
+    if path.exists() or path.is_symlink():
+        store = Store(path, mode="r")
+        check_belongs(store, spec, spec.target.pins(values_of(spec)), recompute)
+        _join_axes(store, spec)
+        _join_outputs(store, spec, _dropped(store, spec))
+
+
+def values_of(spec: Spec) -> dict[str, list[Any]]:
+    """Return all distinct values of every parameter of a spec (those of formulas aside)."""
+    values = {name: [value] for name, value in spec.fixed.items()}
+    for axis in spec.axes:
+        values.update({name: list(dict.fromkeys(column)) for name, column in axis.columns.items()})
+    return values
+
+
+def _outer(rows: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Return which cells have all their rows chosen, shape (size,)."""
+    out = np.ones((), dtype=bool)
+    for part in rows:
+        out = np.multiply.outer(out, part)
+    return out.ravel()
+
+
+def _rank(chunks: Chunks, final: NDArray[np.bool_], status: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return a rank per cell: results first, those that are to get more behind the others; then what has failed.
+
+    The rest goes chunk by chunk, so that no source is in a later chunk.
+    """
+    place = chunks.of_all().astype(np.int64) * len(final) + np.arange(len(final))
+    level = 2 * np.isin(status, (DONE, TRUNCATED)) + final
+    return place - level * (np.int64(chunks.num) * len(final))
+
+
+def check_belongs(store: Store, spec: Spec, pins: Mapping[str, str], recompute: bool) -> None:
+    """Raise InputError unless the results of ``spec`` may stand beside those in the store."""
+    problems = []
+    names = [axis.name for axis in spec.axes]
+    if set(names) != set(store.dims):
+        problems.append(
+            f"the store has the axes {', '.join(store.dims)}, the spec {', '.join(names)}"
+            "; other axes make another sweep: give it another store"
+        )
+    if store.attributes["target"] != spec.target.name:
+        problems.append(f"the store has results of {store.attributes['target']}, the spec runs {spec.target.name}")
+    if not problems:
+        problems += _differences(store, spec)
+    version = store.attributes["model_version"]
+    if version != spec.target.version and not recompute:
+        problems.append(f"{describe_version(version, spec.target)}; --recompute replaces all results")
+    stored = store.text("pins")
+    for name in sorted(set(stored) & set(pins)):
+        if stored[name] != pins[name] and not recompute:
+            problems.append(
+                f"{name} has changed: the store has {stored[name]}, now it is {pins[name]};"
+                " --recompute replaces all results"
+            )
+    if problems:
+        raise InputError("\n".join(f"{store.path}: {text}" for text in problems))
+
+
+def _known(store: Store, spec: Spec) -> dict[str, Any]:
+    """Return the store's fixed parameters; one that it does not know had, and has, its default."""
+    defaults = {name: p.default for name, p in spec.target.parameters.items() if name in spec.fixed}
+    return {**defaults, **store.text("configuration")}
+
+
+def _differences(store: Store, spec: Spec) -> list[str]:
+    """Return what the spec fixes or computes otherwise than the store; --recompute does not help, since rows stay."""
+    known = _known(store, spec)
+    stored = {name: parse(text) for name, text in json.loads(store.attributes.get("formulas", "{}")).items()}
+    pairs = [
+        (f"fixed.{name}", known[name], spec.fixed[name])
+        for name in spec.fixed
+        if name in known and name not in stored and known[name] != spec.fixed[name]
+    ]
+    for name in sorted({*stored, *spec.formulas}):
+        old, new = stored.get(name), spec.formulas.get(name)
+        if old is None or new is None or not old.same_as(new):
+            pairs.append((f"formulas.{name}", old and old.text, new and new.text))
+    return [
+        f"{where}: the store has {_shown(old)}, the spec {_shown(new)}"
+        "; what is fixed or computed makes another sweep: give it another store"
+        for where, old, new in pairs
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else repr(value)
+
+
+def _join_axes(store: Store, spec: Spec) -> tuple[list[Axis], list[NDArray[np.bool_]]]:
+    """Return the store's axes with the spec's new rows behind, and which rows the spec asks for."""
+    wanted = {axis.name: axis for axis in spec.axes}
+    joined, requested = [], []
+    problems: list[str] = []
+    for old in store.axes():
+        found: list[str] = []
+        axis, asked = join_axis(old, wanted[old.name], found)
+        problems += found[:_SHOWN] + ([f"axis {old.name}: {len(found) - _SHOWN:,} more"] if len(found) > _SHOWN else [])
+        joined.append(axis)
+        requested.append(asked)
+    if problems:
+        raise InputError("\n".join(f"{store.path}: {text}" for text in problems))
+    return joined, requested
+
+
+def join_axis(
+    old: Axis, new: Axis, problems: list[str], old_place: str = "the store", new_place: str = "the spec"
+) -> tuple[Axis, NDArray[np.bool_]]:
+    """Return one axis with new rows behind, and which rows ``new`` has; what does not fit is added to ``problems``."""
+    if set(old.columns) != set(new.columns):
+        sets, other = (", ".join(axis.columns) or "nothing" for axis in (old, new))
+        problems.append(f"axis {old.name} sets {sets} in {old_place}, {other} in {new_place}")
+        return old, np.zeros(len(old), dtype=bool)
+    row_of = {label: row for row, label in enumerate(old.labels)}
+    labels = list(old.labels)
+    columns = {name: list(values) for name, values in old.columns.items()}
+    asked = set()
+    for row, label in enumerate(new.labels):
+        at = row_of.get(label)
+        asked.add(len(labels) if at is None else at)
+        if at is None:
+            labels.append(label)
+            for name, values in columns.items():
+                values.append(new.columns[name][row])
+            continue
+        problems += [
+            f"axis {old.name}, row {label!r}: {name} is {values[at]!r} in {old_place},"
+            f" {new.columns[name][row]!r} in {new_place}"
+            for name, values in old.columns.items()
+            if values[at] != new.columns[name][row]
+        ]
+    try:
+        labels = one_type("labels", labels)
+        columns = {name: one_type(name, values) for name, values in columns.items()}
+    except InputError as error:
+        problems.append(f"axis {old.name} cannot grow by these rows: {error}")
+    return Axis(old.name, labels, columns), np.array([row in asked for row in range(len(labels))])
+
+
+def _join_outputs(store: Store, spec: Spec, dropped: Sequence[str]) -> tuple[tuple[Output, ...], tuple[Output, ...]]:
+    """Return the store's outputs, without dropped ones, with the spec's new ones behind, and the new ones."""
+    known = {out.name: out for out in spec.target.outputs}
+    stored = [name for name in store.metrics if name not in dropped]
+    lost = [name for name in stored if name not in known]
+    if lost:
+        raise InputError(f"{store.path}: {describe_lost(lost, spec.target)}")
+    new = tuple(out for out in spec.outputs if out.name not in stored)
+    for name in stored:
+        array, out = store.arrays[name], known[name]
+        own = list(array.metadata.dimension_names)[len(store.dims) :]
+        labels = store.column(own[0]) if own else []
+        if (own, labels) != ([out.dim] if out.dim else [], list(out.labels)):
+            raise InputError(
+                f"{store.path}: {name} goes along {_along(own, labels)} in the store, along"
+                f" {_along([out.dim], out.labels)} in the spec; give it another store"
+            )
+    for out in new:
+        if out.dim in store.arrays and (out.dim in store.dims or store.column(out.dim) != list(out.labels)):
+            raise InputError(f"{store.path}: the store has a coordinate {out.dim}, which is not that of {out.name}")
+    return (*(known[name] for name in stored), *new), new
+
+
+def _along(dims: Sequence[str], labels: Sequence[Any]) -> str:
+    return f"{dims[0]} ({', '.join(str(label) for label in labels)})" if labels else "nothing"
+
+
+def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
+    """Return the attributes of a new store."""
+    tables = [{"name": axis.name, "parameters": list(axis.columns)} for axis in prepared.grid.axes]
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "target": spec.target.name,
+        "model_version": spec.target.version,
+        "spec": spec.to_toml(),
+        "configuration": json.dumps(prepared.grid.fixed),
+        "formulas": json.dumps({name: formula.text for name, formula in spec.formulas.items()}),
+        "axes": json.dumps(tables),
+        "metrics": json.dumps([out.name for out in prepared.outputs]),
+        "adding": "[]",
+        "open_runs": "[]",
+        "recomputing": "",
+        "pins": json.dumps(prepared.pins),
+    }

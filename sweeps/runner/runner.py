@@ -1,0 +1,653 @@
+"""Runs the missing simulations of a sweep on a Dask cluster, and survives what happens to workers meanwhile.
+
+Work is handed out in tasks of about half a second, from measured times: a Dask scheduler tops out near 450 tasks a
+second, and a bounded number of tasks in flight keeps its memory small (both measured). A task returns when its time is
+over even if it was cut too large; what it left is handed out again.
+
+A worker that dies leaves a mark that names the configuration it was at. That one is run again in a task of its own, and
+after a second death at the end, with nothing beside it: a neighbour's hunger for memory is no fault of its own. If its
+worker dies then, too, it is quarantined: it fails with a sentence. Deaths are written down, so that a run that goes on
+after a kill knows them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from faultsweep.cluster.connect import is_local, mend_workers
+from faultsweep.sweeps.grid import Cells, Grid, Keys
+from faultsweep.sweeps.runner import task
+from faultsweep.sweeps.runner.order import Cursor, Durations
+from faultsweep.sweeps.runner.progress import LOG, Progress, format_seconds
+from faultsweep.sweeps.store.collector import Collector, Results
+from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
+from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, read_journal
+from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+TASK_S = 0.5
+"""Time that a task should take at least."""
+TASKS_A_SECOND = 200
+"""Tasks that a scheduler is given at most; many workers get longer tasks."""
+MOST_DEATHS = 3
+"""Deaths of its worker, the last one alone, at which a configuration is quarantined."""
+_LARGEST_BATCH = 16_384
+_FIRST_BATCH = 16
+LOCAL_ABSENCE_S = 120.0
+"""A run on worker processes of its own stops when there has been none of them for so long."""
+ABSENCE_S = 600.0
+"""A run on another cluster stops when, after the first, there has been no worker for so long."""
+_IDLE_DEATHS = 20
+"""Workers that die one after another, none of them at a configuration, after which a run gives up."""
+_PREPARED_CONFIGURATIONS = 1024
+"""Configurations, at most, that are looked at for what there is to prepare before work is spread."""
+_SILENT_S = 5.0
+_LOOK_S = 1.0
+_PATIENCE_S = 2.0
+
+
+class SweepStoppedError(Exception):
+    """A run ended before the sweep did; what is finished is in the store. The text says why, and how to go on."""
+
+    exit_code = 1
+
+
+class InterruptedSweepError(SweepStoppedError):
+    """The user stopped the run."""
+
+    exit_code = 130
+
+
+@dataclass
+class _Flying:
+    """A task that was handed out."""
+
+    number: int
+    future: Any
+    cells: Cells
+    solo: bool
+
+
+class Runner:
+    """Hands out simulations and collects their results."""
+
+    def __init__(
+        self,
+        client: Any,
+        context: task.Context,
+        folder: Path,
+        grid: Grid,
+        keys: Keys,
+        collector: Collector,
+        progress: Progress,
+        local: bool = False,
+        deaths: Mapping[int, int] | None = None,
+    ) -> None:
+        """Prepare; ``folder`` is the run's, ``keys`` are the canonical keys of all cells, shape (2, cells).
+
+        ``local`` tells that the workers are processes started for this run, so that nothing queues for them. ``deaths``
+        are those of earlier runs: cell -> number.
+        """
+        self.client = client
+        self.context = context
+        self.folder = folder
+        self.packed = context.pack()
+        self.grid = grid
+        self._durations = _known_durations(collector, grid)
+        self.keys = keys
+        self.collector = collector
+        self.progress = progress
+        self.local = local
+        self.interrupts = 0
+        self._finished: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._flying: dict[int, _Flying] = {}
+        self._waiting: deque[Cells] = deque()
+        self._suspects: deque[int] = deque()
+        self._told_stop = False
+        self._deaths: dict[int, int] = dict(deaths or {})
+        self._explained: set[str] = set()
+        self._unexplained: set[str] = set()
+        self._most_workers = 0
+        self._told_loss = False
+        self._gone: dict[Any, float] = {}
+        self._number = 0
+        self._per_run_s = 0.0
+        self._batch = _FIRST_BATCH
+        self._workers = 1
+        self._looked = -_LOOK_S
+        self._lost_since: float | None = None
+        self._seen = time.monotonic()
+        self._journal: JournalWriter | None = None
+        self._blind = False
+
+    def run(self, cells: Cells) -> None:
+        """Simulate these cells, in about this order.
+
+        Raises
+        ------
+        InterruptedSweepError
+            The user stopped the run.
+        SweepStoppedError
+            The scheduler or all workers were lost, or no worker can run anything.
+        OSError
+            The disk is full.
+        """
+        from distributed.comm import CommClosedError
+
+        self._suspects.extend(cell for cell in cells.tolist() if self._is_suspect(cell))
+        todo = Cursor(cells[~np.isin(cells, list(self._suspects))], self._durations)
+        try:
+            with self._signals():
+                self._wait_for_workers()
+                self._warm(cells)
+                self.progress.pace.work()
+                while self._flying or (self._left(todo) and not self.interrupts):
+                    self._count_workers()
+                    if self.interrupts:
+                        self._ask_to_stop()
+                    else:
+                        self._hand_out(todo)
+                    self._receive()
+                    self.progress.show()
+                    self.collector.save_sometimes()
+        except (CommClosedError, CancelledError, TimeoutError):
+            raise SweepStoppedError("the scheduler is gone") from None
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+        self._tell_workers(task.leave_run).join(2)
+        if self.interrupts and self._left(todo):
+            raise InterruptedSweepError("stopped")
+
+    def _left(self, todo: Cursor) -> bool:
+        return bool(todo or self._waiting or self._suspects)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Take Ctrl-C and SIGTERM: once, finish what runs; twice, stop now."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.interrupts += 1
+        if self.interrupts > 1:
+            raise InterruptedSweepError("stopped at once")
+
+    def _warm(self, cells: Cells) -> None:
+        """Let one worker per kind of processor prepare (compile) before the others do, with their first tasks."""
+        first: dict[str, str] = {}
+        for worker, (kind, sees_folder) in self._on_each(self._threads(), task.look).items():
+            first.setdefault(kind, worker)
+            if not (sees_folder or self._blind):
+                self._blind = True
+                LOG.info("workers do not see %s; this process keeps the journal", self.folder)
+        start = time.monotonic()
+        note, configs = self.context.target.preparing, self._preparations(cells)
+        for worker, problem in self._on_each(first.values(), task.warm, configs, note=note).items():
+            LOG.info("warmed %s in %.1f s %s", worker, time.monotonic() - start, problem)
+
+    def _preparations(self, cells: Cells) -> list[dict[str, Any]]:
+        """Return a configuration of each kind that has something of its own to prepare."""
+        target = self.context.target
+        different, _ = self.grid.different(cells, target.compiled_by)
+        configs = [self.grid.config(int(cell)) for cell in different[:_PREPARED_CONFIGURATIONS]]
+        return list({target.preparation(config): config for config in reversed(configs)}.values())
+
+    def _on_each(
+        self, workers: Iterable[str], what: Callable[..., Any], *arguments: Any, note: str = ""
+    ) -> dict[str, Any]:
+        """Call a function on these workers and return what they gave; a worker that dies here is left out.
+
+        If it takes a while, the user is told ``note``.
+        """
+        start = looked = time.monotonic()
+        calls = {
+            worker: self.client.submit(what, self.packed, *arguments, workers=[worker], pure=False)
+            for worker in workers
+        }
+        while not all(call.done() for call in calls.values()) and not self.interrupts:
+            time.sleep(0.01)
+            self._check_scheduler()
+            if time.monotonic() - looked > _LOOK_S:  # a call of a worker that is gone would wait for it for ever
+                looked, here = time.monotonic(), self._threads()
+                calls = {worker: call for worker, call in calls.items() if worker in here}
+            if note and time.monotonic() - start > _PATIENCE_S:
+                self.progress.say(note)
+                note = ""
+        given = {}
+        for worker, call in calls.items():
+            if self._is_given(call):
+                with contextlib.suppress(TimeoutError):  # it died with what it gave
+                    given[worker] = call.result(_PATIENCE_S)
+        return given
+
+    def _is_given(self, call: Any) -> bool:
+        """Tell whether a call has a result; raise if none of the workers could have one."""
+        if call.status == "cancelled":
+            raise SweepStoppedError("the scheduler is gone")
+        error = call.exception() if call.status == "error" else None
+        if error is not None and type(error).__name__ != "KilledWorker":
+            raise SweepStoppedError(f"the workers cannot load what they should run: {task.describe_error(error)}")
+        return call.status == "finished"
+
+    def _wait_for_workers(self) -> None:
+        """Wait for the first worker; a batch system may take days to start it, this machine may not."""
+        self._seen = time.monotonic()
+        if not self._threads():
+            self.progress.say("waiting for workers (Ctrl-C stops)")
+        while not self._threads() and not self.interrupts:
+            time.sleep(0.2)
+            self._check_scheduler()
+            if self.local:
+                self._check_absence()
+            if is_local(self.client.cluster):
+                self._gone = mend_workers(self.client.cluster, self._gone)
+
+    def _count_workers(self) -> None:
+        """Look now and then how many workers there are; time without any is no time at work."""
+        if time.monotonic() - self._looked < _LOOK_S:
+            return
+        threads = self._threads()
+        self._looked = time.monotonic()
+        self._workers = max(1, sum(threads.values()))
+        self._mend_workers(threads)
+        self.progress.workers = len(threads)
+        if threads:
+            self._seen = self._looked
+            self.progress.pace.work()
+            return
+        if not self.progress.pace.resting:
+            self.progress.say("no worker is left; waiting for one (Ctrl-C stops)")
+            self.progress.pace.rest()
+        self._check_absence()
+
+    def _mend_workers(self, threads: Mapping[str, int]) -> None:
+        """Replace worker processes of this machine that are gone for good; say when another cluster has lost some."""
+        if is_local(self.client.cluster):
+            self._gone = mend_workers(self.client.cluster, self._gone)
+        elif len(threads) < self._most_workers and threads and not self._told_loss:
+            self.progress.say(f"{len(threads)} of {self._most_workers} workers remain")
+        self._told_loss = len(threads) < self._most_workers
+        self._most_workers = max(self._most_workers, len(threads))
+
+    def _check_absence(self) -> None:
+        """Give up when there has been no worker for a while."""
+        limit = LOCAL_ABSENCE_S if self.local else ABSENCE_S
+        if time.monotonic() - self._seen > limit:
+            raise SweepStoppedError(f"there has been no worker for {format_seconds(limit)}")
+
+    def _threads(self) -> dict[str, int]:
+        """Return the workers with their threads; a scheduler that cannot be reached or does not answer is gone."""
+        try:
+            return dict(self.client.nthreads(callback_timeout=ABSENCE_S))
+        except OSError:  # a lost or refused connection, or a TimeoutError
+            raise SweepStoppedError("the scheduler is gone") from None
+
+    def _hand_out(self, todo: Cursor) -> None:
+        while len(self._flying) < 2 * self._workers + 1:
+            if self._waiting:
+                self._submit(self._waiting.popleft())
+            elif todo:
+                self._submit(todo.take(_task_size(todo.left, self._batch, self._workers)))
+            elif self._suspects and not self._flying:
+                self._submit(np.array([self._suspects.popleft()]), solo=True)
+                return
+            else:
+                return
+
+    def _submit(self, cells: Cells, solo: bool = False) -> None:
+        self._number += 1
+        future = self.client.submit(
+            task.run_batch,
+            self.packed,
+            self._number,
+            self.grid.columns(cells),
+            self.keys[:, cells],
+            2 * _task_s(self._workers),
+            key=f"faultsweep-{self.context.run_id}-{self._number}",
+            pure=False,
+        )
+        self._flying[self._number] = _Flying(self._number, future, cells, solo)
+        number = self._number
+        future.add_done_callback(lambda _: self._finished.put(number))
+
+    def _receive(self) -> None:
+        """Wait a little for finished tasks, and take all there are."""
+        try:
+            number = self._finished.get(timeout=0.25)
+        except queue.Empty:
+            self._check_scheduler()
+            return
+        while True:
+            self._take(self._flying.pop(number))
+            try:
+                number = self._finished.get_nowait()
+            except queue.Empty:
+                return
+
+    def _ask_to_stop(self) -> None:
+        """Tell the workers to return after what they are at, and take back what has not started."""
+        if self._told_stop:
+            return
+        self._told_stop = True
+        self.progress.say("finishing what is running, then saving; Ctrl-C again stops now")
+        self._tell_workers(task.request_stop)
+
+    def _tell_workers(self, what: Callable[[str], None]) -> threading.Thread:
+        """Call a function of the run's id in every worker, in a thread: a worker may answer late, or never."""
+
+        def tell() -> None:
+            with contextlib.suppress(Exception):
+                self.client.run(what, self.context.run_id)
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        return thread
+
+    def _check_scheduler(self) -> None:
+        """Give up when the scheduler has been out of reach for a while."""
+        if self.client.status == "running":
+            self._lost_since = None
+            return
+        self._lost_since = self._lost_since or time.monotonic()
+        if self.client.status == "closed" or time.monotonic() - self._lost_since > _SILENT_S:
+            raise SweepStoppedError("the scheduler is gone")
+
+    def _take(self, flying: _Flying) -> None:
+        """Take one finished task, whatever became of it."""
+        from distributed import KilledWorker
+
+        status = flying.future.status
+        if status == "cancelled":
+            raise SweepStoppedError("the scheduler is gone")
+        if status == "lost":  # the worker died after the task had ended, and before its result was fetched
+            flying.future.release()
+            self._waiting.appendleft(flying.cells)
+            return
+        try:
+            result = flying.future.result()
+        except KilledWorker as error:
+            self._bury(flying, error)
+            return
+        except (SweepStoppedError, OSError, CancelledError):
+            raise
+        except Exception as error:  # whatever importing the task on a worker raises
+            raise SweepStoppedError(f"the workers cannot run this: {task.describe_error(error)}") from None
+        flying.future.release()
+        self._fold(flying, result)
+
+    def _fold(self, flying: _Flying, result: task.BatchResult) -> None:
+        cells = flying.cells[: result.done]
+        rest = flying.cells[result.done :]
+        if len(rest):
+            self._waiting.append(rest)
+        self._deliver(cells, result)
+        if result.problem:
+            raise OSError(*result.problem)
+        if not result.journalled:
+            self._write_down(cells, result)
+        self._unexplained.clear()
+        self.progress.worker_bytes = max(self.progress.worker_bytes, result.memory_bytes)
+        if result.done:
+            per_run = result.elapsed_s / result.done
+            self._per_run_s = per_run if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * per_run
+            self._batch = min(_batch_size(self._per_run_s, self._workers), 8 * self._batch)
+
+    def _deliver(self, cells: Cells, result: task.BatchResult) -> None:
+        results = Results(cells, result.status, result.wall_s, result.values, result.errors)
+        if result.jobs is not None and self.collector.jobs is not None:
+            results = self.collector.with_jobs(results, (part and _load_jobs(part) for part in result.jobs))
+        self.collector.add(results)
+        self._durations.add(cells, result.wall_s)
+        self.progress.add(len(cells), int((results.status == FAILED).sum()))
+        for number, text in results.errors.items():
+            LOG.warning("failed: %s: %s", self.grid.labels(int(cells[number])), text)
+
+    def _write_down(self, cells: Cells, result: task.BatchResult) -> None:
+        """Journal results here, for workers that do not see the run's folder."""
+        journal = self._own_journal()
+        parts = result.jobs or [None] * len(cells)
+        for number, (key, part) in enumerate(zip(self.keys[:, cells].T.tolist(), parts, strict=True)):
+            journal.write(
+                (key[0], key[1]),
+                int(result.status[number]),
+                float(result.wall_s[number]),
+                result.values[number],
+                result.errors.get(number, ""),
+                journal.keep(pack_jobs(_load_jobs(part))) if part else (0, 0),
+            )
+        journal.sync()
+
+    def _own_journal(self) -> JournalWriter:
+        if self._journal is None:
+            path = self.folder / "journals" / f"{self.context.run_id}-client.journal"
+            self._journal = JournalWriter(path, self.context.columns)
+        return self._journal
+
+    def _bury(self, flying: _Flying, error: Any) -> None:
+        """Find out which configuration a dead worker was at, keep what it had finished, and hand out the rest again."""
+        found = _marks(self.folder, self.context.run_id, flying.number)
+        self._explain(str(getattr(error.last_worker, "address", flying.number)), bool(found) or self._blind)
+        if not found and self._blind:
+            self._split(flying)
+            return
+        key_of = {(int(a), int(b)): i for i, (a, b) in enumerate(self.keys[:, flying.cells].T)}
+        finished: set[int] = set()
+        for _, journal, _ in found:
+            finished |= self._recover(journal, flying.cells, key_of)
+        culprits: dict[int, list[bool]] = {}
+        for key, _, hung in found:  # a scheduler that tries again on other workers leaves a mark for each
+            if key in key_of and key_of[key] not in finished:
+                culprits.setdefault(key_of[key], []).append(hung)
+        for i, hangs in culprits.items():
+            self._suspect(int(flying.cells[i]), len(hangs), any(hangs), flying.solo)
+        rest = flying.cells[[i for i in range(len(flying.cells)) if i not in finished and i not in culprits]]
+        if len(rest):
+            self._waiting.appendleft(rest)
+
+    def _explain(self, worker: str, explained: bool) -> None:
+        """Note whether a dead worker was at a configuration; give up when many die, one after another, that were not.
+
+        What only waits at a worker that dies comes back, too: that death is explained by the task that was running.
+        """
+        if explained:
+            self._explained.add(worker)
+            self._unexplained.clear()
+        elif worker not in self._explained:
+            self._unexplained.add(worker)
+        if len(self._unexplained) > _IDLE_DEATHS:
+            raise SweepStoppedError("worker processes die before they run anything")
+
+    def _is_suspect(self, cell: int) -> bool:
+        return self._deaths.get(cell, 0) >= MOST_DEATHS - 1
+
+    def _suspect(self, cell: int, deaths: int, hung: bool, solo: bool) -> None:
+        """Run a configuration again whose worker died, or quarantine it."""
+        self._deaths[cell] = self._deaths.get(cell, 0) + deaths
+        LOG.warning("a worker died at %s (death %d)", self.grid.labels(cell), self._deaths[cell])
+        key = tuple(int(part) for part in self.keys[:, cell])
+        for _ in range(deaths):
+            self._own_journal().write((key[0], key[1]), DIED, 0.0, [np.nan] * len(self.context.columns))
+        self._own_journal().sync()
+        if hung:
+            self._quarantine(cell, f"exceeded the time limit of {self.context.time_limit_s:g} s")
+        elif solo and self._deaths[cell] >= MOST_DEATHS:
+            limit = f", or the time limit of {self.context.time_limit_s:g} s" if self.context.time_limit_s else ""
+            cause = f"a crash, or more memory than there is{limit}"
+            self._quarantine(cell, f"its worker process died {self._deaths[cell]} times running this ({cause})")
+        elif self._is_suspect(cell):
+            self._suspects.append(cell)
+        else:
+            self._waiting.append(np.array([cell]))
+
+    def _split(self, flying: _Flying) -> None:
+        """Look for the configuration that kills workers by halving, where no mark can be seen.
+
+        A task dies with its worker even if it only waited there. So a configuration that is left over is run at the
+        end, with nothing beside it, and only these deaths count.
+        """
+        cells = flying.cells
+        if len(cells) > 1:
+            half = len(cells) // 2
+            self._waiting.extend([cells[:half], cells[half:]])
+        elif flying.solo:
+            self._suspect(int(cells[0]), 1, hung=False, solo=True)
+        else:
+            self._suspects.append(int(cells[0]))
+
+    def _recover(self, journal: Path, cells: Cells, key_of: Mapping[tuple[int, int], int]) -> set[int]:
+        """Take from a dead worker's journal what it had finished of this task."""
+        found: set[int] = set()
+        if not journal.exists():
+            return found
+        for records in read_journal(journal):
+            numbers = [key_of.get((int(a), int(b)), -1) for a, b in records.keys.T]
+            keep = np.flatnonzero(np.array(numbers) >= 0)
+            if not len(keep):
+                continue
+            places = np.array(numbers)[keep]
+            errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
+            jobs: list[Any] | None = None
+            if self.context.keep_jobs:
+                path = str(jobs_beside(journal))
+                jobs = [(path, int(a), int(n)) if n else None for a, n in records.jobs[:, keep].T]
+            result = task.BatchResult(
+                len(keep),
+                records.status[keep],
+                records.wall_s[keep],
+                records.values[keep],
+                errors,
+                0.0,
+                True,
+                None,
+                jobs,
+            )
+            self._deliver(cells[places], result)
+            found |= set(places.tolist())
+        return found
+
+    def _quarantine(self, cell: int, text: str) -> None:
+        """Let a configuration fail without running it again."""
+        width = len(self.context.columns)
+        result = task.BatchResult(
+            1,
+            np.array([FAILED], dtype=np.int8),
+            np.array([np.nan]),
+            np.full((1, width), np.nan),
+            {0: text},
+            0.0,
+            False,
+            None,
+            [None] if self.context.keep_jobs else None,
+        )
+        self._write_down(np.array([cell]), result)
+        self._deliver(np.array([cell]), result)
+
+
+def _task_s(workers: int) -> float:
+    return max(TASK_S, workers / TASKS_A_SECOND)
+
+
+def _batch_size(run_s: float, workers: int) -> int:
+    """Return how many runs a task should have that take so long."""
+    return int(min(max(1.0, _task_s(workers) / max(run_s, 1e-7)), _LARGEST_BATCH))
+
+
+def _task_size(left: int, batch: int, workers: int) -> int:
+    """Return how many runs the next task has: fewer towards the end, so that no worker waits for the last large one."""
+    return min(batch, -(-left // (2 * workers)))
+
+
+def count_tasks(runs: int, run_s: float, workers: int) -> int:
+    """Return in about how many tasks a run hands out so many runs that take so long."""
+    wanted, left, tasks = _batch_size(run_s, workers), runs, 0
+    while left > 0:
+        is_first = tasks <= 2 * workers  # handed out before anything is known
+        size = _task_size(left, min(wanted, _FIRST_BATCH) if is_first else wanted, workers)
+        alike = 1 if is_first else max(1, left // wanted - 2 * workers)
+        left -= alike * size
+        tasks += alike
+    return tasks
+
+
+def _known_durations(collector: Collector, grid: Grid) -> Durations:
+    """Return what earlier runs into the store tell about how long cells take."""
+    durations = Durations(grid.shape)
+    done = np.flatnonzero(np.isin(collector.status, (DONE, TRUNCATED)))
+    if len(done):
+        durations.add(done, np.asarray(collector.store.arrays["wall_s"][...]).ravel()[done])
+    return durations
+
+
+def _load_jobs(part: Any) -> Mapping[str, NDArray[Any]]:
+    """Return per-job arrays: sent by the worker, or from their place in its file."""
+    return part if isinstance(part, Mapping) else unpack_jobs(Path(part[0]), part[1], part[2])
+
+
+def _marks(folder: Path, run_id: str, number: int) -> list[tuple[tuple[int, int], Path, bool]]:
+    """Return, for each process that was at this task when it ended: the key, its journal, and whether it had hung."""
+    found = []
+    for mark in (folder / "marks").glob(f"{run_id}-*.mark"):
+        content = mark.read_bytes()
+        if len(content) != task.MARK.size:
+            continue
+        at, first, second = task.MARK.unpack(content)
+        if at == number:
+            hang = mark.with_suffix(".hang")
+            hung = hang.exists() and hang.stat().st_size > 0
+            found.append(((first, second), folder / "journals" / f"{mark.stem}.journal", hung))
+    return found
+
+
+def check_script() -> None:
+    """Raise InputError if a script calls the sweep outside of ``if __name__ == "__main__":``.
+
+    The worker processes import the script again, and each of them would start the sweep again.
+    """
+    import ast
+    import multiprocessing
+    import sys
+
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(0)
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and not (
+        frame.f_code.co_name == "<module>" and frame.f_globals is getattr(main, "__dict__", 0)
+    ):
+        frame = frame.f_back
+    if frame is None or file is None or not Path(file).is_file() or frame.f_code.co_filename != file:
+        return
+    for node in ast.parse(Path(file).read_bytes()).body:
+        if node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
+            if isinstance(node, ast.If) and "__name__" in {
+                n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)
+            }:
+                return
+            raise InputError(
+                f'{file}, line {frame.f_lineno}: put the sweep under `if __name__ == "__main__":`, because the worker'
+                " processes import this script, and would start the sweep again"
+            )

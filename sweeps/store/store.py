@@ -1,0 +1,500 @@
+"""The store of a sweep: one Zarr v3 group that ``xarray.open_zarr`` reads without this package.
+
+The rules that keep a store sound under kills, full disks and readers at any moment (each was measured):
+
+- a store appears whole, by a rename; arrays are made by zarr, not through dask or a broadcast;
+- an array's chunk is written whole, by one process, to a temporary file that is renamed; metrics first, ``status``
+  last;
+- the root's ``zarr.json`` holds the consolidated metadata: replacing it is the one step that makes a grown grid
+  visible, after all arrays have been resized and all labels written;
+- axes grow at their ends only; labels are of variable length, since fixed width would cut longer ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import zarr
+from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.grid import Cells, Grid
+from faultsweep.sweeps.target import Output
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+FORMAT = 1
+"""The version of this layout; a test keeps a store of every released one."""
+
+PENDING, DONE, FAILED, TRUNCATED, COPY, EXCLUDED, NOT_REQUESTED, TRUNCATED_COPY, FAILED_COPY = range(9)
+STATUS_NAMES = (
+    "pending",
+    "done",
+    "failed",
+    "truncated",
+    "copy",
+    "excluded",
+    "not_requested",
+    "truncated_copy",
+    "failed_copy",
+)
+COPY_OF = {DONE: COPY, TRUNCATED: TRUNCATED_COPY, FAILED: FAILED_COPY}
+"""The status of a cell that takes the result of another one, by the status of that."""
+FINAL = tuple(COPY_OF)
+SETTLED = (*COPY_OF, *COPY_OF.values())
+FAILURES = (FAILED, FAILED_COPY)
+WITH_RESULT = (DONE, TRUNCATED, COPY, TRUNCATED_COPY)
+
+CHUNK_CELLS = 16_384
+"""Cells of a chunk, about: 1,024 gives 16 times the files and is 10 times slower to open."""
+
+_RUN = ".run"
+_LABEL_CHUNK = 16_384
+_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
+
+
+def chunk_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return chunk lengths with at most 16,384 cells in all, balanced: a slice along any two axes touches few chunks.
+
+    A small grid gets lengths beyond its own, so that growing it does not end in thousands of small files.
+    """
+    lengths = list(shape)
+    while math.prod(lengths) > CHUNK_CELLS:
+        longest = max(range(len(lengths)), key=lambda dim: lengths[dim])
+        lengths[longest] = (lengths[longest] + 1) // 2
+    while math.prod(lengths) * 2 <= CHUNK_CELLS:
+        shortest = min(range(len(lengths)), key=lambda dim: lengths[dim])
+        lengths[shortest] *= 2
+    return tuple(lengths)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """How a grid of ``shape`` is cut into chunks of ``lengths``; chunks are numbered in C order."""
+
+    shape: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Return the number of chunks along each axis."""
+        return tuple(-(-n // length) for n, length in zip(self.shape, self.lengths, strict=True))
+
+    @property
+    def num(self) -> int:
+        """Return the number of chunks."""
+        return math.prod(self.counts)
+
+    def of_all(self) -> NDArray[np.int32]:
+        """Return the chunk of every cell, shape (size,)."""
+        parts = [np.arange(n) // length for n, length in zip(self.shape, self.lengths, strict=True)]
+        strides = [math.prod(self.counts[dim + 1 :]) for dim in range(len(self.shape))]
+        out = np.zeros(self.shape, dtype=np.int32)
+        for dim, (part, stride) in enumerate(zip(parts, strides, strict=True)):
+            out += (part * stride).astype(np.int32).reshape([-1 if d == dim else 1 for d in range(len(self.shape))])
+        return out.ravel()
+
+    def region(self, chunk: int) -> tuple[slice, ...]:
+        """Return the slices of the grid that a chunk holds."""
+        at = np.unravel_index(chunk, self.counts)
+        return tuple(
+            slice(int(i) * length, min((int(i) + 1) * length, n))
+            for i, length, n in zip(at, self.lengths, self.shape, strict=True)
+        )
+
+    def cells(self, chunk: int) -> Cells:
+        """Return the flat cells of a chunk in C order."""
+        rows = np.ix_(*(np.arange(part.start, part.stop) for part in self.region(chunk)))
+        return np.ravel_multi_index(np.broadcast_arrays(*rows), self.shape).ravel()
+
+    def places(self, chunk: int, cells: Cells) -> NDArray[np.int64]:
+        """Return where cells of a chunk stand in the order of ``cells(chunk)``."""
+        region = self.region(chunk)
+        rows = np.unravel_index(cells, self.shape)
+        local = [row - part.start for row, part in zip(rows, region, strict=True)]
+        return np.ravel_multi_index(local, [part.stop - part.start for part in region])
+
+
+def run_folder(path: Path) -> Path:
+    """Return the folder beside a store that holds its lock, journals and log file."""
+    return path.with_name(f"{path.name}{_RUN}")
+
+
+def store_of(folder: Path) -> Path:
+    """Return the store that a run's folder is beside."""
+    return folder.with_name(folder.name.removesuffix(_RUN))
+
+
+class Store:
+    """A store opened for the engine; readers need xarray only."""
+
+    def __init__(self, path: Path, mode: Literal["r", "r+"] = "r+") -> None:
+        """Open the store at ``path`` and check that this version knows its format."""
+        self.path = path
+        self._mode = mode
+        self.attributes = check_format(path)
+        self._open()
+
+    def _open(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.group = zarr.open_group(self.path, mode=self._mode, use_consolidated=True)
+        self.arrays: dict[str, Any] = dict(self.group.arrays())
+        status = self.arrays["status"]
+        self.chunks = Chunks(status.shape, status.chunks)
+        self.dims: list[str] = list(status.metadata.dimension_names)
+
+    def text(self, key: str) -> Any:
+        """Return an attribute that is JSON text, decoded."""
+        return json.loads(self.attributes[key])
+
+    @property
+    def metrics(self) -> list[str]:
+        """Return the names of the metric variables."""
+        return list(self.text("metrics"))
+
+    @property
+    def adding(self) -> list[str]:
+        """Return the metrics that were added and that not all cells have yet."""
+        return list(self.text("adding"))
+
+    @property
+    def recomputing(self) -> str:
+        """Return how far the recomputation of all results is: "" (none), "begun", or "on" (old ones are forgotten)."""
+        return str(self.attributes.get("recomputing", ""))
+
+    @property
+    def open_runs(self) -> list[dict[str, Any]]:
+        """Return the runs whose journals may have results that the store lacks, see ``replay.open_run``."""
+        return list(json.loads(self.attributes.get("open_runs", "[]")))
+
+    def forget(self, cells: NDArray[np.bool_]) -> None:
+        """Make these cells pending, without an error; shape (size,)."""
+        status = self.status()
+        if np.isin(status[cells], FAILURES).any():
+            errors = self.arrays["error"][...]
+            errors[cells.reshape(errors.shape)] = ""
+            self.arrays["error"][...] = errors  # before the status, so that a kill leaves no text at a pending cell
+        status[cells] = PENDING
+        self.arrays["status"][...] = status.reshape(self.chunks.shape)
+
+    @property
+    def formulas(self) -> list[str]:
+        """Return the parameters that formulas gave."""
+        return [name for name, array in self.arrays.items() if "formula" in array.attrs]
+
+    def axes(self) -> list[Axis]:
+        """Return the axis tables, from the coordinates."""
+        axes = []
+        for table in self.text("axes"):
+            columns = {name: self.column(name) for name in table["parameters"]}
+            axes.append(Axis(table["name"], self.column(table["name"], as_label=True), columns))
+        return axes
+
+    def column(self, name: str, as_label: bool = False) -> Any:
+        """Return a coordinate as Python values of the type that it was written from."""
+        array = self.arrays[name]
+        values = array[...].tolist()
+        if array.attrs.get("boolean") and not as_label:
+            return [value == "true" if isinstance(value, str) else value for value in values]
+        return values
+
+    def status(self) -> NDArray[np.int8]:
+        """Return the status of every cell, shape (size,)."""
+        return np.asarray(self.arrays["status"][...]).ravel()
+
+    def read_block(self, name: str, chunk: int) -> NDArray[Any]:
+        """Return one variable's values in a chunk, laid flat over its cells."""
+        region = self.chunks.region(chunk)
+        block = np.asarray(self.arrays[name][region])
+        return block.reshape(math.prod(part.stop - part.start for part in region), *block.shape[len(region) :])
+
+    def write_block(self, name: str, chunk: int, values: NDArray[Any]) -> None:
+        """Write one variable's whole chunk."""
+        region = self.chunks.region(chunk)
+        shape = tuple(part.stop - part.start for part in region)
+        self.arrays[name][region] = values.reshape(shape + values.shape[1:])
+
+    @property
+    def keeps_jobs(self) -> bool:
+        """Tell whether per-job results are stored."""
+        return "jobs_offset" in self.arrays
+
+    def grow(self, axes: Sequence[Axis], grid: Grid, outputs: Sequence[Output], keep_jobs: bool = False) -> None:
+        """Append the new rows of ``axes``, new outputs, per-job results; nothing is visible before the last step."""
+        lengths = dict(zip(self.dims, (len(axis) for axis in axes), strict=True))
+        raw = self._raw()
+        for name, array in raw.arrays():
+            names = array.metadata.dimension_names
+            shape = tuple(lengths.get(dim, n) for dim, n in zip(names, array.shape, strict=True))
+            if shape != array.shape:
+                array.resize(shape)
+            self.arrays[name] = array
+        if keep_jobs:
+            _create_job_index(raw, self.dims, tuple(lengths.values()), self.chunks.lengths)
+        for output in outputs:
+            if output.name not in self.arrays:
+                _create_metric(raw, output, self.dims, tuple(lengths.values()), self.chunks.lengths)
+        for name, values, dims, extra in _coordinates(axes, grid):
+            if not set(dims) <= set(lengths) or name not in self.arrays:
+                continue
+            if self.arrays[name].dtype != values.dtype:
+                _widen(self.path / name / "zarr.json", extra)
+                self.arrays[name] = self._raw()[name]
+            # what a configuration takes its values for may change with them: no reader of the grid needs it
+            self.arrays[name].attrs.put({**_without_kinds(self.arrays[name].attrs), **extra})
+            self.arrays[name][...] = values
+        known = dict.fromkeys((*self.metrics, *(out.name for out in outputs)))
+        self.commit(metrics=json.dumps(list(known)), adding=json.dumps([*self.adding, *(out.name for out in outputs)]))
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Remove variables over the grid; a kill at any moment leaves them, or what ``repair`` removes."""
+        if not names:
+            return
+        for name in names:
+            (self.path / name / "zarr.json").unlink()
+        metrics, adding = ([name for name in known if name not in names] for known in (self.metrics, self.adding))
+        self.commit(metrics=json.dumps(metrics), adding=json.dumps(adding))
+        for name in names:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def _raw(self) -> Any:
+        """Return the group by its own metadata, which a killed growth may have left ahead of the consolidated."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return zarr.open_group(self.path, mode="r+", use_consolidated=False)
+
+    def repair(self) -> None:
+        """Undo what a killed process left: arrays made, changed or removed but not yet visible so, temporary files."""
+        visible = json.loads((self.path / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
+        for name, file in _members(self.path).items():
+            if name not in visible:
+                shutil.rmtree(file.parent, ignore_errors=True)
+        for name, metadata in visible.items():
+            file = self.path / name / "zarr.json"
+            if not file.exists() or json.loads(file.read_text()) != metadata:
+                _replace_text(file, json.dumps(metadata, indent=1))
+        sweep_partials(self.path)
+
+    def commit(self, **attributes: Any) -> None:
+        """Make the present arrays and these attributes visible, in one step."""
+        commit(self.path, attributes)
+        self.attributes = check_format(self.path)
+        self._open()
+
+    def size_bytes(self) -> int:
+        """Return the size of all files of the store."""
+        return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+
+
+def create(
+    path: Path,
+    grid: Grid,
+    outputs: Sequence[Output],
+    attributes: Mapping[str, Any],
+    keep_jobs: bool = False,
+) -> Store:
+    """Make a store with every cell pending; it appears at ``path`` whole or not at all."""
+    draft = run_folder(path) / "new.zarr"
+    shutil.rmtree(draft, ignore_errors=True)
+    dims = [axis.name for axis in grid.axes]
+    lengths = chunk_shape(grid.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        group = zarr.open_group(draft, mode="w-", zarr_format=3)
+        for name, values, along, extra in _coordinates(grid.axes, grid):
+            _create_coordinate(group, name, values, along, extra)
+        for output in outputs:
+            _create_metric(group, output, dims, grid.shape, lengths)
+        _create_variables(group, dims, grid.shape, lengths, keep_jobs)
+    commit(draft, {"faultsweep_format": FORMAT, **attributes})
+    os.rename(draft, path)
+    return Store(path)
+
+
+def _coordinates(
+    axes: Sequence[Axis], grid: Grid
+) -> Iterator[tuple[str, NDArray[Any], tuple[str, ...], dict[str, Any]]]:
+    """Yield name, values, dimensions and attributes of every coordinate: labels, parameters, formulas."""
+    for axis in axes:
+        named = {axis.name: axis.labels, **{name: values for name, values in axis.columns.items() if name != axis.name}}
+        for name, values in named.items():
+            parameter = grid.target.parameters.get(name) if name in axis.columns else None
+            yield name, _typed(values), (axis.name,), _describe(parameter, axis.columns.get(name, values))
+    for name in grid.formulas:
+        if name in grid.dims_of:
+            dims = tuple(grid.axes[dim].name for dim in grid.dims_of[name])
+            table = grid.values(name)
+            values = table.ravel().tolist()
+            extra = {**_describe(grid.target.parameters[name], values), "formula": grid.formulas[name].text}
+            yield name, _typed(values).reshape(table.shape), dims, extra
+
+
+def _describe(parameter: Any, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the attributes of a coordinate: ``boolean`` and ``whole`` say what its values are in a configuration."""
+    kinds = {type(value) for value in values}
+    attributes: dict[str, Any] = {"boolean": True} if kinds == {bool} else {}
+    if kinds == {int, float}:  # whole numbers, and NaN where a formula has no value
+        attributes["whole"] = True
+    if parameter is not None and parameter.doc:
+        attributes["long_name"] = parameter.doc
+    if parameter is not None and parameter.unit:
+        attributes["units"] = parameter.unit
+    return attributes
+
+
+def _without_kinds(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if key not in ("boolean", "whole")}
+
+
+def _typed(values: Sequence[Any]) -> NDArray[Any]:
+    kind = _TYPES[float if any(isinstance(value, float) for value in values) else type(values[0])]
+    return np.array(values, dtype=np.dtypes.StringDType() if kind == "string" else kind)
+
+
+def _create_coordinate(
+    group: Any, name: str, values: NDArray[Any], dims: tuple[str, ...], extra: dict[str, Any]
+) -> None:
+    text = values.dtype.kind == "T"
+    array = group.create_array(
+        name,
+        shape=values.shape,
+        chunks=(_LABEL_CHUNK,) if values.ndim == 1 else chunk_shape(values.shape),
+        dtype="string" if text else values.dtype,
+        fill_value="" if text else values.dtype.type(0),
+        dimension_names=dims,
+        attributes=extra,
+    )
+    array[...] = values
+
+
+def _create_metric(
+    group: Any, output: Output, dims: Sequence[str], shape: tuple[int, ...], lengths: tuple[int, ...]
+) -> None:
+    attributes = {key: text for key, text in (("units", output.unit), ("long_name", output.doc)) if text}
+    extra = (output.width,) if output.dim else ()
+    if output.dim and output.dim not in group:
+        _create_coordinate(group, output.dim, _typed(list(output.labels)), (output.dim,), {})
+    group.create_array(
+        output.name,
+        shape=shape + extra,
+        chunks=lengths + extra,
+        dtype="float64",
+        fill_value=np.nan,
+        dimension_names=(*dims, *((output.dim,) if output.dim else ())),
+        attributes=attributes,
+    )
+
+
+def _create_variables(
+    group: Any, dims: Sequence[str], shape: tuple[int, ...], lengths: tuple[int, ...], keep_jobs: bool
+) -> None:
+    flags = {"flag_values": list(range(len(STATUS_NAMES))), "flag_meanings": " ".join(STATUS_NAMES)}
+    variables: list[tuple[str, str, Any, dict[str, Any]]] = [
+        ("status", "int8", 0, {"long_name": "Status of the cell", **flags}),
+        ("wall_s", "float64", np.nan, {"long_name": "Wall time of the run", "units": "s"}),
+        ("error", "string", "", {"long_name": "Why the run failed"}),
+    ]
+    for name, dtype, fill, attributes in variables:
+        group.create_array(
+            name, shape=shape, chunks=lengths, dtype=dtype, fill_value=fill, dimension_names=dims, attributes=attributes
+        )
+    if keep_jobs:
+        _create_job_index(group, dims, shape, lengths)
+
+
+def _create_job_index(group: Any, dims: Sequence[str], shape: tuple[int, ...], lengths: tuple[int, ...]) -> None:
+    texts = {
+        "jobs_offset": (-1, "First row of the run in the group 'jobs'"),
+        "jobs_length": (0, "Rows of the run in it"),
+    }
+    for name, (fill, text) in texts.items():
+        if name in group:
+            continue
+        group.create_array(
+            name,
+            shape=shape,
+            chunks=lengths,
+            dtype="int64",
+            fill_value=fill,
+            dimension_names=dims,
+            attributes={"long_name": text},
+        )
+
+
+def commit(path: Path, attributes: Mapping[str, Any]) -> None:
+    """Write the root's metadata with the metadata of all arrays consolidated in it: one file, replaced in one step."""
+    root = path / "zarr.json"
+    content = json.loads(root.read_text())
+    content["attributes"] = {**content.get("attributes", {}), **attributes}
+    members = {name: json.loads(file.read_text()) for name, file in _members(path).items()}
+    content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
+    _replace_text(root, json.dumps(content, indent=1))
+
+
+def _members(path: Path) -> dict[str, Path]:
+    """Return the metadata files of the arrays and groups in a store, by their names."""
+    files = sorted([*path.glob("*/zarr.json"), *path.glob("*/*/zarr.json")])
+    return {file.parent.relative_to(path).as_posix(): file for file in files}
+
+
+def _replace_text(path: Path, text: str) -> None:
+    """Replace a file in one step."""
+    fresh = path.with_name(f"{path.name}.partial")
+    with fresh.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
+
+
+def _widen(file: Path, attributes: Mapping[str, Any]) -> None:
+    """Make a coordinate of whole numbers one of floats, by the file of its metadata.
+
+    Its chunks get other names, so that those which present readers know stay as they are.
+    """
+    metadata = json.loads(file.read_text())
+    encoding = {"name": "v2", "configuration": {"separator": "."}}
+    metadata |= {"data_type": "float64", "fill_value": 0.0, "chunk_key_encoding": encoding}
+    metadata["attributes"] = {**metadata.get("attributes", {}), **attributes}
+    _replace_text(file, json.dumps(metadata, indent=1))
+
+
+def check_format(path: Path) -> dict[str, Any]:
+    """Return the attributes of the store at ``path``.
+
+    Raises
+    ------
+    InputError
+        There is none, it is something else, or its format is of another version.
+    """
+    try:
+        content = json.loads((path / "zarr.json").read_text())
+    except NotADirectoryError:
+        raise InputError(f"{path}: a file, not a store; name a store, or a folder that is not there yet") from None
+    except FileNotFoundError:
+        what = "a folder that is not a store (it has no zarr.json)" if path.is_dir() else "no such store"
+        raise InputError(f"{path}: {what}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read the store ({error})") from None
+    attributes = content.get("attributes", {})
+    if "faultsweep_format" not in attributes:
+        raise InputError(f"{path}: a Zarr group, but not a store of faultsweep (no attribute faultsweep_format)")
+    found = attributes["faultsweep_format"]
+    if found != FORMAT:
+        raise InputError(f"{path}: a store of format {found}; this version of faultsweep reads format {FORMAT}")
+    return attributes
+
+
+def sweep_partials(path: Path) -> None:
+    """Remove the temporary files that killed writers left."""
+    for file in path.rglob("*.partial"):
+        file.unlink(missing_ok=True)
