@@ -107,7 +107,7 @@ def _range_name(first: int, size: int) -> str:
 def named_menu(midplanes: int) -> Menu:
     """Return the menu of ``midplanes:N``; that of 80 is Intrepid's, from the file ``intrepid.toml``."""
     if midplanes == 80:
-        text = (files("faultsweep.simcore.finders") / "intrepid.toml").read_text("utf-8")
+        text = (files("faultsweep.simcore.model") / "intrepid.toml").read_text("utf-8")
         return menu_of_text(text, "intrepid.toml")
     return row_menu(midplanes)
 

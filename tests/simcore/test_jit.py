@@ -42,7 +42,7 @@ def ask(tree, cache=None):
 def test_second_process_compiles_nothing_and_an_edit_shows(tree):
     assert ask(tree) == (16, 0, 1)
     assert ask(tree) == (16, 1, 0)
-    bits = tree / "simcore" / "bits.py"
+    bits = tree / "simcore" / "engine" / "bits.py"
     text = bits.read_text()
     assert text.count("return _count(mask)") == 1
     # A callee in another file than the cached kernel: Numba alone would not notice.
