@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
@@ -144,6 +145,7 @@ def main() -> None:
     """Be the client of the probe: wait for the workers, ask each of them, and write the answer down."""
     import os
 
+    from distributed import KilledWorker
     from faultsweep.cluster.connect import connect
 
     from faultsweep import __version__
@@ -154,8 +156,16 @@ def main() -> None:
         end = time.monotonic() + _WORKERS_S
         while len(client.nthreads()) < nodes and time.monotonic() < end:
             time.sleep(0.2)
-        found = client.run(_look, str(folder))
-    workers = [{**worker, "same": worker["version"] == __version__} for worker in found.values()]
+        calls = [
+            client.submit(_look, str(folder), workers=[worker], allow_other_workers=False, pure=False)
+            for worker in client.nthreads()
+        ]
+        end = time.monotonic() + _WORKERS_S
+        found = []
+        for call in calls:
+            with contextlib.suppress(TimeoutError, KilledWorker):  # a worker that does not answer does not count
+                found.append(call.result(max(1.0, end - time.monotonic())))
+    workers = [{**worker, "same": worker["version"] == __version__} for worker in found]
     draft = folder / f"{ANSWER}.partial"
     draft.write_text(json.dumps({"nodes": nodes, "workers": workers}))
     os.replace(draft, folder / ANSWER)

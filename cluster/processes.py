@@ -49,7 +49,8 @@ def end(process: subprocess.Popen | None, patience_s: float = 5.0) -> None:
         process.wait(patience_s)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a call of the kernel that does not return holds it
+            process.wait(patience_s)
 
 
 class Kept:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.runner.prepare import Prepared, prepare
-from faultsweep.sweeps.runner.runner import count_tasks
+from faultsweep.sweeps.runner.runner import PREPARE_S, count_tasks
 from faultsweep.sweeps.runner.task import BatchResult, Context, describe_error, run_batch, warm
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.collector import describe_counts
@@ -238,8 +237,12 @@ def _warm(
         call.result(_PATIENCE_S)
     except TimeoutError:
         say_preparing()
-        with contextlib.suppress(KilledWorker):
-            call.result()
+        try:
+            call.result(PREPARE_S)
+        except TimeoutError:
+            failed.setdefault(f"not ready after {PREPARE_S:.0f} s", []).append(int(cell))
+        except KilledWorker as error:
+            failed.setdefault(_describe(error), []).append(int(cell))
         return _PATIENCE_S  # compiled code is on the disk now
     except KilledWorker as error:
         failed.setdefault(_describe(error), []).append(int(cell))

@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import sys
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,6 +55,8 @@ STORE_VARIABLE = "FAULTSWEEP_STORE"
 """Environment variable of a batch job: the store that it was submitted for."""
 SUBMISSION_VARIABLE = "FAULTSWEEP_SUBMISSION"
 """Environment variable of a batch job, the same in all its lives: what is done once per submission is known by it."""
+SYNC_S = 600.0
+"""Time that the disk has to take what was written, before a run ends."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -533,7 +536,7 @@ class _Run:
 
     def _clear_folder(self, but: Path | None = None) -> None:
         """Remove journals and marks; what was in them is in the store, and on the disk."""
-        os.sync()
+        _sync(self.path)
         for part in ("journals", "marks"):
             for file in (self.folder / part).iterdir():
                 if file != but:
@@ -603,6 +606,21 @@ class _Run:
                 f"{self.path}: {what} could not be added to {errors.total():,} results, which stay as they were; run"
                 f" again to try again ({number:,}: {error})"
             )
+
+
+def _sync(path: Path) -> None:
+    """Wait until everything written is on the disk.
+
+    Raises
+    ------
+    OSError
+        It is not after ``SYNC_S``; what journals have must stay.
+    """
+    thread = threading.Thread(target=os.sync, daemon=True)
+    thread.start()
+    thread.join(SYNC_S)
+    if thread.is_alive():
+        raise OSError(errno.ETIMEDOUT, f"the disk has not taken all that was written within {SYNC_S:.0f} s", str(path))
 
 
 def _read_kept(journal: Path, places: NDArray[Any]) -> Iterator[dict[str, NDArray[Any]] | None]:

@@ -56,6 +56,17 @@ _IDLE_DEATHS = 20
 """Workers that die one after another, none of them at a configuration, after which a run gives up."""
 _PREPARED_CONFIGURATIONS = 1024
 """Configurations, at most, that are looked at for what there is to prepare before work is spread."""
+FETCH_S = 60.0
+"""A finished task whose result does not arrive for about so long is run again."""
+_FIRST_FETCH_S = 2.0
+_MOST_UNFETCHED = 5
+"""Results in a row that do not arrive in time, after which a run gives up."""
+_MOST_LOST = 50
+"""Results in a row, and as many for each worker, that are lost with their workers, after which a run gives up."""
+PREPARE_S = 1800.0
+"""A worker that is not ready after so long is waited for no longer."""
+QUIET_S = 600.0
+"""A run without a result for so long says what it waits for, and again after as long."""
 _SILENT_S = 5.0
 _LOOK_S = 1.0
 _PATIENCE_S = 2.0
@@ -75,12 +86,13 @@ class InterruptedSweepError(SweepStoppedError):
 
 @dataclass
 class _Flying:
-    """A task that was handed out."""
+    """A task that was handed out; ``fetch_s`` is how long its result is waited for when it is fetched next."""
 
     number: int
     future: Any
     cells: Cells
     solo: bool
+    fetch_s: float = _FIRST_FETCH_S
 
 
 class Runner:
@@ -131,7 +143,9 @@ class Runner:
         self._workers = 1
         self._looked = -_LOOK_S
         self._lost_since: float | None = None
-        self._seen = time.monotonic()
+        self._seen = self._heard = self._progressed = time.monotonic()
+        self._unfetched = self._lost = 0
+        self._arrived: set[str] = set()
         self._journal: JournalWriter | None = None
         self._blind = False
 
@@ -147,6 +161,7 @@ class Runner:
         OSError
             The disk is full.
         """
+        from distributed.client import ClosedClientError
         from distributed.comm import CommClosedError
 
         self._suspects.extend(cell for cell in cells.tolist() if self._is_suspect(cell))
@@ -156,6 +171,7 @@ class Runner:
                 self._wait_for_workers()
                 self._warm(cells)
                 self.progress.pace.work()
+                self._progress()
                 while self._flying or (self._left(todo) and not self.interrupts):
                     self._count_workers()
                     if self.interrupts:
@@ -165,7 +181,7 @@ class Runner:
                     self._receive()
                     self.progress.show()
                     self.collector.save_sometimes()
-        except (CommClosedError, CancelledError, TimeoutError):
+        except (ClosedClientError, CommClosedError, CancelledError, TimeoutError):
             raise SweepStoppedError("the scheduler is gone") from None
         finally:
             if self._journal is not None:
@@ -229,6 +245,10 @@ class Runner:
         }
         while not all(call.done() for call in calls.values()) and not self.interrupts:
             time.sleep(0.01)
+            if time.monotonic() - start > PREPARE_S:
+                late = [worker for worker, call in calls.items() if not call.done()]
+                self.progress.say(f"not ready after {format_seconds(PREPARE_S)}, and not waited for: {', '.join(late)}")
+                break
             self._check_scheduler()
             if time.monotonic() - looked > _LOOK_S:  # a call of a worker that is gone would wait for it for ever
                 looked, here = time.monotonic(), self._threads()
@@ -238,8 +258,8 @@ class Runner:
                 note = ""
         given = {}
         for worker, call in calls.items():
-            if self._is_given(call):
-                with contextlib.suppress(TimeoutError):  # it died with what it gave
+            with contextlib.suppress(TimeoutError):  # it died with what it gave
+                if self._is_given(call):
                     given[worker] = call.result(_PATIENCE_S)
         return given
 
@@ -247,7 +267,7 @@ class Runner:
         """Tell whether a call has a result; raise if none of the workers could have one."""
         if call.status == "cancelled":
             raise SweepStoppedError("the scheduler is gone")
-        error = call.exception() if call.status == "error" else None
+        error = call.exception(_PATIENCE_S) if call.status == "error" else None
         if error is not None and type(error).__name__ != "KilledWorker":
             raise SweepStoppedError(f"the workers cannot load what they should run: {task.describe_error(error)}")
         return call.status == "finished"
@@ -274,6 +294,8 @@ class Runner:
         self._workers = max(1, sum(threads.values()))
         self._mend_workers(threads)
         self.progress.workers = len(threads)
+        self._arrived |= set(threads)
+        self._check_arrivals()
         if threads:
             self._seen = self._looked
             self.progress.pace.work()
@@ -297,6 +319,21 @@ class Runner:
         limit = LOCAL_ABSENCE_S if self.local else ABSENCE_S
         if time.monotonic() - self._seen > limit:
             raise SweepStoppedError(f"there has been no worker for {format_seconds(limit)}")
+
+    def _check_arrivals(self) -> None:
+        """Give up when workers come and go, one after another, and none of them gives anything."""
+        limit = LOCAL_ABSENCE_S if self.local else ABSENCE_S
+        if len(self._arrived) > _IDLE_DEATHS + 2 * self._most_workers and time.monotonic() - self._progressed > limit:
+            raise SweepStoppedError(
+                f"no result for {format_seconds(limit)}, in which {len(self._arrived)} workers have come and gone; they"
+                " end before a configuration is over"
+            )
+
+    def _progress(self) -> None:
+        """Note that a task has given something: results, or what ended its worker."""
+        self._unfetched = self._lost = 0
+        self._heard = self._progressed = time.monotonic()
+        self._arrived.clear()
 
     def _threads(self) -> dict[str, int]:
         """Return the workers with their threads; a scheduler that cannot be reached or does not answer is gone."""
@@ -334,18 +371,36 @@ class Runner:
         future.add_done_callback(lambda _: self._finished.put(number))
 
     def _receive(self) -> None:
-        """Wait a little for finished tasks, and take all there are."""
+        """Wait a little for finished tasks, and take all there are; results that have not arrived are for next time."""
         try:
             number = self._finished.get(timeout=0.25)
         except queue.Empty:
             self._check_scheduler()
+            self._say_quiet()
             return
+        late = []
         while True:
-            self._take(self._flying.pop(number))
+            if self._take(self._flying[number]):
+                del self._flying[number]
+            else:
+                late.append(number)
             try:
                 number = self._finished.get_nowait()
             except queue.Empty:
-                return
+                break
+        for number in late:
+            self._finished.put(number)
+
+    def _say_quiet(self) -> None:
+        """Say what is waited for when nothing has come for a while: nothing but a time limit ends a run that hangs."""
+        if self._flying and time.monotonic() - self._heard > QUIET_S:
+            self._heard = time.monotonic()
+            oldest = self._flying[min(self._flying)]
+            labels = ", ".join(f"{name}={label}" for name, label in self.grid.labels(int(oldest.cells[0])).items())
+            self.progress.say(
+                f"no result for {format_seconds(QUIET_S)}; handed out: {len(self._flying)} tasks, the oldest one begins"
+                f" at {labels} (a time limit ends a configuration that hangs)"
+            )
 
     def _ask_to_stop(self) -> None:
         """Tell the workers to return after what they are at, and take back what has not started."""
@@ -375,28 +430,45 @@ class Runner:
         if self.client.status == "closed" or time.monotonic() - self._lost_since > _SILENT_S:
             raise SweepStoppedError("the scheduler is gone")
 
-    def _take(self, flying: _Flying) -> None:
-        """Take one finished task, whatever became of it."""
+    def _take(self, flying: _Flying) -> bool:
+        """Take one finished task, whatever became of it; returns False if its result has yet to arrive."""
         from distributed import KilledWorker
 
         status = flying.future.status
         if status == "cancelled":
             raise SweepStoppedError("the scheduler is gone")
-        if status == "lost":  # the worker died after the task had ended, and before its result was fetched
-            flying.future.release()
-            self._waiting.appendleft(flying.cells)
-            return
+        if status == "lost" or flying.fetch_s > FETCH_S:
+            self._give_up(flying, is_lost=status == "lost")
+            return True
         try:
-            result = flying.future.result()
+            # a worker that dies between the status and this line takes the result with it: without a limit this
+            # would wait until somebody computes it again, which needs a worker
+            result = flying.future.result(flying.fetch_s)
         except KilledWorker as error:
             self._bury(flying, error)
-            return
+            return True
+        except TimeoutError:
+            flying.fetch_s *= 2
+            return False
         except (SweepStoppedError, OSError, CancelledError):
             raise
         except Exception as error:  # whatever importing the task on a worker raises
             raise SweepStoppedError(f"the workers cannot run this: {task.describe_error(error)}") from None
         flying.future.release()
+        self._progress()
         self._fold(flying, result)
+        return True
+
+    def _give_up(self, flying: _Flying, is_lost: bool) -> None:
+        """Hand out again what has ended, and whose result was lost with its worker or does not arrive."""
+        flying.future.release()
+        self._waiting.appendleft(flying.cells)
+        self._lost += is_lost
+        self._unfetched += not is_lost
+        if self._unfetched >= _MOST_UNFETCHED:
+            raise SweepStoppedError(f"{self._unfetched} results in a row did not arrive within a minute each")
+        if self._lost >= _MOST_LOST * (1 + self._workers):
+            raise SweepStoppedError(f"{self._lost} results in a row were lost with the workers that had them")
 
     def _fold(self, flying: _Flying, result: task.BatchResult) -> None:
         cells = flying.cells[: result.done]
@@ -473,6 +545,7 @@ class Runner:
         What only waits at a worker that dies comes back, too: that death is explained by the task that was running.
         """
         if explained:
+            self._progress()
             self._explained.add(worker)
             self._unexplained.clear()
         elif worker not in self._explained:

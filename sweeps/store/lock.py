@@ -181,7 +181,7 @@ class Lock:
         """Stop the heartbeat and remove the file if it is still this process' own."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(self.beat_s + self.wait_s)  # a file system may hold a beat for ever
         owner = self._read()
         if owner is not None and owner.get("token") == self.token:
             self.path.unlink(missing_ok=True)

@@ -1,0 +1,130 @@
+"""Whatever happens at whatever point, a run ends, goes on, or says why; and no result is lost or mixed up."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections import Counter
+
+import numpy as np
+import pytest
+from faultsweep.sweeps.runner.runner import ABSENCE_S, SweepStoppedError
+from faultsweep.sweeps.store.journal import read_journal
+from faultsweep.sweeps.store.store import DONE, FAILED
+from faultsweep.sweeps.sweep import Sweep
+
+import faultsweep as fs
+from faultsweep.errors import InputError
+from tests.sweeps.simulated import KINDS, Cluster, Fault, simulated
+
+CALLS: Counter = Counter()
+
+
+def square(a: int, b: int = 0) -> dict[str, float]:
+    """Numbers that tell which cell they are of; every call is counted."""
+    CALLS[a, b] += 1
+    return {"y": a * a + b / 7, "z": float(a) - 1000 * b}
+
+
+def sweep():
+    return Sweep(name="s", axes={"a": list(range(8)), "b": [0, 1, 2]}, function=square, outputs=["y", "z"])
+
+
+def run(monkeypatch, path, cluster, **options):
+    """Run the sweep on a simulated cluster; returns what it says if it stops early, "" if it is over."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        with simulated(monkeypatch, cluster):
+            sweep().run(path, workers=2, progress=False, **options)
+        return ""
+    except (SweepStoppedError, InputError) as error:
+        return str(error)
+    finally:
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def written(path):
+    """Return the keys of all results that journals hold."""
+    folder = path.with_name(path.name + ".run")
+    keys = [
+        records.keys[:, records.status < 100]
+        for file in folder.glob("journals/*.journal")
+        for records in read_journal(file)
+    ]
+    return {tuple(key) for part in keys for key in part.T.tolist()}
+
+
+def assert_right(path):
+    with fs.open_results(path) as data:
+        assert (data.status.values == DONE).all(), np.unique(data.status.values)
+        a, b = np.meshgrid(data.a.values, data.b.values, indexing="ij")
+        assert np.array_equal(data.y.values.squeeze(), a * a + b / 7)
+        assert np.array_equal(data.z.values.squeeze(), a - 1000.0 * b)
+
+
+def check(monkeypatch, path, faults, deadly=False):
+    """Run with faults, and again without: the first run ends in time, the second one runs only what was not done.
+
+    Where workers die again and again (``deadly``), configurations are quarantined.
+    """
+    cluster = Cluster(faults)
+    said = run(monkeypatch, path, cluster)
+    assert cluster.now - cluster.begin < 2 * ABSENCE_S + 60 * len(cluster.points), "not over in the stated time"
+    assert "Traceback" not in said
+    if not said and deadly:
+        with fs.open_results(path) as data:
+            failed = data.status.values == FAILED
+            assert all("its worker process died" in text for text in data.error.values[failed])
+        assert run(monkeypatch, path, Cluster(), retry_failed=True) == ""
+    if not said:
+        assert_right(path)
+        return cluster
+    assert len(said) > 10, said
+    saved = len(written(path)) if path.exists() else 0
+    CALLS.clear()
+    again = run(monkeypatch, path, Cluster())
+    assert again == "", again
+    assert_right(path)
+    assert sum(CALLS.values()) <= 24 - saved, "a result that was written down is run again"
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def number(tmp_path_factory):
+    """How many points a run without faults has."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        path = tmp_path_factory.mktemp("plain") / "s.zarr"
+        cluster = Cluster()
+        assert run(monkeypatch, path, cluster) == ""
+        assert_right(path)
+    assert len(cluster.points) > 100
+    return len(cluster.points)
+
+
+SHARE = 24
+"""One point of so many is tried by default, another one for each kind of fault; all of them with the slow tests."""
+SHARES = [pytest.param(i, id=str(i), marks=[pytest.mark.slow] if i else []) for i in range(SHARE)]
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_fault_at_each_point(monkeypatch, tmp_path, number, kind, share):
+    happened = 0
+    for at in range((share + KINDS.index(kind)) % SHARE, number, SHARE):
+        happened += bool(check(monkeypatch, tmp_path / f"{at}.zarr", [Fault(kind, at)]).happened)
+    assert happened
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("SIG")])
+def test_a_fault_that_stays(monkeypatch, tmp_path, number, kind, share):
+    for at in range((share + KINDS.index(kind)) % SHARE, number, 2 * SHARE):
+        check(monkeypatch, tmp_path / f"{at}.zarr", [Fault(kind, at, lasting=True)], deadly=kind.startswith("death"))
+
+
+@pytest.mark.parametrize("share", [pytest.param(i, marks=[pytest.mark.slow] if i else []) for i in range(10)])
+def test_several_faults(monkeypatch, tmp_path, number, share):
+    chance = random.Random(share)
+    for trial in range(15):
+        faults = [Fault(chance.choice(KINDS), chance.randrange(number)) for _ in range(chance.randint(2, 4))]
+        check(monkeypatch, tmp_path / f"{trial}.zarr", faults)
