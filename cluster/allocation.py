@@ -29,6 +29,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from faultsweep.cluster.phases import (
+    NO_SPACE,
+    REQUEUED,
+    RESTARTING,
+    RUNNING,
+    SAVING,
+    SAVING_BEFORE_WALLTIME,
+    STARTING,
+    STARTING_WORKERS,
+    PhaseFile,
+    has_room,
+)
 from faultsweep.cluster.processes import Kept, end, log, say, start
 from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE
 from faultsweep.cluster.slurm import SlurmError, SlurmUnreachableError, call
@@ -43,6 +55,8 @@ _TERM_AGAIN_S = 4.0
 _KILL_S = 12.0
 _STEP_S = 8.0
 """Time that the workers are given to end with the scheduler, and to tidy up; srun would kill them at once."""
+_FINISHED_STEP_S = 60.0
+"""The same after a sweep that has finished: nothing is in a hurry, and SLURM writes no "Killed" into the log."""
 _EARLY_ENDS = 5
 """So many early ends of the workers' step in a row are no accident."""
 _ASK_AGAIN_S = 5.0
@@ -82,6 +96,7 @@ class Allocation:
         self.warned = False
         self.told_to_end = False
         self._generation = 0
+        self._phase = PhaseFile(self.folder, self.life)
 
     def run(self) -> int:
         """Keep the sweep going; returns the exit code of the job."""
@@ -89,6 +104,7 @@ class Allocation:
         signal.signal(signal.SIGTERM, self._note_end)
         self._remove_credentials()
         say(f"job {self.job} on {os.environ.get('SLURM_JOB_NODELIST', 'this machine')}")
+        self._phase.enter(STARTING)
         fruitful = False
         fruitless = -1  # restarts since the last result; the first start is none
         try:
@@ -99,17 +115,21 @@ class Allocation:
                 except OSError as error:  # a full disk, too many processes
                     code, words = None, str(error)
                 if self.told_to_end:
-                    return self._finish("stopped", "the job was cancelled or preempted", 143)
+                    return self._finish("stopped", "by scancel, faultsweep cancel or preemption", 143)
                 if code in FINAL:
                     return self._finish("failed", words, code) if code else self._finish("finished", "", code)
                 gained = _has_gained(before, self._progress())
-                fruitful = fruitful or gained
+                fruitful = self._wait_for_room() or fruitful or gained
+                if self.told_to_end:
+                    return self._finish("stopped", "by scancel, faultsweep cancel or preemption", 143)
                 if self.warned:
                     return self._requeue(fruitful)
                 fruitless = 0 if gained else fruitless + 1
                 if fruitless >= self.options.max_restarts:
                     return self._finish("failed", words or f"the sweep ended with {code}", 1)
-                say(f"{words or f'the sweep ended with {code}'}: everything is started again")
+                why = words or f"the sweep ended with {code}"
+                say(f"{why}: everything is started again")
+                self._phase.enter(RESTARTING, why)
                 self._rest(_PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)])
         finally:
             self._remove_credentials()
@@ -119,6 +139,17 @@ class Allocation:
 
     def _note_end(self, *_: object) -> None:
         self.told_to_end = True
+
+    def _wait_for_room(self) -> bool:
+        """Wait while the disk of the store is full; returns whether it was. The walltime or a signal ends the wait."""
+        if has_room(self.options.progress.parent):
+            return False
+        text = f"{self.options.progress.parent}: the disk is full; the job goes on when there is room"
+        say(text)
+        self._phase.enter(NO_SPACE, text)
+        while not (self.warned or self.told_to_end or has_room(self.options.progress.parent)):
+            self._rest(_ASK_AGAIN_S)
+        return True
 
     def _rest(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -133,7 +164,9 @@ class Allocation:
         folder.mkdir(mode=0o700)
         scheduler, workers, sweep = None, None, None
         try:
+            self._phase.enter(STARTING_WORKERS)
             if self.options.elastic:
+                self._phase.enter(RUNNING)
                 sweep = _Heard(self.command, **{SCHEDULER_VARIABLE: "slurm"})
                 return self._watch(None, None, sweep.process), sweep.last_words()
             shown = ["--dashboard"] if self.options.dashboard else []
@@ -142,6 +175,7 @@ class Allocation:
                 end(scheduler.process)
                 return None, scheduler.last_words() or "the scheduler did not start"
             workers = Kept(self._workers(folder), self._start_step)
+            self._phase.enter(RUNNING)
             sweep = _Heard(self.command, **{SCHEDULER_VARIABLE: str(folder / SCHEDULER)})
             code = self._watch(scheduler.process, workers, sweep.process)
             return code, sweep.last_words()
@@ -149,7 +183,8 @@ class Allocation:
             end(sweep.process if sweep else None)
             end(scheduler.process if scheduler else None)
             if workers:
-                workers.wait(_STEP_S)
+                hurry = self.warned or self.told_to_end or sweep is None or sweep.process.returncode not in FINAL
+                workers.wait(_STEP_S if hurry else _FINISHED_STEP_S)
                 workers.end()
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -203,6 +238,7 @@ class Allocation:
         now = time.monotonic()
         if not asked:
             say("cancelled: saving" if self.told_to_end else "the walltime is near: saving")
+            self._phase.enter(SAVING if self.told_to_end else SAVING_BEFORE_WALLTIME)
             asked.append(now)
             if not self.told_to_end:
                 sweep.terminate()
@@ -245,7 +281,8 @@ class Allocation:
 
     def _finish(self, outcome: str, text: str, code: int) -> int:
         self._note(outcome, text)
-        say(f"{outcome}{': ' + text if text else ''}")
+        word = "cancelled" if self.told_to_end else outcome
+        say(f"{word}{': ' + text if text else ''}")
         return code
 
     def _note(self, outcome: str, text: str) -> None:
@@ -265,6 +302,7 @@ class Allocation:
             text = f"the walltime was over, and the job was requeued {requeued} times (max_requeues); submit goes on"
             return self._finish("stopped", text, 1)
         self._note("requeued", "the walltime was over; the job goes on when its turn comes")
+        self._phase.enter(REQUEUED)
         self._remove_credentials()
         try:
             self._ask_for_requeue()

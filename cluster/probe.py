@@ -53,6 +53,7 @@ def site_text() -> str:
 _EXAMPLES: dict[str, Any] = {
     "account": "physics",
     "qos": "normal",
+    "max_requeues": 100,
     "workers_per_node": 16,
     "memory_per_worker": "1GB",
     "interface": "ib0",

@@ -24,7 +24,8 @@ class Work:
     """What a job is to do: ``command`` are arguments of Python.
 
     ``folder`` is where the job keeps what is its own, ``progress`` the file in which the sweep says how far it is.
-    ``modules`` is a folder of Python modules that sweep and workers import.
+    ``modules`` is a folder of Python modules that sweep and workers import; ``imports`` names what the command imports
+    beside this package.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Work:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     modules: Path | None = None
+    imports: tuple[str, ...] = ()
 
 
 def batch_script(site: Site, work: Work, workers: int) -> str:

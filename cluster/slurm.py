@@ -72,8 +72,8 @@ class SlurmUnreachableError(SlurmError, UnreachableError):
     """SLURM did not answer; it may have done what it was asked."""
 
 
-def call(*command: str, text: str | None = None) -> str:
-    """Run a command of SLURM and return what it prints.
+def call(*command: str, text: str | None = None, timeout_s: float | None = None) -> str:
+    """Run a command of SLURM and return what it prints; it is given ``timeout_s`` seconds (None: a minute) to answer.
 
     Raises
     ------
@@ -82,14 +82,15 @@ def call(*command: str, text: str | None = None) -> str:
     SlurmError
         The command is not there, or SLURM refuses.
     """
+    timeout_s = timeout_s or _TIMEOUT_S
     if shutil.which(command[0]) is None:
         raise SlurmError(f"{command[0]} was not found: this is no machine of a SLURM cluster (or not its login node)")
     try:
         done = subprocess.run(  # noqa: S603 - a list, no shell
-            command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            command, input=text, capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except subprocess.TimeoutExpired:
-        raise SlurmUnreachableError(f"{command[0]} has not answered for {_TIMEOUT_S} s; try again later") from None
+        raise SlurmUnreachableError(f"{command[0]} has not answered for {timeout_s:g} s; try again later") from None
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split())
         if any(sign in said for sign in _NO_ANSWER):
@@ -229,13 +230,13 @@ FORGOTTEN: dict[str, Any] = {
 """What ``job_state`` says of a job that SLURM does not know."""
 
 
-def job_state(job: str, name: str = "") -> dict[str, Any]:
+def job_state(job: str, name: str = "", timeout_s: float | None = None) -> dict[str, Any]:
     """Return what is known of a job: state, reason, nodes, walltime left, start; the state is "" if SLURM forgot it.
 
     Numbers begin anew on another cluster, and after a reset: with ``name``, a job of another name is not the one meant.
     """
     try:
-        out = call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r|%N|%D|%L|%S|%M|%j")
+        out = call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r|%N|%D|%L|%S|%M|%j", timeout_s=timeout_s)
     except SlurmError as error:
         if "Invalid job id" in str(error):
             out = ""
@@ -243,7 +244,7 @@ def job_state(job: str, name: str = "") -> dict[str, Any]:
             raise
     line = out.strip().splitlines()
     if not line:
-        return _from_accounting(job, name)
+        return _from_accounting(job, name, timeout_s)
     state, reason, nodes, number, left, start, used, found = line[0].split("|", 7)
     if name and found != name:
         return dict(FORGOTTEN)
@@ -258,10 +259,10 @@ def job_state(job: str, name: str = "") -> dict[str, Any]:
     }
 
 
-def _from_accounting(job: str, name: str) -> dict[str, Any]:
+def _from_accounting(job: str, name: str, timeout_s: float | None) -> dict[str, Any]:
     """Return the state of a job that is over from the accounting, where there is one."""
     try:
-        out = call("sacct", "-nXP", "-j", job, "-o", "State,NodeList,Elapsed,JobName")
+        out = call("sacct", "-nXP", "-j", job, "-o", "State,NodeList,Elapsed,JobName", timeout_s=timeout_s)
     except SlurmError:
         out = ""
     line = out.strip().splitlines()

@@ -7,6 +7,7 @@ the user can read.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from typing import Any
 from faultsweep.cluster import slurm
 from faultsweep.cluster.allocation import OUTCOME
 from faultsweep.cluster.elastic import cancel_workers
+from faultsweep.cluster.imports import ELASTIC_MODULES, JOB_MODULES, check_imports
 from faultsweep.cluster.script import SITE_COPY, Work, batch_script
 from faultsweep.cluster.settings import DASHBOARD
 from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
@@ -30,6 +32,8 @@ UNKNOWN = "UNKNOWN"
 _LAST = ("finished", "failed", "stopped")
 """Outcomes after which a job does nothing more."""
 _JOB = "job.json"
+_LOOK_S = 2.0
+"""How long SLURM is given to answer who only looks; it is asked twice at most."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,9 @@ class Job:
         """Return the file that the job writes into."""
         return Path(self.folder) / f"job-{self.job}.log"
 
-    def ask(self) -> dict[str, Any]:
+    def ask(self, **patience: float) -> dict[str, Any]:
         """Return what SLURM knows of this job; one of another name, with the same number, is not this one."""
-        return slurm.job_state(self.job, self.name)
+        return slurm.job_state(self.job, self.name, **patience)
 
 
 def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
@@ -64,6 +68,8 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
         SLURM would not take or never start it: one sentence that names the option.
     """
     slurm.refuse_options(site.sbatch)
+    if elastic and site.python is None and importlib.util.find_spec("dask_jobqueue") is None:
+        raise InputError("--elastic: needs dask-jobqueue, which is not installed: pip install 'faultsweep[slurm]'")
     partitions = _partitions(site)
     workers = 0 if elastic else site.workers_per_node or min(partition.cpus for partition in partitions)
     _check_limits(site, partitions, workers)
@@ -78,6 +84,7 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
             slurm.has_nodes_out_of_service(partition.name) for partition in partitions
         ):
             raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
+    check_imports(site.python, [*JOB_MODULES, *(ELASTIC_MODULES if elastic else ()), *work.imports], work.modules)
     return script, workers
 
 
@@ -205,7 +212,7 @@ def describe_job(job: Job) -> dict[str, Any]:
     except (OSError, ValueError, KeyError):
         pass
     try:
-        found |= job.ask()
+        found |= job.ask(timeout_s=_LOOK_S)
         found["over"] = slurm.is_over(found["state"])
     except slurm.SlurmError as error:
         found |= {**slurm.FORGOTTEN, "state": UNKNOWN, "over": True if found["outcome"] in _LAST else None}

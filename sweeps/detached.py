@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.cluster import slurm
+from faultsweep.cluster.imports import imported_modules
+from faultsweep.cluster.phases import ENDING, QUEUED, REQUEUED, RUNNING, STARTING, STARTING_WORKERS, read_phase
 from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import UNKNOWN, Job, cancel_job, describe_job, plan_job, read_job, submit_job
@@ -140,6 +142,7 @@ def prepare_script(
         (str(program), *arguments),
         {STORE_VARIABLE: str(path), SUBMISSION_VARIABLE: uuid.uuid4().hex},
         program.parent,
+        tuple(imported_modules(program)),
     )
     script, workers = plan_job(site, work, elastic)
     return Submission(path, site, script, workers, {}, None)
@@ -192,19 +195,43 @@ def read_run(store: Path) -> dict[str, Any]:
     """Return what is known of the run of a store without asking its scheduler.
 
     ``job`` (None without one), ``running`` (the owner of the lock, None if it is dead or its job is over), ``progress``
-    (what the sweep said last; None without any), and ``state``: running, waiting, idle, or unknown, where SLURM does
-    not answer or what is known of the job cannot be read.
+    (what the sweep said last; None without any), ``phase`` (what is being done, and since when; None if nothing is),
+    and ``state``: running, waiting, idle, or unknown, where SLURM does not answer or what is known of the job cannot be
+    read.
     """
     store = store.resolve()
     job = _read_known(store)
-    owner = _living_owner(store)
+    owner = _living_owner(store, job)
     if owner or (job and job["state"] == "RUNNING"):
         state = "running"
     elif job is None or job["over"]:
         state = "idle"
     else:
         state = "unknown" if job["over"] is None else "waiting"
-    return {"state": state, "running": owner, "job": job, "progress": _read_progress(store, state)}
+    progress = _read_progress(store, state)
+    phase = _read_phase(job_folder(store), state, job, progress)
+    return {"state": state, "running": owner, "job": job, "progress": progress, "phase": phase}
+
+
+def _read_phase(
+    folder: Path, state: str, job: dict[str, Any] | None, progress: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """Return the ``phase`` of what works on a store, ``since`` when (seconds since 1970, or None) and a ``text``.
+
+    None if nothing works on it. A job says where it is itself; while its sweep runs, the sweep says it.
+    """
+    if state not in ("running", "waiting"):
+        return None
+    if job is not None and job["state"] != "RUNNING" and state == "waiting":
+        again = job["outcome"] == REQUEUED
+        return {"phase": REQUEUED if again else QUEUED, "since": None, "text": slurm.explain(job["reason"])}
+    told = read_phase(folder) if job is not None else None
+    if told is not None and (told["phase"] != RUNNING or progress is None or progress["time"] < told["since"]):
+        starting = told["phase"] == RUNNING
+        return {"phase": STARTING_WORKERS if starting else told["phase"], **{k: told[k] for k in ("since", "text")}}
+    if progress is None or progress["is_over"]:
+        return {"phase": STARTING if progress is None else ENDING, "since": None, "text": ""}
+    return {"phase": progress.get("phase", RUNNING), "since": progress.get("since"), "text": ""}
 
 
 def _read_known(store: Path) -> dict[str, Any] | None:
@@ -217,9 +244,11 @@ def _read_known(store: Path) -> dict[str, Any] | None:
     return describe_job(job) if job is not None else None
 
 
-def _living_owner(store: Path) -> dict[str, Any] | None:
-    """Return the owner of a store's lock, None if it is dead or its job is over."""
+def _living_owner(store: Path, job: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    """Return the owner of a store's lock, None if it is dead or its job is over; ``job`` is known already."""
     owner = owner_of(run_folder(store) / "lock")
+    if owner and job is not None and str(owner.get("batch_job") or "") == job["job"]:
+        return None if job["over"] else owner  # its scheduler was asked, and may be slow
     return None if owner and _belongs_to_a_dead_job(owner) else owner
 
 

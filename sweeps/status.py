@@ -154,6 +154,8 @@ def _print_run(console: Any, found: dict[str, Any]) -> None:
         console.print(f"  running: {say_owner(owner)}")
     elif job is None:
         console.print("  no run is going on")
+    if found["phase"] is not None:
+        console.print(f"  {say_phase(found['phase'])}")
     if progress is None:
         return
     if found["state"] == "running" and not progress["is_over"]:
@@ -169,6 +171,16 @@ def _print_run(console: Any, found: dict[str, Any]) -> None:
             f"  a worker took at most {format_bytes(progress['worker_bytes'])} of memory:"
             f" --memory-per-worker {recommend_memory(progress['worker_bytes']) / 1e9:.1f}GB will do"
         )
+
+
+def say_phase(phase: dict[str, Any]) -> str:
+    """Return in words what a run is doing: ``phase: compiling for 40 s``."""
+    from faultsweep.sweeps.runner.progress import format_seconds
+
+    since = phase["since"]
+    lasting = f" for {format_seconds(max(1.0, round(time.time() - since)))}" if since is not None else ""
+    more = f": {phase['text']}" if phase["text"] else ""
+    return f"phase: {phase['phase']}{lasting}{more}"
 
 
 def _print_job(console: Any, job: dict[str, Any]) -> None:

@@ -18,6 +18,9 @@ from typing import Any
 LOG = logging.getLogger("faultsweep.sweep")
 PROGRESS = "progress.json"
 """File beside a store that says how far a run is, for whoever asks from another machine."""
+STARTING, COMPILING, RUNNING = "starting workers", "compiling", "running"
+WAITING, SAVING = "waiting for workers", "saving"
+"""Phases of a run, as the progress file and ``faultsweep status`` name them."""
 _LINE_EVERY_S = 30.0
 _FILE_EVERY_S = 2.0
 _BLOCK_S = 1.0
@@ -88,6 +91,8 @@ class Progress:
         self.failed = 0
         self.workers = 0
         self.worker_bytes = 0
+        self.phase = STARTING
+        self._since = time.time()
         self._file = file
         self._last_file = -math.inf
         self.pace = Pace()
@@ -129,6 +134,13 @@ class Progress:
                 format_bytes(recommend_memory(self.worker_bytes)),
             )
 
+    def enter(self, phase: str) -> None:
+        """Say at once which phase the run is in now, and since when."""
+        if phase != self.phase:
+            LOG.info("phase: %s", phase)
+            self.phase, self._since = phase, time.time()
+            self._write_file()
+
     def _write_file(self, is_over: bool = False) -> None:
         """Say in the file how far this is."""
         if self._file is None:
@@ -145,6 +157,8 @@ class Progress:
             "per_s": 1 / each if each and not is_over else None,
             "left_s": (self.total - self.done) * each if each and not (self.pace.resting or is_over) else None,
             "worker_bytes": self.worker_bytes,
+            "phase": "over" if is_over else self.phase,
+            "since": self._since,
             "is_over": is_over,
         }
         with contextlib.suppress(OSError):  # a full disk stops the sweep elsewhere

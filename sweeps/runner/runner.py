@@ -31,7 +31,15 @@ from faultsweep.cluster.connect import is_local, mend_workers
 from faultsweep.sweeps.grid import Cells, Grid, Keys
 from faultsweep.sweeps.runner import task
 from faultsweep.sweeps.runner.order import Cursor, Durations
-from faultsweep.sweeps.runner.progress import LOG, Progress, format_seconds
+from faultsweep.sweeps.runner.progress import (
+    COMPILING,
+    LOG,
+    RUNNING,
+    SAVING,
+    WAITING,
+    Progress,
+    format_seconds,
+)
 from faultsweep.sweeps.store.collector import Collector, Results
 from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
 from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, read_journal
@@ -169,9 +177,11 @@ class Runner:
         try:
             with self._signals():
                 self._wait_for_workers()
+                self.progress.enter(COMPILING)
                 self._warm(cells)
                 self.progress.pace.work()
                 self._progress()
+                self.progress.enter(RUNNING)
                 while self._flying or (self._left(todo) and not self.interrupts):
                     self._count_workers()
                     if self.interrupts:
@@ -299,7 +309,9 @@ class Runner:
         if threads:
             self._seen = self._looked
             self.progress.pace.work()
+            self.progress.enter(SAVING if self.interrupts else RUNNING)
             return
+        self.progress.enter(WAITING)
         if not self.progress.pace.resting:
             self.progress.say("no worker is left; waiting for one (Ctrl-C stops)")
             self.progress.pace.rest()
@@ -407,6 +419,7 @@ class Runner:
         if self._told_stop:
             return
         self._told_stop = True
+        self.progress.enter(SAVING)
         self.progress.say("finishing what is running, then saving; Ctrl-C again stops now")
         self._tell_workers(task.request_stop)
 

@@ -31,7 +31,7 @@ class Answers:
         self.squeue = answer("RUNNING")
         self.asked = []
 
-    def call(self, *words, text=None):
+    def call(self, *words, text=None, timeout_s=None):
         self.asked.append(words)
         if isinstance(self.squeue, Exception):
             raise self.squeue

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from faultsweep.cluster import slurm
 from faultsweep.cluster.elastic import _options
+from faultsweep.cluster.probe import site_text
 from faultsweep.cluster.script import Work, batch_script
 from faultsweep.cluster.site import Site, parse_memory, read_site, to_toml
 from faultsweep.cluster.slurm import describe_refusal, explain, is_over, parse_time, refuse_options
-from faultsweep.cluster.submit import submit_job
+from faultsweep.cluster.submit import plan_job, submit_job
 
 from faultsweep.errors import InputError, UnreachableError
 
@@ -160,3 +162,19 @@ def test_a_job_that_slurm_may_have_taken_keeps_its_folder(tmp_path, monkeypatch)
     with pytest.raises(UnreachableError, match=r"sbatch has not answered for 0\.3 s; .* 'squeue --me' shows it"):
         submit_job(Site(), "script", 1, tmp_path / "slurm", {})
     assert (tmp_path / "slurm" / "job.sh").read_text() == "script"
+
+
+def test_every_line_that_init_writes_is_toml(monkeypatch):
+    one = slurm.Partition("debug", True, True, 3600.0, 2, 4, 8000)
+    monkeypatch.setattr(slurm, "partitions", lambda: {"debug": one})
+    text = re.sub(r"^# (\w+ = )", r"\1", site_text(), flags=re.M)
+    settings = tomllib.loads(text)
+    assert set(settings) == set(Site.model_fields)
+    assert Site(**settings).max_requeues == 100
+
+
+def test_elastic_jobs_need_dask_jobqueue(monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    work = Work("s", tmp_path, tmp_path / "progress.json", ("-c", ""))
+    with pytest.raises(InputError, match=r"--elastic: needs dask-jobqueue, .*pip install 'faultsweep\[slurm\]'"):
+        plan_job(Site(), work, elastic=True)

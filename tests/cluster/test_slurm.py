@@ -21,6 +21,7 @@ import psutil
 import pytest
 import xarray as xr
 from faultsweep.cluster.connect import connect
+from faultsweep.cluster.phases import NO_SPACE
 from faultsweep.sweeps.detached import refuse_if_taken
 
 from faultsweep.errors import InputError
@@ -91,6 +92,7 @@ def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm, tmp_path):
         assert len(client.nthreads()) == 2
     found = status()
     assert (found["state"], found["job"]["state"], found["exit_code"]) == ("running", "RUNNING", 3)
+    assert found["phase"]["phase"] == "running"
     assert found["progress"]["per_s"] > 0
     link, tunnel = found["job"]["dashboard"].splitlines()
     assert "ssh -N -L " in tunnel
@@ -101,6 +103,7 @@ def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm, tmp_path):
     assert_finishes(job, slurm)
     assert not list((tmp_path / "scratch").iterdir())
     assert "dashboard at" not in log(job)
+    assert "Killed" not in log(job)
     found = status()
     assert (found["state"], found["job"]["outcome"], found["exit_code"]) == ("idle", "finished", 0)
     assert 5e7 < found["progress"]["worker_bytes"] < 2e9
@@ -275,6 +278,7 @@ def test_kill_9_of_everything_once_in_one_job(slurm):
 def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
     job = submitted(5)
     assert f"job {job} was cancelled" in command("cancel", "s.zarr").stdout
+    assert "cancelled: by scancel, faultsweep cancel or preemption" in log(job)
     kept = status()
     assert (kept["state"], kept["exit_code"]) == ("idle", 4)
     assert kept["status"]["done"] >= 5
@@ -460,6 +464,10 @@ def test_a_slow_disk_that_fills_up_and_recovers(slurm, slow_disk):
     first = wait("the sweep", lambda: processes("sweep"))[0]
     slow_disk.fill()
     wait("an end of the sweep", lambda: not first.is_running())
+    wait("the phase", lambda: (status(store)["phase"] or {}).get("phase") == NO_SPACE)
+    said = command("status", store, code=3).stdout
+    assert "phase: waiting for disk space for " in said
+    assert "the disk is full; the job goes on when there is room" in said
     slow_disk.make_room()
     wait("another start", lambda: processes("sweep"))
     assert slurm.state(int(job)) == "RUNNING"
