@@ -43,7 +43,7 @@ def main_effect(values: xr.DataArray, axis: str, level: float = 0.95) -> xr.Data
     complete = values.notnull().all(axis)
     mean = values.where(complete).mean(others)
     effect = mean - mean.mean(axis)
-    interval = mean_interval(effect, level=level)
+    interval = mean_interval(effect, level=level, scale="identity")
     per_combination = complete.any(REPLICATE)
     return xr.Dataset(
         {
@@ -83,7 +83,7 @@ def binned_effect(
     rows = np.full((len(parts), longest), np.nan)
     for row, part in zip(rows, parts, strict=True):
         row[: len(part)] = means[part]
-    found = mean_interval(xr.DataArray(rows, dims=("bin", REPLICATE)), level=level)
+    found = mean_interval(xr.DataArray(rows, dims=("bin", REPLICATE)), level=level, scale="identity")
     return found.assign(x=("bin", [float(np.mean(np.asarray(parameter)[part])) for part in parts]))
 
 

@@ -1,17 +1,19 @@
 """Which policy is best, and whether that can be told: ranked tables under common random numbers.
 
 The best one is chosen by the data, so all pairs are the family that is corrected for, not only the pairs with the best:
-p-values by Holm's method, intervals by Bonferroni's. Differences are taken replicate by replicate.
+p-values by Holm's method, intervals by Bonferroni's. Ratios of means and differences are paired, replicate by
+replicate. Of metrics that are never negative the ratio decides, of others the difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference
+from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference, paired_ratio
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -58,9 +60,10 @@ def rank(
     Returns
     -------
     Along ``along``, sorted, labels without a result left out: ``mean, low, high, n`` of each; ``difference,
-    difference_low, difference_high`` to the best, with simultaneous intervals; ``p``, adjusted by Holm's method over
-    all pairs, of the difference to the best being zero (NaN for the best, and where fewer than two pairs of
-    replicates differ); and ``as_good``, whether the best cannot be told from it at this level.
+    difference_low, difference_high`` to the best and ``ratio, ratio_low, ratio_high``, with simultaneous intervals (the
+    ratios NaN where some value is negative); ``p``, adjusted by Holm's method over all pairs, of being equal to the
+    best (NaN for the best, and where fewer than two pairs of replicates differ); and ``as_good``, whether the best
+    cannot be told from it at this level.
     """
     if along not in values.dims:
         raise unknown_name("axis", along, map(str, values.dims))
@@ -78,29 +81,42 @@ def rank(
 
 
 def _to_best(values: xr.DataArray, along: str, status: xr.DataArray | None, level: float) -> xr.Dataset:
-    """Return the differences to the first label with simultaneous intervals and adjusted p-values."""
-    count = values.sizes[along]
-    pairs = list(combinations(range(count), 2))
+    """Return the ratios and differences to the first label with simultaneous intervals and adjusted p-values."""
+    labels = values[along].values
+    if not len(labels):
+        return xr.Dataset()
+    pairs = list(combinations(range(len(labels)), 2))
     together = 1 - (1 - level) / max(1, len(pairs))
+    signed = bool((values < 0).any())
     raw: dict[tuple[int, int], float] = {}
-    first = paired_difference(values, along, values[along].values[0], status, together) if count else xr.Dataset()
-    for base in range(count - 1):
-        label = values[along].values[base]
-        part = first if base == 0 else paired_difference(values, along, label, status, together)
-        found = _p_values(part, together)
-        raw |= {(base, other): found[other] for other in range(base + 1, count)}
+    first: list[xr.Dataset] = []
+    for base, label in enumerate(labels):
+        ratio = paired_ratio(values, along, label, status, together)
+        n = ratio["n"].values
+        ratio = ratio.where(xr.DataArray(not signed))
+        with np.errstate(divide="ignore"):  # of a mean of zero
+            found = _p_values({name: np.log(ratio[name].values) for name in ("mean", "high")}, n, together)
+        if base == 0 or np.isnan(np.delete(found, base)).any():
+            difference = paired_difference(values, along, label, status, together)
+            first = first or [difference, ratio]
+            found = np.where(np.isnan(found), _p_values(difference, n, together), found)
+        raw |= {(base, other): found[other] for other in range(base + 1, len(labels))}
     adjusted = dict(zip(pairs, holm([raw[pair] for pair in pairs]), strict=True))
-    p = np.array([np.nan, *(adjusted[0, other] for other in range(1, count))])[:count]
-    names = {"mean": "difference", "low": "difference_low", "high": "difference_high"}
-    result = first[list(names)].rename(names) if count else first
-    as_good = ~(p <= 1 - level)
-    return result.assign(p=(along, p), as_good=(along, as_good))
+    p = np.array([np.nan, *(adjusted[0, other] for other in range(1, len(labels)))])
+    parts = {
+        f"{name}{bound}": found["mean" if not bound else bound[1:]].drop_vars(_MARKS)
+        for name, found in zip(("difference", "ratio"), first, strict=True)
+        for bound in ("", "_low", "_high")
+    }
+    return xr.Dataset(parts).assign(p=(along, p), as_good=(along, ~(p <= 1 - level)))
 
 
-def _p_values(found: xr.Dataset, level: float) -> NDArray[np.float64]:
+_MARKS = ("interval_scale", "interval_log_sd")
+
+
+def _p_values(found: Mapping[Any, Any], n: NDArray[np.int64], level: float) -> NDArray[np.float64]:
     """Return the two-sided p-values of t intervals: that of the mean being zero."""
-    n = found["n"].values
-    quantile = stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1))
-    error = (found["high"].values - found["mean"].values) / quantile
+    mean, high = (np.asarray(found[name]) for name in ("mean", "high"))
+    error = (high - mean) / stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.isfinite(error), 2 * stats.t.sf(np.abs(found["mean"].values) / error, n - 1), np.nan)
+        return np.where(np.isfinite(error), 2 * stats.t.sf(np.abs(mean) / error, n - 1), np.nan)

@@ -85,13 +85,20 @@ def _row(table: xr.Dataset, policy: str) -> dict[str, Any]:
     row: dict[str, Any] = {"best": labels[0], **best, "next": "", "margin": np.nan}
     row |= {"margin_low": np.nan, "margin_high": np.nan, "p": np.nan, "as_good": ""}
     if len(labels) > 1:
-        scale = abs(best["mean"]) or np.nan
-        bounds = sorted(float(table[name][1]) / scale for name in ("difference_low", "difference_high"))
-        margin = float(table["difference"][1]) / scale
-        worse = [bound * (1 if margin >= 0 else -1) for bound in bounds]
-        row |= {"next": labels[1], "margin": abs(margin), "margin_low": min(worse), "margin_high": max(worse)}
-        row["p"] = float(table["p"][1])
+        margin, low, high = _margin(table)
+        row |= {"next": labels[1], "margin": margin, "margin_low": low, "margin_high": high, "p": float(table["p"][1])}
         row["as_good"] = ", ".join(
             label for label, as_good in zip(labels, table["as_good"].values, strict=True) if as_good
         )
     return row
+
+
+def _margin(table: xr.Dataset) -> tuple[float, float, float]:
+    """Return how much worse the second label is, as a share of the best's mean, with the bounds of its interval."""
+    shares = [float(table[f"ratio{bound}"][1]) - 1 for bound in ("", "_low", "_high")]
+    if np.isnan(shares[0]):
+        scale = abs(float(table["mean"][0])) or np.nan
+        shares = [float(table[f"difference{bound}"][1]) / scale for bound in ("", "_low", "_high")]
+    sign = 1 if shares[0] >= 0 else -1
+    low, high = sorted(sign * share for share in shares[1:])
+    return abs(shares[0]), low, high

@@ -3,15 +3,17 @@
 precision = "5%"                                   # of the first metric, at most 100 replicates
 precision = {within = "5%", metrics = ["mean_wait_s", "utilisation"], most = 40, level = 0.9}
 
-Every configuration begins with ``replicates`` (5 if the spec does not say). After each round, one whose t interval
+Every configuration begins with ``replicates`` (5 if the spec does not say). After each round, one whose interval
 reaches further than ``within`` of its mean, for any of the metrics, gets as many replicates as its spread so far
-suggests, at most twice as many as it has; until all intervals are narrow enough or have ``most`` replicates. A run
-that was stopped goes on with the round that it was at.
+suggests, at most twice as many as it has; until all intervals are narrow enough or have ``most`` replicates. Intervals
+are those of ``analysis.statistics.mean_interval``, or Student's t in a store that began with them. A run that was
+stopped goes on with the round that it was at.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +28,9 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError, unknown_name
 
 KEYS = ("within", "metrics", "most", "level")
+RULES = {"delta": "auto", "t": "identity"}
+"""Rules by which a store decides, each with the scale of its intervals: "t" was that of all stores once."""
+NEW_RULE = "delta"
 FIRST_REPLICATES = 5
 MOST_REPLICATES = 100
 
@@ -39,7 +44,7 @@ class Precision:
     within : half the width of the interval, of the mean; 0.05 is 5 %.
     metrics : whose intervals count.
     most : replicates of a configuration at most.
-    level : of the t intervals.
+    level : of the intervals.
     first : replicates of every configuration, from which the first decision is made.
     """
 
@@ -102,6 +107,16 @@ def with_replicates(axes: Sequence[Axis], count: int) -> list[Axis]:
     return [*axes[:-1], replace(last, labels=numbers, columns=dict.fromkeys(last.columns, numbers))]
 
 
+def rule_of(store: Store) -> str:
+    """Return the rule that the store began with; one that does not say so, and has asked for a precision, with "t"."""
+    stored = store.attributes.get("precision_rule")
+    if stored is None:
+        stored = "t" if "precision" in tomllib.loads(store.attributes["spec"]) else NEW_RULE
+    if stored not in RULES:
+        raise InputError(f"{store.path}: precision_rule: {unknown_name('rule', str(stored), RULES)}")
+    return str(stored)
+
+
 def replicates_needed(store: Store, precision: Precision) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many replicates each configuration has of those that it needs, and how many it needs.
 
@@ -117,17 +132,21 @@ def replicates_needed(store: Store, precision: Precision) -> tuple[NDArray[np.in
     status = store.status().reshape(-1, shape[-1])
     values = {name: store.arrays[name][...].reshape(status.shape) for name in precision.metrics}
     over = ~np.isin(status, (PENDING, NOT_REQUESTED))
+    scale = RULES[rule_of(store)]
     leading = np.where(over.all(1), shape[-1], over.argmin(1))
     needed = np.full(len(status), precision.first)
     for count in range(precision.first, min(precision.most, shape[-1] + 1)):
         at = np.flatnonzero((needed == count) & (leading >= count))
         for name in precision.metrics if len(at) else ():
-            needed[at] = np.maximum(needed[at], _next_round(values[name][at, :count], status[at, :count], precision))
+            metric = values[name][at, :count]
+            needed[at] = np.maximum(needed[at], _next_round(name, metric, status[at, :count], precision, scale))
     have = (over & (np.arange(shape[-1]) < needed[:, None])).sum(1)
     return have.reshape(shape[:-1]), needed.reshape(shape[:-1])
 
 
-def _next_round(values: NDArray[Any], status: NDArray[np.int8], precision: Precision) -> NDArray[np.int64]:
+def _next_round(
+    name: str, values: NDArray[Any], status: NDArray[np.int8], precision: Precision, scale: str
+) -> NDArray[np.int64]:
     """Return how many replicates configurations should have by one metric of a round, shape (configurations, count)."""
     from faultsweep.analysis.statistics import mean_interval
 
@@ -135,7 +154,10 @@ def _next_round(values: NDArray[Any], status: NDArray[np.int8], precision: Preci
     flags = {"flag_values": list(range(len(STATUS_NAMES))), "flag_meanings": " ".join(STATUS_NAMES)}
     known = np.isin(status, WITH_RESULT)
     found = mean_interval(
-        xr.DataArray(values, dims=dims).where(known), xr.DataArray(status, dims=dims, attrs=flags), precision.level
+        xr.DataArray(values, dims=dims, name=name).where(known),
+        xr.DataArray(status, dims=dims, attrs=flags),
+        precision.level,
+        scale=scale,
     )
     mean, high, n = (found[part].values for part in ("mean", "high", "n"))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -23,7 +23,7 @@ import numpy as np
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
 from faultsweep.sweeps.plan import Plan, make_plan
-from faultsweep.sweeps.precision import replicates_wanted, with_replicates
+from faultsweep.sweeps.precision import replicates_wanted, rule_of, with_replicates
 from faultsweep.sweeps.rerun import Rerun, rerun
 from faultsweep.sweeps.runner.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress
@@ -473,6 +473,7 @@ class _Run:
         if prepared.derived:
             derive(store, self.spec.target, prepared.derived)
         store.commit(
+            precision_rule=rule_of(store),
             spec=self.spec.to_toml(),
             title=self.spec.title,
             pins=json.dumps(pins),

@@ -16,6 +16,7 @@ import numpy as np
 from faultsweep.sweeps.axes import Axis, one_type
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
+from faultsweep.sweeps.precision import NEW_RULE
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.store import (
     DONE,
@@ -391,5 +392,6 @@ def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
         "adding": "[]",
         "open_runs": "[]",
         "recomputing": "",
+        "precision_rule": NEW_RULE,
         "pins": json.dumps(prepared.pins),
     }

@@ -45,7 +45,7 @@ def test_holm_by_hand_and_without_what_is_missing():
 
 def test_a_table_has_the_p_values_of_paired_t_tests():
     rng = np.random.default_rng(4)
-    rows = rng.normal(100, 30, 8) + np.array([[5], [0], [2], [9]]) + rng.normal(0, 2, (4, 8))
+    rows = rng.normal(-100, 30, 8) + np.array([[5], [0], [2], [9]]) + rng.normal(0, 2, (4, 8))
     data = results(rows)
     table = rank(data["x"], "policy", data["status"])
     order = np.argsort(rows.mean(1))
@@ -56,6 +56,24 @@ def test_a_table_has_the_p_values_of_paired_t_tests():
     expected = stats.ttest_rel(rows[order[2]], rows[order[0]]).confidence_interval(1 - 0.05 / 6)
     assert (table["difference_low"][2].item(), table["difference_high"][2].item()) == pytest.approx(tuple(expected))
     assert table["as_good"].values.tolist() == [True, *(table["p"].values[1:] > 0.05)]
+
+
+def test_a_positive_metric_is_compared_by_ratios_of_means():
+    """Waits of replicates that differ by factors: eighteen times better is no draw, though no difference is certain."""
+    rng = np.random.default_rng(14)
+    rows = rng.lognormal(5, 0.8, 5) * np.array([[1.0], [18.0], [40.0]]) * rng.lognormal(0, 0.1, (3, 5))
+    table = rank(results(rows)["x"], "policy")
+    means = rows.mean(1)
+    assert table["ratio"].values == pytest.approx(means / means[0])
+    assert table["as_good"].values.tolist() == [True, False, False]
+    assert stats.ttest_rel(rows[0], rows[1]).pvalue > 0.05 / 3
+    parts = rows[1] / means[1] - rows[0] / means[0]
+    statistic = np.log(means[1] / means[0]) / (parts.std(ddof=1) / 5**0.5)
+    third = np.log(means[2] / means[1]) / ((rows[2] / means[2] - rows[1] / means[1]).std(ddof=1) / 5**0.5)
+    raw = 2 * stats.t.sf([statistic, abs(third)], 4)
+    assert 2 * raw[0] <= table["p"].values[1] <= 3 * raw[0] < raw[1]
+    assert (table["ratio_low"] < table["ratio"])[1:].all()
+    assert (table["ratio_low"] > 1)[1:].all()
 
 
 def test_intervals_hold_together_as_often_as_they_say():

@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from faultsweep.analysis.statistics import mean_interval, paired_difference, saturation
+from faultsweep.analysis.statistics import (
+    describe_intervals,
+    interval_coverage,
+    mean_interval,
+    observations,
+    paired_difference,
+    paired_ratio,
+    saturation,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from faultsweep.errors import InputError
 
@@ -26,7 +34,7 @@ def results(rows, status=None, replicates=None):
 def test_interval_is_that_of_scipy():
     rng = np.random.default_rng(1)
     data = results(rng.normal(10, 3, (4, 7)))
-    got = mean_interval(data["x"], data["status"], level=0.9)
+    got = mean_interval(data["x"], data["status"], level=0.9, scale="identity")
     for i, row in enumerate(data["x"].values):
         expected = stats.ttest_1samp(row, 0).confidence_interval(0.9)
         assert got["mean"][i].item() == pytest.approx(row.mean(), rel=1e-12)
@@ -36,8 +44,82 @@ def test_interval_is_that_of_scipy():
 
 def test_interval_by_hand():
     # mean 2, standard deviation 1, t(0.975; 2) = 4.302653: half-width 4.302653 / sqrt(3)
-    got = mean_interval(results([[1, 2, 3]])["x"])
+    got = mean_interval(results([[1, 2, 3]])["x"], scale="identity")
     assert got["high"].item() - 2 == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
+
+
+def test_interval_of_positive_replicates_by_hand():
+    """Mean 2, standard error 1 / sqrt(3): on the logarithm 1 / (2 sqrt(3)), with Student's quantile 4.302653."""
+    got = mean_interval(results([[1, 2, 3]])["x"])
+    factor = np.exp(4.302653 / (2 * 3**0.5))
+    assert (got["low"].item(), got["high"].item()) == pytest.approx((2 / factor, 2 * factor), rel=1e-6)
+    assert got["interval_scale"].item() == "log"
+    assert got["interval_log_sd"].item() == pytest.approx(np.log([1, 2, 3]).std(ddof=1))
+
+
+def test_interval_of_a_fraction_stays_between_0_and_1():
+    data = make_results({"load": [1.0]}, {"utilisation": [[0.99, 0.93, 0.999, 0.98]]}, replicates=4)["utilisation"]
+    got = mean_interval(data)
+    mean, error = np.mean(data.values), stats.sem(data.values, axis=None)
+    half = stats.t.ppf(0.975, 3) * error / (mean * (1 - mean))
+    expected = special.expit(special.logit(mean) + np.array([-half, half]))
+    assert (got["low"].item(), got["high"].item()) == pytest.approx(tuple(expected))
+    assert mean_interval(data, scale="identity")["high"] > 1 > got["high"]
+
+
+def test_zeros_and_negative_numbers_decide_the_scale():
+    got = mean_interval(results([[1, 2, 30], [0, 0, 9]])["x"])
+    assert got["interval_scale"].values.tolist() == ["log", "cut"]
+    assert (got["low"].values >= 0).all()
+    assert got["high"][1] == mean_interval(results([[0, 0, 9]])["x"], scale="identity")["high"][0]
+    signed = mean_interval(results([[1, 2, 30], [-1, 0, 9]])["x"])
+    assert signed["interval_scale"].values.tolist() == ["identity"] * 2
+    with pytest.raises(InputError, match="unknown scale 'ln'"):
+        mean_interval(results([[1, 2]])["x"], scale="ln")
+
+
+def test_paired_ratio_by_hand():
+    """The logarithm of a ratio of means has the variance of x / mean(x) - b / mean(b), over n."""
+    rows = np.array([[10.0, 20.0, 60.0], [12.0, 30.0, 66.0]])
+    got = paired_ratio(results(rows)["x"], "scheduler", "s0")
+    error = (rows[1] / 36 - rows[0] / 30).std(ddof=1) / 3**0.5
+    factor = np.exp(4.302653 * error)
+    assert got["mean"].values.tolist() == [1, 1.2]
+    assert (got["low"][1].item(), got["high"][1].item()) == pytest.approx((1.2 / factor, 1.2 * factor), rel=1e-6)
+    assert np.isnan(got["low"][0])
+    back = paired_ratio(results(rows)["x"], "scheduler", "s1")
+    assert back["low"][0].item() == pytest.approx(1 / got["high"][1].item())
+
+
+def test_ratios_use_the_replicates_that_both_have():
+    got = paired_ratio(results([[1, 2, np.nan, 4], [2, 3, 100, np.nan]])["x"], "scheduler", "s0")
+    assert (got["mean"][1].item(), got["n"][1].item()) == (5 / 3, 2)
+    assert paired_difference(results([[1, np.nan], [2, 3]])["x"], "scheduler", "s0")["n"].values.tolist() == [1, 1]
+
+
+def test_a_ratio_of_what_is_always_the_same_factor_has_no_interval():
+    got = paired_ratio(results([[0.1, 0.2, 0.7], [0.3, 0.6, 2.1], [0, 0, 0]])["x"], "scheduler", "s0")
+    assert got["mean"].values.tolist() == pytest.approx([1, 3, 0])
+    assert np.isnan(got["low"]).all()
+
+
+def test_intervals_that_cover_too_rarely_are_called_approximate():
+    rng = np.random.default_rng(21)
+    narrow, wide = (mean_interval(results(rng.lognormal(3, sd, (3, 10)))["x"]) for sd in (0.2, 1.5))
+    assert describe_intervals(narrow) == "95\u00a0% confidence intervals"
+    assert describe_intervals(100 * narrow) == describe_intervals(narrow)
+    text = describe_intervals(wide)
+    assert text.startswith("approximate 95\u00a0% confidence intervals (measured coverage ")
+    lowest = interval_coverage(wide).min().item()
+    assert 0.7 < lowest < 0.9
+    assert f"{100 * lowest:.0f}" in text
+    assert interval_coverage(mean_interval(results([[1, np.nan]])["x"])).isnull().all()
+
+
+def test_points_are_those_that_the_mean_is_made_of():
+    data = results([[5, 5, 6]], [[DONE, COPY, COPY]])
+    assert observations(data["x"], data["status"]).values.tolist()[0][::2] == [5, 6]
+    assert np.isnan(observations(data["x"], data["status"]).values[0, 1])
 
 
 def test_missing_replicates_do_not_count():
@@ -98,10 +180,10 @@ def test_paired_difference_is_that_of_scipy():
     assert np.isnan(got["low"][0])
 
 
-def test_relative_difference_is_taken_replicate_by_replicate():
+def test_a_relative_difference_is_that_of_the_means():
     data = results([[1, 2, 4], [2, 3, 4]])
     got = paired_difference(data["x"], "scheduler", "s0", relative=True)
-    assert got["mean"][1].item() == pytest.approx((1 + 0.5 + 0) / 3)
+    assert got["mean"][1].item() == pytest.approx(9 / 7 - 1)
 
 
 def test_pairs_with_a_deterministic_baseline_stay_different():
@@ -169,10 +251,32 @@ def test_bootstrap_interval_leans_where_the_replicates_do():
 
 
 def test_bootstrap_has_no_interval_where_nothing_differs():
-    got = mean_interval(results([[2, 2, 2], [1, np.nan, np.nan]])["x"], method="bootstrap")
+    got = mean_interval(results([[2.0] * 20, [1.0] + [np.nan] * 19])["x"], method="bootstrap")
     assert np.isnan(got["low"]).all()
     with pytest.raises(InputError, match="unknown method 'normal'"):
         mean_interval(results([[1, 2]])["x"], method="normal")
-    data = results([[1, 2, 4, 7], [2, 3, 9, 4]])
-    got = paired_difference(data["x"], "scheduler", "s0", method="bootstrap")
-    assert got["low"][1] < got["mean"][1] < got["high"][1]
+
+
+def test_few_observations_are_not_resampled():
+    rows = np.random.default_rng(13).lognormal(0, 1, (2, 20))
+    rows[1, 19] = np.nan
+    got, plain = (mean_interval(results(rows)["x"], method=method) for method in ("bootstrap", "delta"))
+    assert got["high"][0] != plain["high"][0]
+    assert got["high"][1] == plain["high"][1]
+
+
+def test_bootstrap_of_a_ratio_resamples_pairs():
+    rng = np.random.default_rng(15)
+    common = rng.lognormal(0, 1, 30)
+    rows = np.stack([common, 2 * common * rng.lognormal(0, 0.1, 30)])
+    got = paired_ratio(results(rows)["x"], "scheduler", "s0", method="bootstrap")
+    expected = stats.bootstrap(
+        (rows[1], rows[0]),
+        lambda x, b, axis: x.mean(axis) / b.mean(axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=20_000,
+        rng=1,
+    ).confidence_interval
+    assert (got["low"][1].item(), got["high"][1].item()) == pytest.approx(tuple(expected), rel=0.02)
+    assert got["high"][1] / got["low"][1] < 1.3

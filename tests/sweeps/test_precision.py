@@ -83,8 +83,8 @@ def test_running_it_again_adds_nothing(store, client):
     assert open_results(store).load()["y"].identical(before["y"])
 
 
-SPREADS = {"spread": [10.0, 15.0, 20.0, 25.0, 30.0]}
-"""Of configurations that need 5, 8, 10, 94 and 100 replicates, found in up to six rounds."""
+SPREADS = {"spread": [10.0, 15.0, 20.0, 24.0, 30.0]}
+"""Of configurations that need 5, 8, 54, 93 and 100 replicates, found in up to eight rounds."""
 
 
 @pytest.fixture(scope="module")
@@ -200,12 +200,15 @@ def test_the_simulator_gets_replicates_until_its_intervals_are_narrow(client, tm
 
 
 def needed_by_hand(spread, within, most):
-    """Half-width h of n replicates shrinks as 1 / sqrt(n): n (h / wanted)^2 of them, at most twice as many."""
+    """Half-width h of n replicates shrinks as 1 / sqrt(n): n (h / wanted)^2 of them, at most twice as many.
+
+    On the logarithm of the mean, a bound is exp(t s / (m sqrt(n))) times the mean.
+    """
     values = np.array([noisy(spread, replicate) for replicate in range(5)])
-    half = stats.t.ppf(0.975, 4) * values.std(ddof=1) / math.sqrt(5)
-    if half <= within * values.mean():
+    share = math.expm1(stats.t.ppf(0.975, 4) * values.std(ddof=1) / math.sqrt(5) / values.mean())
+    if share <= within:
         return 5
-    return min(max(6, math.ceil(5 * (half / (within * values.mean())) ** 2)), 10, most)
+    return min(max(6, math.ceil(5 * (share / within) ** 2)), 10, most)
 
 
 def test_how_many_are_needed_by_hand(client, tmp_path):
@@ -218,6 +221,34 @@ def test_how_many_are_needed_by_hand(client, tmp_path):
         assert (have.tolist(), needed.tolist()) == ([5, 5, 5], expected)
         seen.update(expected)
     assert {5, 7, 10} <= seen
+
+
+def skewed(replicate, seed=0):
+    """Log-normal numbers."""
+    return float(np.random.default_rng([seed, replicate]).lognormal(0, 0.9))
+
+
+def test_a_store_ends_by_the_rule_that_it_began_with(client, tmp_path):
+    """An older store does not say which; it has asked for a precision by t intervals. Here they need fewer."""
+    wanted = {"axes": {"seed": [3, 4]}, "function": skewed, "precision": {"within": "40%", "most": 60}}
+    rounds = {}
+    for rule in ("delta", "t"):
+        path = tmp_path / f"{rule}.zarr"
+        study = sweep(**wanted, replicates=5)
+        few = {**wanted, "precision": {**wanted["precision"], "most": 5}}
+        sweep(**few, replicates=5).run(path, cluster=client, progress=False)
+        made = Store(path)
+        assert made.attributes["precision_rule"] == "delta"
+        if rule == "t":
+            made.commit(precision_rule=None)
+        study.run(path, cluster=client, progress=False)
+        assert Store(path).attributes["precision_rule"] == rule
+        rounds[rule] = replicates(path)
+        found = open_results(path)
+        count = np.array(rounds[rule])
+        bound = mean_interval(found["y"], found["status"], scale={"delta": "auto", "t": "identity"}[rule])
+        assert (((bound["high"] - bound["mean"]) / bound["mean"] <= 0.4).values | (count == 60)).all()
+    assert rounds["t"] != rounds["delta"]
 
 
 def test_configurations_that_are_not_asked_for_get_none(client, tmp_path):
