@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from faultsweep.simcore.model.machines import CLUSTERS, Machine
+from faultsweep.simcore.parameters import SHORTEST_INTERVAL_S
 from faultsweep.simcore.registry import CLUSTER_SCHEDULERS, SCHEDULERS
 
 from faultsweep.errors import InputError
@@ -25,6 +26,7 @@ _ON_CLUSTERS: dict[str, tuple[str | float, ...]] = {
 COMBINED = (
     "machine",
     *_ON_CLUSTERS,
+    "agent_interval_s",
     "bucket_repeat_s",
     "precision",
     "false_positive_rate",
@@ -36,6 +38,8 @@ def check_combination(config: Config, machine: Machine) -> None:
     """Raise InputError for parameters of a resolved configuration that are each valid, and not together."""
     if config["precision"] < 1 and config["false_positive_rate"] > 0:
         raise InputError("precision: give precision or false_positive_rate, not both")
+    _check_interval(config, "bucket_repeat_s", "for once")
+    _check_interval(config, "agent_interval_s", "for not by itself")
     if machine.kind == CLUSTERS:
         _check_clusters(config)
         return
@@ -43,9 +47,13 @@ def check_combination(config: Config, machine: Machine) -> None:
     order = config["event_order"]
     if order != "instant" and config["checkpoint"] != "none":
         raise InputError(f"event_order: {order!r} is for runs without checkpoints (valid with them: 'instant')")
-    repeat_s = config["bucket_repeat_s"]
-    if 0 < repeat_s < 1:
-        raise InputError(f"bucket_repeat_s: {repeat_s:g} is too short (valid: 0 for once, or 1 or more)")
+
+
+def _check_interval(config: Config, name: str, zero: str) -> None:
+    """Raise InputError for an interval between none, which is written as 0, and the shortest."""
+    if 0 < config[name] < SHORTEST_INTERVAL_S:
+        least = f"{SHORTEST_INTERVAL_S:g} or more"
+        raise InputError(f"{name}: {config[name]:g} is too short (valid: 0 {zero}, or {least})")
 
 
 def _check_clusters(config: Config) -> None:

@@ -53,6 +53,8 @@ ENDLESS_FAILURES = ("weibull", "weibull-copula", "mtbf")  # the generators; "bur
 LARGEST_INT = 2**53
 """Largest whole number of a parameter: above it, float64 no longer holds every whole number."""
 LARGEST_FLOAT = 1e300
+SHORTEST_INTERVAL_S = 1.0
+"""Least time between two events of one kind that an interval sets, given or derived: runs must end."""
 
 
 def _never(config: Config) -> bool:
@@ -870,7 +872,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         7200.0,
         "Work between two checkpoints (periodic), or between two questions whether one pays (risk).",
         "checkpoints",
-        minimum=1e-3,
+        minimum=SHORTEST_INTERVAL_S,
         unit="s",
         inert=_is_not("checkpoint", "periodic", "risk"),
     ),
@@ -891,7 +893,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         3600.0,
         "Length of a bucket: it is known beforehand whether one will contain a failure.",
         "checkpoints",
-        minimum=1,
+        minimum=SHORTEST_INTERVAL_S,
         unit="s",
         inert=_not_bucket,
     ),

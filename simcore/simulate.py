@@ -22,6 +22,7 @@ from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.metrics import per_job_results, run_metrics
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
+from faultsweep.simcore.engine.watch import WITHOUT_LIMIT, check_end
 from faultsweep.simcore.model.failure_trace import NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import Workload, check_workload
@@ -39,8 +40,6 @@ from faultsweep.errors import InputError
 MODEL_VERSION = 2
 """Raised whenever any result changes; stores pin it."""
 
-_RETURN_AFTER_S = 0.1  # a kernel call lasts about this long, for Ctrl-C, heartbeats and progress
-_FIRST_BUDGET = 2_000
 _MAX_CAPACITY = 1 << 10
 
 
@@ -361,7 +360,7 @@ def _run(
     """Run to the end; if a list is too small, run again from the start with larger ones."""
     capacity = 1
     while True:
-        drawn = _Drawn(source, jobs, machine, config, rules.base_rate)
+        drawn = _Drawn(source, jobs, machine, config, rules.base_rate, capacity)
         state = build_state(
             jobs,
             machine,
@@ -387,6 +386,7 @@ def _run(
         capacity *= 4
         if capacity > _MAX_CAPACITY:
             raise InputError(f"{machine.name}: the free nodes are too scattered for the partition finder")
+    check_end(code, machine.name, state)
     if code == st.STUCK:
         waiting = int(np.isnan(state.job_f[st.FINISH]).sum())
         raise InputError(f"{machine.name}: {waiting} jobs wait for nodes that never come up again")
@@ -403,7 +403,9 @@ class _Drawn:
         machine: Machine,
         config: Mapping[str, Any],
         base_rate: BaseRate | None,
+        capacity: int,
     ) -> None:
+        self._capacity = capacity
         self._source, self._machine, self._base_rate = source, machine, base_rate
         self._start_s = float(jobs["submit_s"][0])
         self._look_ahead_s = _look_ahead_s(jobs, config)
@@ -429,7 +431,8 @@ class _Drawn:
         rows = failure_rows(self.known(), self._base_rate)
         longer = replace(state, failures=rows)
         if state.i[st.TRACING]:
-            longer = replace(longer, trace=trace_buffer(self._machine.nodes, state.job_f.shape[1], rows.shape[1]))
+            trace = trace_buffer(self._machine.nodes, state.job_f.shape[1], rows.shape[1], self._capacity)
+            longer = replace(longer, trace=trace)
         longer.f[st.DRAWN_UNTIL] = self.known_until_s
         if state.i[st.CHECKPOINT] in (st.EXACT, st.BUCKETED) and state.f[st.NEXT_FORESEEN] == math.inf:
             longer.f[st.NEXT_FORESEEN] = -math.inf  # none was left: look among the new failures
@@ -451,15 +454,12 @@ def _advance_to_end(
     buffer: TraceBuffer | None,
     progress: Callable[[float], None] | None,
 ) -> tuple[State, int]:
-    """Call the kernel until the run ends, about every tenth of a second; return the state and the kernel's last code.
+    """Call the kernel until the run ends; return the state and the kernel's last code.
 
     The state is another one, which shares all that changes, where failures had to be drawn further.
     """
-    budget = _FIRST_BUDGET
     while True:
-        began = time.perf_counter()
-        code = int(go_on(state, budget))
-        took = time.perf_counter() - began
+        code = int(go_on(state, WITHOUT_LIMIT))
         if buffer is not None:
             buffer.drain()
         if code == st.NEED_FAILURES:
@@ -468,7 +468,5 @@ def _advance_to_end(
                 buffer.move_to(state)
         elif code not in (st.CONTINUE, st.NEED_TRACE):
             return state, code
-        if code == st.CONTINUE:
-            budget = int(min(4.0, max(0.25, _RETURN_AFTER_S / max(took, 1e-6))) * budget) + 1
         if progress is not None:
             progress(float(state.i[st.FINISHED]) / max(1, state.job_f.shape[1]))

@@ -55,6 +55,7 @@ from faultsweep.simcore.engine.state import (
     TRACE_END,
     TRACING,
     VERSION,
+    WITHOUT_JOB,
     WORK,
     WORKED,
 )
@@ -138,6 +139,7 @@ def _lowest_bits_of(mask, count):
 def begin_run(s, job, size):
     """Do what every start does: times, counters, the completion timer, the expected release and the trace."""
     now = s.f[NOW]
+    s.i[WITHOUT_JOB] = 0
     start = now + s.f[START_DELAY]
     work = s.job_f
     work[SCHEDULED, job] = now
@@ -214,6 +216,8 @@ def job_on(s, node):
 def trace_allocation(s, kind, job):
     """Append an event of a job with the nodes that it holds, ascending, to the trace."""
     end = trace_row(s, kind, job, s.job_i[ALLOCATED, job])
+    if end < 0:
+        return
     if s.i[KIND] == FLAT:
         slot = s.job_i[SLOT, job]
         for word in range((s.i[NODES] + 63) >> 6):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
 from faultsweep.simcore.model.failure_trace import FailureTrace
@@ -73,7 +74,7 @@ def build_state(
         lists=np.zeros((st.NUM_LISTS, max(2 * n, nodes) + 2), np.int64),
         failures=rows,
         masks=_masks(machine, words, _slots(machine, config, n)),
-        trace=trace_buffer(nodes, n, rows.shape[1]) if tracing else np.zeros(1),
+        trace=trace_buffer(nodes, n, rows.shape[1], capacity) if tracing else np.zeros(1),
         profile=np.zeros((3 if machine.kind == TORUS else st.NUM_PROFILE_ROWS, breakpoints)),
         profile_masks=np.zeros((breakpoints, words) if machine.kind == TORUS else (1, 1), np.uint64),
         **_tables(machine, capacity, config["scheduler"]),
@@ -147,9 +148,9 @@ def failure_rows(failures: FailureTrace | None, base_rate: BaseRate | None = Non
     return np.stack(rows)
 
 
-def trace_buffer(nodes: int, jobs: int, failures: int) -> NDArray[np.float64]:
-    """Return a buffer of the event trace that holds whatever one instant can produce, twice."""
-    return np.zeros(2 * (st.TRACE_HEAD + 1) * (8 * nodes + jobs + 3 * failures + 1024))
+def trace_buffer(nodes: int, jobs: int, failures: int, capacity: int = 1) -> NDArray[np.float64]:
+    """Return a buffer of the event trace that holds whatever one instant can be expected to produce, twice."""
+    return np.zeros(2 * capacity * (st.TRACE_HEAD + 1) * (8 * nodes + jobs + 3 * failures + 1024))
 
 
 def _job_f(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.float64]:
@@ -223,6 +224,7 @@ def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score
     i[st.GROWTH_LIMIT] = min(config["growth_limit"], machine.nodes)
     i[st.MAX_RESTARTS] = config["max_restarts"]
     i[st.TRACING] = int(tracing)
+    i[st.MOST_WITHOUT_JOB] = MOST_WITHOUT_JOB
     i[st.PLACEMENT] = st.SCORED if score else code_of(PLACEMENTS, config["placement"])
     if score:
         i[st.SCORE], i[st.SCORE_NEEDS] = score.address, score.needs

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
+    BROKEN,
+    LARGER_NEEDED,
+    NO_ROOM,
     NOW,
     NUM_RELEASES,
     NUM_TIMERS,
@@ -25,6 +28,9 @@ from faultsweep.simcore.engine.state import (
 def push_timer(s, time, key):
     """Add a timer to the heap."""
     at = s.i[NUM_TIMERS]
+    if at >= s.agenda.shape[1]:
+        s.i[NO_ROOM] = BROKEN
+        return
     s.i[NUM_TIMERS] = at + 1
     _sift_up(s.agenda, at, time, key)
 
@@ -93,6 +99,9 @@ def cancel_timer(s, key):
 def add_release(s, time, item):
     """Note that nodes are expected to become free: a job (>= 0) or a down node (-1 - node)."""
     at = s.i[NUM_RELEASES]
+    if at >= s.agenda.shape[1]:
+        s.i[NO_ROOM] = BROKEN
+        return
     s.i[NUM_RELEASES] = at + 1
     while at > 0 and s.agenda[RELEASE_TIME, at - 1] > time:
         s.agenda[RELEASE_TIME, at] = s.agenda[RELEASE_TIME, at - 1]
@@ -122,6 +131,9 @@ def enqueue_last(s, job):
     """Append a job to the waiting queue."""
     if s.i[QUEUE_TAIL] == s.lists.shape[1]:
         _close_up(s)
+    if s.i[QUEUE_TAIL] >= s.lists.shape[1]:
+        s.i[NO_ROOM] = BROKEN
+        return
     s.lists[QUEUE, s.i[QUEUE_TAIL]] = job
     s.i[QUEUE_TAIL] += 1
 
@@ -148,6 +160,9 @@ def enqueue_by_arrival(s, job):
             s.lists[QUEUE, earlier - 1] = s.lists[QUEUE, earlier]
         s.i[QUEUE_HEAD] -= 1
         s.lists[QUEUE, at - 1] = job
+        return
+    if s.i[QUEUE_TAIL] >= s.lists.shape[1]:
+        s.i[NO_ROOM] = BROKEN
         return
     for later in range(s.i[QUEUE_TAIL], at, -1):
         s.lists[QUEUE, later] = s.lists[QUEUE, later - 1]
@@ -183,21 +198,29 @@ def dequeue_at(s, at):
 def trace_event(s, kind, job):
     """Append an event that names no nodes to the trace."""
     end = trace_row(s, kind, job, 0)
-    s.i[TRACE_END] = end
+    if end >= 0:
+        s.i[TRACE_END] = end
 
 
 @kernel
 def trace_node_event(s, kind, node):
     """Append an event of one node to the trace."""
     end = trace_row(s, kind, -1, 1)
-    s.trace[end] = node
-    s.i[TRACE_END] = end + 1
+    if end >= 0:
+        s.trace[end] = node
+        s.i[TRACE_END] = end + 1
 
 
 @kernel
 def trace_row(s, kind, job, num_nodes):
-    """Write the head of an event and return where its nodes go; the caller advances TRACE_END past them."""
+    """Write the head of an event and return where its nodes go; the caller advances TRACE_END past them.
+
+    Where the event does not fit, nothing is written and the answer is -1.
+    """
     at = s.i[TRACE_END]
+    if at + TRACE_HEAD + num_nodes > s.trace.shape[0]:
+        s.i[NO_ROOM] = LARGER_NEEDED
+        return -1
     s.trace[at] = s.f[NOW]
     s.trace[at + 1] = kind
     s.trace[at + 2] = job

@@ -11,6 +11,7 @@ import hashlib
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,31 @@ def make_bit_counts() -> tuple[Any, Any]:
         return types.int64(types.uint64), generate
 
     return count, trailing
+
+
+def make_clock() -> Any:
+    """Return what gives, within kernels, the time of the monotonic clock as int64, ns."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    word = ir.IntType(64)
+
+    @intrinsic
+    def clock_ns(_context: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+            number = ir.IntType(32)
+            kind = ir.FunctionType(number, [number, word.as_pointer()])
+            function = cgutils.get_or_insert_function(builder.module, kind, "clock_gettime")
+            parts = cgutils.alloca_once(builder, word, size=2)  # a timespec: seconds, nanoseconds
+            builder.call(function, [ir.Constant(number, time.CLOCK_MONOTONIC), parts])
+            seconds = builder.load(parts)
+            rest = builder.load(builder.gep(parts, [ir.Constant(number, 1)]))
+            return builder.add(builder.mul(seconds, ir.Constant(word, 1_000_000_000)), rest)
+
+        return types.int64(), generate
+
+    return clock_ns
 
 
 # Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.

@@ -24,6 +24,7 @@ from faultsweep.simcore.engine.state import (
     ARRIVE_EVENT,
     BACKFILL,
     BACKFILL_MIGRATION,
+    BROKEN,
     BY_UTILITY,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
@@ -37,6 +38,7 @@ from faultsweep.simcore.engine.state import (
     DRAWN_UNTIL,
     EARLY_RELEASED,
     END,
+    END_OF_TIMERS,
     EVENT_ORDER,
     FAIL_DOWN,
     FAIL_EVENT,
@@ -55,21 +57,25 @@ from faultsweep.simcore.engine.state import (
     HORIZON,
     IDLE_LOST,
     INSTANT,
+    INVALID,
     KEPT,
     KEPT_IDLE,
     KILL_EVENT,
     KIND,
+    LARGER_NEEDED,
     LEAST_FAILURES,
     LOST,
     LOST_NODES,
     MAX_RESTARTS,
     MIGRATION,
+    MOST_WITHOUT_JOB,
     MOVES_TO_SAFER,
     NEED_FAILURES,
     NEED_TRACE,
     NEXT_ARRIVAL,
     NEXT_FAILURE,
     NEXT_FORESEEN,
+    NO_PROGRESS,
     NO_ROOM,
     NO_SPACE,
     NODE_CHOICE,
@@ -83,7 +89,9 @@ from faultsweep.simcore.engine.state import (
     OVERHEAD_NODES,
     PARTITIONS,
     PASSES,
+    QUEUE_HEAD,
     QUEUE_ORDER,
+    QUEUE_TAIL,
     QUEUED,
     RECOVERY,
     RELEASE_ITEM,
@@ -102,6 +110,7 @@ from faultsweep.simcore.engine.state import (
     SEQUENCE,
     SIDE_Y,
     SIDE_Z,
+    STALLED,
     START,
     STATUS,
     STUCK,
@@ -117,9 +126,11 @@ from faultsweep.simcore.engine.state import (
     UNUSED,
     VERSION,
     WAITING,
+    WITHOUT_JOB,
     WORKED,
     State,
 )
+from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
@@ -143,7 +154,7 @@ from faultsweep.simcore.policies.scheduling.migration import migrate
 
 
 def advance(state: State, budget: int) -> int:
-    """Run up to ``budget`` instants and return why it stopped: a code of state.py.
+    """Run up to ``budget`` instants, for about RETURN_AFTER_S, and return why it stopped: a code of state.py.
 
     The state is consistent whenever it returns, so the caller may look at it, empty the trace, and call again.
     """
@@ -154,6 +165,8 @@ def advance(state: State, budget: int) -> int:
 def _advance(handle, budget):
     s = state_at(handle)
     jobs = s.job_f.shape[1]
+    most = most_events(jobs, s.i[NODES])
+    until, work = clock_ns() + RETURN_AFTER_NS, 0
     for _ in range(budget):
         if s.i[FINISHED] == jobs:
             return ALL_DONE
@@ -166,15 +179,23 @@ def _advance(handle, budget):
             return TRUNCATED
         if s.i[TRACING] == 1 and not _trace_has_room(s):
             return NEED_TRACE
+        _count_events(s, time)
         _integrate(s, time)
         if s.i[EVENT_ORDER] == INSTANT:
-            stopped = _apply_instant(s)
+            stopped = _apply_instant(s, most)
         else:
             stopped = _apply_one(s)
+        if s.i[STALLED] > most or s.i[WITHOUT_JOB] > s.i[MOST_WITHOUT_JOB]:
+            return NO_PROGRESS
         if stopped != CONTINUE:
             return stopped
         if not schedule(s):
-            return NO_SPACE
+            return INVALID if s.i[NO_ROOM] == BROKEN else NO_SPACE
+        work += 1 + (s.i[QUEUE_TAIL] - s.i[QUEUE_HEAD]) + (s.i[NODES] >> 8)
+        if work >= WORK_UNTIL_LOOK:
+            work = 0
+            if clock_ns() >= until:
+                break
     return ALL_DONE if s.i[FINISHED] == jobs else CONTINUE
 
 
@@ -199,6 +220,13 @@ def _trace_has_room(s):
 
 
 @inlined
+def _count_events(s, time):
+    """Count an event, with those before it at the same time, and with those since something happened to a job."""
+    s.i[STALLED] = 1 if time > s.f[NOW] else s.i[STALLED] + 1
+    s.i[WITHOUT_JOB] += 1
+
+
+@inlined
 def _integrate(s, time):
     """Advance the clock and the capacity integrals (krevat2003 eq. 4.2)."""
     span = time - s.f[NOW]
@@ -214,16 +242,15 @@ def _integrate(s, time):
 
 
 @inlined
-def _apply_instant(s):
-    """Apply all events of this instant in the order of kinds: timers, failures among them, and arrivals last."""
-    now = s.f[NOW]
-    while (
-        s.i[NUM_TIMERS] > 0 and s.agenda[TIMER_TIME, 0] == now and s.agenda[TIMER_KEY, 0] < REPAIR_TIMER * TIMER_STRIDE
-    ):
-        _apply_timer(s)
+def _apply_instant(s, most):
+    """Apply all events of this instant in the order of kinds: timers, failures among them, and arrivals last.
+
+    It breaks off among the timers after ``most`` events.
+    """
+    _apply_timers(s, REPAIR_TIMER * TIMER_STRIDE, most)
     code = _apply_failures(s)
-    while s.i[NUM_TIMERS] > 0 and s.agenda[TIMER_TIME, 0] == now:
-        _apply_timer(s)
+    _apply_timers(s, END_OF_TIMERS, most)
+    now = s.f[NOW]
     if s.f[NEXT_FORESEEN] == now:
         begin_foreseen(s)
     while s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now:
@@ -233,6 +260,16 @@ def _apply_instant(s):
     if s.f[FINISHED_START] < np.inf:
         move_to_safer_nodes(s)
     return code
+
+
+@inlined
+def _apply_timers(s, end_key, most):
+    """Apply the timers of this instant whose keys are below one."""
+    while s.i[NUM_TIMERS] > 0 and s.agenda[TIMER_TIME, 0] == s.f[NOW] and s.agenda[TIMER_KEY, 0] < end_key:
+        _apply_timer(s)
+        s.i[STALLED] += 1
+        if s.i[STALLED] > most:
+            return
 
 
 @kernel
@@ -284,6 +321,7 @@ def _apply_timer(s):
 def _arrive(s):
     """Put the next job into the waiting queue."""
     job = s.i[NEXT_ARRIVAL]
+    s.i[WITHOUT_JOB] = 0
     s.i[NEXT_ARRIVAL] = job + 1
     s.job_i[STATUS, job] = WAITING
     s.i[QUEUED] += s.job_i[REQUESTED, job]
@@ -296,8 +334,9 @@ def _arrive(s):
 def _finish(s, job):
     """Complete a job."""
     now = s.f[NOW]
+    s.i[WITHOUT_JOB] = 0
     if s.i[SCHEDULER] == CONSERVATIVE and not note_early_finish(s, job):
-        s.i[NO_ROOM] = 1
+        s.i[NO_ROOM] = LARGER_NEEDED
     if s.job_i[EARLY_RELEASED, job] == 0:
         drop_release(s, job)
         free_nodes_of(s, job)
@@ -358,6 +397,7 @@ def kill(s, job):
     """End a job's attempt by a failure: its unsaved work is lost. It waits again at the place of its arrival, or does
     what its recovery option says."""
     now = s.f[NOW]
+    s.i[WITHOUT_JOB] = 0
     work = s.job_f
     drop_release(s, job)
     cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
@@ -444,7 +484,7 @@ def schedule(s):
     s.i[PASSES] += 1
     scheduler = s.i[SCHEDULER]
     done = True
-    if s.i[NO_ROOM] == 1:
+    if s.i[NO_ROOM] != 0:
         return False
     if s.i[NUM_SUSPENDED] > 0 and s.i[RELEASED] + s.i[DISTURBED] > 0 and not restart_suspended(s):
         return False
@@ -463,4 +503,4 @@ def schedule(s):
             done = backfill(s)
     s.i[RELEASED] = 0
     s.i[DISTURBED] = 0
-    return done
+    return done and s.i[NO_ROOM] == 0

@@ -125,8 +125,13 @@ DELAY_KIND = 63  # distribution of the delay of resubmission by hand
 DELAY_KEY = 64  # key of its coins
 QUEUE_ORDER = 65
 PARTITIONS = 66  # of the machine's menu; 0 if it has none
-NO_ROOM = 67  # a preallocated list did not fit outside a scheduling pass
-NUM_I = 68
+NO_ROOM = 67  # LARGER_NEEDED or BROKEN if a preallocated list did not fit outside a scheduling pass; 0: all fitted
+STALLED = 68  # events since the time last changed
+WITHOUT_JOB = 69  # events since a job last arrived, started, ended or was killed
+MOST_WITHOUT_JOB = 70
+NUM_I = 71
+
+LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
 
 # --- s.job_f: float64 per job -------------------------------------------------------------------------------------
 SUBMIT = 0
@@ -205,15 +210,18 @@ REPAIR_TIMER = 3
 OTHER_TIMER = 4
 RESUBMIT_TIMER = 5
 TIMER_STRIDE = 1 << 40
+END_OF_TIMERS = 6 * TIMER_STRIDE
 
 # --- what an entry kernel returns ------------------------------------------------------------------------------------
-CONTINUE = 0  # the budget of events is spent; call again
+CONTINUE = 0  # the budget of events, or the time of a call, is spent; call again
 ALL_DONE = 1  # every job has finished
 TRUNCATED = 2  # horizon or max_restarts reached
 NEED_TRACE = 3  # the buffer of the event trace is full: empty it and call again
 NEED_FAILURES = 4  # the failure stream must be drawn further
 STUCK = -1  # jobs wait and nothing will ever happen
 NO_SPACE = -2  # a preallocated list is too small: run again with a larger one
+NO_PROGRESS = -3  # more events at one time, or between two events of jobs, than a run can have
+INVALID = -4  # a list did not fit that is always large enough: an error of the simulator
 
 # --- s.agenda: float64 lists (whole numbers in it are exact) ----------------------------------------------------------
 TIMER_TIME = 0  # binary heap by (time, key)

@@ -8,6 +8,7 @@ from typing import Any
 
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.state import ALL_DONE, CONTINUE
+from faultsweep.simcore.engine.watch import RETURN_AFTER_NS
 
 Advance = Callable[[Any, int], int]
 """What runs a state by up to a number of instants and returns why it stopped: ``engine.advance``, or one of these."""
@@ -34,11 +35,11 @@ class Stopwatch:
 
     def advance(self, state: Any, budget: int) -> int:
         """Run up to ``budget`` instants one by one."""
-        code = CONTINUE
+        code, until = CONTINUE, time.monotonic_ns() + RETURN_AFTER_NS
         for _ in range(budget):
             code, took = self._timed(state, 1)
             self.passes_s.append(took)
-            if code != CONTINUE:
+            if code != CONTINUE or time.monotonic_ns() >= until:
                 break
         return code
 
@@ -52,12 +53,12 @@ def checked(advance_on: Advance, check: Callable[[Any], None]) -> Advance:
     """Return an advance that goes instant by instant and calls ``check`` after each."""
 
     def advance_and_check(state: Any, budget: int) -> int:
-        code = CONTINUE
+        code, until = CONTINUE, time.monotonic_ns() + RETURN_AFTER_NS
         for _ in range(budget):
             code = advance_on(state, 1)
             if code in (CONTINUE, ALL_DONE):
                 check(state)
-            if code != CONTINUE:
+            if code != CONTINUE or time.monotonic_ns() >= until:
                 break
         return code
 

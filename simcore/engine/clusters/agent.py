@@ -22,7 +22,6 @@ from faultsweep.simcore.engine.clusters.state import (
     IN_ORDER,
     LARGEST_CLUSTER,
     NAIVE_AGENT,
-    NO_ROOM,
     NOT_SATURATED,
     NOWHERE_ELSE,
     NUM_SPANNING,
@@ -50,7 +49,16 @@ from faultsweep.simcore.engine.clusters.state import (
     WORKS,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import FREE, NOW, QUEUE_HEAD, QUEUE_TAIL, SCHEDULER, SIZE
+from faultsweep.simcore.engine.state import (
+    FREE,
+    LARGER_NEEDED,
+    NO_ROOM,
+    NOW,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    SCHEDULER,
+    SIZE,
+)
 
 
 @kernel
@@ -182,7 +190,7 @@ def _tell(s, trunk, job, limit, waiting, verdict):
         return
     at = s.i[DECISIONS_END]
     if at == s.decisions.shape[0]:
-        s.i[NO_ROOM] = 1
+        s.i[NO_ROOM] = LARGER_NEEDED
         return
     s.decisions[at, 0] = s.f[NOW]
     s.decisions[at, 1] = s.i[ACTIVATIONS]

@@ -11,6 +11,7 @@ from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.clusters import state as cs
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.state import ClusterState
+from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import Machine
 from faultsweep.simcore.registry import AGENTS, CLUSTER_SCHEDULERS, META_SCHEDULERS, code_of
@@ -58,7 +59,7 @@ def build_clusters(
         partitions=np.zeros((largest + 1, 1 + 2 * k), np.int64),
         cuts=np.zeros((2 * (k + 1), largest + 1) if config["partitioning"] == "minimum-cut" else (1, 1)),
         failures=rows,
-        trace=trace_buffer(machine, n, rows.shape[1]) if tracing else np.zeros(1),
+        trace=trace_buffer(machine, n, rows.shape[1], capacity) if tracing else np.zeros(1),
         decisions=np.zeros((capacity * 4096 if telling else 1, cs.NUM_DECISION_COLUMNS)),
     )
     trunks = np.array(machine.trunks_mbps)
@@ -77,9 +78,9 @@ def failure_rows(failures: FailureTrace | None) -> NDArray[np.float64]:
     return np.stack([failures.time_s, failures.node.astype(np.float64), failures.down_s])
 
 
-def trace_buffer(machine: Machine, jobs: int, failures: int) -> NDArray[np.float64]:
-    """Return a buffer of the event trace that holds whatever one instant can produce, twice."""
-    return np.zeros(2 * (st.TRACE_HEAD + 1) * (24 * machine.nodes + jobs + 3 * failures + 1024))
+def trace_buffer(machine: Machine, jobs: int, failures: int, capacity: int = 1) -> NDArray[np.float64]:
+    """Return a buffer of the event trace that holds whatever one instant can be expected to produce, twice."""
+    return np.zeros(2 * capacity * (st.TRACE_HEAD + 1) * (24 * machine.nodes + jobs + 3 * failures + 1024))
 
 
 def _job_f(jobs: Mapping[str, NDArray[Any]], communication: Communication, n: int) -> NDArray[np.float64]:
@@ -114,6 +115,7 @@ def _scalars_i(
     i[st.SCHEDULER] = code_of(CLUSTER_SCHEDULERS, config["scheduler"])
     i[st.MAX_RESTARTS] = config["max_restarts"]
     i[st.TRACING] = int(tracing)
+    i[st.MOST_WITHOUT_JOB] = MOST_WITHOUT_JOB
     i[cs.META] = code_of(META_SCHEDULERS, config["meta_scheduler"])
     i[cs.ONE_QUEUE] = int(config["queues"] == "global")
     i[cs.MINIMUM_CUT] = int(config["partitioning"] == "minimum-cut")

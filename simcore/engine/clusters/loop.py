@@ -33,7 +33,6 @@ from faultsweep.simcore.engine.clusters.state import (
     FREE_NODE,
     MOST_SATURATED,
     NO_AGENT,
-    NO_ROOM,
     NUM_SPANNING,
     OWNER,
     PHASE,
@@ -58,10 +57,12 @@ from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
 from faultsweep.simcore.engine.state import (
     ALL_DONE,
     ARRIVE_EVENT,
+    BROKEN,
     CHECKPOINT_TIMER,
     CONTINUE,
     DOWN,
     DRAWN_UNTIL,
+    END_OF_TIMERS,
     FAIL_DOWN,
     FAIL_EVENT,
     FAIL_NODE,
@@ -73,11 +74,15 @@ from faultsweep.simcore.engine.state import (
     HITS,
     HORIZON,
     IDLE_LOST,
+    INVALID,
     MAX_RESTARTS,
+    MOST_WITHOUT_JOB,
     NEED_FAILURES,
     NEED_TRACE,
     NEXT_ARRIVAL,
     NEXT_FAILURE,
+    NO_PROGRESS,
+    NO_ROOM,
     NO_SPACE,
     NODES,
     NOW,
@@ -90,6 +95,7 @@ from faultsweep.simcore.engine.state import (
     REPAIR_EVENT,
     REPAIR_TIMER,
     RESTARTS,
+    STALLED,
     STUCK,
     SUBMIT,
     TIMER_STRIDE,
@@ -98,11 +104,13 @@ from faultsweep.simcore.engine.state import (
     TRACING,
     TRUNCATED,
     UNUSED,
+    WITHOUT_JOB,
 )
+from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events
 
 
 def advance_clusters(state: ClusterState, budget: int) -> int:
-    """Run up to ``budget`` instants and return why it stopped: a code of ``simcore.state``.
+    """Run up to ``budget`` instants, for about RETURN_AFTER_S, and return why it stopped: a code of state.py.
 
     The state is consistent whenever it returns, so the caller may look at it, empty the traces, and call again.
     """
@@ -113,6 +121,8 @@ def advance_clusters(state: ClusterState, budget: int) -> int:
 def _advance_clusters(handle, budget):
     s = state_at(handle)
     jobs = s.job_f.shape[1]
+    most = most_events(jobs, s.i[NODES] + s.trunks.shape[1])
+    until, work = clock_ns() + RETURN_AFTER_NS, 0
     for _ in range(budget):
         if s.i[FINISHED] == jobs:
             return ALL_DONE
@@ -125,13 +135,23 @@ def _advance_clusters(handle, budget):
             return TRUNCATED
         if not _traces_have_room(s):
             return NEED_TRACE
+        s.i[STALLED] = 1 if time > s.f[NOW] else s.i[STALLED] + 1
+        s.i[WITHOUT_JOB] += 1
         _integrate(s, time)
-        code = _apply_instant(s)
+        code = _apply_instant(s, most)
+        if s.i[STALLED] <= most and code == CONTINUE:
+            _decide(s, most)
+        if s.i[NO_ROOM] != 0:
+            return INVALID if s.i[NO_ROOM] == BROKEN else NO_SPACE
+        if s.i[STALLED] > most or s.i[WITHOUT_JOB] > s.i[MOST_WITHOUT_JOB]:
+            return NO_PROGRESS
         if code != CONTINUE:
             return code
-        _decide(s)
-        if s.i[NO_ROOM] == 1:
-            return NO_SPACE
+        work += 1 + s.trunks.shape[1] * (s.i[QUEUE_TAIL] - s.i[QUEUE_HEAD]) + (s.i[NODES] >> 8)
+        if work >= WORK_UNTIL_LOOK:
+            work = 0
+            if clock_ns() >= until:
+                break
     return ALL_DONE if s.i[FINISHED] == jobs else CONTINUE
 
 
@@ -192,17 +212,17 @@ def _integrate_trunks(s, span):
 
 
 @inlined
-def _apply_instant(s):
-    """Apply all events of this instant in the order of kinds."""
+def _apply_instant(s, most):
+    """Apply all events of this instant in the order of kinds; it breaks off among the timers after ``most`` events."""
     now = s.f[NOW]
     while True:
         slot = next_end(s)
         if slot < 0 or s.agenda[RUN_END, slot] > now:
             break
         finish(s, s.lists[RUNNING, slot])
-    _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE)
+    _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE, most)
     code = _apply_failures(s)
-    _apply_timers(s, np.inf)
+    _apply_timers(s, END_OF_TIMERS, most)
     while s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now:
         job = s.i[NEXT_ARRIVAL]
         s.i[NEXT_ARRIVAL] = job + 1
@@ -213,14 +233,15 @@ def _apply_instant(s):
 
 
 @kernel
-def _apply_timers(s, end_key):
+def _apply_timers(s, end_key, most):
     """Apply the timers of this instant whose keys are below one."""
-    while s.i[NUM_TIMERS] > 0:
+    while s.i[NUM_TIMERS] > 0 and s.i[STALLED] <= most:
         at = first_timer(s)
         key = s.agenda[TIMER_KEY, at]
         if s.agenda[TIMER_TIME, at] > s.f[NOW] or key >= end_key:
             return
         drop_timer(s, at)
+        s.i[STALLED] += 1
         kind, index = int(key) // TIMER_STRIDE, int(key) % TIMER_STRIDE
         if kind == CHECKPOINT_TIMER:
             end_saving(s, index)
@@ -231,15 +252,16 @@ def _apply_timers(s, end_key):
 
 
 @kernel
-def _decide(s):
+def _decide(s, most):
     """Recompute shares, run the agent and the scheduler, and again while starts have changed the shares."""
-    while True:
+    while s.i[STALLED] <= most:
         if s.i[CHANGED] == 1:
             recompute(s)
         if s.i[AGENT] != NO_AGENT and (s.i[DUE] == 1 or s.f[WAKE] <= s.f[NOW]):
             activate(s)
-            _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE)  # checkpoints that cost nothing
+            _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE, most)  # checkpoints that cost nothing
         s.i[PASSES] += 1
+        s.i[STALLED] += 1
         schedule(s)
         if s.i[CHANGED] == 0:
             return

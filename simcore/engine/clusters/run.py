@@ -19,6 +19,7 @@ from faultsweep.simcore.engine.clusters.loop import advance_clusters
 from faultsweep.simcore.engine.clusters.state import ClusterState
 from faultsweep.simcore.engine.event_trace import TraceBuffer
 from faultsweep.simcore.engine.steps import Stopwatch, checked
+from faultsweep.simcore.engine.watch import WITHOUT_LIMIT, check_end
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import Machine, parse_machine
 from faultsweep.simcore.parameters import resolve
@@ -27,8 +28,6 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
-_RETURN_AFTER_S = 0.1  # a kernel call lasts about this long, for Ctrl-C, heartbeats and progress
-_FIRST_BUDGET = 2_000
 _MAX_CAPACITY = 1 << 10
 
 Jobs = Mapping[str, NDArray[Any]]
@@ -85,6 +84,7 @@ def run_clusters(
         capacity *= 4
         if capacity > _MAX_CAPACITY:
             raise InputError(f"{machine.name}: the agent takes too many steps at one instant to be traced")
+    check_end(ran.code, machine.name, ran.state)
     if ran.code == st.STUCK:
         waiting = int(np.isnan(ran.state.job_f[st.FINISH]).sum())
         raise InputError(f"{machine.name}: {waiting} jobs wait for nodes or trunks that never come up again")
@@ -104,7 +104,7 @@ class _Run:
         watch: Watch,
         capacity: int,
     ) -> None:
-        self._machine, self._source, self._watch = machine, source, watch
+        self._machine, self._source, self._watch, self._capacity = machine, source, watch, capacity
         self._start_s = float(jobs["submit_s"][0])
         self._draw_s = float(jobs["submit_s"][-1]) - self._start_s + 2.0 * float(jobs["estimate_s"].max())
         self.state = build_clusters(
@@ -134,19 +134,15 @@ class _Run:
         return None if self._source is None else self._source.until(self._known_until_s)
 
     def to_end(self) -> Ran:
-        """Call the kernel until the run ends, about every tenth of a second."""
-        budget, began = _FIRST_BUDGET, time.perf_counter()
+        """Call the kernel until the run ends."""
+        began = time.perf_counter()
         while True:
-            called = time.perf_counter()
-            code = int(self._go_on(self.state, budget))
-            took = time.perf_counter() - called
+            code = int(self._go_on(self.state, WITHOUT_LIMIT))
             self._drain()
             if code == st.NEED_FAILURES:
                 self._draw_further()
             elif code not in (st.CONTINUE, st.NEED_TRACE):
                 break
-            if code == st.CONTINUE:
-                budget = int(min(4.0, max(0.25, _RETURN_AFTER_S / max(took, 1e-6))) * budget) + 1
             if self._watch.progress is not None:
                 self._watch.progress(float(self.state.i[st.FINISHED]) / self.state.job_f.shape[1])
         elapsed = time.perf_counter() - began
@@ -170,6 +166,6 @@ class _Run:
         self.state = replace(self.state, failures=rows)
         if self._buffer is not None:
             jobs = self.state.job_f.shape[1]
-            self.state = replace(self.state, trace=trace_buffer(self._machine, jobs, rows.shape[1]))
+            self.state = replace(self.state, trace=trace_buffer(self._machine, jobs, rows.shape[1], self._capacity))
             self._buffer.move_to(self.state)
         self.state.f[st.DRAWN_UNTIL] = self._known_until_s

@@ -39,6 +39,7 @@ from faultsweep.simcore.engine.clusters.state import (
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     ALLOCATED,
+    BROKEN,
     CHECKPOINT_EVENT,
     CHECKPOINT_TIMER,
     CHECKPOINTS,
@@ -50,10 +51,12 @@ from faultsweep.simcore.engine.state import (
     FIRST_START,
     FREE,
     KILL_EVENT,
+    LARGER_NEEDED,
     LOST,
     LOST_NODES,
     MIGRATIONS,
     MOVES,
+    NO_ROOM,
     NOW,
     NUM_TIMERS,
     OTHER_TIMER,
@@ -79,6 +82,7 @@ from faultsweep.simcore.engine.state import (
     TRACING,
     UNUSED_CHECKPOINT,
     WAITING,
+    WITHOUT_JOB,
     WORK,
     WORKED,
 )
@@ -89,6 +93,9 @@ from faultsweep.simcore.engine.state import RUNNING as IS_RUNNING
 def add_timer(s, time, key):
     """Add a timer; there are few at a time, so they are in no order."""
     at = s.i[NUM_TIMERS]
+    if at >= s.agenda.shape[1]:
+        s.i[NO_ROOM] = BROKEN
+        return
     s.agenda[TIMER_TIME, at] = time
     s.agenda[TIMER_KEY, at] = key
     s.i[NUM_TIMERS] = at + 1
@@ -130,11 +137,15 @@ def cancel_timer(s, key):
 @kernel
 def enqueue_at(s, job, before):
     """Insert a job into the waiting queue, ``before`` jobs behind its head."""
+    s.i[WITHOUT_JOB] = 0
     if s.i[QUEUE_TAIL] == s.lists.shape[1]:
         for at in range(s.i[QUEUE_TAIL] - s.i[QUEUE_HEAD]):
             s.lists[QUEUE, at] = s.lists[QUEUE, s.i[QUEUE_HEAD] + at]
         s.i[QUEUE_TAIL] -= s.i[QUEUE_HEAD]
         s.i[QUEUE_HEAD] = 0
+    if s.i[QUEUE_TAIL] >= s.lists.shape[1]:
+        s.i[NO_ROOM] = BROKEN
+        return
     at = s.i[QUEUE_HEAD] + before
     for later in range(s.i[QUEUE_TAIL], at, -1):
         s.lists[QUEUE, later] = s.lists[QUEUE, later - 1]
@@ -170,6 +181,7 @@ def start(s, job):
     s.i[QUEUED] -= s.job_i[REQUESTED, job]
     s.i[FREE] -= size
     s.i[PLACES] += 1
+    s.i[WITHOUT_JOB] = 0
     spans = 0
     for c in range(s.clusters.shape[1]):
         part = s.clusters[PARTS, c]
@@ -259,6 +271,7 @@ def _release(s, job):
 @kernel
 def finish(s, job):
     """Complete a job."""
+    s.i[WITHOUT_JOB] = 0
     settle(s, job)
     s.job_f[WORKED, job] = s.job_f[WORK, job]
     _release(s, job)
@@ -352,34 +365,46 @@ def _take_nodes(s, job):
 @kernel
 def _trace_start(s, job):
     """Append a start to the event trace, with its nodes."""
-    trace_row(s, START_EVENT, job)
-    s.trace[s.i[TRACE_END] - 1] = s.job_i[ALLOCATED, job]
+    end = _trace_head(s, START_EVENT, job, s.job_i[ALLOCATED, job])
+    if end < 0:
+        return
     for c in range(s.clusters.shape[1]):
         left, node = s.parts[job, c], s.clusters[FIRST_NODE, c]
         while left > 0:
             if s.lists[OWNER, node] == job:
-                s.trace[s.i[TRACE_END]] = node
-                s.i[TRACE_END] += 1
+                s.trace[end] = node
+                end += 1
                 left -= 1
             node += 1
 
 
 @kernel
 def trace_row(s, kind, job):
-    """Append an event of a job to the event trace; nodes follow if the last number says how many."""
+    """Append an event of a job to the event trace."""
+    _trace_head(s, kind, job, 0)
+
+
+@kernel
+def _trace_head(s, kind, job, num_nodes):
+    """Append an event to the event trace and return where its nodes go; -1, and nothing is written, if it does not
+    fit."""
     at = s.i[TRACE_END]
+    end = at + TRACE_HEAD + num_nodes
+    if end > s.trace.shape[0]:
+        s.i[NO_ROOM] = LARGER_NEEDED
+        return -1
     s.trace[at] = s.f[NOW]
     s.trace[at + 1] = kind
     s.trace[at + 2] = job
     s.trace[at + 3] = s.job_i[RESTARTS, job] if job >= 0 else 0
-    s.trace[at + 4] = 0
-    s.i[TRACE_END] = at + TRACE_HEAD
+    s.trace[at + 4] = num_nodes
+    s.i[TRACE_END] = end
+    return at + TRACE_HEAD
 
 
 @kernel
 def trace_node(s, kind, node):
     """Append an event of a node, or of a trunk, to the event trace."""
-    trace_row(s, kind, -1)
-    s.trace[s.i[TRACE_END] - 1] = 1
-    s.trace[s.i[TRACE_END]] = node
-    s.i[TRACE_END] += 1
+    end = _trace_head(s, kind, -1, 1)
+    if end >= 0:
+        s.trace[end] = node

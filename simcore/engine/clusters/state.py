@@ -49,9 +49,8 @@ CO_ALLOCATIONS = NUM_I + 14  # starts over more than one cluster
 ELSEWHERE = NUM_I + 15  # starts whole in another cluster than the job's own
 DECISIONS_END = NUM_I + 16  # rows in s.decisions
 TELLING = NUM_I + 17  # whether the agent's decisions are recorded
-NO_ROOM = NUM_I + 18  # s.decisions was too small
-LARGEST_CLUSTER = NUM_I + 19  # its nodes
-NUM_CLUSTER_I = NUM_I + 20
+LARGEST_CLUSTER = NUM_I + 18  # its nodes
+NUM_CLUSTER_I = NUM_I + 19
 
 # --- s.job_f --------------------------------------------------------------------------------------------------------
 COMMUNICATION = NUM_JOB_F  # T_C on one cluster, s; the rest of WORK is T_P

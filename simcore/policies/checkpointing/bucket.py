@@ -24,7 +24,7 @@ from faultsweep.simcore.engine.state import (
 def next_in_buckets(s):
     """Pass on to the next time in a bucket with a failure."""
     again = s.f[NEXT_FORESEEN] + s.f[BUCKET_REPEAT]
-    if s.f[BUCKET_REPEAT] > 0.0 and -np.inf < again < s.f[BUCKET_END]:
+    if s.f[NEXT_FORESEEN] < again < s.f[BUCKET_END]:
         s.f[NEXT_FORESEEN] = again
         return
     at, count = s.i[NEXT_FORESEEN_FAILURE], s.failures.shape[1]
@@ -36,7 +36,8 @@ def next_in_buckets(s):
         return
     number = np.floor((s.failures[FAIL_TIME, at] - s.f[BUCKET_ORIGIN]) / s.f[BUCKET])
     s.f[NEXT_FORESEEN] = s.f[BUCKET_ORIGIN] + number * s.f[BUCKET]
-    s.f[BUCKET_END] = s.f[NEXT_FORESEEN] + s.f[BUCKET]
+    # also where rounding puts the failure at the end of its bucket
+    s.f[BUCKET_END] = max(s.f[NEXT_FORESEEN] + s.f[BUCKET], np.nextafter(s.failures[FAIL_TIME, at], np.inf))
 
 
 @kernel

@@ -5,6 +5,7 @@ There is an instant at such a time only if a job begins a checkpoint then. A job
 
 from __future__ import annotations
 
+import numpy as np
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     BIGGEST_JOBS,
@@ -33,16 +34,26 @@ from faultsweep.simcore.policies.checkpointing.bucket import keep_biggest, next_
 from faultsweep.simcore.policies.checkpointing.exact import fails_after_checkpoint, next_exact
 from faultsweep.simcore.policies.checkpointing.saving import begin_saving
 
+_MOST_PASSED = 10_000
+
 
 @kernel
 def next_foreseen(s, before):
     """Return the first time, earlier than ``before``, at which a job begins a checkpoint as things stand, or
-    ``before``; no further than failures are known."""
-    while s.f[NEXT_FORESEEN] < min(before, s.f[DRAWN_UNTIL]):
+    ``before``; no further than failures are known.
+
+    After so many times at which no job does, it returns the last of them, so that the loop can look at its clock.
+    Without another event no job runs.
+    """
+    if before == np.inf:
+        return before
+    for _ in range(_MOST_PASSED):
+        if s.f[NEXT_FORESEEN] >= min(before, s.f[DRAWN_UNTIL]):
+            return before
         if _list_due(s) > 0:
             return s.f[NEXT_FORESEEN]
         _pass_on(s)
-    return before
+    return min(before, max(s.f[NEXT_FORESEEN], s.f[NOW]))
 
 
 @kernel

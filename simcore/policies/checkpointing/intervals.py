@@ -21,16 +21,21 @@ from faultsweep.simcore.engine.state import (
     SUBMIT,
     YOUNG,
 )
+from faultsweep.simcore.parameters import SHORTEST_INTERVAL_S
 
 
 @kernel
 def interval_of(s, job):
-    """Return the work between checkpoints of an attempt that starts now, s; infinite while no failure was observed."""
+    """Return the work between checkpoints of an attempt that starts now, s; infinite while no failure was observed.
+
+    A derived interval is no shorter than one that can be given: checkpoints of no cost would be made all the time.
+    """
     policy = s.i[CHECKPOINT]
     if policy != YOUNG and policy != DALY:
         return s.f[CHECKPOINT_INTERVAL]
     mtbf = _machine_mtbf(s) * (s.i[NODES] / s.job_i[ALLOCATED, job])
-    return young(s.f[CHECKPOINT_COST], mtbf) if policy == YOUNG else daly(s.f[CHECKPOINT_COST], mtbf)
+    interval = young(s.f[CHECKPOINT_COST], mtbf) if policy == YOUNG else daly(s.f[CHECKPOINT_COST], mtbf)
+    return max(interval, SHORTEST_INTERVAL_S)
 
 
 @kernel
@@ -46,7 +51,7 @@ def _machine_mtbf(s):
 @kernel
 def young(cost, mtbf):
     """Return Young's first-order optimum, s."""
-    return np.sqrt(2.0 * cost * mtbf)
+    return np.inf if mtbf == np.inf else np.sqrt(2.0 * cost * mtbf)
 
 
 @kernel

@@ -1,0 +1,73 @@
+"""What makes every call of the compiled loop end, and every run: a clock, and how many events lead nowhere."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+import numpy as np
+from faultsweep.simcore.engine.jit import inlined, is_interpreted, make_clock
+from faultsweep.simcore.engine.state import INVALID, NO_PROGRESS, NOW, WITHOUT_JOB
+from faultsweep.simcore.engine.state import MOST_WITHOUT_JOB as MOST_WITHOUT_JOB_OF
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, InvariantError
+
+RETURN_AFTER_NS = 100_000_000
+"""A call of the loop lasts about this long, so that Ctrl-C, SIGTERM, heartbeats and progress have their turn."""
+WORK_UNTIL_LOOK = 64
+"""The loop looks at the clock after this much work: an event, a waiting job and 256 nodes each count as one."""
+MOST_WITHOUT_JOB = 100_000_000
+"""So many checkpoints, or looks of the agent, between two events of jobs would take a run days or years."""
+WITHOUT_LIMIT = 1 << 62
+"""A budget of events that is never spent: the clock alone ends a call."""
+
+
+clock_ns: Any = time.monotonic_ns if is_interpreted() else make_clock()
+"""In kernels: the time of a clock that is never set back, ns."""
+
+
+@inlined
+def most_events(jobs, nodes):
+    """Return more events than one time can have: every job may arrive, end, be saved, be killed and come back, and
+    every node be repaired, each once."""
+    return 8 * (jobs + nodes) + 64
+
+
+class Progress(Protocol):
+    """What a state of any engine has that tells how far its run is."""
+
+    @property
+    def f(self) -> NDArray[np.float64]:
+        """Scalars, ``NOW`` among them."""
+
+    @property
+    def i(self) -> NDArray[np.int64]:
+        """Whole scalars, the counters of events among them."""
+
+
+def check_end(code: int, name: str, state: Progress) -> None:
+    """Raise what a run ends with whose kernel broke off with a code of state.py: nothing for most.
+
+    Raises
+    ------
+    InputError
+        Events go on and the time does not, or no job gets any further.
+    InvariantError
+        A list did not fit that is always large enough.
+    """
+    now_s = float(state.f[NOW])
+    if code == NO_PROGRESS and state.i[WITHOUT_JOB] > state.i[MOST_WITHOUT_JOB_OF]:
+        raise InputError(
+            f"{name}: {state.i[MOST_WITHOUT_JOB_OF]:,} events up to {now_s:.17g} s, and no job started or ended; an "
+            "interval is too short beside the run times"
+        )
+    if code == NO_PROGRESS:
+        raise InputError(
+            f"{name}: the run makes no progress: events go on, and the time stays at {now_s:.17g} s; beside so large a "
+            "time the intervals of the run are too short to tell apart"
+        )
+    if code == INVALID:
+        raise InvariantError(
+            f"{name}: at {now_s:.17g} s a list of the engine is full; this is an error of the simulator"
+        )

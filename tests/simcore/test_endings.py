@@ -1,0 +1,230 @@
+"""Every run ends, or says why not; every call of the loop returns; no list is written beyond its end."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import numpy as np
+import pytest
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.build import build_state, trace_buffer
+from faultsweep.simcore.engine.clusters import build as cluster_build
+from faultsweep.simcore.engine.clusters.communication import Communication
+from faultsweep.simcore.engine.jit import is_interpreted
+from faultsweep.simcore.engine.loop import advance
+from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WITHOUT_LIMIT
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.machines import parse_machine
+from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.parameters import SHORTEST_INTERVAL_S, resolve
+from faultsweep.simcore.simulate import simulate
+
+from faultsweep.errors import InputError
+
+
+def jobs(*rows):
+    """Rows (submit, run, size)."""
+    submit, run, size = (np.array(column, float) for column in zip(*rows, strict=True))
+    number = np.arange(len(rows))
+    return Workload(number, submit, run, np.full(len(rows), np.nan), size.astype(np.int64), number, name="case")
+
+
+def failures(*rows):
+    """Rows (time, node); the nodes are up again at once."""
+    time_s, node = zip(*rows, strict=True)
+    return FailureTrace(np.array(time_s, float), np.array(node, np.int64), np.zeros(len(rows)), name="case")
+
+
+SEVERAL = jobs((0, 500, 2), (0, 90, 3), (10, 700, 1), (20, 33.5, 4))
+
+
+@pytest.mark.parametrize("policy", ["young", "daly"])
+@pytest.mark.parametrize("mtbf_h", [1e-7, 12.0])
+def test_a_derived_interval_is_no_shorter_than_one_that_can_be_given(policy, mtbf_h):
+    """Checkpoints of no cost pay all the time."""
+    options = {"machine": "flat:4", "checkpoint_cost_s": 0.0, "failures": failures((20, 1), (400, 0)), "events": True}
+    found = simulate(SEVERAL, checkpoint=policy, checkpoint_mtbf_h=mtbf_h, **options)
+    same = simulate(SEVERAL, checkpoint="periodic", checkpoint_interval_s=SHORTEST_INTERVAL_S, **options)
+    np.testing.assert_equal(found.metrics, same.metrics)
+    assert list(found.events.rows()) == list(same.events.rows())
+    assert found.metrics["checkpoints"] > 1000
+
+
+@pytest.mark.parametrize("policy", ["young", "daly"])
+def test_checkpoints_of_no_cost_and_an_observed_mean_time_between_failures(policy):
+    run = simulate(
+        jobs((0, 3000, 1)), failures=failures((1000, 0)), machine="flat:1", checkpoint=policy, checkpoint_cost_s=0.0
+    )
+    assert run.jobs["checkpoints"].tolist() == [2999]  # none before the first failure; then after every second of work
+    assert run.jobs["finish_s"].tolist() == [4000]
+
+
+@pytest.mark.parametrize("name", ["checkpoint_interval_s", "bucket_s", "bucket_repeat_s", "agent_interval_s"])
+def test_a_shorter_interval_is_refused(name):
+    with pytest.raises(InputError, match=f"{name}: 0.999"):
+        simulate(SEVERAL, machine="flat:4", checkpoint="periodic", **{name: 0.999})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"machine": "flat:4", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "checkpoint_cost_s": 1.0},
+        {"machine": "torus:2x2x1", "checkpoint": "young", "checkpoint_cost_s": 0.0, "checkpoint_mtbf_h": 1.0},
+        {"machine": "clusters:2+2", "agent": "ctmr", "agent_interval_s": 1.0, "meta_scheduler": "naive"},
+    ],
+    ids=["flat", "torus", "clusters"],
+)
+def test_a_time_that_stands_still_ends_the_run_with_the_reason(given):
+    """Beside 1e20 s no interval is to be seen: the next event is always now."""
+    late = jobs((1e20, 1e18, 3), (1e20, 1e18, 1))
+    more = {}
+    if "agent" in given:
+        given = {**given, "scheduler": "fcfs", "trunk_mbps": 1.0}
+        more["communication"] = Communication(np.full(2, 5e17), np.full(2, 900.0), np.full(2, 900.0))
+    with pytest.raises(InputError, match=r"makes no progress: .* the time stays at 1e\+20 s"):
+        simulate(late, **more, **given)
+
+
+def test_events_that_bring_no_job_any_further_end_the_run(monkeypatch):
+    from faultsweep.simcore.engine import build
+
+    monkeypatch.setattr(build, "MOST_WITHOUT_JOB", 1000)
+    options = {"machine": "flat:1", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "checkpoint_cost_s": 0.0}
+    assert simulate(jobs((0, 1000, 1)), **options).metrics["checkpoints"] == 999
+    with pytest.raises(InputError, match=r"1,000 events up to 1001 s, and no job started or ended"):
+        simulate(jobs((0, 2000, 1)), **options)
+
+
+def test_events_between_those_of_jobs_are_counted_anew_after_each(monkeypatch):
+    from faultsweep.simcore.engine import build
+
+    monkeypatch.setattr(build, "MOST_WITHOUT_JOB", 1000)
+    options = {"machine": "flat:2", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "checkpoint_cost_s": 0.0}
+    arrivals = jobs((0, 4000, 1), *((900.5 * k, 10.0, 1) for k in range(1, 5)))
+    assert simulate(arrivals, **options).status == "done"
+    killed = failures(*((900.5 * k, 1) for k in range(1, 5)))
+    with pytest.raises(InputError, match="no job started or ended"):  # failures of an idle node are no events of jobs
+        simulate(jobs((0, 4000, 1)), failures=killed, **options)
+
+
+def test_agent_that_looks_in_vain_for_ever_ends_the_run(monkeypatch):
+    monkeypatch.setattr(cluster_build, "MOST_WITHOUT_JOB", 500)
+    work = Communication(np.full(1, 5000.0), np.full(1, 900.0), np.full(1, 900.0))
+    given = {
+        "trunk_mbps": 1.0,
+        "machine": "clusters:2+2",
+        "scheduler": "fcfs",
+        "meta_scheduler": "naive",
+        "agent": "ctmr",
+    }
+    with pytest.raises(InputError, match=r"500 events up to \S+ s, and no job started or ended"):
+        simulate(jobs((0, 10_000, 4)), communication=work, agent_interval_s=1.0, trunk_mbps=1.0, **given)
+
+
+def test_a_call_of_the_loop_returns_after_its_time():
+    """The whole run would take minutes."""
+    state = endless()
+    began = time.perf_counter()
+    for _ in range(3):
+        assert advance(state, WITHOUT_LIMIT) == st.CONTINUE
+    took = time.perf_counter() - began
+    assert 0.9 * 3e-9 * RETURN_AFTER_NS < took < 10  # on a machine that does other things, too
+    assert state.job_i[st.CHECKPOINTS, 0] > 1000
+
+
+def endless():
+    rows = {"submit_s": [0.0], "work_s": [1e12], "estimate_s": [1e12], "requested": [1], "size": [1]}
+    arrays = {name: np.array(value) for name, value in rows.items()}
+    config = resolve({"checkpoint": "periodic", "checkpoint_interval_s": 1.0, "checkpoint_cost_s": 0.0})
+    return build_state(arrays, parse_machine("flat:1"), config, None, tracing=False)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"machine": "flat:1", "checkpoint": "periodic", "checkpoint_interval_s": 1.0},
+        {"machine": "flat:1", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "time_scheduling": True},
+        {"machine": "flat:1", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "debug": True},
+        {
+            "machine": "clusters:2+2",
+            "agent": "ctmr",
+            "meta_scheduler": "naive",
+            "agent_interval_s": 1.0,
+            "trunk_mbps": 1.0,
+        },
+    ],
+    ids=["loop", "timed", "checked", "clusters"],
+)
+def test_a_signal_is_heard_in_the_middle_of_a_run(given):
+    class HeardError(Exception):
+        pass
+
+    def hear(*_):
+        raise HeardError
+
+    size, more = 1, {}
+    if "agent" in given:
+        size = 4
+        more = {
+            "scheduler": "fcfs",
+            "communication": Communication(np.full(1, 1e11), np.full(1, 900.0), np.full(1, 900.0)),
+        }
+    simulate(jobs((0, 10, size)), machine=given["machine"], scheduler="fcfs")  # compiles
+    before = signal.signal(signal.SIGALRM, hear)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        began = time.perf_counter()
+        with pytest.raises(HeardError):
+            simulate(jobs((0, 1e12, size)), **given, **more)
+        assert time.perf_counter() - began < 10
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+AWAY = 400  # jobs that all come back at one time
+
+
+@pytest.fixture
+def crowd():
+    """Jobs that are killed one after another within a microsecond, and resubmitted at one time; and one that makes so
+    many checkpoints before that the buffer of the event trace is nearly full then."""
+    hour = 3600.0
+    first = jobs(*((0, 1.0, 1) for _ in range(AWAY)), (1e-6, 10 * hour, 1))
+    failed = failures(*((1e-10 * (k + 1), 0) for k in range(AWAY)))
+    given = {"machine": "flat:1", "scheduler": "fcfs", "recovery": "mix", "options": "A" * (AWAY + 1)}
+    given |= {"manual_delay_h": 1e6, "manual_delay_distribution": "constant", "checkpoint": "periodic"}
+    given |= {"checkpoint_cost_s": 0.0, "horizon_s": 3.6e9}
+    return first, failed, given
+
+
+def test_event_trace_larger_than_its_buffer_is_recorded_whole(crowd):
+    first, failed, given = crowd
+    room = len(trace_buffer(1, AWAY + 1, AWAY))
+    before = AWAY * 33 + 10 * 5  # numbers of the events before the checkpoints, about
+    count = (room - before - AWAY * 5) // 5
+    whole = simulate(first, failures=failed, checkpoint_interval_s=36_000.0 / count, events=True, **given)
+    rows = list(whole.events.rows())
+    back = [row for row in rows if row[1] == "requeue"]
+    assert len(back) == AWAY
+    assert {row[0] for row in back} == {3.6e9}
+    assert sum(row[1] == "checkpoint" for row in rows) == whole.metrics["checkpoints"] > 100
+
+
+@pytest.mark.skipif(is_interpreted(), reason="without the compiler an array has its bounds")
+def test_nothing_is_written_behind_a_full_event_trace():
+    state = endless()
+    rows = np.full(80, -7.0)
+    state.i[st.TRACING] = 1
+    whole = type(state)(**{**vars_of(state), "trace": rows[:60]})
+    state.i[st.TRACE_END] = 0
+    codes = [advance(whole, WITHOUT_LIMIT)]
+    assert codes[0] in (st.NEED_TRACE, st.NO_SPACE)
+    assert (rows[60:] == -7.0).all()
+
+
+def vars_of(state):
+    from dataclasses import fields
+
+    return {f.name: getattr(state, f.name) for f in fields(state)}
