@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from faultsweep.simcore.engine import state as st
-from faultsweep.simcore.engine.build import build_state, trace_buffer
+from faultsweep.simcore.engine.build import build_state
 from faultsweep.simcore.engine.clusters import build as cluster_build
 from faultsweep.simcore.engine.clusters.communication import Communication
-from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.loop import advance
-from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WITHOUT_LIMIT
+from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WITHOUT_LIMIT, check_end
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import SHORTEST_INTERVAL_S, resolve
 from faultsweep.simcore.simulate import simulate
 
-from faultsweep.errors import InputError
+from faultsweep.errors import InputError, InvariantError
 
 
 def jobs(*rows):
@@ -183,48 +183,43 @@ def test_a_signal_is_heard_in_the_middle_of_a_run(given):
         signal.signal(signal.SIGALRM, before)
 
 
-AWAY = 400  # jobs that all come back at one time
+AWAY = 40  # jobs that all come back at one time
 
 
 @pytest.fixture
 def crowd():
-    """Jobs that are killed one after another within a microsecond, and resubmitted at one time; and one that makes so
-    many checkpoints before that the buffer of the event trace is nearly full then."""
-    hour = 3600.0
-    first = jobs(*((0, 1.0, 1) for _ in range(AWAY)), (1e-6, 10 * hour, 1))
-    failed = failures(*((1e-10 * (k + 1), 0) for k in range(AWAY)))
-    given = {"machine": "flat:1", "scheduler": "fcfs", "recovery": "mix", "options": "A" * (AWAY + 1)}
-    given |= {"manual_delay_h": 1e6, "manual_delay_distribution": "constant", "checkpoint": "periodic"}
-    given |= {"checkpoint_cost_s": 0.0, "horizon_s": 3.6e9}
-    return first, failed, given
+    """A run on one node, with its event trace: all jobs were killed within a microsecond, and will be resubmitted at
+    one time, far more than the machine has nodes."""
+    columns = {"submit_s": 0.0, "work_s": 1.0, "estimate_s": 1.0, "requested": 1, "size": 1, "option": st.NOTIFY}
+    arrays = {name: np.full(AWAY, value) for name, value in columns.items()}
+    failed = failures(*((1e-9 * (k + 1), 0) for k in range(AWAY)))
+    config = resolve(
+        {
+            **{"machine": "flat:1", "scheduler": "fcfs", "failures": "given", "recovery": "all-a"},
+            **{"manual_delay_h": 1e6, "manual_delay_distribution": "constant", "horizon_s": 3e9},
+        }
+    )
+    state = build_state(arrays, parse_machine("flat:1"), config, failed, tracing=True)
+    behind = np.full(len(state.trace) + 1000, -7.0)
+    state = replace(state, trace=behind[: len(state.trace)])
+    assert advance(state, WITHOUT_LIMIT) == st.TRUNCATED
+    assert (state.job_i[st.STATUS] == st.AWAY).all()
+    state.f[st.HORIZON] = np.inf
+    return state, behind[len(state.trace) :]
 
 
-def test_event_trace_larger_than_its_buffer_is_recorded_whole(crowd):
-    first, failed, given = crowd
-    room = len(trace_buffer(1, AWAY + 1, AWAY))
-    before = AWAY * 33 + 10 * 5  # numbers of the events before the checkpoints, about
-    count = (room - before - AWAY * 5) // 5
-    whole = simulate(first, failures=failed, checkpoint_interval_s=36_000.0 / count, events=True, **given)
-    rows = list(whole.events.rows())
-    back = [row for row in rows if row[1] == "requeue"]
-    assert len(back) == AWAY
-    assert {row[0] for row in back} == {3.6e9}
-    assert sum(row[1] == "checkpoint" for row in rows) == whole.metrics["checkpoints"] > 100
+def test_nothing_is_written_behind_a_full_event_trace(crowd):
+    state, behind = crowd
+    state.i[st.TRACE_END] = len(state.trace) - 8 * (st.TRACE_HEAD + 1)  # as much as an event needs as a rule
+    assert advance(state, WITHOUT_LIMIT) == st.NO_SPACE
+    assert len(state.trace) - st.TRACE_HEAD < state.i[st.TRACE_END] <= len(state.trace)
+    assert (behind == -7.0).all()
 
 
-@pytest.mark.skipif(is_interpreted(), reason="without the compiler an array has its bounds")
-def test_nothing_is_written_behind_a_full_event_trace():
-    state = endless()
-    rows = np.full(80, -7.0)
-    state.i[st.TRACING] = 1
-    whole = type(state)(**{**vars_of(state), "trace": rows[:60]})
-    state.i[st.TRACE_END] = 0
-    codes = [advance(whole, WITHOUT_LIMIT)]
-    assert codes[0] in (st.NEED_TRACE, st.NO_SPACE)
-    assert (rows[60:] == -7.0).all()
-
-
-def vars_of(state):
-    from dataclasses import fields
-
-    return {f.name: getattr(state, f.name) for f in fields(state)}
+def test_a_list_that_is_always_large_enough_and_is_not_is_an_error_of_the_simulator(crowd):
+    state, _ = crowd
+    state.i[st.NUM_TIMERS] = state.i[st.NUM_RELEASES] = state.agenda.shape[1]  # as if it were full
+    state.i[st.TRACING] = 0
+    assert advance(state, 1) == st.INVALID
+    with pytest.raises(InvariantError, match="a list of the engine is full"):
+        check_end(st.INVALID, "case", state)
