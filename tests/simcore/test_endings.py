@@ -112,7 +112,6 @@ def test_agent_that_looks_in_vain_for_ever_ends_the_run(monkeypatch):
     monkeypatch.setattr(cluster_build, "MOST_WITHOUT_JOB", 500)
     work = Communication(np.full(1, 5000.0), np.full(1, 900.0), np.full(1, 900.0))
     given = {
-        "trunk_mbps": 1.0,
         "machine": "clusters:2+2",
         "scheduler": "fcfs",
         "meta_scheduler": "naive",
