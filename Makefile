@@ -94,7 +94,8 @@ check: lint docs test test-nojit test-bounds test-slurm ## style, types, documen
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
 
-fuzz: warm ## compare the engine with the reference on thousands of random workloads, others every time
+fuzz: warm ## compare engine and reference on thousands of random workloads; read 100,000 damaged dumps
+	@FAULTSWEEP_FUZZ_DUMPS=100000 $(PYTEST) tests/simcore/workloads/test_accounting.py
 	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_*_against_reference.py tests/test_metamorphic.py tests/simcore/test_node_choice.py
 
 mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch

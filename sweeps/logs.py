@@ -14,6 +14,7 @@ from typing import Any
 import platformdirs
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.policies.failures.sources import is_file
+from faultsweep.simcore.workloads.accounting.files import read_jobs
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
 from faultsweep.simcore.workloads.swf import read_swf
 
@@ -165,8 +166,8 @@ def load_workload(
 
     Parameters
     ----------
-    name_or_path : a name of NAMED_LOGS or of MODELS, the path of a log in the Standard Workload Format, or that of a
-        model that ``faultsweep logs fit`` has written (.toml).
+    name_or_path : a name of NAMED_LOGS or of MODELS, the path of a log in the Standard Workload Format, of an
+        accounting dump, or of a model that ``faultsweep logs fit`` has written (.toml).
     logs_dir : folder (with its subfolders) in which a named log is looked for first; then come the folder in
         FAULTSWEEP_LOGS, the user's cache, and the archive on the network.
     num_jobs, seed, replicate : for a model only: how many jobs (0: 10,000) and which; a log is returned whole.
@@ -188,7 +189,7 @@ def load_workload(
         return _checked(log, find(log, logs_dir) or fetch(log), on_error)
     path = Path(name)
     if path.suffix in (".swf", ".gz", ".xz") or path.exists() or path.name != name:
-        return read_swf(path, on_error=on_error)
+        return read_jobs(path, on_error=on_error)
     raise unknown_name("log", name, [*NAMED_LOGS, *MODELS, "the path of an SWF file"], where="log")
 
 

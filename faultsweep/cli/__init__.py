@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from faultsweep.cli import cluster, dashboard, failures, figure, lists, logs, share, simulate, sweep, view
+from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, sweep, view
 from faultsweep.cli.damage import describe_damage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
@@ -41,9 +41,9 @@ app.add_typer(dashboard.app)
 app.add_typer(lists.app)
 app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")
 app.add_typer(
-    logs.app,
+    accounting.app,
     name="logs",
-    help="Job logs and workload models: list, describe, fetch, fit; and the log of a run: logs STORE.",
+    help="Job logs and workload models: list, describe, fetch, fit, import, anonymise; the log of a run: logs STORE.",
 )
 
 
