@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, sweep, view
+from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, site, sweep, view
 from faultsweep.cli.damage import describe_damage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
@@ -39,6 +39,7 @@ app.add_typer(view.app)
 app.add_typer(share.app)
 app.add_typer(dashboard.app)
 app.add_typer(lists.app)
+app.add_typer(site.app, name="site", help="The machine of a site: import, describe.")
 app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")
 app.add_typer(
     accounting.app,

@@ -210,12 +210,12 @@ def _sizes(pairs: Pairs) -> dict[str, float | None]:
         "nodes": nodes,
         "cores": float(cores) or _number(pairs, "Resource_List.ncpus") or asked["cores"],
         "gpus": float(gpus) or _number(pairs, "Resource_List.ngpus") or asked["gpus"],
-        "memory_mb": _memory(memory) if memory else asked["memory_mb"],
+        "memory_mb": pbs_memory_mb(memory) if memory else asked["memory_mb"],
         "node_list": ",".join(names) or None,  # type: ignore[dict-item]
     }
 
 
-def _memory(text: str) -> float:
+def pbs_memory_mb(text: str) -> float:
     """Return MiB: PBS counts bytes where there is no unit, and words of 8 bytes as w."""
     lowered = text.lower()
     words = lowered.endswith("w")
@@ -249,5 +249,5 @@ def _select(text: str) -> dict[str, float | None]:
             total["cores"] += times * int(cores)
         gpus = values.get("ngpus") or values.get("gpus") or "0"
         total["gpus"] += times * int(gpus) if re.fullmatch(r"\d{1,9}", gpus) else 0.0
-        total["memory_mb"] += times * _memory(values["mem"]) if values.get("mem") else 0.0
+        total["memory_mb"] += times * pbs_memory_mb(values["mem"]) if values.get("mem") else 0.0
     return {name: value or None for name, value in total.items()}

@@ -1,0 +1,229 @@
+"""A site as a file: classes of nodes, partitions, QOS, accounts, reservations, licences, and rules of the queue."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from faultsweep.errors import InputError
+
+FORMAT = "faultsweep site, 1"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NodeClass(_Part):
+    """Nodes that are alike. ``cores``, ``threads`` (of a core), ``gpus`` and ``memory_mb`` are those of one node."""
+
+    name: str
+    count: int = Field(ge=1)
+    hosts: str = ""
+    cores: int = Field(ge=1)
+    threads: int = Field(1, ge=1)
+    gpus: int = Field(0, ge=0)
+    gpu_type: str = ""
+    memory_mb: int = Field(0, ge=0)
+    features: list[str] = []
+    weight: int = 1
+    mtbf_h: float | None = Field(None, gt=0)
+
+
+class Partition(_Part):
+    """A partition or queue: nodes of each class in ``nodes``, times in seconds; None is no limit."""
+
+    name: str
+    nodes: dict[str, int]
+    default: bool = False
+    up: bool = True
+    exclusive: bool = False
+    default_time_s: float | None = None
+    max_time_s: float | None = None
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    priority_tier: int = 1
+    priority_factor: int = 1
+    qos: str = ""
+    preempt_mode: str = ""
+    max_run_jobs: int | None = None
+    max_user_run_jobs: int | None = None
+
+
+class Qos(_Part):
+    """A quality of service, with the limits of jobs of a user or account; None is no limit."""
+
+    name: str
+    priority: int = 0
+    preempts: list[str] = []
+    preempt_mode: str = ""
+    grace_s: float = 0.0
+    max_wall_s: float | None = None
+    max_jobs: int | None = None
+    max_jobs_user: int | None = None
+    max_submit_user: int | None = None
+    max_jobs_account: int | None = None
+    max_submit_account: int | None = None
+    usage_factor: float = 1.0
+
+
+class Account(_Part):
+    """An account, or a user in it, with its shares."""
+
+    account: str
+    user: str = ""
+    parent: str = ""
+    shares: int | None = None
+    max_jobs: int | None = None
+    max_submit: int | None = None
+
+
+class Reservation(_Part):
+    """An advance reservation of nodes, in seconds since 1970 UTC; ``maintenance`` lets no job run."""
+
+    name: str
+    start_s: float
+    end_s: float
+    nodes: int = Field(ge=0)
+    hosts: str = ""
+    maintenance: bool = False
+
+
+class Licence(_Part):
+    """How many of a licence there are."""
+
+    name: str
+    total: int = Field(ge=0)
+
+
+class Priority(_Part):
+    """How the queue is ordered: ``fifo`` or ``multifactor``, its weights and times."""
+
+    kind: str = "fifo"
+    weights: dict[str, float] = {}
+    max_age_s: float | None = None
+    half_life_s: float | None = None
+    calc_period_s: float | None = None
+    favour_small: bool = False
+    fair_tree: bool = False
+
+
+class Backfill(_Part):
+    """Settings of the backfilling pass; None is the scheduler's default."""
+
+    kind: str = "backfill"
+    interval_s: float | None = None
+    window_s: float | None = None
+    resolution_s: float | None = None
+    max_job_test: int | None = None
+    max_job_user: int | None = None
+    default_queue_depth: int | None = None
+
+
+class Site(_Part):
+    """A machine and its rules, as ``site.toml`` holds it."""
+
+    format: str = FORMAT
+    name: str = "site"
+    scheduler: str = ""
+    nodes: list[NodeClass] = Field(min_length=1)
+    partitions: list[Partition] = []
+    qos: list[Qos] = []
+    accounts: list[Account] = []
+    reservations: list[Reservation] = []
+    licences: list[Licence] = []
+    priority: Priority = Priority()
+    backfill: Backfill = Backfill()
+    preempt_by: Literal["", "qos", "partition"] = ""
+    preempt_mode: str = ""
+    not_represented: list[str] = []
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Site:
+        if self.format != FORMAT:
+            raise ValueError(f"format is {self.format!r} (valid: {FORMAT!r})")
+        counts = {of_class.name: of_class.count for of_class in self.nodes}
+        if len(counts) < len(self.nodes):
+            raise ValueError("two classes of nodes have the same name")
+        for partition in self.partitions:
+            for name, count in partition.nodes.items():
+                if name not in counts:
+                    raise ValueError(f"partition {partition.name} has nodes of {name!r}, which is no class of nodes")
+                if not 0 < count <= counts[name]:
+                    raise ValueError(f"partition {partition.name} has {count} nodes of {name}, of {counts[name]}")
+        return self
+
+    @property
+    def num_nodes(self) -> int:
+        """All nodes."""
+        return sum(of_class.count for of_class in self.nodes)
+
+    @property
+    def num_cores(self) -> int:
+        """All cores."""
+        return sum(of_class.count * of_class.cores for of_class in self.nodes)
+
+
+def read_site(path: str | Path) -> Site:
+    """Read a site file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or a value is not valid; the message names file and key.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not TOML ({error})") from None
+    try:
+        return Site.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise InputError(f"{path}: {f'{key}: ' if key else ''}{first['msg'].removeprefix('Value error, ')}") from None
+
+
+def site_text(site: Site) -> str:
+    """Return a site as TOML; what has its default is left away."""
+    content = site.model_dump(exclude_defaults=True) | {"format": FORMAT}
+    lines = [f"{key} = {_value(content.pop(key))}" for key in _FIRST if key in content]
+    missing = content.pop("not_represented", None)
+    if missing:
+        lines += ["not_represented = [", *(f"    {_value(line)}," for line in missing), "]"]
+    for key, value in content.items():
+        if isinstance(value, dict):
+            lines += ["", f"[{key}]", *_pairs(value)]
+        else:
+            for item in value:
+                lines += ["", f"[[{key}]]", *_pairs(item)]
+    return "\n".join(lines) + "\n"
+
+
+_FIRST = ("format", "name", "scheduler", "preempt_by", "preempt_mode")
+
+
+def _pairs(table: dict[str, Any]) -> Iterator[str]:
+    for key, value in table.items():
+        if value is not None:
+            yield f"{key} = {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in escaped) + '"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value(key)} = {_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return repr(value)

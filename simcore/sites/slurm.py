@@ -1,0 +1,321 @@
+"""A site from what SLURM prints and from slurm.conf."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.sites.facts import Facts, Keys, known
+from faultsweep.simcore.sites.site import (
+    Account,
+    Backfill,
+    Licence,
+    NodeClass,
+    Partition,
+    Priority,
+    Qos,
+    Reservation,
+    Site,
+)
+from faultsweep.simcore.workloads.accounting.units import Zone, clock, expand_hosts, memory_mb, stamp
+
+from faultsweep.errors import InputError
+
+_UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "infinite", "unlimited"))
+_BACKFILL = {
+    "bf_interval": ("interval_s", 1),
+    "bf_window": ("window_s", 60),
+    "bf_resolution": ("resolution_s", 1),
+    "bf_max_job_test": ("max_job_test", 1),
+    "bf_max_job_user": ("max_job_user", 1),
+    "default_queue_depth": ("default_queue_depth", 1),
+}
+_PREEMPT = {"preempt/qos": "qos", "preempt/partition_prio": "partition"}
+_HARMLESS = frozenset(("max_script_size", "batch_sched_delay", "sched_interval", "sched_min_interval", "max_rpc_cnt"))
+_WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS")
+# Limits of a QOS, a partition or an association that a site file has no place for.
+_QOS_LIMITS = (
+    *("GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins"),
+    *("MaxTRESPU", "MaxTRESPA", "MinTRES", "Flags", "UsageThres", "PreemptExemptTime"),
+)
+_PARTITION_LIMITS = (
+    *("AllowGroups", "AllowAccounts", "DenyAccounts", "AllowQos", "DenyQos", "MaxCPUsPerNode", "OverTimeLimit"),
+)
+_ACCOUNT_LIMITS = (
+    *("GrpTRES", "GrpJobs", "GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxWall", "QOS", "Partition"),
+)
+_SETTINGS = {
+    "TopologyPlugin": ("topology/none", "topology/default", "topology/flat"),
+    "BurstBufferType": (),
+    "JobSubmitPlugins": (),
+    "PriorityFlags": (),
+    "PriorityWeightTRES": (),
+    "PriorityUsageResetPeriod": ("NONE",),
+    "FederationParameters": (),
+    "PreemptExemptTime": ("00:00:00",),
+    "EnforcePartLimits": ("NO",),
+    "PowerSaveProgram": (),
+    "SuspendProgram": (),
+}
+
+
+def build(facts: Facts, timezone: str = "UTC") -> Site:
+    """Return the site, with what it cannot hold in ``not_represented``."""
+    missing: list[str] = []
+    classes, of_host = _node_classes(facts, missing)
+    return Site(
+        name=known(facts.config, "ClusterName") or "site",
+        scheduler="slurm",
+        nodes=classes,
+        partitions=[_partition(keys, of_host, classes, missing) for keys in facts.partitions],
+        qos=[_qos(keys, missing) for keys in facts.qos],
+        accounts=_accounts(facts, missing),
+        reservations=[_reservation(keys, Zone(timezone), missing) for keys in facts.reservations],
+        licences=_licences(facts),
+        priority=_priority(facts),
+        backfill=_backfill(facts, missing),
+        preempt_by=_PREEMPT.get(known(facts.config, "PreemptType"), ""),
+        preempt_mode="" if known(facts.config, "PreemptMode") == "OFF" else known(facts.config, "PreemptMode"),
+        not_represented=[*missing, *_settings(facts)],
+    )
+
+
+def _whole(keys: Keys, *names: str) -> int | None:
+    """Return a whole number, None for no limit or none given."""
+    text = known(keys, *names)
+    if not text or text in _UNLIMITED:
+        return None
+    found = re.match(r"-?\d{1,15}", text)
+    if not found:
+        raise InputError(f"{names[0]} is {text[:40]!r}, not a whole number")
+    return int(found[0])
+
+
+def _seconds(text: str, per: int = 1) -> float | None:
+    """Return a duration of SLURM: a number is in units of ``per`` seconds, and may be followed by sec or min."""
+    if not text or text in _UNLIMITED or text == "NONE":
+        return None
+    number = re.fullmatch(r"(\d{1,9})(?:\s*(sec|min|usec)\w*)?", text)
+    if number:
+        return int(number[1]) * {"sec": 1.0, "min": 60.0, "usec": 1e-6}.get(number[2], float(per))
+    minutes = re.fullmatch(r"(\d{1,9}):(\d\d)", text)  # minutes and seconds
+    try:
+        return int(minutes[1]) * 60.0 + int(minutes[2]) if minutes else clock(text)
+    except ValueError:
+        raise InputError(f"{text[:40]!r} is not a duration (valid: minutes, or days-hours:minutes:seconds)") from None
+
+
+def _hosts(text: str) -> list[str]:
+    try:
+        return expand_hosts(text)
+    except ValueError as error:
+        raise InputError(f"{text[:60]!r} is not a list of hosts ({error})") from None
+
+
+def _node_classes(facts: Facts, missing: list[str]) -> tuple[list[NodeClass], dict[str, str]]:
+    """Return the classes of nodes, and the class of each host."""
+    kinds: dict[tuple[Any, ...], list[str]] = {}
+    for keys in facts.nodes:
+        hosts = _hosts(known(keys, "NodeName"))
+        kinds.setdefault(_kind(keys, hosts[0] if hosts else "", missing), []).extend(hosts)
+        state = known(keys, "State").split("+")
+        if {"DOWN", "DRAIN", "FAIL", "DOWN*"} & set(state):
+            missing.append(f"node {known(keys, 'NodeName')}: is {'+'.join(state)} now; the site has it as working")
+    if not kinds:
+        raise InputError("the files name no node (valid: scontrol show node -o, or slurm.conf)")
+    classes, of_host = [], {}
+    taken: Counter[str] = Counter()
+    for (cores, threads, gpus, gpu_type, memory, features, weight), hosts in kinds.items():
+        stem = re.match(r"[A-Za-z_-]*", hosts[0])
+        name = (stem[0] if stem else "").rstrip("-_") or "node"
+        taken[name] += 1
+        name += f"-{taken[name]}" if taken[name] > 1 else ""
+        of_host |= dict.fromkeys(hosts, name)
+        given = {"threads": threads, "gpus": gpus, "gpu_type": gpu_type, "memory_mb": memory, "weight": weight}
+        listed = ",".join(hosts) if len(hosts) < 4 else f"{hosts[0]} to {hosts[-1]}"
+        classes.append(
+            NodeClass(name=name, count=len(hosts), hosts=listed, cores=cores, features=list(features), **given)
+        )
+    return classes, of_host
+
+
+def _kind(keys: Keys, host: str, missing: list[str]) -> tuple[Any, ...]:
+    """Return what makes nodes alike: cores, threads, GPUs, memory, features and weight."""
+    threads = _whole(keys, "ThreadsPerCore") or 1
+    sockets, per_socket = _whole(keys, "Sockets") or 1, _whole(keys, "CoresPerSocket") or 1
+    cpus = _whole(keys, "CPUTot", "CPUs", "Procs") or sockets * per_socket * threads
+    gpus, gpu_type = 0, ""
+    for item in known(keys, "Gres").split(","):
+        name, *rest = re.sub(r"\(.*?\)", "", item).split(":")
+        if name == "gpu":
+            gpus += int(rest[-1]) if rest and rest[-1].isdigit() else 1
+            gpu_type = rest[0] if len(rest) > 1 else gpu_type
+        elif name:
+            missing.append(f"node {host}: generic resource {item}")
+    memory = known(keys, "RealMemory")
+    features = known(keys, "AvailableFeatures", "Features", "Feature")
+    return (
+        max(1, cpus // threads),
+        threads,
+        gpus,
+        gpu_type,
+        int(memory_mb(memory)[0]) if re.fullmatch(r"\d{1,12}", memory) else 0,
+        tuple(sorted(name for name in features.split(",") if name)),
+        _whole(keys, "Weight") or 1,
+    )
+
+
+def _partition(keys: Keys, of_host: dict[str, str], classes: list[NodeClass], missing: list[str]) -> Partition:
+    name, listed = known(keys, "PartitionName"), known(keys, "Nodes")
+    if listed == "ALL":
+        nodes = {of_class.name: of_class.count for of_class in classes}
+    else:
+        hosts = _hosts(listed) if listed else []
+        unknown = [host for host in hosts if host not in of_host]
+        if unknown:
+            missing.append(f"partition {name}: {len(unknown)} nodes that no file describes, such as {unknown[0]}")
+        nodes = dict(Counter(of_host[host] for host in hosts if host in of_host))
+    share = known(keys, "OverSubscribe", "Shared")
+    if share.startswith(("FORCE", "YES")):
+        missing.append(f"partition {name}: OverSubscribe={share} (cores that several jobs share)")
+    for limit in _PARTITION_LIMITS:
+        value = known(keys, limit)
+        if value and value not in _UNLIMITED and value not in ("ALL", "NO"):
+            missing.append(f"partition {name}: {limit}={value}")
+    return Partition(
+        name=name,
+        nodes=nodes,
+        default=known(keys, "Default") == "YES",
+        up=known(keys, "State") in ("", "UP"),
+        exclusive=share == "EXCLUSIVE" or known(keys, "ExclusiveUser") == "YES",
+        default_time_s=_seconds(known(keys, "DefaultTime"), 60),
+        max_time_s=_seconds(known(keys, "MaxTime"), 60),
+        min_nodes=_whole(keys, "MinNodes") or 0,
+        max_nodes=_whole(keys, "MaxNodes"),
+        priority_tier=_whole(keys, "PriorityTier", "Priority") or 1,
+        priority_factor=_whole(keys, "PriorityJobFactor", "Priority") or 1,
+        qos=known(keys, "QoS"),
+        preempt_mode=known(keys, "PreemptMode").replace("OFF", ""),
+    )
+
+
+def _qos(keys: Keys, missing: list[str]) -> Qos:
+    name = known(keys, "Name")
+    for limit in _QOS_LIMITS:
+        value = known(keys, limit)
+        if value and not re.fullmatch(r"[0:.]*", value):
+            missing.append(f"QOS {name}: {limit}={value}")
+    factor = known(keys, "UsageFactor")
+    return Qos(
+        name=name,
+        priority=_whole(keys, "Priority") or 0,
+        preempts=[other for other in known(keys, "Preempt").split(",") if other],
+        preempt_mode=known(keys, "PreemptMode").replace("cluster", ""),
+        grace_s=_seconds(known(keys, "GraceTime")) or 0.0,
+        max_wall_s=_seconds(known(keys, "MaxWall", "MaxWallDurationPerJob"), 60),
+        max_jobs=_whole(keys, "GrpJobs"),
+        max_jobs_user=_whole(keys, "MaxJobsPU", "MaxJobsPerUser"),
+        max_submit_user=_whole(keys, "MaxSubmitPU", "MaxSubmitJobsPerUser"),
+        max_jobs_account=_whole(keys, "MaxJobsPA", "MaxJobsPerAccount"),
+        max_submit_account=_whole(keys, "MaxSubmitPA", "MaxSubmitJobsPerAccount"),
+        usage_factor=float(factor) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor) else 1.0,
+    )
+
+
+def _accounts(facts: Facts, missing: list[str]) -> list[Account]:
+    accounts = []
+    limited: Counter[str] = Counter()
+    for keys in facts.accounts:
+        limited.update(limit for limit in _ACCOUNT_LIMITS if known(keys, limit))
+        shares = known(keys, "Fairshare", "Share")
+        accounts.append(
+            Account(
+                account=known(keys, "Account") or "root",
+                user=known(keys, "User"),
+                parent=known(keys, "ParentName", "Par Name", "Parent"),
+                shares=int(shares) if re.fullmatch(r"\d{1,12}", shares) else None,
+                max_jobs=_whole(keys, "MaxJobs"),
+                max_submit=_whole(keys, "MaxSubmit", "MaxSubmitJobs"),
+            )
+        )
+    missing += [f"accounts: {limit} of {count} accounts and users" for limit, count in limited.items()]
+    return accounts
+
+
+def _reservation(keys: Keys, zone: Zone, missing: list[str]) -> Reservation:
+    name, flags = known(keys, "ReservationName"), known(keys, "Flags")
+    times = []
+    for key in ("StartTime", "EndTime"):
+        try:
+            when, own_zone = stamp(known(keys, key))
+        except ValueError as error:
+            raise InputError(f"reservation {name}: {key} is {known(keys, key)[:40]!r}, {error}") from None
+        local = np.array([(when - datetime(1970, 1, 1)).total_seconds()])
+        times.append(float(local[0] if own_zone else zone.early(local)[0]))
+    repeated = {"DAILY", "WEEKLY", "WEEKDAY", "WEEKEND", "HOURLY", "FLEX", "ANY_NODES"} & set(flags.split(","))
+    missing += [f"reservation {name}: {flag}" for flag in sorted(repeated)]
+    for key in ("Users", "Accounts", "Licenses"):
+        if known(keys, key):
+            missing.append(f"reservation {name}: {key}={known(keys, key)}")
+    return Reservation(
+        name=name,
+        start_s=times[0],
+        end_s=times[1],
+        nodes=_whole(keys, "NodeCnt") or 0,
+        hosts=known(keys, "Nodes"),
+        maintenance="MAINT" in flags,
+    )
+
+
+def _licences(facts: Facts) -> list[Licence]:
+    found = {known(keys, "LicenseName"): _whole(keys, "Total") or 0 for keys in facts.licences}
+    for item in known(facts.config, "Licenses").split(","):
+        name, _, total = item.partition(":")
+        if name:
+            found.setdefault(name, int(total) if total.isdigit() else 1)
+    return [Licence(name=name, total=total) for name, total in found.items()]
+
+
+def _priority(facts: Facts) -> Priority:
+    config = facts.config
+    if known(config, "PriorityType") != "priority/multifactor":
+        return Priority()
+    weights = {name.lower(): float(_whole(config, f"PriorityWeight{name}") or 0) for name in _WEIGHTS}
+    flags = known(config, "PriorityFlags")
+    return Priority(
+        kind="multifactor",
+        weights={name: weight for name, weight in weights.items() if weight},
+        max_age_s=_seconds(known(config, "PriorityMaxAge"), 60) or 7 * 86_400.0,
+        half_life_s=_seconds(known(config, "PriorityDecayHalfLife"), 60),
+        calc_period_s=_seconds(known(config, "PriorityCalcPeriod"), 60) or 300.0,
+        favour_small=known(config, "PriorityFavorSmall") in ("YES", "Yes"),
+        fair_tree="NO_FAIR_TREE" not in flags,
+    )
+
+
+def _backfill(facts: Facts, missing: list[str]) -> Backfill:
+    chosen: dict[str, Any] = {}
+    for item in known(facts.config, "SchedulerParameters").split(","):
+        name, _, value = item.strip().partition("=")
+        if name in _BACKFILL and re.fullmatch(r"\d{1,9}", value):
+            key, scale = _BACKFILL[name]
+            chosen[key] = int(value) * scale
+        elif name and name not in _HARMLESS:
+            missing.append(f"SchedulerParameters: {item.strip()}")
+    kind = known(facts.config, "SchedulerType").removeprefix("sched/") or "backfill"
+    return Backfill(kind=kind, **chosen)
+
+
+def _settings(facts: Facts) -> list[str]:
+    found = []
+    for key, usual in _SETTINGS.items():
+        value = known(facts.config, key)
+        if value and value not in usual:
+            found.append(f"{key}={value}")
+    preempt = known(facts.config, "PreemptType")
+    if preempt and preempt != "preempt/none" and preempt not in _PREEMPT:
+        found.append(f"PreemptType={preempt}")
+    return found

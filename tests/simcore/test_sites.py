@@ -1,0 +1,211 @@
+"""Sites from what schedulers print: classes, partitions, limits, and what is listed as not represented."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from faultsweep.analysis.pictures.sites import draw
+from faultsweep.simcore.sites import pbs, slurm
+from faultsweep.simcore.sites.facts import pairs, read_facts
+from faultsweep.simcore.sites.site import read_site, site_text
+
+from faultsweep.errors import InputError
+
+CONF = """\
+ClusterName=small
+PreemptType=preempt/qos
+PreemptMode=REQUEUE
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=30,bf_window=1440,bf_max_job_test=500,\\
+bf_continue
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityWeightFairshare=50000
+PriorityMaxAge=7-0
+PriorityDecayHalfLife=14-0
+TopologyPlugin=topology/tree
+Licenses=matlab:10,abaqus
+NodeName=DEFAULT RealMemory=187000 Sockets=2 CoresPerSocket=16 Weight=60
+NodeName=n[001-087] Feature=ib
+NodeName=g[1-8] Gres=gpu:v100:4,craynetwork:2 Feature=ib,gpu ThreadsPerCore=2
+PartitionName=DEFAULT DefaultTime=24:00:00 MaxTime=3-0
+PartitionName=normal Nodes=n[001-087],g[1-8] Default=YES AllowAccounts=physics
+PartitionName=gpu Nodes=g[1-8],x1 MaxTime=UNLIMITED OverSubscribe=EXCLUSIVE PriorityTier=10 MaxNodes=4
+"""
+QOS = "Name|Priority|GraceTime|Preempt|MaxTRESPU|MaxJobsPU|MaxWall\n"
+QOS += "normal|10|00:00:00|||4|1-00:00:00\nhigh|100|00:01:00|normal|cpu=64||\n"
+ASSOC = "Cluster|Account|User|Share|GrpTRES\nsmall|physics||50|\nsmall|physics|ann|1|cpu=100\n"
+RESERVATION = "ReservationName=fix StartTime=2026-07-01T08:00:00 EndTime=2026-07-01T20:00:00 "
+RESERVATION += "Nodes=n[001-010] NodeCnt=10 Flags=MAINT,DAILY Users=root\n"
+
+
+def build(tmp_path, *texts, **options):
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(tmp_path / f"{number}.txt")
+        paths[-1].write_text(text)
+    return slurm.build(read_facts(paths), **options)
+
+
+def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
+    site = build(tmp_path, CONF, QOS, ASSOC, RESERVATION, timezone="Europe/Berlin")
+    nodes = {of_class.name: of_class for of_class in site.nodes}
+    assert {name: (of.count, of.cores, of.threads, of.gpus) for name, of in nodes.items()} == {
+        "n": (87, 32, 1, 0),
+        "g": (8, 32, 2, 4),
+    }
+    assert (nodes["g"].gpu_type, nodes["g"].memory_mb, nodes["g"].features) == ("v100", 187000, ["gpu", "ib"])
+    assert (site.num_nodes, site.num_cores) == (95, 3040)
+    normal, gpu = site.partitions
+    assert (normal.default, normal.nodes, normal.max_time_s, normal.default_time_s) == (
+        True,
+        {"n": 87, "g": 8},
+        259200,
+        86400,
+    )
+    assert (gpu.exclusive, gpu.max_time_s, gpu.priority_tier, gpu.max_nodes) == (True, None, 10, 4)
+    assert [
+        (qos.name, qos.priority, qos.preempts, qos.grace_s, qos.max_jobs_user, qos.max_wall_s) for qos in site.qos
+    ] == [
+        ("normal", 10, [], 0, 4, 86400),
+        ("high", 100, ["normal"], 60, None, None),
+    ]
+    assert [(one.account, one.user, one.shares) for one in site.accounts] == [
+        ("physics", "", 50),
+        ("physics", "ann", 1),
+    ]
+    assert (site.backfill.interval_s, site.backfill.window_s, site.backfill.max_job_test) == (30, 86400, 500)
+    assert (site.priority.weights, site.priority.max_age_s) == ({"age": 1000, "fairshare": 50000}, 604800)
+    assert (site.preempt_by, site.preempt_mode) == ("qos", "REQUEUE")
+    assert {one.name: one.total for one in site.licences} == {"matlab": 10, "abaqus": 1}
+    assert (site.reservations[0].start_s, site.reservations[0].maintenance) == (1782885600.0, True)  # 06:00 UTC
+    assert site.not_represented == [
+        "node g1: generic resource craynetwork:2",
+        "partition normal: AllowAccounts=physics",
+        "partition gpu: 1 nodes that no file describes, such as x1",
+        "QOS high: MaxTRESPU=cpu=64",
+        "accounts: GrpTRES of 1 accounts and users",
+        "reservation fix: DAILY",
+        "reservation fix: Users=root",
+        "SchedulerParameters: bf_continue",
+        "TopologyPlugin=topology/tree",
+    ]
+
+
+def test_a_site_is_the_same_after_writing_and_reading(tmp_path):
+    site = build(tmp_path, CONF, QOS, ASSOC, RESERVATION)
+    path = tmp_path / "site.toml"
+    path.write_text(site_text(site))
+    assert read_site(path) == site
+    draw(site, tmp_path / "site.png")
+    assert (tmp_path / "site.png").stat().st_size > 10_000
+
+
+def test_values_of_scontrol_may_have_blanks():
+    line = "NodeName=n1 CPUTot=4 OS=Linux 6.1 #1 SMP RealMemory=8000"
+    assert pairs(line) == {"nodename": "n1", "cputot": "4", "os": "Linux 6.1 #1 SMP", "realmemory": "8000"}
+
+
+QMGR = """\
+create queue workq
+set queue workq queue_type = Execution
+set queue workq Priority = 100
+set queue workq resources_max.walltime = 24:00:00
+set queue workq resources_max.nodect = 16
+set queue workq max_run = [u:PBS_GENERIC=10]
+set queue workq enabled = True
+set queue workq started = True
+create queue router
+set queue router queue_type = Route
+set server default_queue = workq
+set server job_sort_formula = "100*queue_priority"
+create node c1
+set node c1 resources_available.ncpus = 64
+set node c1 resources_available.mem = 256gb
+create node c2
+set node c2 resources_available.ncpus = 64
+set node c2 resources_available.mem = 256gb
+"""
+
+
+def test_pbs_servers_and_nodes(tmp_path):
+    path = tmp_path / "qmgr.txt"
+    path.write_text(QMGR)
+    site = pbs.build(read_facts([path]))
+    assert [(of.name, of.count, of.cores, of.memory_mb) for of in site.nodes] == [("c", 2, 64, 262144)]
+    queue = site.partitions[0]
+    assert (queue.name, queue.default, queue.max_time_s, queue.max_nodes, queue.priority_factor) == (
+        "workq",
+        True,
+        86400,
+        16,
+        100,
+    )
+    assert site.not_represented == [
+        "queue workq: max_run = [u:PBS_GENERIC=10]",
+        "queue router: a route queue",
+        'server: job_sort_formula = "100*queue_priority"',
+    ]
+    path.write_text(QMGR.split("create node")[0])
+    with pytest.raises(InputError, match="the files name no node"):
+        pbs.build(read_facts([path]))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("count = 87", "count = 0"), r"nodes\.0\.count: Input should be greater than or equal to 1"),
+        (("cores = 32", "coers = 32"), r"nodes\.0\.(cores: Field required|coers: Extra)"),
+        (('"n" = 87', '"n" = 99'), "partition normal has 99 nodes of n, of 87"),
+        (('"n" = 87', '"m" = 87'), "partition normal has nodes of 'm', which is no class"),
+        (("site, 1", "site, 9"), "format is 'faultsweep site, 9'"),
+        (("[[nodes]]", "[[nodes"), "not TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_site_is_said(tmp_path, change, sentence):
+    path = tmp_path / "site.toml"
+    path.write_text(site_text(build(tmp_path, CONF)).replace(*change))
+    with pytest.raises(InputError, match=rf"site\.toml: {sentence}"):
+        read_site(path)
+
+
+def test_damaged_files_are_a_sentence_or_a_site(tmp_path):
+    path, sites = tmp_path / "damaged.txt", 0
+    for seed in range(200):
+        draw_ = random.Random(seed)
+        text = CONF + QOS + ASSOC + RESERVATION
+        for _ in range(draw_.randint(1, 6)):
+            at = draw_.randrange(len(text))
+            text = (
+                text[:at]
+                + draw_.choice(["", "=", "|", "[", "x", "9" * 20, "\n", ":", "-"])
+                + text[at + draw_.randrange(6) :]
+            )
+        path.write_text(text)
+        try:
+            site = slurm.build(read_facts([path]))
+        except InputError:
+            continue
+        sites += 1
+        (tmp_path / "again.toml").write_text(site_text(site))
+        assert read_site(tmp_path / "again.toml") == site
+    assert sites > 50
+
+
+@pytest.mark.shared
+def test_a_real_university_cluster():
+    folder = Path(__file__).resolve().parents[3] / "shared" / "data" / "accounting"
+    if not folder.is_dir():
+        pytest.skip("the recorded sites of ../shared/data are not here")
+    site = slurm.build(read_facts([folder / "ub-medium" / "slurm.conf", folder / "ub-medium" / "sacctmgr.script"]))
+    assert (site.num_nodes, site.num_cores, len(site.qos)) == (217, 7968, 5)
+    recorded = folder / "recorded-slurm" / "runA"
+    printed = [recorded / name for name in ("config.txt", "partition.txt", "node.txt", "qos.psv", "assoc.psv")]
+    site = slurm.build(read_facts(printed))
+    assert [(of.count, of.cores, of.gpus) for of in site.nodes] == [(12, 4, 0), (4, 4, 2)]
+    assert (site.priority.weights["qos"], site.backfill.interval_s) == (5000, 2)
+    dumped = slurm.build(read_facts([recorded / "slurm.conf", recorded / "sacctmgr.cfg"]))
+    assert len(dumped.accounts) >= 9
+    assert dumped.num_cores == site.num_cores
