@@ -25,13 +25,13 @@ class NodeClass(_Part):
     count: int = Field(ge=1)
     hosts: str = ""
     cores: int = Field(ge=1)
-    threads: int = Field(1, ge=1)
-    gpus: int = Field(0, ge=0)
+    threads: int = Field(default=1, ge=1)
+    gpus: int = Field(default=0, ge=0)
     gpu_type: str = ""
-    memory_mb: int = Field(0, ge=0)
+    memory_mb: int = Field(default=0, ge=0)
     features: list[str] = []
     weight: int = 1
-    mtbf_h: float | None = Field(None, gt=0)
+    mtbf_h: float | None = Field(default=None, gt=0)
 
 
 class Partition(_Part):
