@@ -117,15 +117,15 @@ def compare(a: str, b: str, *, metrics: Sequence[str] = (), tolerance: float = 0
 def _with_all_axes(data: xr.Dataset, other: xr.Dataset, place: str) -> xr.Dataset:
     """Return results with an axis of one row for what is an axis in the other store and fixed here."""
     fixed = fixed_parameters(data)
-    for dim in other["status"].dims:
-        if dim not in data["status"].dims:
-            if dim not in fixed:
-                raise InputError(
-                    f"{place}: has no axis {dim}, and does not fix it; its axes are "
-                    f"{', '.join(map(str, data['status'].dims))}"
-                )
-            data = data.expand_dims({str(dim): [fixed[dim]]})
-    return data
+    axes = list(map(str, data["status"].dims))
+    lacking = [str(dim) for dim in other["status"].dims if dim not in axes]
+    unknown = [dim for dim in lacking if dim not in fixed]
+    if unknown:
+        raise InputError(
+            f"{place}: {' and '.join(unknown)}: neither an axis nor fixed here; the axes are {', '.join(axes)} here and"
+            f" {', '.join(map(str, other['status'].dims))} in the other store"
+        )
+    return data.expand_dims({dim: [fixed[dim]] for dim in lacking})
 
 
 def _at(data: xr.Dataset, labels: Mapping[str, Sequence[Any]]) -> xr.Dataset:

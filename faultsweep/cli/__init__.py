@@ -14,19 +14,23 @@ from typing import Any
 
 import typer
 
+<<<<<<< HEAD
 from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, site, sweep, view
+=======
+from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, sweep, view
+from faultsweep.cli.app import App
+>>>>>>> 038330d (Show help at any width and tables in pipes one row a line)
 from faultsweep.cli.damage import describe_damage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
 
 _INTERRUPTED = 130
 
-app = typer.Typer(
+app = App(
     name="faultsweep",
     help="Which scheduler, checkpoint and recovery policy should a large machine run when nodes fail?",
     epilog="A first sweep: faultsweep plan demo, then faultsweep run demo. Every command has --help.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
@@ -51,8 +55,10 @@ app.add_typer(
 def _version(wanted: bool) -> None:
     if wanted:
         from faultsweep import __version__
+        from faultsweep.simcore.simulate import MODEL_VERSION
+        from faultsweep.sweeps.store.store import FORMAT
 
-        typer.echo(f"faultsweep {__version__}")
+        typer.echo(f"faultsweep {__version__} (model {MODEL_VERSION}, store format {FORMAT})")
         raise typer.Exit
 
 

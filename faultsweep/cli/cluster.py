@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from faultsweep.cli.app import App
 from faultsweep.cli.sweep import LogsOption, RecomputeOption, RetryOption, StoreOption, TimeLimitOption
 from faultsweep.errors import InputError
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from faultsweep.cluster.submit import Job
     from faultsweep.sweeps.detached import Submission
 
-app = typer.Typer()
+app = App()
 
 _PANEL = "Batch job (what the site file does not say)"
 
@@ -213,7 +214,7 @@ def cancel(
     typer.echo(f"job {job.job} was {'cancelled' if cancelled else 'over already'}{goes_on}")
 
 
-cluster_app = typer.Typer(no_args_is_help=True)
+cluster_app = App(no_args_is_help=True)
 
 
 @cluster_app.command("init")

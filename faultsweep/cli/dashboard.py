@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer()
+from faultsweep.cli.app import App
+
+app = App()
 
 
 @app.command()

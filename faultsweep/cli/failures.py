@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from faultsweep.cli.app import App
 from faultsweep.simcore.parameters import ENDLESS_FAILURES, PARAMETERS
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-app = typer.Typer(no_args_is_help=True)
+app = App(no_args_is_help=True)
 
 _SHOWN = ("seed", "replicate", "machine")
 _NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s")
@@ -29,7 +30,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command()
 def describe(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A failure log of any known format.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE-or-FOLDER", help="A failure log, or a folder whose logs are listed."),
+    ],
     system: SystemOption = 0,
     filter_s: FilterOption = 300.0,
     json_: JsonOption = False,
@@ -45,6 +49,9 @@ def describe(
     from faultsweep.simcore.failure_logs.files import read_failures
     from faultsweep.simcore.failure_logs.statistics import summary
 
+    if Path(file).is_dir():
+        _list_files(Path(file), json_)
+        return
     if picture is not None:
         check_picture(picture, file)
     records = read_failures(file, system=system, filter_s=filter_s)
@@ -61,6 +68,22 @@ def describe(
         draw(records, picture)
         if not json_:
             typer.echo(f"picture: {picture}")
+
+
+def _list_files(folder: Path, as_json: bool) -> None:
+    """Print the failure logs of a folder with their formats, and what else there is."""
+    from faultsweep.cli.output import print_json, print_rows
+    from faultsweep.errors import InputError
+    from faultsweep.simcore.failure_logs.files import FORMATS, recognise
+
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    found = {str(path): kind for path in files if (kind := recognise(path))}
+    if not found:
+        raise InputError(f"{folder}: has no failure log among its {len(files):,} files; name a file")
+    if as_json:
+        print_json(found)
+    else:
+        print_rows((path, FORMATS[kind].description) for path, kind in found.items())
 
 
 def _generate(**options: Any) -> None:
@@ -108,9 +131,9 @@ app.command("generate")(_generate_with_options())
 
 
 def _console() -> Any:
-    from rich.console import Console
+    from faultsweep.cli.output import make_console
 
-    return Console()
+    return make_console()
 
 
 def _table(*columns: str, right: int = 0) -> Table:

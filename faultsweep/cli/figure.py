@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from faultsweep.cli.app import App
 from faultsweep.cli.sweep import ClusterOption, CredentialsOption, LogsOption, SpecArgument, WorkersOption
 from faultsweep.errors import InputError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from faultsweep.sweeps.figure import Layout
     from faultsweep.sweeps.sweep import Sweep
 
-app = typer.Typer()
+app = App()
 
 
 @app.command()

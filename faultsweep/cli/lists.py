@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from faultsweep.cli.app import App
 from faultsweep.simcore import registry as policies
 
-app = typer.Typer()
+app = App()
 
 
 class Kind(StrEnum):
@@ -45,16 +46,18 @@ _POLICIES = {
 
 
 @app.command("list")
-def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""
+    from faultsweep.cli.output import print_json, print_rows
+
     if kind is Kind.logs:
         from faultsweep.cli.logs import list_logs
 
-        list_logs()
+        list_logs(json_=json_)
         return
-    from rich.console import Console
-    from rich.table import Table
-
     listed = {
         Kind.machines: _machines,
         Kind.metrics: _metrics,
@@ -62,12 +65,10 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
         Kind.parameters: _parameters,
     }
     rows = list(_POLICIES[kind].items()) if kind in _POLICIES else listed[kind]()
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(overflow="fold")
-    for name, text in rows:
-        table.add_row(name, text)
-    Console(highlight=False, markup=False).print(table)
+    if json_:
+        print_json(dict(rows))
+    else:
+        print_rows(rows)
 
 
 def _machines() -> list[tuple[str, str]]:

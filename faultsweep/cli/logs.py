@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from faultsweep.cli.app import App, HelpGroup
 from faultsweep.sweeps.times import describe_time
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from faultsweep.simcore.model.workload import Workload
 
 
-class _LogsGroup(TyperGroup):
+class _LogsGroup(HelpGroup):
     """``faultsweep logs STORE`` is short for ``faultsweep logs show STORE``."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -31,7 +31,7 @@ def _is_store_or_spec(text: str) -> bool:
     return Path(text).suffix in (".zarr", ".toml") or has_run(Path(text))
 
 
-app = typer.Typer(no_args_is_help=True, cls=_LogsGroup)
+app = App(no_args_is_help=True, cls=_LogsGroup)
 
 LogsOption = Annotated[
     Path | None,
@@ -40,17 +40,27 @@ LogsOption = Annotated[
 
 
 @app.command("list")
-def list_logs(logs: LogsOption = None) -> None:
+def list_logs(
+    logs: LogsOption = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """List the named logs and where they are on this machine, and the models that need no network."""
-    from rich.console import Console
-
+    from faultsweep.cli.output import make_console, print_json
     from faultsweep.simcore.workloads.models import MODELS
     from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
 
-    console = Console()
+    places = {name: find(log, logs) for name, log in NAMED_LOGS.items()}
+    if json_:
+        known = {
+            name: {"machine": log.machine, "path": str(places[name]) if places[name] else None}
+            for name, log in NAMED_LOGS.items()
+        }
+        print_json({"logs": known, "models": {name: model.doc for name, model in MODELS.items()}})
+        return
+    console = make_console()
     table = _table("name", "machine", "here")
     for name, log in NAMED_LOGS.items():
-        found = find(log, logs)
+        found = places[name]
         here = "-" if found is None else "cache" if found.parent == cache_folder() else str(found.parent)
         table.add_row(name, log.machine, here)
     console.print(table)
@@ -143,8 +153,7 @@ def fit(
 
 
 def _print_quality(workload: Workload, model: dict[str, Any]) -> None:
-    from rich.console import Console
-
+    from faultsweep.cli.output import make_console
     from faultsweep.simcore.workloads.fitted import fit_quality
 
     table = _table("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
@@ -165,7 +174,7 @@ def _print_quality(workload: Workload, model: dict[str, Any]) -> None:
             f"{found.distance:.3f}",
         )
         table.add_row(found.sizes, *row)
-    Console().print(table)
+    make_console().print(table)
     typer.echo("moments off by: the largest relative difference of the first three moments of log and model")
     typer.echo("distance: the largest difference of their distribution functions (Kolmogorov-Smirnov)")
 
@@ -181,12 +190,12 @@ def _table(*columns: str) -> Table:
 
 
 def _print(whole: Workload, workload: Workload) -> None:
-    from rich.console import Console
     from rich.text import Text
 
+    from faultsweep.cli.output import make_console
     from faultsweep.simcore.workloads.summary import acknowledgement
 
-    console = Console()
+    console = make_console()
     console.print(Text(workload.name, style="bold"))
     facts = _table("", "")
     facts.show_header = False

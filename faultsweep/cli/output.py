@@ -16,8 +16,11 @@ from faultsweep.errors import InputError
 from faultsweep.files import write_csv
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from faultsweep.simcore.simulate import Run
 
+_PIPE_WIDTH = 100_000
 _FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
 
 
@@ -106,9 +109,30 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def make_console(**options: Any) -> Console:
+    """Return where tables are printed: as wide as the terminal, one row a line in a pipe or a file."""
+    from rich.console import Console
+
+    return Console(**options) if sys.stdout.isatty() else Console(width=_PIPE_WIDTH, **options)
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Print names with a text each."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = make_console(highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
 def print_metrics(run: Run, speed: Mapping[str, float]) -> None:
     """Print the metrics of a run as a table."""
-    from rich.console import Console
     from rich.table import Table
 
     from faultsweep.simcore.engine.metrics import METRICS
@@ -119,7 +143,7 @@ def print_metrics(run: Run, speed: Mapping[str, float]) -> None:
     for name, value in run.metrics.items():
         if not math.isnan(value):
             table.add_row(name, f"{value:,.6g}", METRICS[name].unit, METRICS[name].doc)
-    console = Console()
+    console = make_console()
     console.print(table)
     for reason, count in run.dropped.items():
         console.print(f"{count:,} jobs of the log were not simulated: {reason}")

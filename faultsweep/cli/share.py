@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from faultsweep.cli.app import App
+
 if TYPE_CHECKING:
     from faultsweep.analysis.compare import Comparison
     from faultsweep.sweeps.store.pack import Packed
 
-app = typer.Typer()
+app = App()
 
 _DIFFERENT = 1
 _WIDTH = 300

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from faultsweep.cli.app import App
 from faultsweep.simcore.parameters import PARAMETERS, Parameter
 
 if TYPE_CHECKING:
     from faultsweep.simcore.simulate import Run
 
-app = typer.Typer()
+app = App()
 
 _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "log": (str, typer.Option(..., help="Named log, path of a log (SWF, also .gz or .xz), or workload model.")),

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from faultsweep.cli.app import App
+
 if TYPE_CHECKING:
     from faultsweep.simcore.sites.site import Site
 
-app = typer.Typer(no_args_is_help=True)
+app = App(no_args_is_help=True)
 
 
 @app.command("import")

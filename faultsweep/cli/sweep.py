@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from faultsweep.cli.app import App
 from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
     from faultsweep.sweeps.sweep import Sweep
 
-app = typer.Typer()
+app = App()
 
 SpecArgument = Annotated[
     str, typer.Argument(metavar="SPEC-or-NAME", help="A TOML file, or the name of a shipped experiment.")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from faultsweep.cli.app import App
 from faultsweep.cli.sweep import LogsOption
 from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
     from faultsweep.simcore.engine.event_trace import EventTrace
 
-app = typer.Typer()
+app = App()
 
 
 @app.command()

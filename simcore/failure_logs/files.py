@@ -86,6 +86,14 @@ def read_failures(path: str | Path, *, system: int = 0, filter_s: float = 300.0)
     )
 
 
+def recognise(path: Path) -> str | None:
+    """Return the name of the format of a failure log, None for another file."""
+    try:
+        return detect_format(Lines(path, read_content(path).removeprefix(b"\xef\xbb\xbf")))
+    except InputError:
+        return None
+
+
 def known_content(path: str | Path) -> tuple[Lines, str]:
     """Return the uncompressed content of a failure log and its hash; InputError if its format is not known."""
     data = read_content(Path(path))

@@ -87,7 +87,7 @@ def test_an_axis_that_is_fixed_in_the_other_store_is_compared_there(a, tmp_path)
 
 def test_stores_of_other_axes_and_unknown_metrics_are_one_sentence(a, tmp_path):
     data = make_results({"machine": ["flat:4"]}, {"mean_wait_s": np.ones(1)})
-    with pytest.raises(InputError, match=r"has no axis \w+, and does not fix it; its axes are "):
+    with pytest.raises(InputError, match=r"\w+: neither an axis nor fixed here; the axes are "):
         compare(a, str(write_results(tmp_path / "c.zarr", data)))
     with pytest.raises(InputError, match="--metric: unknown metric 'mean_wait'; did you mean 'mean_wait_s'"):
         compare(a, other(tmp_path), metrics=["mean_wait"])

@@ -1,0 +1,73 @@
+"""How the commands are declared: help as plain text that fits any width, with options in groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+ARGUMENTS, OPTIONS = "Arguments", "Options"
+_KINDS = {
+    "<str>": "TEXT",
+    "<path>": "PATH",
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "NUMBER",
+    "<float range>": "NUMBER",
+    "<list[str]>": "",
+}
+"""What typer shows for the type of a value, and what is shown instead."""
+
+
+def _plain(record: tuple[str, str]) -> tuple[str, str]:
+    """Return the help of one option with the type of its value in a word."""
+    name, text = record
+    for kind, word in _KINDS.items():
+        name = name.replace(kind, word)
+    return name.rstrip(), text
+
+
+class HelpCommand(TyperCommand):
+    """A command whose help lists its options under the headings that they name (``rich_help_panel``)."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each heading, in the order of first use."""
+        sections: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], OPTIONS: []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                heading = ARGUMENTS if param.param_type_name == "argument" else OPTIONS
+                sections.setdefault(getattr(param, "rich_help_panel", None) or heading, []).append(_plain(record))
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class HelpGroup(TyperGroup):
+    """A group of commands whose help has the whole first sentence of each."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a name and a sentence for each command, in the order in which they were added."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, _sentence(command.help or "")) for name, command in found if command and not command.hidden]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split("\n\n")[0].split())
+
+
+class App(typer.Typer):
+    """A group of commands; all of them show their help alike."""
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options of ``typer.Typer``."""
+        super().__init__(**{"rich_markup_mode": None, "cls": HelpGroup, **options})
+
+    def command(self, *names: Any, **options: Any) -> Any:
+        """Add a command, as ``typer.Typer.command``."""
+        return super().command(*names, **{"cls": HelpCommand, **options})

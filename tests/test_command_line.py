@@ -1,0 +1,100 @@
+"""What every command has in common: help that fits the width, tables for people and for pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from faultsweep.cli import app
+from tests.cluster.sweeping import command
+
+COMMANDS = [
+    ["--help"],
+    ["simulate", "--help"],
+    ["run", "--help"],
+    ["submit", "--help"],
+    ["logs", "--help"],
+    ["failures", "generate", "--help"],
+]
+
+
+def call(*arguments, columns=80):
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    line = [sys.executable, "-P", "-m", "faultsweep", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, env=environment, check=True).stdout
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_help_fits_any_width(arguments, monkeypatch):
+    letters = []
+    for columns in (60, 80, 110):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = command(*arguments).stdout
+        long = [line for line in text.splitlines() if len(line) > columns and " " in line.strip()]
+        assert not long
+        assert "…" not in text
+        for kind in ("<bool>", "<str>", "<path>", "range>", "list["):
+            assert kind not in text
+        letters.append(sorted(text.replace(" ", "").replace("\n", "")))
+    assert letters[0] == letters[2], "what a narrow terminal shows is what a wide one shows"
+
+
+def test_every_command_shows_its_help_alike():
+    import typer
+
+    from faultsweep.cli.app import HelpCommand, HelpGroup
+
+    def leaves(group):
+        assert isinstance(group, HelpGroup)
+        for inner in group.commands.values():
+            if hasattr(inner, "commands"):
+                yield from leaves(inner)
+            else:
+                yield inner
+
+    found = list(leaves(typer.main.get_command(app)))
+    assert len(found) > 20
+    assert all(isinstance(one, HelpCommand) for one in found)
+
+
+@pytest.mark.parametrize("kind", ["parameters", "metrics", "experiments", "schedulers", "machines"])
+def test_a_list_in_a_pipe_has_one_row_a_line(kind):
+    rows = json.loads(command("list", kind, "--json").stdout)
+    lines = command("list", kind).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(rows)
+    for line, text in zip(lines, rows.values(), strict=True):
+        assert line.endswith(text)
+
+
+def test_logs_as_json():
+    found = json.loads(command("logs", "list", "--json").stdout)
+    assert "sdsc-sp2" in found["logs"]
+    assert "sdsc-model" in found["models"]
+
+
+def test_the_version_names_model_and_format():
+    from faultsweep.simcore.simulate import MODEL_VERSION
+    from faultsweep.sweeps.store.store import FORMAT
+
+    assert command("--version").stdout.endswith(f"(model {MODEL_VERSION}, store format {FORMAT})\n")
+
+
+def test_completion_can_be_shown():
+    assert "faultsweep" in call("--show-completion", "bash")
+
+
+def test_the_failure_logs_of_a_folder_are_listed(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "mine.csv").write_text("time_s,node,down_s\n1,0,60\n")
+    (tmp_path / "README.md").write_text("nothing")
+    said = command("failures", "describe", tmp_path).stdout.splitlines()
+    assert said == [f"{tmp_path}/deep/mine.csv  time_s,node,down_s"]
+    assert json.loads(command("failures", "describe", tmp_path, "--json").stdout) == {
+        f"{tmp_path}/deep/mine.csv": "csv"
+    }
+    (tmp_path / "deep" / "mine.csv").unlink()
+    assert "has no failure log among its 1 files" in command("failures", "describe", tmp_path, code=2).stderr
