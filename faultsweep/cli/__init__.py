@@ -14,12 +14,8 @@ from typing import Any
 
 import typer
 
-<<<<<<< HEAD
 from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, site, sweep, view
-=======
-from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, sweep, view
 from faultsweep.cli.app import App
->>>>>>> 038330d (Show help at any width and tables in pipes one row a line)
 from faultsweep.cli.damage import describe_damage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
