@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
+from faultsweep.simcore.engine.watch import LATEST_S, MOST_WITHOUT_JOB
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
 from faultsweep.simcore.model.failure_trace import FailureTrace
@@ -258,6 +258,7 @@ def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray
     f[st.MIGRATION_FREE] = config["migration_free_frac"]
     f[st.MIGRATION_MFP] = config["migration_mfp_frac"]
     f[st.MIGRATION_COST] = config["migration_cost_s"]
+    f[st.LATEST] = LATEST_S
     f[st.HORIZON] = config["horizon_s"]
     f[st.ACCURACY] = config["accuracy"]
     f[st.DRAWN_UNTIL] = math.inf

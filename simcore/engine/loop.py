@@ -63,6 +63,7 @@ from faultsweep.simcore.engine.state import (
     KILL_EVENT,
     KIND,
     LARGER_NEEDED,
+    LATEST,
     LEAST_FAILURES,
     LOST,
     LOST_NODES,
@@ -119,6 +120,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_KEY,
     TIMER_STRIDE,
     TIMER_TIME,
+    TOO_LATE,
     TRACE_END,
     TRACE_HEAD,
     TRACING,
@@ -177,6 +179,8 @@ def _advance(handle, budget):
             return NEED_FAILURES
         if time > s.f[HORIZON]:
             return TRUNCATED
+        if abs(time) > s.f[LATEST]:
+            return TOO_LATE
         if s.i[TRACING] == 1 and not _trace_has_room(s):
             return NEED_TRACE
         _count_events(s, time)

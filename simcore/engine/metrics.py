@@ -186,28 +186,33 @@ def job_metrics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
 
 def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
     first = float(jobs["submit_s"][0]) if len(finished) else np.nan
-    last = float(s.f[st.NOW]) if not finished.all() else float(np.max(jobs["finish_s"], initial=-np.inf))
+    last = max(first, float(s.f[st.NOW])) if not finished.all() else float(np.max(jobs["finish_s"], initial=-np.inf))
     nodes = float(s.i[st.NODES])
     capacity = (last - first) * nodes
     work = jobs["requested_size"] * jobs["run_s"]
-    utilisation = float(np.sum(work[finished])) / capacity
-    unused = s.f[st.UNUSED] / capacity
+    utilisation = ratio(float(np.sum(work[finished])), capacity)
+    unused = ratio(s.f[st.UNUSED], capacity)
     span = float(jobs["submit_s"][-1]) - first if len(finished) else np.nan
     return {
         "utilisation": utilisation,
         "unused_capacity": unused,
         "lost_capacity": 1.0 - utilisation - unused,
-        "lost_to_fragmentation": s.f[st.IDLE_LOST] / capacity,
-        "lost_to_failures": float(np.sum(jobs["work_lost_node_s"])) / capacity,
-        "lost_to_growth": float(np.sum(_grown_node_s(s)[finished])) / capacity,
-        "lost_to_down_time": s.f[st.DOWN] / capacity,
-        "lost_to_hold": s.f[st.KEPT_IDLE] / capacity,
-        "lost_to_delay": s.f[st.DELAYED] / capacity,
-        "lost_to_overhead": float(np.sum(s.job_f[st.OVERHEAD_NODES])) / capacity,
+        "lost_to_fragmentation": ratio(s.f[st.IDLE_LOST], capacity),
+        "lost_to_failures": ratio(float(np.sum(jobs["work_lost_node_s"])), capacity),
+        "lost_to_growth": ratio(float(np.sum(_grown_node_s(s)[finished])), capacity),
+        "lost_to_down_time": ratio(s.f[st.DOWN], capacity),
+        "lost_to_hold": ratio(s.f[st.KEPT_IDLE], capacity),
+        "lost_to_delay": ratio(s.f[st.DELAYED], capacity),
+        "lost_to_overhead": ratio(float(np.sum(s.job_f[st.OVERHEAD_NODES])), capacity),
         "makespan_s": last - first,
-        "offered_load": float(np.sum(work)) / (nodes * span) if span > 0 else np.nan,
-        "failures_seen_per_day": s.i[st.FAILURES] / (last - first) * 86400.0,
+        "offered_load": ratio(float(np.sum(work)), nodes * span),
+        "failures_seen_per_day": ratio(s.i[st.FAILURES], last - first) * 86400.0,
     }
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return a share of the time or the capacity of a run; NaN of a run that ended at its first event."""
+    return part / whole if whole > 0 else np.nan
 
 
 def _grown_node_s(s: State) -> NDArray[np.float64]:

@@ -55,7 +55,8 @@ KEPT_IDLE = 33  # integral of nodes that are up and kept for suspended jobs, nod
 DELAY_MEAN = 34  # of resubmission by hand, s
 DELAY_SIGMA = 35
 REGAINED = 36  # when the last nodes were to be released that came back early since promises were compressed (flat), s
-NUM_F = 37
+LATEST = 37  # no event may be further from zero than this, s
+NUM_F = 38
 
 # --- s.i: int64 scalars -------------------------------------------------------------------------------------------
 NEXT_ARRIVAL = 0  # next job to arrive
@@ -221,6 +222,7 @@ NEED_FAILURES = 4  # the failure stream must be drawn further
 STUCK = -1  # jobs wait and nothing will ever happen
 NO_SPACE = -2  # a preallocated list is too small: run again with a larger one
 NO_PROGRESS = -3  # more events at one time, or between two events of jobs, than a run can have
+TOO_LATE = -5  # the next event is beyond LATEST
 INVALID = -4  # a list did not fit that is always large enough: an error of the simulator
 
 # --- s.agenda: float64 lists (whole numbers in it are exact) ----------------------------------------------------------

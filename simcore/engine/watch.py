@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from faultsweep.simcore.engine.jit import inlined, is_interpreted, make_clock
-from faultsweep.simcore.engine.state import INVALID, NO_PROGRESS, NOW, WITHOUT_JOB
+from faultsweep.simcore.engine.state import INVALID, LATEST, NO_PROGRESS, NOW, TOO_LATE, WITHOUT_JOB
 from faultsweep.simcore.engine.state import MOST_WITHOUT_JOB as MOST_WITHOUT_JOB_OF
 from numpy.typing import NDArray
 
@@ -19,6 +19,8 @@ WORK_UNTIL_LOOK = 64
 """The loop looks at the clock after this much work: an event, a waiting job and 256 nodes each count as one."""
 MOST_WITHOUT_JOB = 100_000_000
 """So many checkpoints, or looks of the agent, between two events of jobs would take a run days or years."""
+LATEST_S = 2.0**42
+"""No event may be further from zero, 139,000 years: up to there a float tells times apart to the millisecond."""
 WITHOUT_LIMIT = 1 << 62
 """A budget of events that is never spent: the clock alone ends a call."""
 
@@ -52,11 +54,16 @@ def check_end(code: int, name: str, state: Progress) -> None:
     Raises
     ------
     InputError
-        Events go on and the time does not, or no job gets any further.
+        Events go on and the time does not, no job gets any further, or times are too large.
     InvariantError
         A list did not fit that is always large enough.
     """
     now_s = float(state.f[NOW])
+    if code == TOO_LATE:
+        raise InputError(
+            f"{name}: the event after {now_s:.17g} s is further from zero than {state.f[LATEST]:g} s: beyond that "
+            "times cannot be told apart to the millisecond"
+        )
     if code == NO_PROGRESS and state.i[WITHOUT_JOB] > state.i[MOST_WITHOUT_JOB_OF]:
         raise InputError(
             f"{name}: {state.i[MOST_WITHOUT_JOB_OF]:,} events up to {now_s:.17g} s, and no job started or ended; an "

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from faultsweep.simcore.engine import build
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.build import build_state
 from faultsweep.simcore.engine.clusters import build as cluster_build
@@ -75,20 +76,22 @@ def test_a_shorter_interval_is_refused(name):
     ],
     ids=["flat", "torus", "clusters"],
 )
-def test_a_time_that_stands_still_ends_the_run_with_the_reason(given):
+def test_times_too_large_for_milliseconds_end_the_run_and_so_does_a_time_that_stands_still(given, monkeypatch):
     """Beside 1e20 s no interval is to be seen: the next event is always now."""
     late = jobs((1e20, 1e18, 3), (1e20, 1e18, 1))
     more = {}
     if "agent" in given:
         given = {**given, "scheduler": "fcfs", "trunk_mbps": 1.0}
         more["communication"] = Communication(np.full(2, 5e17), np.full(2, 900.0), np.full(2, 900.0))
+    with pytest.raises(InputError, match=r"the event after -inf s is further from zero than 4\.39805e\+12 s"):
+        simulate(late, **more, **given)
+    for module in (build, cluster_build):
+        monkeypatch.setattr(module, "LATEST_S", np.inf)
     with pytest.raises(InputError, match=r"makes no progress: .* the time stays at 1e\+20 s"):
         simulate(late, **more, **given)
 
 
 def test_events_that_bring_no_job_any_further_end_the_run(monkeypatch):
-    from faultsweep.simcore.engine import build
-
     monkeypatch.setattr(build, "MOST_WITHOUT_JOB", 1000)
     options = {"machine": "flat:1", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "checkpoint_cost_s": 0.0}
     assert simulate(jobs((0, 1000, 1)), **options).metrics["checkpoints"] == 999
@@ -97,8 +100,6 @@ def test_events_that_bring_no_job_any_further_end_the_run(monkeypatch):
 
 
 def test_events_between_those_of_jobs_are_counted_anew_after_each(monkeypatch):
-    from faultsweep.simcore.engine import build
-
     monkeypatch.setattr(build, "MOST_WITHOUT_JOB", 1000)
     options = {"machine": "flat:2", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "checkpoint_cost_s": 0.0}
     arrivals = jobs((0, 4000, 1), *((900.5 * k, 10.0, 1) for k in range(1, 5)))

@@ -11,7 +11,7 @@ from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.clusters import state as cs
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.state import ClusterState
-from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
+from faultsweep.simcore.engine.watch import LATEST_S, MOST_WITHOUT_JOB
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import Machine
 from faultsweep.simcore.registry import AGENTS, CLUSTER_SCHEDULERS, META_SCHEDULERS, code_of
@@ -131,6 +131,7 @@ def _scalars_i(
 def _scalars_f(config: Mapping[str, Any]) -> NDArray[np.float64]:
     f = np.zeros(cs.NUM_CLUSTER_F)
     f[st.NOW] = -math.inf
+    f[st.LATEST] = LATEST_S
     f[st.HORIZON] = config["horizon_s"]
     f[st.DRAWN_UNTIL] = math.inf
     f[st.RESTART_COST] = config["restart_cost_s"]

@@ -75,6 +75,7 @@ from faultsweep.simcore.engine.state import (
     HORIZON,
     IDLE_LOST,
     INVALID,
+    LATEST,
     MAX_RESTARTS,
     MOST_WITHOUT_JOB,
     NEED_FAILURES,
@@ -99,6 +100,7 @@ from faultsweep.simcore.engine.state import (
     STUCK,
     SUBMIT,
     TIMER_STRIDE,
+    TOO_LATE,
     TRACE_END,
     TRACE_HEAD,
     TRACING,
@@ -133,6 +135,8 @@ def _advance_clusters(handle, budget):
             return NEED_FAILURES
         if time > s.f[HORIZON]:
             return TRUNCATED
+        if abs(time) > s.f[LATEST]:
+            return TOO_LATE
         if not _traces_have_room(s):
             return NEED_TRACE
         s.i[STALLED] = 1 if time > s.f[NOW] else s.i[STALLED] + 1

@@ -10,6 +10,7 @@ from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.clusters import state as cs
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.state import ClusterState
+from faultsweep.simcore.engine.metrics import ratio
 from faultsweep.simcore.parameters import co_allocates, heeds_statements
 from numpy.typing import NDArray
 
@@ -39,13 +40,13 @@ def cluster_metrics(s: ClusterState, communication: Communication, config: Mappi
     slowed = s.job_f[cs.SLOWED][finished] / s.job_f[st.WORK][finished]
     capacity = span * float(np.sum(s.trunks[cs.CAPACITY]))
     return {
-        "lost_to_congestion": float(np.sum(s.job_f[cs.SLOWED_NODES])) / (span * float(s.i[st.NODES])),
+        "lost_to_congestion": ratio(float(np.sum(s.job_f[cs.SLOWED_NODES])), span * float(s.i[st.NODES])),
         "co_allocations": float(s.i[cs.CO_ALLOCATIONS]),
         "jobs_co_allocated": float(np.sum(s.job_i[cs.CO_ALLOCATED] > 0)),
         "started_elsewhere": float(s.i[cs.ELSEWHERE]),
         "congestion_slowdown": 1.0 + float(np.mean(slowed)) if len(slowed) else np.nan,
-        "trunk_utilisation": s.f[cs.TRAFFIC] / capacity,
-        "saturated_time_frac": s.f[cs.SATURATED] / span,
+        "trunk_utilisation": ratio(s.f[cs.TRAFFIC], capacity),
+        "saturated_time_frac": ratio(s.f[cs.SATURATED], span),
         "highest_saturation": float(s.f[cs.MOST_SATURATED]),
         "estimate_rmspe_pct": communication.rmspe() if heeds_statements(config) else np.nan,
         "agent_activations": float(s.i[cs.ACTIVATIONS]),
