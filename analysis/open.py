@@ -15,14 +15,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from faultsweep.sweeps.store.opener import MOST_JOBS, open_checked
 from numpy.typing import NDArray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from faultsweep.errors import InputError
-
-FORMATS = (1,)
-"""The versions of the store's layout that can be read."""
 
 RESULTS = ("done", "truncated", "copy", "truncated_copy")
 COPIES = ("copy", "truncated_copy")
@@ -52,7 +50,6 @@ def open_results(path_or_url: str | Path) -> xr.Dataset:
         There is nothing, it is not a store of a sweep, or it is of a version that cannot be read.
     """
     data = _open(str(path_or_url))
-    _check_format(data, str(path_or_url))
     results = {*metric_names(data), *BESIDE_METRICS}
     data = data.set_coords([name for name in data.data_vars if name not in results])
     data["status"] = data["status"].load()
@@ -93,6 +90,8 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
     offset, length = int(cell["jobs_offset"]), int(cell["jobs_length"])
     if offset < 0:
         raise InputError(f"{place}: this cell has no result yet")
+    if length > MOST_JOBS:
+        raise InputError(f"{place}: refused, because this cell has {length:,} jobs; a run has at most {MOST_JOBS:,}")
     return open_all_jobs(data).isel(job=slice(offset, offset + length)).load()
 
 
@@ -161,46 +160,16 @@ class _Hidden(BackendArray):
 
 
 def _open(place: str, group: str | None = None) -> xr.Dataset:
-    url = "://" in place
-    if not url and not Path(place).exists():
-        raise InputError(f"{place}: no such store")
-    address = place if url or not place.endswith(".zip") else f"file://{Path(place).resolve()}"
-    # A web server that cannot send a part of a file has to send an archive whole: simplecache fetches it once.
-    ways = [f"zip::{address}", f"zip::simplecache::{address}"] if place.endswith(".zip") else [address]
-    for way in ways:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # temporary files of a running sweep are not the reader's business
-                return xr.open_zarr(way, group=group, consolidated=_consolidated(way, group), chunks=None)
-        except Exception as error:  # zarr, fsspec, zipfile and json each have errors of their own
-            why = _why(place, url, error)
-    raise InputError(f"{place}: {why}")
-
-
-def _consolidated(way: str, group: str | None) -> bool | None:
-    """Return whether the metadata of a group stands in one place: that of per-job results does in what cannot be
-    listed, an archive or a web server; in a folder each array's own is newer."""
-    if group is None:
-        return True
-    return None if "://" in way else False
-
-
-def _why(place: str, url: bool, error: Exception) -> str:
-    if not url and Path(place).is_dir() and not (Path(place) / "zarr.json").is_file():
-        return "a folder that is not a store of a sweep (it has no zarr.json)"
-    if "consolidated" in str(error):
-        return "Zarr data, but not a store of a sweep (it has no consolidated metadata)"
-    first = (str(error) or type(error).__name__).splitlines()[0]
-    return f"not a store of a sweep that can be read ({first})"
-
-
-def _check_format(data: xr.Dataset, place: str) -> None:
-    found = data.attrs.get("faultsweep_format")
-    if found is None:
-        raise InputError(f"{place}: Zarr data, but not a store of a sweep (it has no attribute faultsweep_format)")
-    if found not in FORMATS:
-        known = ", ".join(map(str, FORMATS))
-        raise InputError(f"{place}: a store of format {found}; this version of faultsweep reads format {known}")
+    store = open_checked(place)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # temporary files of a running sweep are not the reader's business
+            return xr.open_zarr(store, group=group, consolidated=True, chunks=None, zarr_format=3)
+    except InputError:
+        raise
+    except Exception as error:  # zarr, fsspec, zipfile and xarray each have errors of their own
+        first = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(f"{place}: not a store of a sweep that can be read ({first})") from None
 
 
 def _in_order(data: xr.Dataset) -> xr.Dataset:

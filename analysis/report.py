@@ -34,6 +34,10 @@ from faultsweep.files import writing
 USUAL_METRICS = ("mean_bounded_slowdown", "mean_wait_s", "utilisation")
 _MOST_SHOWN = 12
 _SMALL_SHARE = 0.01
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
+)
 _STYLE = """
 body { font: 15px/1.45 sans-serif; color: #111; max-width: 60em; margin: 2em auto; padding: 0 1em }
 h1 { font-size: 1.7em } h2 { margin-top: 2em; border-bottom: 1px solid #999 } h3 { margin-top: 1.5em }
@@ -73,7 +77,7 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
     parts += [_steadiness(data), _provenance(data)]
     title = str(data.attrs.get("title") or data.attrs.get("name") or "sweep")
     page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_POLICY}<title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n"
     )
     with writing(path):

@@ -19,7 +19,7 @@ from typing import Any
 
 import dask
 from faultsweep.cluster.interrupts import interrupts_wait
-from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER_VARIABLE, SETTINGS
+from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS
 
 from faultsweep.errors import InputError, UnreachableError
 
@@ -119,7 +119,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
                 host="127.0.0.1",
                 protocol="tls://",
                 security=temporary_security(),
-                dashboard_address="127.0.0.1:0",
+                dashboard_address=LOOPBACK,
                 scheduler_kwargs={"dashboard": False},
                 worker_dashboard_address=None,
                 preload="faultsweep.cluster.steady",
@@ -127,6 +127,8 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
                 config=settings,  # of processes that are started later, too
                 memory_limit=system.MEMORY_LIMIT // number,
             )
+            # what a worker serves by HTTP, which is nothing, goes to this machine alone
+            cluster.new_spec["options"]["dashboard_address"] = LOOPBACK
             cluster.scale(number)
             _wait_for_processes(cluster, number, has_come)
         if dashboard is not None:

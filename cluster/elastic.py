@@ -26,7 +26,7 @@ from typing import Any
 
 from faultsweep.cluster import slurm
 from faultsweep.cluster.interrupts import handlers_stay
-from faultsweep.cluster.settings import SETTINGS
+from faultsweep.cluster.settings import LOOPBACK, SETTINGS
 from faultsweep.cluster.site import Site, parse_memory
 from faultsweep.cluster.steady import use_monotonic_clock
 
@@ -132,7 +132,7 @@ def _test(script: str, site: Site) -> None:
 def _options(site: Site, folder: Path) -> dict[str, Any]:
     """Return the arguments of SLURMCluster; what the site does not set is left to SLURM (dask-jobqueue sets --mem)."""
     memory = parse_memory(site.memory_per_worker or "1GB")
-    extra = ["--no-dashboard", "--preload", "faultsweep.cluster.steady"]
+    extra = ["--no-dashboard", "--dashboard-address", LOOPBACK, "--preload", "faultsweep.cluster.steady"]
     if site.memory_per_worker is None:
         extra += ["--memory-limit", "0"]  # no limit but SLURM's own
     if site.time is not None and math.isfinite(seconds := slurm.parse_time(site.time)):
@@ -157,7 +157,7 @@ def _options(site: Site, folder: Path) -> dict[str, Any]:
         "log_directory": str(folder / "workers"),
         "job_name": worker_job_name(folder),
         "worker_extra_args": extra,
-        "scheduler_options": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+        "scheduler_options": {"dashboard": False, "dashboard_address": LOOPBACK},
         "silence_logs": logging.CRITICAL,
     }
 

@@ -20,7 +20,7 @@ import dask
 import distributed
 from faultsweep.cluster.connect import read_credentials
 from faultsweep.cluster.scheduler import until_signalled
-from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER, SETTINGS
+from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS
 from faultsweep.cluster.steady import use_monotonic_clock
 
 _DEATH_TIMEOUT_S = 60.0
@@ -48,6 +48,7 @@ async def serve(arguments: argparse.Namespace, scratch: str) -> None:
         "death_timeout": _DEATH_TIMEOUT_S,
         "local_directory": scratch,
         "dashboard": False,
+        "dashboard_address": LOOPBACK,
         "preload": ["faultsweep.cluster.steady"],
         "silence_logs": logging.CRITICAL,
     }

@@ -21,7 +21,7 @@ import dask
 import distributed
 from faultsweep.cluster.connect import write_credentials
 from faultsweep.cluster.processes import say
-from faultsweep.cluster.settings import CREDENTIALS, SCHEDULER, SETTINGS
+from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS
 from faultsweep.cluster.steady import use_monotonic_clock
 
 
@@ -38,7 +38,7 @@ async def until_signalled(served: Coroutine[Any, Any, None]) -> None:
 async def serve(folder: Path, interface: str | None, dashboard: bool) -> None:
     """Be the scheduler."""
     security = write_credentials(folder / CREDENTIALS)
-    options: dict[str, Any] = {"protocol": "tls://", "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    options: dict[str, Any] = {"protocol": "tls://", "port": 0, "dashboard": False, "dashboard_address": LOOPBACK}
     kind = distributed.Scheduler
     if dashboard:
         from faultsweep.cluster.dashboard import ShownScheduler, write_how_to_reach

@@ -17,6 +17,8 @@ SETTINGS: dict[str, Any] = {
     "distributed.admin.system-monitor.gil.enabled": False,
 }
 
+LOOPBACK = "127.0.0.1:0"
+"""Where the HTTP servers of schedulers and workers listen: they have no TLS."""
 CREDENTIALS = "tls.json"
 """File of the TLS credentials beside a scheduler's file."""
 SCHEDULER_VARIABLE = "FAULTSWEEP_SCHEDULER"

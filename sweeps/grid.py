@@ -28,6 +28,8 @@ Cells = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 MOST_CELLS = 500_000_000
 """A grid has one number per cell in memory; beyond this it does not fit a common machine."""
+MOST_LABELS = 20_000_000
+"""Rows of one axis: their labels are in the memory of whoever opens the store."""
 
 
 class Grid:
@@ -63,6 +65,9 @@ class Grid:
         if self.size > MOST_CELLS:
             shape = " x ".join(str(length) for length in self.shape)
             raise InputError(f"the grid has {self.size:,} cells ({shape}), the limit is {MOST_CELLS:,}; sample instead")
+        for axis in axes:
+            if len(axis) > MOST_LABELS:
+                raise InputError(f"axis {axis.name}: {len(axis):,} rows, the limit is {MOST_LABELS:,}; sample instead")
         self.fixed = dict(fixed)
         self.formulas = dict(formulas or {})
         self.exclude = [dict(rule) for rule in exclude]

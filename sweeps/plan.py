@@ -252,11 +252,11 @@ def _warm(
 def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> None:
     """Print a plan, as text or JSON."""
     from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
-    from rich.console import Console
 
     from faultsweep.cli.output import print_json
+    from faultsweep.terminal import make_console
 
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = make_console(highlight=False, soft_wrap=True, markup=False)
     if as_json:
         print_json(asdict(plan))
         return

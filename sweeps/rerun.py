@@ -187,9 +187,8 @@ def print_rerun(
     trace_out: Path | None = None,
 ) -> None:
     """Run a cell again, print it, and write its event trace, the agent's steps and per-job results if asked to."""
-    from rich.console import Console
-
     from faultsweep.cli.output import check_writable, print_json, write_jobs
+    from faultsweep.terminal import make_console
 
     check_writable(str(path) for path in (events_out, jobs_out, trace_out) if path is not None)
     again = rerun(
@@ -200,7 +199,7 @@ def print_rerun(
         trace=trace or trace_out is not None,
         run_code=run_code,
     )
-    console = Console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)
+    console = make_console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)
     for sentence in again.run.decisions.sentences() if trace else ():
         console.print(sentence)
     if trace_out is not None:

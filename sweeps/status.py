@@ -111,12 +111,12 @@ def _failures(store: Store, status: np.ndarray) -> list[dict[str, Any]]:
 def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
     """Print the status of a store, as text or JSON; returns the exit code that says it in a number."""
     from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
-    from rich.console import Console
 
     from faultsweep.cli.output import print_json
+    from faultsweep.terminal import make_console
 
     found = read_status(path)
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = make_console(highlight=False, soft_wrap=True, markup=False)
     if as_json:
         print_json({**found, "exit_code": exit_code(found)})
         return exit_code(found)

@@ -50,6 +50,7 @@ from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.terminal import plain
 
 STORE_VARIABLE = "FAULTSWEEP_STORE"
 """Environment variable of a batch job: the store that it was submitted for."""
@@ -514,7 +515,7 @@ class _Run:
         """Tell the user, and the log file."""
         LOG.info(text)
         if self.show:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(plain(text) + "\n")
 
     def _keep_deaths(self) -> Path | None:
         """Write the deaths that earlier runs have seen into a journal of this one."""

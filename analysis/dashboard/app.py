@@ -21,6 +21,7 @@ from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.follow import FollowedStore
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, shown
+from faultsweep.analysis.figures.draw import without_tex
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.warmup import column_of
 from panel.io import hold
@@ -113,7 +114,8 @@ class Dashboard:
         unit = data[axis].attrs.get("units")
         name = f"{axis} ({unit})" if unit else axis
         kind = pn.widgets.DiscreteSlider if number else pn.widgets.Select
-        self.at[axis] = kind(name=name, options=labels, width=_WIDE)
+        # a title is markup to the browser; the labels of a slider are numbers, those of a select are text to it
+        self.at[axis] = kind(name=escape(name), options=labels, width=_WIDE)
         self.at[axis].param.watch(self._changed(axis), "value")
         self.places[axis] = pn.Column(self.at[axis])  # hidden as one: each part of a slider would be laid out by itself
 
@@ -253,7 +255,7 @@ class Dashboard:
         share, words = self.store.share
         self.progress.value = int(100 * share)
         self.share.object = f"<b>{escape(Path(self.store.place).name)}</b><br>{escape(words)}"
-        figure = shown(data, now)
+        figure = without_tex(shown(data, now))
         if not self._redraw(figure):
             self.drawn = self._drawn_anew(figure)
             self.plot.objects = [pn.pane.Bokeh(self.drawn.layout, sizing_mode="stretch_width")]

@@ -18,7 +18,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from bokeh.server.auth_provider import AuthProvider
 from faultsweep.analysis.dashboard.follow import FollowedStore
-from tornado.web import Finish, RequestHandler
+from tornado.httputil import HTTPHeaders
+from tornado.web import Finish, OutputTransform, RequestHandler
 from tornado.websocket import WebSocketClosedError
 
 from faultsweep.errors import InputError
@@ -61,6 +62,34 @@ class TokenAuth(AuthProvider):
     def login_handler(self) -> type[RequestHandler]:
         """Return what answers there."""
         return _Refused
+
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The content security policy of the page: scripts are those that the server has sent with it, and no attribute of an
+element is one. Bokeh makes functions of the text of its own callbacks, which takes 'unsafe-eval'."""
+
+
+class _Guarded(OutputTransform):
+    """Adds to every answer what keeps a browser from running, framing or passing on anything that is not ours."""
+
+    def transform_first_chunk(
+        self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+    ) -> tuple[int, HTTPHeaders, bytes]:
+        """Add the headers, and the nonce to the scripts of a page."""
+        nonce = secrets.token_urlsafe(16)
+        headers["Content-Security-Policy"] = POLICY.format(nonce=nonce)
+        headers["X-Frame-Options"] = "DENY"
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers["Referrer-Policy"] = "no-referrer"
+        if headers.get("Content-Type", "").startswith("text/html"):
+            chunk = chunk.replace(b"<script", f"<script nonce={nonce}".encode())
+            if "Content-Length" in headers:
+                headers["Content-Length"] = str(len(chunk))
+        return status_code, headers, chunk
 
 
 class _Refused(RequestHandler):
@@ -107,6 +136,7 @@ def make_server(store: FollowedStore, port: int = 0, token: str | None = None) -
         )
     except OSError as error:
         raise InputError(f"port {port}: cannot be opened on {HOST} ({error.strerror}); name another, or none") from None
+    server._tornado.add_transform(_Guarded)
     return server, f"http://{HOST}:{server.port}/?token={token}"
 
 

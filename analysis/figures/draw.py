@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import textwrap
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,14 @@ _FEW_DECADES = 1e5  # of a logarithmic y, so few that there is room for three ti
 _MOST_LABELLED = 6  # bars of a panel that are wide enough for a number
 
 
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" content="'
+    "default-src 'none'; script-src 'nonce-{}' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "font-src data:; base-uri 'none'; form-action 'none'\">"
+)
+"""Of a page: only the scripts that stand in it from the start may run, and nothing is fetched."""
+
+
 def draw(figure: Figure, folder: Path) -> list[Path]:
     """Write ``NAME.png`` and ``NAME.html`` into the folder and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -42,6 +53,7 @@ def draw_picture(figure: Figure, path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
 
+    figure = without_math(figure)
     rows, columns = _grid(figure)
     width = _TABLE_INCHES[0] if figure.table or columns == 1 else _PANEL_INCHES[0] * columns
     body = _TABLE_INCHES[1] * (len(figure.table.rows) + 1) if figure.table else _PANEL_INCHES[1] * rows
@@ -76,6 +88,30 @@ def draw_picture(figure: Figure, path: Path) -> None:
             _png_legend(canvas, axes, legend_columns, 1 - _LINE_INCHES * (0.3 + (title.count("\n") + 1)) / height)
         with writing(path):
             canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": figure.title, "Description": caption})
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a text, or all that holds texts, with each of them changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_changed(part, change) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{part.name: _changed(getattr(value, part.name), change) for part in fields(value)})
+    return value
+
+
+def without_math(value: Any) -> Any:
+    """Return texts, such as those of a figure, in which matplotlib takes no dollar sign for the begin of a formula."""
+    return _changed(value, lambda text: text.replace("$", r"\$"))
+
+
+def without_tex(value: Any) -> Any:
+    """Return texts, such as those of a figure, in which Bokeh finds no formula: one may hold a link that is a script.
+
+    A space of no width stands within each delimiter.
+    """
+    return _changed(value, lambda text: re.sub(r"(\$|\\)(?=[$(\[])", "\\1\u200b", text))
 
 
 def _legend_columns(entries: int, longest: int, width: float) -> int:
@@ -213,6 +249,7 @@ def draw_html(figure: Figure, path: Path) -> None:
     from bokeh.models.widgets import Div
     from hvplot import hvPlot
 
+    figure = without_tex(figure)
     hv.extension("bokeh", logo=False)
     if figure.table:
         table = pd.DataFrame(figure.table.rows, columns=figure.table.header)
@@ -233,9 +270,11 @@ def write_page(root: Any, title: str, path: Path) -> None:
 
     # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts. Panel
     # still adds the address of a script that nothing here uses.
-    page = file_html(root, INLINE, title)
+    page = re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", file_html(root, INLINE, title))
+    nonce = hashlib.sha256(page.encode()).hexdigest()[:32]  # the same page for the same figure; no text in it knows it
+    page = page.replace("<script", f"<script nonce={nonce}").replace("<head>", "<head>" + _POLICY.format(nonce), 1)
     with writing(path):
-        path.write_text(re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", page), encoding="utf-8")
+        path.write_text(page, encoding="utf-8")
 
 
 def _html_panel(panel: Panel) -> Any:

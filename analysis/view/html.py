@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.analysis.figures.draw import write_page
+from faultsweep.analysis.figures.draw import without_tex, write_page
 from faultsweep.analysis.figures.figure import BLUE, GREEN, VERMILION
 from faultsweep.analysis.view.content import (
     BANDS,
@@ -60,8 +60,8 @@ def draw_html(content: Content, path: Path) -> None:
     from bokeh.layouts import column
     from bokeh.models.widgets import Div
 
-    heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(content.title)}</h2>", width=_WIDTH)
-    words = escape(" ".join(content.caption))
+    heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(without_tex(content.title))}</h2>", width=_WIDTH)
+    words = escape(without_tex(" ".join(content.caption)))
     caption = Div(text=f"<p style='font-family: sans-serif'>{words}</p>", width=_WIDTH)
     gantt = _gantt(content)
     plots = [gantt, _queue(content, gantt.x_range), _bands(content, gantt.x_range)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.analysis.figures.draw import without_math
 from faultsweep.analysis.figures.figure import BLUE, GREEN, VERMILION
 from faultsweep.analysis.view.content import (
     BANDS,
@@ -38,8 +39,8 @@ def draw_png(content: Content, path: Path, at_h: float | None = None) -> None:
     from matplotlib.figure import Figure as Canvas
 
     parts = ["gantt", "queue", "bands", *(["occupancy"] if content.frames else [])]
-    caption = textwrap.fill(" ".join(content.caption), 150)
-    title = textwrap.fill(content.title, 95)
+    caption = without_math(textwrap.fill(" ".join(content.caption), 150))
+    title = without_math(textwrap.fill(content.title, 95))
     head, foot = 0.3 * (title.count("\n") + 1) + 0.1, 0.19 * (caption.count("\n") + 1) + 0.2
     body = sum(_HEIGHTS[part] for part in parts)
     height = head + body + foot

@@ -19,6 +19,7 @@ from faultsweep.cli.app import App
 from faultsweep.cli.damage import describe_damage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
+from faultsweep.terminal import plain
 
 _INTERRUPTED = 130
 
@@ -81,21 +82,21 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.exit(code)
     except InputError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{plain(error)}\n")
         sys.exit(error.exit_code)
     except BrokenPipeError:  # who reads the output has left, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
         place = f"{error.filename}: " if error.filename is not None else ""
-        sys.stderr.write(f"{place}cannot be read or written ({error.strerror or error})\n")
+        sys.stderr.write(f"{plain(place)}cannot be read or written ({error.strerror or error})\n")
         sys.exit(2)
     except Exception as error:  # typer's own errors, whose classes are private; others are raised again
         code = getattr(error, "exit_code", None)
         damage = describe_damage(error) if code is None else ""
         if code is None and not damage:
             raise
-        sys.stderr.write(f"{damage or _describe(error)}\n")
+        sys.stderr.write(f"{plain(damage or _describe(error))}\n")
         sys.exit(2 if code is None else code)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from faultsweep.cli.app import App, HelpGroup
 from faultsweep.sweeps.times import describe_time
+from faultsweep.terminal import plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -308,7 +309,7 @@ def _print_end(path: Path, lines: int, follow: bool) -> None:
 
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in deque(file, maxlen=lines):
-            typer.echo(line, nl=False)
+            typer.echo(plain(line), nl=False)
         while follow:
-            typer.echo(file.read(), nl=False)
+            typer.echo(plain(file.read()), nl=False)
             time.sleep(0.5)

@@ -111,9 +111,9 @@ def _plain(value: Any) -> Any:
 
 def make_console(**options: Any) -> Console:
     """Return where tables are printed: as wide as the terminal, one row a line in a pipe or a file."""
-    from rich.console import Console
+    from faultsweep import terminal
 
-    return Console(**options) if sys.stdout.isatty() else Console(width=_PIPE_WIDTH, **options)
+    return terminal.make_console(**options if sys.stdout.isatty() else {"width": _PIPE_WIDTH, **options})
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:

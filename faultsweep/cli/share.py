@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App
+from faultsweep.terminal import plain
 
 if TYPE_CHECKING:
     from faultsweep.analysis.compare import Comparison
@@ -65,10 +66,10 @@ def _print_packed(packed: Packed, what: str) -> None:
     typer.echo(f"  sha256 of the archive: {packed.sha256}")
     if not packed.checked:
         typer.echo("  the archive has no checksums of its files: nothing tells whether they are complete")
-    typer.echo(f"  licence: {packed.licence or 'none is stated (pack --licence CC-BY-4.0 states one)'}")
-    typer.echo(f"  to cite: {packed.citation or 'nothing is stated'}")
+    typer.echo(f"  licence: {plain(packed.licence) or 'none is stated (pack --licence CC-BY-4.0 states one)'}")
+    typer.echo(f"  to cite: {plain(packed.citation) or 'nothing is stated'}")
     if packed.acknowledgements:
-        typer.echo(f"  {packed.acknowledgements}")
+        typer.echo(f"  {plain(packed.acknowledgements)}")
 
 
 @app.command()
@@ -110,10 +111,11 @@ def compare(
 
 
 def _print_comparison(found: Comparison) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False, soft_wrap=True, markup=False, width=_WIDTH)
+    from faultsweep.terminal import make_console
+
+    console = make_console(highlight=False, soft_wrap=True, markup=False, width=_WIDTH)
     console.print(f"A = {found.a}\nB = {found.b}")
     for name, (one, two) in found.settings.items():
         console.print(f"  {name}: {one!r} in A, {two!r} in B")

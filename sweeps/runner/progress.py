@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from faultsweep.terminal import make_console, plain
+
 LOG = logging.getLogger("faultsweep.sweep")
 PROGRESS = "progress.json"
 """File beside a store that says how far a run is, for whoever asks from another machine."""
@@ -104,7 +106,6 @@ class Progress:
     def __enter__(self) -> Progress:
         """Show the bar."""
         if self._show and sys.stderr.isatty():
-            from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
@@ -115,7 +116,7 @@ class Progress:
                 TimeElapsedColumn(),
                 TextColumn("{task.fields[left]}"),
                 TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True),
+                console=make_console(stderr=True),
             )
             self._bar.start()
             self._task = self._bar.add_task("simulations", total=self.total, completed=self.done, left="", note="")
@@ -202,7 +203,7 @@ class Progress:
         if self._bar is not None:
             self._bar.console.print(text, highlight=False)
         elif self._show:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(plain(text) + "\n")
 
 
 def recommend_memory(worker_bytes: int) -> int:

@@ -80,7 +80,7 @@ class JobsWriter:
         self.store = store
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            root = zarr.open_group(store.path, mode="r+", use_consolidated=False)
+            root = zarr.open_group(store.path, mode="r+", zarr_format=3, use_consolidated=False)
             self._group = root.require_group(GROUP)
             self._arrays: dict[str, Any] = dict(self._group.arrays())
         self._rows = max((array.shape[0] for array in self._arrays.values()), default=0)

@@ -26,10 +26,9 @@ import numpy as np
 import zarr
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.grid import Cells, Grid
+from faultsweep.sweeps.store.opener import open_folder, read_root
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
-
-from faultsweep.errors import InputError
 
 FORMAT = 1
 """The version of this layout; a test keeps a store of every released one."""
@@ -140,13 +139,14 @@ class Store:
         """Open the store at ``path`` and check that this version knows its format."""
         self.path = path
         self._mode = mode
-        self.attributes = check_format(path)
         self._open()
 
     def _open(self) -> None:
+        checked = open_folder(self.path, read_only=self._mode == "r")
+        self.attributes: dict[str, Any] = dict(checked.root["attributes"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.group = zarr.open_group(self.path, mode=self._mode, use_consolidated=True)
+            self.group = zarr.open_group(checked, mode=self._mode, zarr_format=3, use_consolidated=True)
         self.arrays: dict[str, Any] = dict(self.group.arrays())
         status = self.arrays["status"]
         self.chunks = Chunks(status.shape, status.chunks)
@@ -270,7 +270,7 @@ class Store:
         """Return the group by its own metadata, which a killed growth may have left ahead of the consolidated."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return zarr.open_group(self.path, mode="r+", use_consolidated=False)
+            return zarr.open_group(self.path, mode="r+", zarr_format=3, use_consolidated=False)
 
     def repair(self) -> None:
         """Undo what a killed process left: arrays made, changed or removed but not yet visible so, temporary files."""
@@ -287,7 +287,6 @@ class Store:
     def commit(self, **attributes: Any) -> None:
         """Make the present arrays and these attributes visible, in one step."""
         commit(self.path, attributes)
-        self.attributes = check_format(self.path)
         self._open()
 
     def size_bytes(self) -> int:
@@ -469,29 +468,8 @@ def _widen(file: Path, attributes: Mapping[str, Any]) -> None:
 
 
 def check_format(path: Path) -> dict[str, Any]:
-    """Return the attributes of the store at ``path``.
-
-    Raises
-    ------
-    InputError
-        There is none, it is something else, or its format is of another version.
-    """
-    try:
-        content = json.loads((path / "zarr.json").read_text())
-    except NotADirectoryError:
-        raise InputError(f"{path}: a file, not a store; name a store, or a folder that is not there yet") from None
-    except FileNotFoundError:
-        what = "a folder that is not a store (it has no zarr.json)" if path.is_dir() else "no such store"
-        raise InputError(f"{path}: {what}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read the store ({error})") from None
-    attributes = content.get("attributes", {})
-    if "faultsweep_format" not in attributes:
-        raise InputError(f"{path}: a Zarr group, but not a store of faultsweep (no attribute faultsweep_format)")
-    found = attributes["faultsweep_format"]
-    if found != FORMAT:
-        raise InputError(f"{path}: a store of format {found}; this version of faultsweep reads format {FORMAT}")
-    return attributes
+    """Return the attributes of the store at ``path``; InputError if there is none that can be read."""
+    return dict(read_root(path)["attributes"])
 
 
 def sweep_partials(path: Path) -> None:

@@ -194,3 +194,13 @@ def test_a_running_cluster_is_reached_by_address_and_by_file(tmp_path):
 def test_a_cluster_that_is_not_there_is_one_sentence(cluster):
     with pytest.raises(InputError, match="cluster: "), connect(cluster, timeout_s=1):
         pass
+
+
+def test_every_process_listens_on_the_loopback_alone():
+    with connect("local", workers=1) as client:
+        workers = client.run(os.getpid).values()
+        processes = {os.getpid(), *workers, *(psutil.Process(pid).ppid() for pid in workers)}
+        found = [(pid, one) for pid in processes for one in psutil.Process(pid).net_connections("tcp")]
+        listening = [(pid, one.laddr.ip) for pid, one in found if one.status == psutil.CONN_LISTEN]
+        assert {pid for pid, _ in listening} >= set(workers)
+        assert {ip for _, ip in listening} == {"127.0.0.1"}

@@ -299,8 +299,8 @@ def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tm
     shutil.rmtree(tmp_path / "other.zarr.run")
     edit(spec, "flat:4", "flat:5")
     sentences = {
-        log: "a file, not a store; name a store, or a folder that is not there yet",
-        tmp_path / "junk.zarr": "a folder that is not a store (it has no zarr.json)",
+        log: "a file, not a store of a sweep; name a store, or a folder that is not there yet",
+        tmp_path / "junk.zarr": "a folder that is not a store of a sweep (it has no zarr.json)",
         other: "fixed.machine: the store has 'flat:4', the spec 'flat:5'; what is fixed or computed makes another "
         "sweep: give it another store",
     }

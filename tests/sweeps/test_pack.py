@@ -135,14 +135,27 @@ def evil(archive: Path, path: Path, how: str) -> None:
                 content = content[:-1] + bytes([content[-1] ^ 1])
             if how == "incomplete" and name == "status/c/0/0/0":
                 continue
-            if how == "code" and name == "sum/zarr.json":
+            if how == "code" and name in ("zarr.json", "sum/zarr.json"):
                 content = content.replace(b'"zstd"', b'"numcodecs.pickle"')
+            if how == "two truths" and name == "sum/zarr.json":
+                content = content.replace(b'"zstd"', b'"numcodecs.pickle"')
+            if how == "written elsewhere" and name == "zarr.json":
+                node = json.loads(content)
+                members = node["consolidated_metadata"]["metadata"]
+                members["../../outside"] = members["sum"]
+                content = json.dumps(node).encode()
+            if how == "endless coordinate" and name == "zarr.json":
+                node = json.loads(content)
+                node["consolidated_metadata"]["metadata"]["a"]["shape"] = [1_000_000_000]
+                content = json.dumps(node).encode()
             if how == "hidden code" and name == "zarr.json":
                 node = json.loads(content)
                 node["consolidated_metadata"]["metadata"]["sum"] = {"zarr_format": 2, "shape": [1]}
                 content = json.dumps(node).encode()
-            if how == "absurd" and name == "sum/zarr.json":
-                content = content.replace(b'"shape": [\n', b'"shape": [\n 900000000000,', 1)
+            if how == "absurd" and name == "zarr.json":
+                node = json.loads(content)
+                node["consolidated_metadata"]["metadata"]["sum"]["shape"][0] = 900_000_000_000
+                content = json.dumps(node).encode()
             if name == "SHA256SUMS" and how not in ("damaged", "incomplete"):
                 continue
             out.writestr(name, content)
@@ -176,9 +189,12 @@ def evil(archive: Path, path: Path, how: str) -> None:
         ("bomb", r"would unpack to 120 MB, more than 100 times as much"),
         ("damaged", "files are not what SHA256SUMS says"),
         ("incomplete", "1 files are not what SHA256SUMS says, such as 'status/c/0/0/0'"),
-        ("code", "sum is coded by .*numcodecs.pickle"),
-        ("hidden code", "sum is not of Zarr 3"),
-        ("absurd", "sum has the shape"),
+        ("code", "is coded by 'numcodecs.pickle'"),
+        ("hidden code", "'sum' is not of Zarr 3"),
+        ("absurd", "'sum' has the shape"),
+        ("two truths", "sum/zarr.json is not what its root says"),
+        ("written elsewhere", "'../../outside' is no name of a part of a store"),
+        ("endless coordinate", "'a' has 1,000,000,000 values along a, the grid 3"),
     ],
 )
 def test_a_strangers_archive_does_no_harm(archive, tmp_path, how, sentence):
