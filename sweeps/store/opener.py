@@ -49,6 +49,7 @@ MOST_JOBS = 100_000_000
 MOST_CHUNK_BYTES = 1 << 30
 _MOST_METADATA_BYTES = 1 << 28
 _LONGEST_TEXT_BYTES = 40_000
+_BAD_CHUNK = " is damaged, or made to fill the memory, and was not read; restore it from a copy"
 _A_FILE = ": a file, not a store of a sweep; name a store, or a folder that is not there yet"
 _MOST_INFLATED = 100
 _ALWAYS_ALLOWED_BYTES = 100_000_000
@@ -299,11 +300,11 @@ class CheckedStore(WrapperStore[ZarrStore]):
         if "zstd" in codecs:
             size = zstd_size(data)
             if size is None or size > most or (size != most and not text):
-                raise InputError(f"{self._place}: {key} is damaged, or made to fill the memory; nothing of it was read")
+                raise InputError(f"{self._place}: {key}{_BAD_CHUNK}")
             if text:
                 data = _decompress(data, f"{self._place}: {key}")
         if text and (len(data) < 4 or struct.unpack_from("<I", data)[0] != count):
-            raise InputError(f"{self._place}: {key} is damaged, or made to fill the memory; nothing of it was read")
+            raise InputError(f"{self._place}: {key}{_BAD_CHUNK}")
 
 
 def _decompress(data: bytes, place: str) -> bytes:

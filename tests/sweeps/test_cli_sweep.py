@@ -281,7 +281,7 @@ def test_a_damaged_file_of_a_store_is_one_sentence(spec, tmp_path, call):
     ):
         code, _, err = call(*arguments)
         assert (code, err.count("\n")) == (2, 1)
-        assert f"{store}/status: is damaged and cannot be read (Zstd decompression error" in err
+        assert f"{store}: status/c/0/0/0 is damaged" in err
         assert "restore it from a copy" in err
 
 
