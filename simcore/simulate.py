@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -171,7 +171,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
         config=config,
         events=buffer.finish(prepared.job_id, config["start_delay_s"]) if buffer else None,
         dropped=prepared.dropped,
-        failures=NO_FAILURES if source is None else source.until(float(state.f[st.NOW])),
+        failures=NO_FAILURES if source is None else source.until(float(state.now)),
     )
 
 
@@ -227,7 +227,7 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
         config=config,
         events=ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None,
         dropped=prepared.dropped,
-        failures=NO_FAILURES if source is None else source.until(float(state.f[st.NOW])),
+        failures=NO_FAILURES if source is None else source.until(float(state.now)),
         decisions=Decisions.of(ran.decisions, prepared.job_id) if trace else None,
     )
 
@@ -248,7 +248,7 @@ def _failure_free_response_s(
         return results["response_s"].copy()
     config = {**config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
     state = _run(jobs, machine, config, None, rules, _Watch(events=False, debug=False, progress=None)).state
-    return state.job_f[st.FINISH] - state.job_f[st.SUBMIT]
+    return state.job.finish - state.job.submit
 
 
 @lru_cache
@@ -371,8 +371,8 @@ def _run(
             score=rules.score,
             base_rate=rules.base_rate,
         )
-        state.f[st.DRAWN_UNTIL] = drawn.known_until_s
-        state.f[st.BUCKET_ORIGIN] = rules.origin_s
+        state.drawn_until = drawn.known_until_s
+        state.bucket_origin = rules.origin_s
         buffer = TraceBuffer(state) if watch.events else None
         stopwatch = Stopwatch(state) if config["time_scheduling"] else None
         go_on: Advance = stopwatch.advance if stopwatch else advance
@@ -388,7 +388,7 @@ def _run(
             raise InputError(f"{machine.name}: the free nodes are too scattered for the partition finder")
     check_end(code, machine.name, state)
     if code == st.STUCK:
-        waiting = int(np.isnan(state.job_f[st.FINISH]).sum())
+        waiting = int(np.isnan(state.job.finish).sum())
         raise InputError(f"{machine.name}: {waiting} jobs wait for nodes that never come up again")
     return _Ran(state, code, buffer, elapsed, stopwatch.passes_s if stopwatch else [])
 
@@ -429,13 +429,13 @@ class _Drawn:
         """Return the state with failures drawn twice as far: those that it has, and more behind them."""
         self._draw_s *= 2.0
         rows = failure_rows(self.known(), self._base_rate)
-        longer = replace(state, failures=rows)
-        if state.i[st.TRACING]:
-            trace = trace_buffer(self._machine.nodes, state.job_f.shape[1], rows.shape[1], self._capacity)
-            longer = replace(longer, trace=trace)
-        longer.f[st.DRAWN_UNTIL] = self.known_until_s
-        if state.i[st.CHECKPOINT] in (st.EXACT, st.BUCKETED) and state.f[st.NEXT_FORESEEN] == math.inf:
-            longer.f[st.NEXT_FORESEEN] = -math.inf  # none was left: look among the new failures
+        longer = state.with_arrays(failures=rows)
+        if state.tracing:
+            trace = trace_buffer(self._machine.nodes, state.job.submit.shape[0], rows.shape[1], self._capacity)
+            longer = longer.with_arrays(trace=trace)
+        longer.drawn_until = self.known_until_s
+        if state.checkpoint in (st.EXACT, st.BUCKETED) and state.next_foreseen == math.inf:
+            longer.next_foreseen = -math.inf  # none was left: look among the new failures
         return longer
 
 
@@ -469,4 +469,4 @@ def _advance_to_end(
         elif code not in (st.CONTINUE, st.NEED_TRACE):
             return state, code
         if progress is not None:
-            progress(float(state.i[st.FINISHED]) / max(1, state.job_f.shape[1]))
+            progress(float(state.finished) / max(1, state.job.submit.shape[0]))

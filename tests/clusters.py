@@ -115,19 +115,20 @@ def running_state(machine_name, rows, waiting=(), **parameters):
         size = sum(parts)
         s.parts[k] = parts
         s.demand[k] = [bandwidth * part * (size - part) / (size - 1) for part in parts]
-        s.job_i[[st.STATUS, st.ALLOCATED, cs.PHASE, cs.SPANS, cs.RUN_SLOT], k] = st.RUNNING, size, cs.WORKS, 2, k
-        s.lists[[cs.RUNNING, cs.SPANNING], k] = k
-        s.agenda[cs.RUN_END, k] = run_s[k]
-    s.i[[cs.NUM_RUNNING, cs.NUM_SPANNING]] = count
-    s.f[st.NOW] = 0.0
-    s.i[st.FREE] = 0
-    s.clusters[cs.FREE_HERE] = 0
-    s.i[cs.CHANGED] = 1
-    s.lists[cs.QUEUE, :others] = count + np.arange(others)
-    s.job_i[st.STATUS, count:] = st.WAITING
-    s.job_i[cs.OFFENCES, count:] = 2  # co-allocation is no way out for them
-    s.i[[st.QUEUE_TAIL, st.NEXT_ARRIVAL]] = others, count + others
-    s.i[st.QUEUED] = sum(waiting)
+        s.job.status[k], s.job.allocated[k], s.job.phase[k] = st.RUNNING, size, cs.WORKS
+        s.job.spans[k], s.job.run_slot[k] = 2, k
+        s.running[k] = s.spanning[k] = k
+        s.run_end[k] = run_s[k]
+    s.num_running = s.num_spanning = count
+    s.now = 0.0
+    s.free = 0
+    s.free_here[:] = 0
+    s.changed = 1
+    s.queue[:others] = count + np.arange(others)
+    s.job.status[count:] = st.WAITING
+    s.job.offences[count:] = 2  # co-allocation is no way out for them
+    s.queue_tail, s.next_arrival = others, count + others
+    s.queued = sum(waiting)
     return s
 
 

@@ -244,7 +244,6 @@ def check(found: Any) -> None:
 
 def check_build() -> None:
     """Raise RuntimeError unless the kernels check bounds: Numba leaves the checks out without a word."""
-    from faultsweep.simcore.engine import state as st
     from faultsweep.simcore.engine.build import build_state
     from faultsweep.simcore.engine.loop import advance
     from faultsweep.simcore.model.machines import parse_machine
@@ -253,7 +252,7 @@ def check_build() -> None:
     one = {name: np.ones(1) for name in ("submit_s", "work_s", "estimate_s")}
     one |= {name: np.ones(1, np.int64) for name in ("requested", "size")}
     state = build_state(one, parse_machine("flat:1"), resolve({}), None, tracing=False)
-    state.i[st.NEXT_ARRIVAL] = -1000
+    state.next_arrival = -1000
     try:
         advance(state, 1)
     except IndexError:

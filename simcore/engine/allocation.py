@@ -7,57 +7,15 @@ from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit, popcount
 from faultsweep.simcore.engine.events import add_release, push_timer, trace_row
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
-    ALLOCATED,
-    BOX,
-    CHECKPOINT,
     COMPLETION_TIMER,
-    DELAYED,
-    END,
-    ESTIMATE,
-    EVENT_ORDER,
-    EXPECTED_END,
     FIRST_FIT,
-    FIRST_START,
-    FREE,
-    FREE_NODES,
-    FREE_SLOTS,
-    KIND,
     NO_CHECKPOINTS,
-    NODE_CHOICE,
-    NODES,
-    NOW,
-    NUM_RELEASES,
-    OVERHEAD_NODES,
-    QUEUED,
-    RELEASE_ITEM,
-    RELEASED,
-    REQUESTED,
-    RESTART_COST,
-    RESTARTS,
-    RESUMED,
     RUNNING,
-    SAVED,
     SCHEDULE_EVENT,
-    SCHEDULED,
-    SEQUENCE,
-    SIDE_X,
-    SIDE_Y,
-    SIDE_Z,
-    SLOT,
-    SLOTS,
-    START,
-    START_DELAY,
     START_EVENT,
-    STARTED_AT_INSTANT,
-    STATUS,
     SUBMITS_FIRST,
     TIMER_STRIDE,
-    TRACE_END,
-    TRACING,
-    VERSION,
-    WITHOUT_JOB,
-    WORK,
-    WORKED,
+    State,
 )
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.checkpointing.saving import begin_attempt
@@ -66,52 +24,52 @@ from faultsweep.simcore.policies.placement.rules import box_holds, take, unpack_
 
 
 @inlined
-def remaining_estimate(s, job):
+def remaining_estimate(s: State, job: int) -> float:
     """Return the run time that the scheduler still expects of a waiting job, s."""
-    return s.job_f[ESTIMATE, job] - s.job_f[SAVED, job]
+    return s.job.estimate[job] - s.job.saved[job]
 
 
 @inlined
-def restart_cost(s, job):
+def restart_cost(s: State, job: int) -> float:
     """Return how long a waiting job pauses when it starts, because it starts again after a failure, s."""
-    return s.f[RESTART_COST] if s.job_i[RESTARTS, job] > 0 else 0.0
+    return s.restart_cost if s.job.restarts[job] > 0 else 0.0
 
 
 @inlined
-def expected_end(s, job, time):
+def expected_end(s: State, job: int, time: float) -> float:
     """Return when the scheduler expects a waiting job to end that is scheduled at a time, rounded as when it starts."""
-    return ((time + s.f[START_DELAY]) + restart_cost(s, job)) + remaining_estimate(s, job)
+    return ((time + s.start_delay) + restart_cost(s, job)) + remaining_estimate(s, job)
 
 
 @inlined
-def start_on_box(s, job, size, box):
+def start_on_box(s: State, job: int, size: int, box: int) -> bool:
     """Start a waiting job on a free box of ``size`` nodes; return False if a list does not fit. The caller dequeues
     it."""
-    s.job_i[BOX, job] = box
+    s.job.box[job] = box
     begin_run(s, job, size)
     return take(s, box)
 
 
 @inlined
-def start_on_flat(s, job):
+def start_on_flat(s: State, job: int) -> None:
     """Start a waiting job on free nodes of a flat machine. The caller dequeues it."""
-    size = s.job_i[REQUESTED, job]
-    s.i[FREE_SLOTS] -= 1
-    slot = s.lists[SLOTS, s.i[FREE_SLOTS]]
-    s.job_i[SLOT, job] = slot
-    if s.i[NODE_CHOICE] == FIRST_FIT:
+    size = s.job.requested[job]
+    s.free_slots -= 1
+    slot = s.slots[s.free_slots]
+    s.job.slot[job] = slot
+    if s.node_choice == FIRST_FIT:
         _take_lowest(s, slot, size)
     else:
         choose_nodes(s, job, slot, size)
-    s.i[VERSION] += 1
+    s.version += 1
     begin_run(s, job, size)
 
 
 @inlined
-def _take_lowest(s, slot, wanted):
+def _take_lowest(s: State, slot: int, wanted: int) -> None:
     """Move the free nodes of lowest index to the mask in a slot."""
-    for word in range(s.masks.shape[1]):
-        free = s.masks[FREE_NODES, word]
+    for word in range(s.free_nodes.shape[0]):
+        free = s.free_nodes[word]
         if free == ZERO:
             continue
         have = popcount(free)
@@ -119,15 +77,15 @@ def _take_lowest(s, slot, wanted):
         if have > wanted:
             taken = _lowest_bits_of(free, wanted)
             have = wanted
-        s.masks[slot, word] = taken
-        s.masks[FREE_NODES, word] = free & ~taken
+        s.slot_masks[slot, word] = taken
+        s.free_nodes[word] = free & ~taken
         wanted -= have
         if wanted == 0:
             break
 
 
 @inlined
-def _lowest_bits_of(mask, count):
+def _lowest_bits_of(mask: np.uint64, count: int) -> np.uint64:
     """Return the ``count`` lowest set bits of a mask."""
     rest = mask
     for _ in range(count):
@@ -136,105 +94,104 @@ def _lowest_bits_of(mask, count):
 
 
 @kernel
-def begin_run(s, job, size):
+def begin_run(s: State, job: int, size: int) -> None:
     """Do what every start does: times, counters, the completion timer, the expected release and the trace."""
-    now = s.f[NOW]
-    s.i[WITHOUT_JOB] = 0
-    start = now + s.f[START_DELAY]
-    work = s.job_f
-    work[SCHEDULED, job] = now
-    work[START, job] = start
-    if np.isnan(work[FIRST_START, job]):
-        work[FIRST_START, job] = start
-    work[WORKED, job] = work[SAVED, job]
+    now = s.now
+    s.without_job = 0
+    start = now + s.start_delay
+    s.job.scheduled[job] = now
+    s.job.start[job] = start
+    if np.isnan(s.job.first_start[job]):
+        s.job.first_start[job] = start
+    s.job.worked[job] = s.job.saved[job]
     cost = restart_cost(s, job)
-    work[RESUMED, job] = start + cost
-    work[OVERHEAD_NODES, job] += cost * size
-    end = (start + cost) + (work[WORK, job] - work[SAVED, job])
-    work[END, job] = end
-    work[EXPECTED_END, job] = (start + cost) + remaining_estimate(s, job)
-    s.job_i[STATUS, job] = RUNNING
-    s.job_i[ALLOCATED, job] = size
-    s.f[DELAYED] += s.f[START_DELAY] * size
-    s.i[FREE] -= size
-    s.i[QUEUED] -= s.job_i[REQUESTED, job]
+    s.job.resumed[job] = start + cost
+    s.job.overhead_nodes[job] += cost * size
+    end = (start + cost) + (s.job.work[job] - s.job.saved[job])
+    s.job.end[job] = end
+    s.job.expected_end[job] = (start + cost) + remaining_estimate(s, job)
+    s.job.status[job] = RUNNING
+    s.job.allocated[job] = size
+    s.delayed += s.start_delay * size
+    s.free -= size
+    s.queued -= s.job.requested[job]
     push_timer(s, end, completion_key(s, job))
-    add_release(s, work[EXPECTED_END, job], job)
-    if s.i[CHECKPOINT] != NO_CHECKPOINTS:
+    add_release(s, s.job.expected_end[job], job)
+    if s.checkpoint != NO_CHECKPOINTS:
         begin_attempt(s, job)
-    if s.i[TRACING] == 1:
-        trace_allocation(s, START_EVENT if s.f[START_DELAY] == 0.0 else SCHEDULE_EVENT, job)
+    if s.tracing == 1:
+        trace_allocation(s, START_EVENT if s.start_delay == 0.0 else SCHEDULE_EVENT, job)
 
 
 @inlined
-def completion_key(s, job):
+def completion_key(s: State, job: int) -> int:
     """Return the key of a job's completion timer; under pyss's event order completions go by order of start."""
-    if s.i[EVENT_ORDER] != SUBMITS_FIRST:
+    if s.event_order != SUBMITS_FIRST:
         return COMPLETION_TIMER * TIMER_STRIDE + job
-    sequence = s.i[STARTED_AT_INSTANT]
-    s.i[STARTED_AT_INSTANT] = sequence + 1
-    s.job_i[SEQUENCE, sequence] = job
+    sequence = s.started_at_instant
+    s.started_at_instant = sequence + 1
+    s.job.sequence[sequence] = job
     return COMPLETION_TIMER * TIMER_STRIDE + sequence
 
 
 @inlined
-def free_nodes_of(s, job):
+def free_nodes_of(s: State, job: int) -> None:
     """Give back the nodes of a running job."""
-    if s.i[KIND] == FLAT:
-        slot = s.job_i[SLOT, job]
-        for word in range(s.masks.shape[1]):
-            s.masks[FREE_NODES, word] |= s.masks[slot, word]
-            s.masks[slot, word] = ZERO
-        s.lists[SLOTS, s.i[FREE_SLOTS]] = slot
-        s.i[FREE_SLOTS] += 1
+    if s.kind == FLAT:
+        slot = s.job.slot[job]
+        for word in range(s.free_nodes.shape[0]):
+            s.free_nodes[word] |= s.slot_masks[slot, word]
+            s.slot_masks[slot, word] = ZERO
+        s.slots[s.free_slots] = slot
+        s.free_slots += 1
     else:
-        vacate(s.masks[FREE_NODES], s.job_i[BOX, job], s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z])
-    s.i[FREE] += s.job_i[ALLOCATED, job]
-    s.i[VERSION] += 1
-    s.i[RELEASED] = 1
+        vacate(s.free_nodes, s.job.box[job], s.side_x, s.side_y, s.side_z)
+    s.free += s.job.allocated[job]
+    s.version += 1
+    s.released = 1
 
 
 @kernel
-def holds_node(s, job, node):
+def holds_node(s: State, job: int, node: int) -> bool:
     """Tell whether a running job holds a node."""
-    if s.i[KIND] == FLAT:
-        return s.masks[s.job_i[SLOT, job], node >> 6] >> np.uint64(node & 63) & ONE != ZERO
-    return box_holds(s.job_i[BOX, job], node, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z])
+    if s.kind == FLAT:
+        return s.slot_masks[s.job.slot[job], node >> 6] >> np.uint64(node & 63) & ONE != ZERO
+    return box_holds(s.job.box[job], node, s.side_x, s.side_y, s.side_z)
 
 
 @kernel
-def job_on(s, node):
+def job_on(s: State, node: int) -> int:
     """Return the running job that holds a node, or -1."""
-    for at in range(s.i[NUM_RELEASES]):
-        job = int(s.agenda[RELEASE_ITEM, at])
-        if job >= 0 and s.job_i[STATUS, job] == RUNNING and holds_node(s, job, node):
+    for at in range(s.num_releases):
+        job = int(s.release_item[at])
+        if job >= 0 and s.job.status[job] == RUNNING and holds_node(s, job, node):
             return job
     return -1
 
 
 @kernel
-def trace_allocation(s, kind, job):
+def trace_allocation(s: State, kind: int, job: int) -> None:
     """Append an event of a job with the nodes that it holds, ascending, to the trace."""
-    end = trace_row(s, kind, job, s.job_i[ALLOCATED, job])
+    end = trace_row(s, kind, job, s.job.allocated[job])
     if end < 0:
         return
-    if s.i[KIND] == FLAT:
-        slot = s.job_i[SLOT, job]
-        for word in range((s.i[NODES] + 63) >> 6):
-            mask = s.masks[slot, word]
+    if s.kind == FLAT:
+        slot = s.job.slot[job]
+        for word in range((s.nodes + 63) >> 6):
+            mask = s.slot_masks[slot, word]
             while mask != ZERO:
                 s.trace[end] = 64 * word + lowest_bit(mask)
                 end += 1
                 mask &= mask - ONE
     else:
-        end = _trace_box(s, end, s.job_i[BOX, job])
-    s.i[TRACE_END] = end
+        end = _trace_box(s, end, s.job.box[job])
+    s.trace_end = end
 
 
 @kernel
-def _trace_box(s, end, box):
+def _trace_box(s: State, end: int, box: int) -> int:
     """Write the nodes of a packed box into the trace, ascending; return where it ends."""
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    X, Y, Z = s.side_x, s.side_y, s.side_z
     a, b, c, x, y, z = unpack_box(box)
     for u in range(X):
         if (u - x) % X >= a:

@@ -15,30 +15,30 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 if is_interpreted():
 
-    def popcount(mask):
+    def popcount(mask: np.uint64) -> int:
         """Return the number of set bits of a uint64, as int64."""
-        return np.int64(int(mask).bit_count())
+        return np.int64(int(mask).bit_count())  # type: ignore[return-value]  # int when compiled
 
-    def lowest_bit(mask):
+    def lowest_bit(mask: np.uint64) -> int:
         """Return the index of the lowest set bit of a nonzero uint64, as int64."""
-        return np.int64((int(mask) & -int(mask)).bit_length() - 1)
+        return np.int64((int(mask) & -int(mask)).bit_length() - 1)  # type: ignore[return-value]  # int when compiled
 
 else:
     _count, _trailing = make_bit_counts()
 
     @inlined
-    def popcount(mask):
+    def popcount(mask: np.uint64) -> int:
         """Return the number of set bits of a uint64, as int64."""
         return _count(mask)
 
     @inlined
-    def lowest_bit(mask):
+    def lowest_bit(mask: np.uint64) -> int:
         """Return the index of the lowest set bit of a nonzero uint64, as int64."""
         return _trailing(mask)
 
 
 @inlined
-def low_bits(count):
+def low_bits(count: int) -> np.uint64:
     """Return the mask of the ``count`` lowest bits, 0 <= count <= 64."""
     if count >= 64:
         return _ALL
@@ -46,13 +46,13 @@ def low_bits(count):
 
 
 @inlined
-def rotate_down(mask, steps, width):
+def rotate_down(mask: np.uint64, steps: int, width: int) -> np.uint64:
     """Rotate the low ``width`` bits of a mask down by ``steps``, 0 < steps < width: bit i + steps moves to bit i."""
     return ((mask >> np.uint64(steps)) | (mask << np.uint64(width - steps))) & low_bits(width)
 
 
 @inlined
-def ring_run(start, length, width):
+def ring_run(start: int, length: int, width: int) -> np.uint64:
     """Return the mask of ``length`` bits from ``start`` on, around a ring of ``width`` bits."""
     run = low_bits(length)
     if start == 0:
@@ -63,7 +63,7 @@ def ring_run(start, length, width):
 
 
 @inlined
-def run_starts(mask, length, width):
+def run_starts(mask: np.uint64, length: int, width: int) -> np.uint64:
     """Return the mask of positions where ``length`` set bits begin on the ring; a full ring begins at 0 only."""
     if length == width:
         return ONE if mask == low_bits(width) else ZERO
@@ -77,7 +77,7 @@ def run_starts(mask, length, width):
 
 
 @kernel
-def longest_run(mask, width):
+def longest_run(mask: np.uint64, width: int) -> int:
     """Return the length of the longest run of set bits on a ring of ``width`` bits."""
     if mask == ZERO:
         return 0

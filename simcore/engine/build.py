@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from faultsweep.simcore.registry import (
 )
 from numpy.typing import NDArray
 
+_ROWS_OF_FAILURES = State.layout.rows("failures")
 _LARGE = 4096  # footprints from which a machine counts as large
 
 
@@ -65,35 +65,43 @@ def build_state(
     words = _words(machine)
     breakpoints = _breakpoints(machine, n) * capacity if config["scheduler"] == "conservative" else 1
     rows = failure_rows(failures, base_rate)
-    state = State(
-        f=_scalars_f(config, base_rate),
-        i=_scalars_i(machine, config, tracing, score),
-        job_f=_job_f(jobs, n),
-        job_i=_job_i(jobs, n),
-        agenda=np.zeros((st.NUM_AGENDA, n + nodes + 2)),
-        lists=np.zeros((st.NUM_LISTS, max(2 * n, nodes) + 2), np.int64),
-        failures=rows,
-        masks=_masks(machine, words, _slots(machine, config, n)),
-        trace=trace_buffer(nodes, n, rows.shape[1], capacity) if tracing else np.zeros(1),
-        profile=np.zeros((3 if machine.kind == TORUS else st.NUM_PROFILE_ROWS, breakpoints)),
-        profile_masks=np.zeros((breakpoints, words) if machine.kind == TORUS else (1, 1), np.uint64),
+    slots = 0 if machine.kind == TORUS else _slots(machine, config, n)
+    state = State.zeros(
+        job_f=n,
+        job_i=n,
+        agenda=n + nodes + 2,
+        lists=max(2 * n, nodes) + 2,
+        failures=rows.shape[1],
+        masks=words,
+        slot_masks=(slots, words),
+        trace=1,
+        profile=breakpoints,
+        profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 1),
         **_tables(machine, capacity, config["scheduler"]),
-    )
+    ).with_arrays(failures=rows)
+    if tracing:
+        state = state.with_arrays(trace=trace_buffer(nodes, n, rows.shape[1], capacity))
+    _set_jobs(state, jobs)
+    _set_machine(state, machine)
+    _set_codes(state, machine, config)
+    _set_numbers(state, config, base_rate)
+    state.tracing = int(tracing)
+    if score:
+        state.placement, state.score, state.score_needs = st.SCORED, score.address, score.needs
     if machine.menu is not None:
         state = _with_menu(state, machine.menu)
-    state.agenda[st.DOWN_UNTIL] = -np.inf
+    state.down_until[:] = -np.inf
     if _searches(machine, config):
         state = _with_searches(state, make_block(config["finder"], machine.sides))
-    state.i[st.BASE_GAPS] = 0 if base_rate is None else len(base_rate.gap_s)
+    state.base_gaps = 0 if base_rate is None else len(base_rate.gap_s)
     if machine.menu is not None:
-        state.lists[st.SHAPE_FIRST, : nodes + 2] = np.searchsorted(machine.menu.sizes, np.arange(nodes + 2))
+        state.shape_first[: nodes + 2] = np.searchsorted(machine.menu.sizes, np.arange(nodes + 2))
     if machine.kind == TORUS:
-        state.lists[st.SHAPE_FIRST, : nodes + 2] = shape_table(machine.sides)[1]
+        state.shapes[:], state.shape_first[: nodes + 2] = shape_table(machine.sides)
     else:
-        slots = len(state.masks) - st.FIRST_SLOT
-        state.lists[st.SLOTS, :slots] = np.arange(st.FIRST_SLOT, st.FIRST_SLOT + slots)
-        state.i[st.FREE_SLOTS] = slots
-        state.lists[st.SAFEST, :nodes] = np.arange(nodes)
+        state.slots[:slots] = np.arange(slots)
+        state.free_slots = slots
+        state.safest[:nodes] = np.arange(nodes)
     return state
 
 
@@ -112,8 +120,8 @@ def _with_menu(state: State, menu: Menu) -> State:
     tables = np.zeros((2, partitions, max(words, rows)), np.uint64)
     tables[st.RESOURCES, :, :words] = menu.resources
     tables[st.CONFLICTS, :, :rows] = np.pad(bits, ((0, 0), (0, 8 * rows - bits.shape[1]))).view("<u8")
-    state.i[st.PARTITIONS] = partitions
-    return replace(state, footprints=tables, profile_masks=np.zeros((3, max(words, rows)), np.uint64))
+    state.partitions = partitions
+    return state.with_arrays(footprints=tables, profile_masks=np.zeros((3, max(words, rows)), np.uint64))
 
 
 def _searches(machine: Machine, config: Mapping[str, Any]) -> bool:
@@ -125,9 +133,9 @@ def _with_searches(state: State, block: NDArray[np.int64]) -> State:
     rows = max(state.boxes.shape[1], -(-len(block) // 7))
     boxes = np.zeros((st.SEARCH + 1, rows, 7), np.int64)
     boxes[st.SEARCH].reshape(-1)[: len(block)] = block
-    state.i[st.FINDER_CALL] = finder_address()
-    state.i[st.FINDER_DATA] = boxes[st.SEARCH].ctypes.data
-    return replace(state, boxes=boxes)
+    state.finder_call = finder_address()
+    state.finder_data = boxes[st.SEARCH].ctypes.data
+    return state.with_arrays(boxes=boxes)
 
 
 def _breakpoints(machine: Machine, jobs: int) -> int:
@@ -139,13 +147,13 @@ def _breakpoints(machine: Machine, jobs: int) -> int:
 def failure_rows(failures: FailureTrace | None, base_rate: BaseRate | None = None) -> NDArray[np.float64]:
     """Return the failures as the state has them; with the table of base rates, whose gaps are no more than they."""
     if failures is None:
-        return np.zeros((3, 0))
-    rows = [failures.time_s, failures.node.astype(np.float64), failures.down_s]
+        return np.zeros((_ROWS_OF_FAILURES, 0))
+    rows = np.zeros((_ROWS_OF_FAILURES, len(failures)))
+    rows[:3] = failures.time_s, failures.node, failures.down_s
     if base_rate is not None:
-        rows += [np.zeros(len(failures)), np.zeros(len(failures))]
-        rows[st.BASE_GAP][: len(base_rate.gap_s)] = base_rate.gap_s
-        rows[st.BASE_SUM][: len(base_rate.gap_s)] = base_rate.sum_s[1:]
-    return np.stack(rows)
+        rows[3, : len(base_rate.gap_s)] = base_rate.gap_s
+        rows[4, : len(base_rate.gap_s)] = base_rate.sum_s[1:]
+    return rows
 
 
 def trace_buffer(nodes: int, jobs: int, failures: int, capacity: int = 1) -> NDArray[np.float64]:
@@ -153,22 +161,16 @@ def trace_buffer(nodes: int, jobs: int, failures: int, capacity: int = 1) -> NDA
     return np.zeros(2 * capacity * (st.TRACE_HEAD + 1) * (8 * nodes + jobs + 3 * failures + 1024))
 
 
-def _job_f(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.float64]:
-    rows = np.zeros((st.NUM_JOB_F, n))
-    rows[st.SUBMIT] = jobs["submit_s"]
-    rows[st.WORK] = jobs["work_s"]
-    rows[st.ESTIMATE] = jobs["estimate_s"]
-    rows[st.UTILITY_SINCE] = jobs["submit_s"]
-    rows[[st.START, st.FIRST_START, st.FINISH, st.PROMISED, st.FIXED_UTILITY]] = np.nan
-    return rows
-
-
-def _job_i(jobs: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.int64]:
-    rows = np.zeros((st.NUM_JOB_I, n), np.int64)
-    rows[st.REQUESTED] = jobs["requested"]
-    rows[st.SIZE] = jobs["size"]
-    rows[st.OPTION] = jobs.get("option", -1)
-    return rows
+def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
+    s.job.submit[:] = jobs["submit_s"]
+    s.job.work[:] = jobs["work_s"]
+    s.job.estimate[:] = jobs["estimate_s"]
+    s.job.utility_since[:] = jobs["submit_s"]
+    for row in (s.job.start, s.job.first_start, s.job.finish, s.job.promised, s.job.fixed_utility):
+        row[:] = np.nan
+    s.job.requested[:] = jobs["requested"]
+    s.job.size[:] = jobs["size"]
+    s.job.option[:] = jobs.get("option", -1)
 
 
 def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
@@ -177,73 +179,71 @@ def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
     return jobs if waits else min(machine.nodes, jobs)
 
 
-def _masks(machine: Machine, words: int, slots: int) -> NDArray[np.uint64]:
-    if machine.kind == TORUS:
-        masks = np.zeros((st.NUM_TORUS_MASKS, words), np.uint64)
-        masks[st.FREE_NODES] = (1 << machine.sides[2]) - 1
-        return masks
-    masks = np.zeros((st.FIRST_SLOT + slots, words), np.uint64)
-    masks[st.FREE_NODES] = 0xFFFFFFFFFFFFFFFF  # bits that no node and no wire has are never looked at
+def _every_node(machine: Machine, words: int) -> NDArray[np.uint64]:
+    """Return the mask of all nodes; bits behind the words of the nodes are never looked at."""
+    mask = np.full(words, 0xFFFFFFFFFFFFFFFF, np.uint64)
     if machine.nodes % 64:
-        masks[st.FREE_NODES, machine.nodes // 64] = (1 << (machine.nodes % 64)) - 1
-    return masks
+        mask[machine.nodes // 64] = (1 << (machine.nodes % 64)) - 1
+    return mask
 
 
-def _tables(machine: Machine, capacity: int, scheduler: str) -> dict[str, Any]:
-    """Return the tables of the finder of a torus, or that of conservative backfilling on a flat machine."""
+def _tables(machine: Machine, capacity: int, scheduler: str) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tables of the finder (torus), or of that of conservative backfilling (flat)."""
     if machine.kind != TORUS:
         classes = st.CLASSES if scheduler == "conservative" else 1
         return {
-            "footprints": np.zeros((2, 1, 1), np.uint64),
-            "boxes": np.zeros((3, 1, 7), np.int64),
-            "shapes": np.zeros((classes, max(classes, 3)), np.int64),
+            "footprints": (2, 1, 1),
+            "boxes": (3, 1, 7),
+            "shapes": (classes, max(classes, 3)),
         }
     X, Y, _ = machine.sides
     table = (X * (X - 1) + 1, Y * (Y - 1) + 1)
     boxes = capacity * (1024 if table[0] * table[1] < _LARGE else 65536)
     return {
-        "footprints": np.zeros((2, *table), np.uint64),
-        "boxes": np.zeros((3, boxes, 7), np.int64),
-        "shapes": shape_table(machine.sides)[0].copy(),
+        "footprints": (2, *table),
+        "boxes": (3, boxes, 7),
+        "shapes": shape_table(machine.sides)[0].shape,
     }
 
 
-def _scalars_i(machine: Machine, config: Mapping[str, Any], tracing: bool, score: Score | None) -> NDArray[np.int64]:
-    i = np.zeros(st.NUM_I, np.int64)
-    i[st.FREE] = machine.nodes
-    i[st.VERSION] = 1
-    i[[st.ATTEMPTED_VERSION, st.SCANNED_VERSION]] = -1
-    i[st.KIND] = machine.kind
-    i[[st.SIDE_X, st.SIDE_Y, st.SIDE_Z]] = machine.sides
-    i[st.NODES] = machine.nodes
+def _set_machine(s: State, machine: Machine) -> None:
+    """Set the machine, idle."""
+    s.free = machine.nodes
+    s.version = 1
+    s.attempted_version = s.scanned_version = -1
+    s.kind = machine.kind
+    s.side_x, s.side_y, s.side_z = machine.sides
+    s.nodes = machine.nodes
+    s.last_node = -1
+    s.free_nodes[:] = (1 << machine.sides[2]) - 1 if machine.kind == TORUS else _every_node(machine, len(s.free_nodes))
+
+
+def _set_codes(s: State, machine: Machine, config: Mapping[str, Any]) -> None:
+    """Set the parameters that are whole numbers, or names."""
     scheduler = config["scheduler"]
     if machine.kind == FLAT:  # migration does nothing where any free nodes will do
         scheduler = {"migration": "fcfs", "backfill+migration": "backfill"}.get(scheduler, scheduler)
-    i[st.SCHEDULER] = code_of(SCHEDULERS, scheduler)
-    i[st.EVENT_ORDER] = code_of(EVENT_ORDERS, config["event_order"])
-    i[st.GROWTH_LIMIT] = min(config["growth_limit"], machine.nodes)
-    i[st.MAX_RESTARTS] = config["max_restarts"]
-    i[st.TRACING] = int(tracing)
-    i[st.MOST_WITHOUT_JOB] = MOST_WITHOUT_JOB
-    i[st.PLACEMENT] = st.SCORED if score else code_of(PLACEMENTS, config["placement"])
-    if score:
-        i[st.SCORE], i[st.SCORE_NEEDS] = score.address, score.needs
-    i[st.PARTITION_FAILURE] = code_of(PARTITION_FAILURES, config["partition_failure"])
-    i[st.LAST_NODE] = -1
-    i[st.NODE_CHOICE] = _node_choice(machine, config)
-    i[st.NODE_KEY] = coin_key(config["seed"], config["replicate"], "nodes")
-    i[st.MOVES_TO_SAFER] = int(i[st.NODE_CHOICE] == st.LEAST_FAILURES and config["lff_moves"])
-    i[st.MOVE_THRESHOLD] = config["move_threshold"]
-    i[st.CHECKPOINT] = st.NO_CHECKPOINTS if saves_nothing(config) else code_of(CHECKPOINTS, config["checkpoint"])
-    i[st.BUCKET_JOBS] = code_of(BUCKET_JOBS, config["bucket_jobs"])
-    i[st.BUCKET_BIGGEST] = config["bucket_biggest"]
-    i[st.QUEUE_ORDER] = code_of(QUEUE_ORDERS, config["queue_order"])
-    i[st.RECOVERY] = int(not recovers_nothing(config))
-    i[st.HOLD_NODES] = int(config["hold_nodes"])
-    i[st.DELAY_KIND] = code_of(REPAIRS, config["manual_delay_distribution"])
-    i[st.DELAY_KEY] = coin_key(config["seed"], config["replicate"], "recovery/delays")
-    i[st.COIN_KEY] = coin_key(config["seed"], config["replicate"])
-    return i
+    s.scheduler = code_of(SCHEDULERS, scheduler)
+    s.event_order = code_of(EVENT_ORDERS, config["event_order"])
+    s.growth_limit = min(config["growth_limit"], machine.nodes)
+    s.most_without_job = MOST_WITHOUT_JOB
+    s.max_restarts = config["max_restarts"]
+    if config["placement"] in PLACEMENTS:
+        s.placement = code_of(PLACEMENTS, config["placement"])
+    s.partition_failure = code_of(PARTITION_FAILURES, config["partition_failure"])
+    s.node_choice = _node_choice(machine, config)
+    s.node_key = coin_key(config["seed"], config["replicate"], "nodes")
+    s.moves_to_safer = int(s.node_choice == st.LEAST_FAILURES and config["lff_moves"])
+    s.move_threshold = config["move_threshold"]
+    s.checkpoint = st.NO_CHECKPOINTS if saves_nothing(config) else code_of(CHECKPOINTS, config["checkpoint"])
+    s.bucket_jobs = code_of(BUCKET_JOBS, config["bucket_jobs"])
+    s.bucket_biggest = config["bucket_biggest"]
+    s.queue_order = code_of(QUEUE_ORDERS, config["queue_order"])
+    s.recovery = int(not recovers_nothing(config))
+    s.hold_nodes = int(config["hold_nodes"])
+    s.delay_kind = code_of(REPAIRS, config["manual_delay_distribution"])
+    s.delay_key = coin_key(config["seed"], config["replicate"], "recovery/delays")
+    s.coin_key = coin_key(config["seed"], config["replicate"])
 
 
 def _node_choice(machine: Machine, config: Mapping[str, Any]) -> int:
@@ -251,36 +251,35 @@ def _node_choice(machine: Machine, config: Mapping[str, Any]) -> int:
     return code_of(NODE_CHOICES, config["node_choice"]) if any_node else st.FIRST_FIT
 
 
-def _scalars_f(config: Mapping[str, Any], base_rate: BaseRate | None) -> NDArray[np.float64]:
-    f = np.zeros(st.NUM_F)
-    f[st.NOW] = -math.inf
-    f[st.START_DELAY] = config["start_delay_s"]
-    f[st.MIGRATION_FREE] = config["migration_free_frac"]
-    f[st.MIGRATION_MFP] = config["migration_mfp_frac"]
-    f[st.MIGRATION_COST] = config["migration_cost_s"]
-    f[st.LATEST] = LATEST_S
-    f[st.HORIZON] = config["horizon_s"]
-    f[st.ACCURACY] = config["accuracy"]
-    f[st.DRAWN_UNTIL] = math.inf
-    f[st.RECALL] = recall_of(config)
-    f[st.FALSE_RATE] = config["false_positive_rate"]
-    f[st.PRECISION] = config["precision"]
-    f[st.NODE_SECONDS] = 1.0 if base_rate is None else base_rate.node_seconds
+def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None) -> None:
+    """Set the parameters that are numbers."""
+    s.now = -math.inf
+    s.start_delay = config["start_delay_s"]
+    s.migration_free = config["migration_free_frac"]
+    s.migration_mfp = config["migration_mfp_frac"]
+    s.migration_cost = config["migration_cost_s"]
+    s.horizon = config["horizon_s"]
+    s.latest = LATEST_S
+    s.accuracy = config["accuracy"]
+    s.drawn_until = math.inf
+    s.recall = recall_of(config)
+    s.false_rate = config["false_positive_rate"]
+    s.precision = config["precision"]
+    s.node_seconds = 1.0 if base_rate is None else base_rate.node_seconds
     weightless = config["placement"] == "balancing" and config["accuracy"] == 0
     if weightless or no_failures(config):
-        f[[st.RECALL, st.FALSE_RATE]] = 0.0
-    f[st.FINISHED_START] = math.inf
-    f[st.MOVE_COST] = config["move_cost_s"]
-    f[st.RESTART_COST] = config["restart_cost_s"]
-    f[st.CHECKPOINT_COST] = config["checkpoint_cost_s"]
-    f[st.CHECKPOINT_INTERVAL] = config["checkpoint_interval_s"]
-    f[st.CHECKPOINT_MTBF] = config["checkpoint_mtbf_h"] * 3600.0
-    f[st.BUCKET] = config["bucket_s"]
-    f[st.BUCKET_REPEAT] = config["bucket_repeat_s"]
-    f[st.BUCKET_LONG] = config["bucket_long_s"]
-    f[st.DELAY_MEAN] = config["manual_delay_h"] * 3600.0
-    f[st.DELAY_SIGMA] = config["manual_delay_sigma"]
+        s.recall, s.false_rate, s.precision = 0.0, 0.0, 1.0
+    s.finished_start = math.inf
+    s.move_cost = config["move_cost_s"]
+    s.restart_cost = config["restart_cost_s"]
+    s.checkpoint_cost = config["checkpoint_cost_s"]
+    s.checkpoint_interval = config["checkpoint_interval_s"]
+    s.checkpoint_mtbf = config["checkpoint_mtbf_h"] * 3600.0
+    s.bucket = config["bucket_s"]
+    s.bucket_repeat = config["bucket_repeat_s"]
+    s.bucket_long = config["bucket_long_s"]
+    s.delay_mean = config["manual_delay_h"] * 3600.0
+    s.delay_sigma = config["manual_delay_sigma"]
     foreseen = config["checkpoint"] in FORESEEN and not saves_nothing(config)
-    f[st.NEXT_FORESEEN] = -math.inf if foreseen else math.inf
-    f[[st.BUCKET_END, st.REGAINED]] = -math.inf
-    return f
+    s.next_foreseen = -math.inf if foreseen else math.inf
+    s.bucket_end = s.regained = -math.inf

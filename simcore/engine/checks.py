@@ -50,22 +50,22 @@ class Checker:
         before = set(self.held)
         self.held = {int(job): self._nodes_of(int(job)) for job in np.flatnonzero(_holds_nodes(state))}
         self.started = set(self.held) - before
-        expected_end, now = state.job_f[st.EXPECTED_END], state.f[st.NOW]
+        expected_end, now = state.job.expected_end, state.now
         self.overrun = bool((expected_end[list(before)] < now).any() or (expected_end[list(self.held)] <= now).any())
-        self.down = np.flatnonzero(state.agenda[st.DOWN_UNTIL, : int(state.i[st.NODES])] > -np.inf)
-        suspended = state.lists[st.SUSPENDED, : int(state.i[st.NUM_SUSPENDED])] if state.i[st.HOLD_NODES] else ()
+        self.down = np.flatnonzero(state.down_until[: int(state.nodes)] > -np.inf)
+        suspended = state.suspended[: int(state.num_suspended)] if state.hold_nodes else ()
         self.wanted = {int(job): self._nodes_of(int(job)) for job in suspended}
         for name, check in CHECKS.items():
             problem = check(self)
             if problem:
-                raise InvariantError(f"debug: after {state.f[st.NOW]:.6f} s: {name}: {problem}")
+                raise InvariantError(f"debug: after {state.now:.6f} s: {name}: {problem}")
 
     def _nodes_of(self, job: int) -> Nodes:
         """Return the nodes that a running job holds."""
         state = self.state
-        if state.i[st.KIND] == FLAT:
-            return _set_bits(state.masks[state.job_i[st.SLOT, job]], int(state.i[st.NODES]))
-        box = int(state.job_i[st.BOX, job]) >> _FIELDS & 1023  # a, b, c, x, y, z, ten bits each
+        if state.kind == FLAT:
+            return _set_bits(state.slot_masks[state.job.slot[job]], int(state.nodes))
+        box = int(state.job.box[job]) >> _FIELDS & 1023  # a, b, c, x, y, z, ten bits each
         sides = np.array(_sides(state))
         spans = box[:3] == sides
         if (box[:3] < 1).any() or (box[:3] > sides).any() or (box[3:] >= sides).any() or box[3:][spans].any():
@@ -74,14 +74,14 @@ class Checker:
 
     def units_of(self, job: int) -> Nodes:
         """Return the nodes that a job holds or waits for and, on a machine with a menu, the wires, numbered behind."""
-        if not self.state.i[st.PARTITIONS]:
+        if not self.state.partitions:
             return self.held[job] if job in self.held else self.wanted[job]
-        return _set_bits(self.state.masks[self.state.job_i[st.SLOT, job]])
+        return _set_bits(self.state.slot_masks[self.state.job.slot[job]])
 
     def partitions(self, size: int) -> NDArray[np.bool_]:
         """Return what the partitions of a size take on a machine with a menu: shape (partitions, units)."""
-        first, end = (int(self.state.lists[st.SHAPE_FIRST, edge]) for edge in (size, size + 1))
-        words = self.state.footprints[st.RESOURCES, first:end, : self.state.masks.shape[1]]
+        first, end = (int(self.state.shape_first[edge]) for edge in (size, size + 1))
+        words = self.state.footprints[st.RESOURCES, first:end, : self.state.free_nodes.shape[0]]
         return _bits(np.ascontiguousarray(words))
 
     def kept(self) -> Nodes:
@@ -91,7 +91,7 @@ class Checker:
 
     def free(self) -> NDArray[np.bool_]:
         """Return which nodes are free, from who holds or keeps them: shape (nodes,)."""
-        free = np.ones(int(self.state.i[st.NODES]), np.bool_)
+        free = np.ones(int(self.state.nodes), np.bool_)
         for nodes in self.held.values():
             free[nodes] = False
         free[self.kept()] = False
@@ -100,14 +100,14 @@ class Checker:
 
     def integrals(self) -> NDArray[np.float64]:
         """Return the integrals of nodes held, down and free since the first submission, node-seconds."""
-        state, now = self.state, float(self.state.f[st.NOW])
+        state, now = self.state, float(self.state.now)
         if self._before is not None:
             since, counts = self._before
             self._integrals += (now - since) * counts
-        if state.i[st.NEXT_ARRIVAL] > 0:
+        if state.next_arrival > 0:
             held = sum(len(nodes) for nodes in self.held.values())
             busy = held + len(self.down) + len(self.kept())
-            counts = np.array([held, len(self.down), int(state.i[st.NODES]) - busy], float)
+            counts = np.array([held, len(self.down), int(state.nodes) - busy], float)
             self._before = now, counts
         return self._integrals
 
@@ -118,9 +118,9 @@ class Checker:
         it is expected to.
         """
         state = self.state
-        pauses = float(state.job_f[st.OVERHEAD_NODES].sum())
-        suspended = int(state.i[st.NUM_SUSPENDED])
-        disturbances = (int(state.i[st.FAILURES]), int(state.i[st.MOVES]), pauses, suspended)
+        pauses = float(state.job.overhead_nodes.sum())
+        suspended = int(state.num_suspended)
+        disturbances = (int(state.num_failures), int(state.moves), pauses, suspended)
         before, self._promises = self._promises, dict(self._promised())
         if self.overrun or disturbances != self._disturbances:
             before = {}
@@ -131,22 +131,22 @@ class Checker:
 
     def _is_overtaken(self, job: int) -> bool:
         """Tell whether a job started at this instant that comes before a waiting one by its utility."""
-        if self.state.i[st.QUEUE_ORDER] != st.BY_UTILITY:
+        if self.state.queue_order != st.BY_UTILITY:
             return False
         return any(self._utility(other) >= self._utility(job) for other in self.started)
 
     def _utility(self, job: int) -> float:
-        rows = self.state.job_f[:, job]
-        if not np.isnan(rows[st.FIXED_UTILITY]):
-            return float(rows[st.FIXED_UTILITY])
-        waited = float(self.state.f[st.NOW] - rows[st.UTILITY_SINCE]) / float(rows[st.ESTIMATE])
-        return waited * waited * waited * int(self.state.job_i[st.REQUESTED, job])
+        jobs = self.state.job
+        if not np.isnan(jobs.fixed_utility[job]):
+            return float(jobs.fixed_utility[job])
+        waited = float(self.state.now - jobs.utility_since[job]) / float(jobs.estimate[job])
+        return waited * waited * waited * int(jobs.requested[job])
 
     def _promised(self) -> Iterator[tuple[int, float]]:
         """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
         queue = _queue(self.state)
-        if self.state.i[st.SCHEDULER] == st.CONSERVATIVE:
-            yield from ((int(job), float(self.state.job_f[st.PROMISED, job])) for job in queue)
+        if self.state.scheduler == st.CONSERVATIVE:
+            yield from ((int(job), float(self.state.job.promised[job])) for job in queue)
         elif len(queue):
             yield int(queue[0]), self.earliest(int(queue[0]))
 
@@ -156,10 +156,10 @@ class Checker:
         They are known where an instant has one pass, but for recovered jobs, which may have stood anywhere.
         """
         state, queue = self.state, _queue(self.state)
-        if not len(queue) or state.i[st.EVENT_ORDER] != st.INSTANT:
+        if not len(queue) or state.event_order != st.INSTANT:
             return -1, set()
-        head, by_utility = int(queue[0]), bool(state.i[st.QUEUE_ORDER] == st.BY_UTILITY)
-        known = (state.job_i[st.RESTARTS] == 0) | (state.i[st.RECOVERY] == 0)
+        head, by_utility = int(queue[0]), bool(state.queue_order == st.BY_UTILITY)
+        known = (state.job.restarts == 0) | (state.recovery == 0)
         if by_utility:
             return head, {job for job in self.started if known[job] and self._utility(job) < self._utility(head)}
         return head, {job for job in self.started if known[job] and known[head] and job > head}
@@ -169,56 +169,56 @@ class Checker:
 
         Jobs ``without`` are left out, as if they had not started.
         """
-        state, size = self.state, int(self.state.job_i[st.SIZE, job])
+        state, size = self.state, int(self.state.job.size[job])
         held = [other for other in self.held if other not in without]
-        releases = [(float(state.job_f[st.EXPECTED_END, other]), self.units_of(other)) for other in held]
+        releases = [(float(state.job.expected_end[other]), self.units_of(other)) for other in held]
         releases += [(self.expected_end(other), self.units_of(other)) for other in self.wanted]
-        free = np.ones(64 * state.masks.shape[1] if state.i[st.PARTITIONS] else int(state.i[st.NODES]), np.bool_)
+        free = np.ones(64 * state.free_nodes.shape[0] if state.partitions else int(state.nodes), np.bool_)
         for _, units in releases:
             free[units] = False
         free[self.down] = False
-        releases += [(float(state.agenda[st.DOWN_UNTIL, node]), np.array([node])) for node in _expected_up(self)]
+        releases += [(float(state.down_until[node]), np.array([node])) for node in _expected_up(self)]
         for time in sorted({time for time, _ in releases}):
             for end, units in releases:
                 if end == time:
                     free[units] = True
             if self.can_hold(free, size):
-                return max(time, float(state.f[st.NOW]))
+                return max(time, float(state.now))
         return math.inf
 
     def can_hold(self, free: NDArray[np.bool_], size: int) -> bool:
         """Tell whether a job of a size finds a place among free nodes (and wires), shape (units,)."""
-        if not self.state.i[st.PARTITIONS]:
+        if not self.state.partitions:
             return self.largest(free) >= size
         return bool((~(self.partitions(size) & ~free).any(axis=1)).any())
 
     def expected_end(self, job: int) -> float:
         """Return when a job that waits for its own nodes is expected to end: once the last is up, it runs."""
         state = self.state
-        up = float(state.agenda[st.DOWN_UNTIL, self.wanted[job]].max())
-        remaining = float(state.job_f[st.ESTIMATE, job] - state.job_f[st.SAVED, job])
-        return max(up, ((up + float(state.f[st.START_DELAY])) + float(state.f[st.RESTART_COST])) + remaining)
+        up = float(state.down_until[self.wanted[job]].max())
+        remaining = float(state.job.estimate[job] - state.job.saved[job])
+        return max(up, ((up + float(state.start_delay)) + float(state.restart_cost)) + remaining)
 
     def largest(self, free: NDArray[np.bool_]) -> int:
         """Return the size of the largest job that free nodes can hold."""
         count = int(free.sum())
-        if self.state.i[st.KIND] == FLAT or count == 0:
+        if self.state.kind == FLAT or count == 0:
             return count
         return pop.largest_free_box(free.reshape(_sides(self.state)))[0]
 
 
 def _sides(state: State) -> tuple[int, int, int]:
-    return int(state.i[st.SIDE_X]), int(state.i[st.SIDE_Y]), int(state.i[st.SIDE_Z])
+    return int(state.side_x), int(state.side_y), int(state.side_z)
 
 
 def _queue(state: State) -> Nodes:
     """Return the waiting jobs in their order."""
-    return state.lists[st.QUEUE, state.i[st.QUEUE_HEAD] : state.i[st.QUEUE_TAIL]]
+    return state.queue[state.queue_head : state.queue_tail]
 
 
 def _holds_nodes(state: State) -> NDArray[np.bool_]:
     """Tell of every job whether it holds nodes; those that end at this very instant may have given them back."""
-    return (state.job_i[st.STATUS] == st.RUNNING) & (state.job_i[st.EARLY_RELEASED] == 0)
+    return (state.job.status == st.RUNNING) & (state.job.early_released == 0)
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -233,27 +233,27 @@ def _set_bits(words: NDArray[np.uint64], nodes: int | None = None) -> Nodes:
 
 def _masked_free(state: State) -> Nodes:
     """Return the nodes that the engine's mask says are free, ascending."""
-    words = state.masks[st.FREE_NODES]
-    if state.i[st.KIND] == FLAT:
-        return _set_bits(words, int(state.i[st.NODES]))
-    return np.flatnonzero(_bits(words).reshape(len(words), 64)[:, : int(state.i[st.SIDE_Z])])
+    words = state.free_nodes
+    if state.kind == FLAT:
+        return _set_bits(words, int(state.nodes))
+    return np.flatnonzero(_bits(words).reshape(len(words), 64)[:, : int(state.side_z)])
 
 
 def _check_boxes(checker: Checker) -> str:
     """Every running job holds a contiguous box, or a set of nodes, of the size allotted to it and large enough."""
     state = checker.state
     for job, nodes in checker.held.items():
-        allocated, size = int(state.job_i[st.ALLOCATED, job]), int(state.job_i[st.SIZE, job])
+        allocated, size = int(state.job.allocated[job]), int(state.job.size[job])
         if len(nodes) != allocated:
             return f"job {job} is allotted {allocated} nodes and holds {len(nodes)}, or no box of the torus"
-        if allocated < size or (state.i[st.KIND] == FLAT and allocated != size):
+        if allocated < size or (state.kind == FLAT and allocated != size):
             return f"job {job} needs {size} nodes and holds {allocated}"
     return ""
 
 
 def _check_sharing(checker: Checker) -> str:
     """No node is held twice, held while it is down, or held and free."""
-    holder = np.full(int(checker.state.i[st.NODES]), -1)
+    holder = np.full(int(checker.state.nodes), -1)
     for job, nodes in checker.held.items():
         taken = nodes[holder[nodes] >= 0]
         if len(taken):
@@ -273,42 +273,42 @@ def _check_sharing(checker: Checker) -> str:
 def _check_partitions(checker: Checker) -> str:
     """On a machine with a menu every job has a partition of its size, and no wire is held twice, or held and free."""
     state = checker.state
-    if not state.i[st.PARTITIONS]:
+    if not state.partitions:
         return ""
-    free = _bits(state.masks[st.FREE_NODES])
+    free = _bits(state.free_nodes)
     holder = np.full(len(free), -1)
     for job in (*checker.held, *checker.wanted):
-        units, size = checker.units_of(job), int(state.job_i[st.SIZE, job])
+        units, size = checker.units_of(job), int(state.job.size[job])
         taken = np.zeros(len(free), np.bool_)
         taken[units] = True
         if not (checker.partitions(size) == taken).all(axis=1).any():
             return f"job {job} has units {units.tolist()}, which are no partition of size {size}"
-        wires = units[units >= int(state.i[st.NODES])]
+        wires = units[units >= int(state.nodes)]
         if (holder[wires] >= 0).any():
             return f"a wire is held by jobs {holder[wires].max()} and {job}"
         if free[wires].any():
             return f"a wire of job {job} is marked free"
         holder[wires] = job
-    every = np.flatnonzero(_bits(state.footprints[st.RESOURCES, :, : state.masks.shape[1]]).any(axis=0))
-    lost = [unit for unit in every if unit >= state.i[st.NODES] and holder[unit] < 0 and not free[unit]]
+    every = np.flatnonzero(_bits(state.footprints[st.RESOURCES, :, : state.free_nodes.shape[0]]).any(axis=0))
+    lost = [unit for unit in every if unit >= state.nodes and holder[unit] < 0 and not free[unit]]
     return f"wire {lost[0]} is marked taken and nobody holds it" if lost else ""
 
 
 def _check_counts(checker: Checker) -> str:
     """The counters are those of what they count."""
     state = checker.state
-    status = state.job_i[st.STATUS]
+    status = state.job.status
     counts = {
-        "free nodes": (st.FREE, int(checker.free().sum())),
-        "down nodes": (st.NUM_DOWN, len(checker.down)),
-        "nodes asked for by waiting jobs": (st.QUEUED, int(state.job_i[st.REQUESTED][status == st.WAITING].sum())),
-        "finished jobs": (st.FINISHED, int((status == st.DONE).sum())),
-        "nodes kept for suspended jobs": (st.KEPT, len(checker.kept())),
-        "expected releases": (st.NUM_RELEASES, len(checker.held) + len(checker.wanted) + len(_expected_up(checker))),
+        "free nodes": ("free", int(checker.free().sum())),
+        "down nodes": ("num_down", len(checker.down)),
+        "nodes asked for by waiting jobs": ("queued", int(state.job.requested[status == st.WAITING].sum())),
+        "finished jobs": ("finished", int((status == st.DONE).sum())),
+        "nodes kept for suspended jobs": ("kept", len(checker.kept())),
+        "expected releases": ("num_releases", len(checker.held) + len(checker.wanted) + len(_expected_up(checker))),
     }
-    for what, (row, count) in counts.items():
-        if state.i[row] != count:
-            return f"{state.i[row]} {what} are counted and there are {count}"
+    for what, (name, count) in counts.items():
+        if getattr(state, name) != count:
+            return f"{getattr(state, name)} {what} are counted and there are {count}"
     return ""
 
 
@@ -323,13 +323,13 @@ def _check_queue(checker: Checker) -> str:
     By utility, the order is another one.
     """
     state = checker.state
-    queue, waiting = _queue(state), np.flatnonzero(state.job_i[st.STATUS] == st.WAITING)
+    queue, waiting = _queue(state), np.flatnonzero(state.job.status == st.WAITING)
     if not np.array_equal(np.sort(queue), waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs are {waiting.tolist()}"
-    if state.i[st.QUEUE_ORDER] == st.BY_UTILITY:
+    if state.queue_order == st.BY_UTILITY:
         return ""
-    if state.i[st.RECOVERY]:
-        queue, waiting = (jobs[state.job_i[st.RESTARTS, jobs] == 0] for jobs in (queue, waiting))
+    if state.recovery:
+        queue, waiting = (jobs[state.job.restarts[jobs] == 0] for jobs in (queue, waiting))
     if not np.array_equal(queue, waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs, by arrival, are {waiting.tolist()}"
     return ""
@@ -338,20 +338,20 @@ def _check_queue(checker: Checker) -> str:
 def _check_agenda(checker: Checker) -> str:
     """Every running job has one timer at its end, and the expected releases are in order of time."""
     state = checker.state
-    timers = state.agenda[:, : int(state.i[st.NUM_TIMERS])]
-    kinds = timers[st.TIMER_KEY] // st.TIMER_STRIDE
-    ends = np.sort(state.job_f[st.END, state.job_i[st.STATUS] == st.RUNNING])
-    if not np.array_equal(np.sort(timers[st.TIMER_TIME][kinds == st.COMPLETION_TIMER]), ends):
+    timers = int(state.num_timers)
+    kinds = state.timer_key[:timers] // st.TIMER_STRIDE
+    ends = np.sort(state.job.end[state.job.status == st.RUNNING])
+    if not np.array_equal(np.sort(state.timer_time[:timers][kinds == st.COMPLETION_TIMER]), ends):
         return "the timers of completion are not at the ends of the running jobs"
-    count = int(state.i[st.NUM_RELEASES])
-    times, items = state.agenda[st.RELEASE_TIME, :count], state.agenda[st.RELEASE_ITEM, :count].astype(np.int64)
+    count = int(state.num_releases)
+    times, items = state.release_time[:count], state.release_item[:count].astype(np.int64)
     if (np.diff(times) < 0).any():
         return "the expected releases are not in order of time"
     jobs, nodes = items[items >= 0], -1 - items[items < 0]
     expected = np.empty(count)
     resumed = {job: checker.expected_end(job) for job in checker.wanted}
-    expected[items >= 0] = [resumed.get(job, state.job_f[st.EXPECTED_END, job]) for job in jobs.tolist()]
-    expected[items < 0] = state.agenda[st.DOWN_UNTIL, nodes]
+    expected[items >= 0] = [resumed.get(job, state.job.expected_end[job]) for job in jobs.tolist()]
+    expected[items < 0] = state.down_until[nodes]
     known = {*checker.held, *checker.wanted}
     if set(jobs.tolist()) != known or set(nodes.tolist()) != set(_expected_up(checker).tolist()):
         return "the expected releases are not those of the running and suspended jobs and the down nodes"
@@ -363,9 +363,9 @@ def _check_agenda(checker: Checker) -> str:
 def _check_finder(checker: Checker) -> str:
     """The list of maximal free boxes, where it is up to date, begins with the largest one."""
     state = checker.state
-    if state.i[st.KIND] == FLAT or state.i[st.BOXES_VERSION] != state.i[st.VERSION]:
+    if state.kind == FLAT or state.boxes_version != state.version:
         return ""
-    listed = int(state.boxes[st.MACHINE, 0, 0]) if state.i[st.NUM_BOXES] > 0 else 0
+    listed = int(state.boxes[st.MACHINE, 0, 0]) if state.num_boxes > 0 else 0
     largest = checker.largest(checker.free())
     return "" if listed == largest else f"the largest free box has {largest} nodes and the first listed one {listed}"
 
@@ -384,7 +384,7 @@ def _check_overtaking(checker: Checker) -> str:
     Unlike the reservations this looks at one instant alone: at a job, too, that has become the head just now.
     """
     head, started = checker.overtaking()
-    scheduler = checker.state.i[st.SCHEDULER]
+    scheduler = checker.state.scheduler
     if not started or scheduler == st.CONSERVATIVE:
         return ""
     if scheduler not in (st.BACKFILL, st.BACKFILL_MIGRATION):
@@ -398,7 +398,7 @@ def _check_overtaking(checker: Checker) -> str:
 def _check_integrals(checker: Checker) -> str:
     """The engine's integrals of nodes held, down and free are those of the nodes, and sum to the whole capacity."""
     state, own = checker.state, checker.integrals()
-    found = np.array([state.f[st.HELD], state.f[st.DOWN], state.f[st.UNUSED] + state.f[st.IDLE_LOST]])
+    found = np.array([state.held, state.down, state.unused + state.idle_lost])
     if not np.allclose(found, own, rtol=1e-9, atol=1e-6):
         return f"held, down and free node-seconds are counted as {found.tolist()} and are {own.tolist()}"
     return ""

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from faultsweep.simcore.engine import state as st
@@ -112,32 +111,20 @@ class EventTrace:
         )
 
 
-class Traced(Protocol):
-    """What a state of any engine has for its event trace."""
-
-    @property
-    def i(self) -> NDArray[np.int64]:
-        """Whole scalars, ``TRACE_END`` among them."""
-
-    @property
-    def trace(self) -> NDArray[np.float64]:
-        """The buffer."""
-
-
 class TraceBuffer:
     """Collects what a state's trace buffer can hold at a time."""
 
-    def __init__(self, state: Traced) -> None:
+    def __init__(self, state: st.Common) -> None:
         """Record from a state that was built with tracing."""
         self._state = state
         self._parts: list[NDArray[np.float64]] = []
 
     def drain(self) -> None:
         """Take what the state has recorded and empty its buffer."""
-        self._parts.append(self._state.trace[: self._state.i[st.TRACE_END]].copy())
-        self._state.i[st.TRACE_END] = 0
+        self._parts.append(self._state.trace[: self._state.trace_end].copy())
+        self._state.trace_end = 0
 
-    def move_to(self, state: Traced) -> None:
+    def move_to(self, state: st.Common) -> None:
         """Go on with a state that took the place of the one before; the buffer of that must be drained."""
         self._state = state
 

@@ -6,224 +6,211 @@ from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     BROKEN,
     LARGER_NEEDED,
-    NO_ROOM,
-    NOW,
-    NUM_RELEASES,
-    NUM_TIMERS,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    RELEASE_ITEM,
-    RELEASE_TIME,
-    RESTARTS,
-    SCANNED,
-    TIMER_KEY,
-    TIMER_TIME,
-    TRACE_END,
     TRACE_HEAD,
+    State,
 )
 
 
 @inlined
-def push_timer(s, time, key):
+def push_timer(s: State, time: float, key: int) -> None:
     """Add a timer to the heap."""
-    at = s.i[NUM_TIMERS]
-    if at >= s.agenda.shape[1]:
-        s.i[NO_ROOM] = BROKEN
+    at = s.num_timers
+    if at >= s.timer_time.shape[0]:
+        s.no_room = BROKEN
         return
-    s.i[NUM_TIMERS] = at + 1
-    _sift_up(s.agenda, at, time, key)
+    s.num_timers = at + 1
+    _sift_up(s, at, time, key)
 
 
 @inlined
-def _sift_up(agenda, at, time, key):
+def _sift_up(s: State, at: int, time: float, key: float) -> None:
     """Put a timer into the heap's hole ``at``, moving later ancestors down."""
     while at > 0:
         parent = (at - 1) >> 1
-        other = agenda[TIMER_TIME, parent]
-        if other < time or (other == time and agenda[TIMER_KEY, parent] < key):
+        other = s.timer_time[parent]
+        if other < time or (other == time and s.timer_key[parent] < key):
             break
-        agenda[TIMER_TIME, at] = other
-        agenda[TIMER_KEY, at] = agenda[TIMER_KEY, parent]
+        s.timer_time[at] = other
+        s.timer_key[at] = s.timer_key[parent]
         at = parent
-    agenda[TIMER_TIME, at] = time
-    agenda[TIMER_KEY, at] = key
+    s.timer_time[at] = time
+    s.timer_key[at] = key
 
 
 @inlined
-def pop_timer(s):
+def pop_timer(s: State) -> int:
     """Remove the first timer of the heap and return its key."""
-    key = int(s.agenda[TIMER_KEY, 0])
-    s.i[NUM_TIMERS] -= 1
-    _remove_timer(s.agenda, 0, s.i[NUM_TIMERS])
+    key = int(s.timer_key[0])
+    s.num_timers -= 1
+    _remove_timer(s, 0, s.num_timers)
     return key
 
 
 @inlined
-def _remove_timer(agenda, at, last):
+def _remove_timer(s: State, at: int, last: int) -> None:
     """Fill the hole at a position of the heap with its last timer."""
     if at == last:
         return
-    time, key = agenda[TIMER_TIME, last], agenda[TIMER_KEY, last]
+    time, key = s.timer_time[last], s.timer_key[last]
     while True:
         child = 2 * at + 1
         if child >= last:
             break
-        if child + 1 < last and _earlier(agenda, child + 1, agenda[TIMER_TIME, child], agenda[TIMER_KEY, child]):
+        if child + 1 < last and _earlier(s, child + 1, s.timer_time[child], s.timer_key[child]):
             child += 1
-        if not _earlier(agenda, child, time, key):
+        if not _earlier(s, child, time, key):
             break
-        agenda[TIMER_TIME, at] = agenda[TIMER_TIME, child]
-        agenda[TIMER_KEY, at] = agenda[TIMER_KEY, child]
+        s.timer_time[at] = s.timer_time[child]
+        s.timer_key[at] = s.timer_key[child]
         at = child
-    _sift_up(agenda, at, time, key)
+    _sift_up(s, at, time, key)
 
 
 @inlined
-def _earlier(agenda, at, time, key):
+def _earlier(s: State, at: int, time: float, key: float) -> bool:
     """Tell whether the timer at a position comes before another one."""
-    return agenda[TIMER_TIME, at] < time or (agenda[TIMER_TIME, at] == time and agenda[TIMER_KEY, at] < key)
+    return s.timer_time[at] < time or (s.timer_time[at] == time and s.timer_key[at] < key)
 
 
 @kernel
-def cancel_timer(s, key):
+def cancel_timer(s: State, key: int) -> None:
     """Remove the timer with this key, if there is one."""
-    for at in range(s.i[NUM_TIMERS]):
-        if s.agenda[TIMER_KEY, at] == key:
-            s.i[NUM_TIMERS] -= 1
-            _remove_timer(s.agenda, at, s.i[NUM_TIMERS])
+    for at in range(s.num_timers):
+        if s.timer_key[at] == key:
+            s.num_timers -= 1
+            _remove_timer(s, at, s.num_timers)
             return
 
 
 @inlined
-def add_release(s, time, item):
+def add_release(s: State, time: float, item: int) -> None:
     """Note that nodes are expected to become free: a job (>= 0) or a down node (-1 - node)."""
-    at = s.i[NUM_RELEASES]
-    if at >= s.agenda.shape[1]:
-        s.i[NO_ROOM] = BROKEN
+    at = s.num_releases
+    if at >= s.timer_time.shape[0]:
+        s.no_room = BROKEN
         return
-    s.i[NUM_RELEASES] = at + 1
-    while at > 0 and s.agenda[RELEASE_TIME, at - 1] > time:
-        s.agenda[RELEASE_TIME, at] = s.agenda[RELEASE_TIME, at - 1]
-        s.agenda[RELEASE_ITEM, at] = s.agenda[RELEASE_ITEM, at - 1]
+    s.num_releases = at + 1
+    while at > 0 and s.release_time[at - 1] > time:
+        s.release_time[at] = s.release_time[at - 1]
+        s.release_item[at] = s.release_item[at - 1]
         at -= 1
-    s.agenda[RELEASE_TIME, at] = time
-    s.agenda[RELEASE_ITEM, at] = item
+    s.release_time[at] = time
+    s.release_item[at] = item
 
 
 @inlined
-def drop_release(s, item):
+def drop_release(s: State, item: int) -> None:
     """Forget the expected release of a job or a down node."""
-    count = s.i[NUM_RELEASES]
+    count = s.num_releases
     at = 0
-    while at < count and s.agenda[RELEASE_ITEM, at] != item:
+    while at < count and s.release_item[at] != item:
         at += 1
     if at == count:
         return
     for later in range(at, count - 1):
-        s.agenda[RELEASE_TIME, later] = s.agenda[RELEASE_TIME, later + 1]
-        s.agenda[RELEASE_ITEM, later] = s.agenda[RELEASE_ITEM, later + 1]
-    s.i[NUM_RELEASES] = count - 1
+        s.release_time[later] = s.release_time[later + 1]
+        s.release_item[later] = s.release_item[later + 1]
+    s.num_releases = count - 1
 
 
 @inlined
-def enqueue_last(s, job):
+def enqueue_last(s: State, job: int) -> None:
     """Append a job to the waiting queue."""
-    if s.i[QUEUE_TAIL] == s.lists.shape[1]:
+    if s.queue_tail == s.queue.shape[0]:
         _close_up(s)
-    if s.i[QUEUE_TAIL] >= s.lists.shape[1]:
-        s.i[NO_ROOM] = BROKEN
+    if s.queue_tail >= s.queue.shape[0]:
+        s.no_room = BROKEN
         return
-    s.lists[QUEUE, s.i[QUEUE_TAIL]] = job
-    s.i[QUEUE_TAIL] += 1
+    s.queue[s.queue_tail] = job
+    s.queue_tail += 1
 
 
 @kernel
-def _close_up(s):
+def _close_up(s: State) -> None:
     """Move the waiting queue to the front of its array."""
-    head, tail = s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]
+    head, tail = s.queue_head, s.queue_tail
     for at in range(tail - head):
-        s.lists[QUEUE, at] = s.lists[QUEUE, head + at]
-    s.i[QUEUE_HEAD] = 0
-    s.i[QUEUE_TAIL] = tail - head
-    s.i[SCANNED] = max(0, s.i[SCANNED] - head)
+        s.queue[at] = s.queue[head + at]
+    s.queue_head = 0
+    s.queue_tail = tail - head
+    s.scanned = max(0, s.scanned - head)
 
 
 @kernel
-def enqueue_by_arrival(s, job):
+def enqueue_by_arrival(s: State, job: int) -> None:
     """Insert a job where its index, its order of arrival, puts it (MODEL default for killed jobs)."""
-    at = s.i[QUEUE_HEAD]
-    while at < s.i[QUEUE_TAIL] and s.lists[QUEUE, at] < job:
+    at = s.queue_head
+    while at < s.queue_tail and s.queue[at] < job:
         at += 1
-    if s.i[QUEUE_HEAD] > 0:
-        for earlier in range(s.i[QUEUE_HEAD], at):
-            s.lists[QUEUE, earlier - 1] = s.lists[QUEUE, earlier]
-        s.i[QUEUE_HEAD] -= 1
-        s.lists[QUEUE, at - 1] = job
+    if s.queue_head > 0:
+        for earlier in range(s.queue_head, at):
+            s.queue[earlier - 1] = s.queue[earlier]
+        s.queue_head -= 1
+        s.queue[at - 1] = job
         return
-    if s.i[QUEUE_TAIL] >= s.lists.shape[1]:
-        s.i[NO_ROOM] = BROKEN
+    if s.queue_tail >= s.queue.shape[0]:
+        s.no_room = BROKEN
         return
-    for later in range(s.i[QUEUE_TAIL], at, -1):
-        s.lists[QUEUE, later] = s.lists[QUEUE, later - 1]
-    s.i[QUEUE_TAIL] += 1
-    s.lists[QUEUE, at] = job
+    for later in range(s.queue_tail, at, -1):
+        s.queue[later] = s.queue[later - 1]
+    s.queue_tail += 1
+    s.queue[at] = job
 
 
 @kernel
-def enqueue_behind(s, job, count):
+def enqueue_behind(s: State, job: int, count: int) -> None:
     """Insert a job behind the first ``count`` jobs of the queue."""
     enqueue_last(s, job)
-    at = s.i[QUEUE_HEAD] + count
-    for later in range(s.i[QUEUE_TAIL] - 1, at, -1):
-        s.lists[QUEUE, later] = s.lists[QUEUE, later - 1]
-    s.lists[QUEUE, at] = job
+    at = s.queue_head + count
+    for later in range(s.queue_tail - 1, at, -1):
+        s.queue[later] = s.queue[later - 1]
+    s.queue[at] = job
 
 
 @inlined
-def dequeue_at(s, at):
+def dequeue_at(s: State, at: int) -> None:
     """Remove the job at a position of the queue, moving the shorter side."""
-    head, tail = s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]
+    head, tail = s.queue_head, s.queue_tail
     if at - head < tail - at:
         for earlier in range(at, head, -1):
-            s.lists[QUEUE, earlier] = s.lists[QUEUE, earlier - 1]
-        s.i[QUEUE_HEAD] = head + 1
+            s.queue[earlier] = s.queue[earlier - 1]
+        s.queue_head = head + 1
         return
     for later in range(at, tail - 1):
-        s.lists[QUEUE, later] = s.lists[QUEUE, later + 1]
-    s.i[QUEUE_TAIL] = tail - 1
+        s.queue[later] = s.queue[later + 1]
+    s.queue_tail = tail - 1
 
 
 @kernel
-def trace_event(s, kind, job):
+def trace_event(s: State, kind: int, job: int) -> None:
     """Append an event that names no nodes to the trace."""
     end = trace_row(s, kind, job, 0)
     if end >= 0:
-        s.i[TRACE_END] = end
+        s.trace_end = end
 
 
 @kernel
-def trace_node_event(s, kind, node):
+def trace_node_event(s: State, kind: int, node: int) -> None:
     """Append an event of one node to the trace."""
     end = trace_row(s, kind, -1, 1)
     if end >= 0:
         s.trace[end] = node
-        s.i[TRACE_END] = end + 1
+        s.trace_end = end + 1
 
 
 @kernel
-def trace_row(s, kind, job, num_nodes):
+def trace_row(s: State, kind: int, job: int, num_nodes: int) -> int:
     """Write the head of an event and return where its nodes go; the caller advances TRACE_END past them.
 
     Where the event does not fit, nothing is written and the answer is -1.
     """
-    at = s.i[TRACE_END]
+    at = s.trace_end
     if at + TRACE_HEAD + num_nodes > s.trace.shape[0]:
-        s.i[NO_ROOM] = LARGER_NEEDED
+        s.no_room = LARGER_NEEDED
         return -1
-    s.trace[at] = s.f[NOW]
+    s.trace[at] = s.now
     s.trace[at + 1] = kind
     s.trace[at + 2] = job
-    s.trace[at + 3] = s.job_i[RESTARTS, job] if job >= 0 else 0
+    s.trace[at + 3] = s.job.restarts[job] if job >= 0 else 0
     s.trace[at + 4] = num_nodes
     return at + TRACE_HEAD

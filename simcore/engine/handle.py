@@ -1,45 +1,27 @@
 """How a compiled kernel gets the state of a run: as one pointer.
 
 Numba passes a tuple of arrays to every function as seven words for each array. The state is passed as the address of a
-table of the arrays' addresses and shapes instead: ``s.f`` in a kernel reads its array from that table. What the table
-holds does not change while a kernel runs, and the compiler is told so; it keeps what it has read in registers. Measured
-against a tuple: compiling takes a third of the time.
+table of the arrays' addresses and shapes instead: ``s.queued`` in a kernel is an element of an array that is found in
+that table, ``s.job.size`` a row of one. What the table holds does not change while a kernel runs, and the compiler is
+told so; it keeps what it has read in registers. Measured against a tuple: compiling takes a third of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from faultsweep.simcore.engine.jit import is_interpreted
+from faultsweep.simcore.engine.layout import Declared, Layout, Place
 from llvmlite import ir
-from numba import types
+from numba import from_dtype, types
 from numba.core import cgutils
 from numba.core.datamodel import models
-from numba.core.imputils import lower_getattr_generic
+from numba.core.imputils import lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, register_model
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
-
-FIELDS: dict[str, Any] = {
-    "f": types.float64[::1],
-    "i": types.int64[::1],
-    "job_f": types.float64[:, ::1],
-    "job_i": types.int64[:, ::1],
-    "agenda": types.float64[:, ::1],
-    "lists": types.int64[:, ::1],
-    "failures": types.float64[:, ::1],
-    "masks": types.uint64[:, ::1],
-    "trace": types.float64[::1],
-    "profile": types.float64[:, ::1],
-    "profile_masks": types.uint64[:, ::1],
-    "footprints": types.uint64[:, :, ::1],
-    "boxes": types.int64[:, :, ::1],
-    "shapes": types.int64[:, ::1],
-}
-"""The arrays of a state, in the order of the table."""
 
 _WORD = ir.IntType(64)
 _WORDS = 4  # of a row of the table: address, then up to three sides
@@ -49,12 +31,23 @@ _intrinsic: Any = intrinsic
 
 
 class StateType(types.Type):
-    """The type of ``s`` in compiled kernels; ``fields`` are its arrays, in the order of the table."""
+    """The type of ``s`` or a part of it in compiled kernels.
 
-    def __init__(self, name: str, fields: dict[str, Any]) -> None:
-        """Name a state with these arrays."""
-        self.fields = fields
+    Attributes
+    ----------
+    layout : of the declared class.
+    tables : the arrays of the whole state, in the order of the table.
+    """
+
+    def __init__(self, name: str, layout: Layout, tables: list[str]) -> None:
+        """Name a declared class."""
+        self.layout, self.tables = layout, tables
         super().__init__(name)
+
+    def array(self, place: Place) -> Any:
+        """Return the type of a row or of an array."""
+        dtype, axes = self.layout.tables[place.table]
+        return types.Array(from_dtype(dtype), axes if place.row < 0 else 1, "C")
 
 
 @register_model(StateType)
@@ -68,55 +61,86 @@ class _StateAttributes(AttributeTemplate):
     key = StateType
 
     def generic_resolve(self, typ: Any, attr: str) -> Any:  # type: ignore[override]  # Numba marks it NotImplemented
-        return typ.fields.get(attr)
+        if attr in typ.layout.parts:
+            return StateType(f"{typ.name}.{attr}", typ.layout.parts[attr].layout, typ.tables)
+        place = typ.layout.places.get(attr)
+        if place is None:
+            return None
+        array = typ.array(place)
+        return array.dtype if place.is_scalar else array
 
 
 @lower_getattr_generic(StateType)
 def _lower_field(context: Any, builder: Any, state: Any, table: Any, name: str) -> Any:
-    """Read an array from the table."""
-    kind = state.fields[name]
-    row = _WORDS * list(state.fields).index(name)
-    constant = builder.module.add_metadata([])
+    """Read a scalar, or what an array is from the table; a part is the same table."""
+    place = state.layout.places.get(name)
+    if place is None:
+        return table
+    if place.is_scalar:
+        return builder.load(_scalar_at(context, builder, state, table, place))
+    return _array_at(context, builder, state, table, place)
 
+
+@lower_setattr_generic(StateType)
+def _lower_set(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
+    state = signature.args[0]
+    place = state.layout.places.get(name)
+    if place is None or not place.is_scalar:
+        raise NotImplementedError(f"{name} is an array: set its elements")
+    builder.store(arguments[1], _scalar_at(context, builder, state, arguments[0], place))
+
+
+def _word(builder: Any, table: Any, at: int, form: Any = _WORD) -> Any:
+    """Read a word of the table; the compiler may take it for constant."""
+    word = builder.load(builder.bitcast(cgutils.gep_inbounds(builder, table, at), form.as_pointer()))
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
+
+
+def _scalar_at(context: Any, builder: Any, state: Any, table: Any, place: Place) -> Any:
+    form = context.get_value_type(state.array(place).dtype).as_pointer()
+    data = _word(builder, table, _WORDS * state.tables.index(place.table), form)
+    return cgutils.gep_inbounds(builder, data, place.row)
+
+
+def _array_at(context: Any, builder: Any, state: Any, table: Any, place: Place) -> Any:
+    kind, first = state.array(place), _WORDS * state.tables.index(place.table)
+    axes = state.layout.tables[place.table][1]
     array = context.make_array(kind)(context, builder)
-
-    def read(at: int, form: Any = _WORD) -> Any:
-        word = builder.load(builder.bitcast(cgutils.gep_inbounds(builder, table, row + at), form.as_pointer()))
-        word.set_metadata("invariant.load", constant)
-        return word
-
-    width = kind.dtype.bitwidth // 8
-    shape = [read(1 + axis) for axis in range(kind.ndim)]
-    strides = [ir.Constant(_WORD, width)]
+    data = _word(builder, table, first, array.data.type)
+    shape = [_word(builder, table, first + 1 + axis) for axis in range(axes)]
+    if place.row >= 0:
+        data = builder.gep(data, [builder.mul(shape[1], ir.Constant(_WORD, place.row))], inbounds=True)
+        shape = shape[1:]
+    width = ir.Constant(_WORD, kind.dtype.bitwidth // 8)
+    strides = [width]
     for side in shape[:0:-1]:
         strides.insert(0, builder.mul(strides[0], side))
-    populate_array(
-        array,
-        data=read(0, array.data.type),
-        shape=shape,
-        strides=strides,
-        itemsize=ir.Constant(_WORD, width),
-        meminfo=None,
-    )
+    populate_array(array, data=data, shape=shape, strides=strides, itemsize=width, meminfo=None)
     return array._getvalue()
 
 
-def make_table(arrays: Sequence[NDArray[Any]], fields: dict[str, Any] = FIELDS) -> NDArray[np.int64]:
+def make_table(state: Declared) -> NDArray[np.int64]:
     """Return the table of the arrays of a state, which must stay alive as long as it: int64 (arrays * 4,)."""
-    table = np.zeros((len(fields), _WORDS), np.int64)
-    for row, array, (name, kind) in zip(table, arrays, fields.items(), strict=True):
-        if (array.dtype.name, array.ndim) != (str(kind.dtype), kind.ndim) or not array.flags.c_contiguous:
-            raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {kind}")
+    layout = state.layout
+    table = np.zeros((len(layout.tables), _WORDS), np.int64)
+    for row, (name, (dtype, axes)) in zip(table, layout.tables.items(), strict=True):
+        array = state.arrays[name]
+        if (array.dtype, array.ndim) != (dtype, axes) or not array.flags.c_contiguous:
+            raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {dtype} with {axes}")
+        rows = layout.rows(name)
+        if rows and len(array) != rows:
+            raise TypeError(f"the state's {name} has {len(array)} rows, expected {rows}")
         row[0] = array.ctypes.data
         row[1 : 1 + array.ndim] = array.shape
     return table.reshape(-1)
 
 
-def make_state_at(name: str, fields: dict[str, Any]) -> Any:
+def make_state_at(declared: type[Declared]) -> Any:
     """Return what gives an entry kernel the state of a table; the state itself where nothing is compiled."""
     if is_interpreted():
         return _itself
-    state = StateType(name, fields)
+    state = StateType(f"faultsweep.{declared.__name__}", declared.layout, list(declared.layout.tables))
 
     @_intrinsic
     def state_at(_typing: Any, table: Any) -> Any:
@@ -130,7 +154,3 @@ def make_state_at(name: str, fields: dict[str, Any]) -> Any:
 
 def _itself(state: Any) -> Any:
     return state
-
-
-state_at = make_state_at("faultsweep.State", FIELDS)
-"""In an entry kernel: the state of ``State.handle``."""

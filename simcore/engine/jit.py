@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import llvmlite.binding as llvm
 import numba
@@ -28,6 +28,9 @@ from numba.core.caching import UserProvidedCacheLocator
 numba_config: Any = _untyped_config
 _compile: Any = numba.njit
 
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -110,7 +113,7 @@ def _optimise_once() -> None:
 _optimise_once()
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile a function that other kernels call, and only they.
 
     It has no wrapper for calls from Python, constants among its arguments do not make a version of their own, and it
@@ -121,7 +124,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _inner_kernel(function, forceinline=False)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile a kernel into its callers: for small functions of inner loops, where passing the state would cost more
     than the work."""
     return _inner_kernel(function, forceinline=True)
@@ -164,7 +167,7 @@ def is_interpreted() -> bool:
     return bool(numba_config.DISABLE_JIT)
 
 
-def counted(function: Callable[..., Any]) -> Any:
+def counted(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile a function that a ``callback`` calls; it may make views of arrays, which count references."""
     return _compile(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
 
@@ -217,6 +220,12 @@ def make_bit_counts() -> tuple[Any, Any]:
     return count, trailing
 
 
+def entry_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compile a function that Python calls: cached on disk together with all that it calls."""
+    # Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.
+    return _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPTIONS)(function)
+
+
 def make_clock() -> Any:
     """Return what gives, within kernels, the time of the monotonic clock as int64, ns."""
     from llvmlite import ir
@@ -240,11 +249,6 @@ def make_clock() -> Any:
         return types.int64(), generate
 
     return clock_ns
-
-
-# Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.
-entry_kernel = _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPTIONS)
-"""Compile a function that Python calls: cached on disk together with all that it calls."""
 
 
 def is_compiled(clusters: bool = False) -> bool:

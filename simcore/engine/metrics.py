@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
 from numpy.typing import NDArray
@@ -122,29 +121,28 @@ MEASURED = frozenset({"mean_scheduling_s", "max_scheduling_s"})
 
 def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
     """Return the per-job results of a state: arrays of shape (jobs,); times of unfinished jobs are NaN."""
-    job_f, job_i = s.job_f, s.job_i
-    submit, run, finish = job_f[st.SUBMIT], job_f[st.WORK], job_f[st.FINISH]
-    start = np.where(np.isnan(finish), np.nan, job_f[st.START])
+    submit, run, finish = s.job.submit, s.job.work, s.job.finish
+    start = np.where(np.isnan(finish), np.nan, s.job.start)
     response = finish - submit
     return {
         "submit_s": submit.copy(),
-        "first_start_s": job_f[st.FIRST_START].copy(),
+        "first_start_s": s.job.first_start.copy(),
         "start_s": start,
         "finish_s": finish.copy(),
-        "size": job_i[st.ALLOCATED].copy(),
-        "requested_size": job_i[st.REQUESTED].copy(),
+        "size": s.job.allocated.copy(),
+        "requested_size": s.job.requested.copy(),
         "run_s": run.copy(),
-        "estimate_s": job_f[st.ESTIMATE].copy(),
+        "estimate_s": s.job.estimate.copy(),
         "wait_s": start - submit,
         "response_s": response,
         "slowdown": response / run,
         "bounded_slowdown": np.maximum(response, bound_s) / np.maximum(run, bound_s),
-        "restarts": job_i[st.RESTARTS].copy(),
-        "work_lost_s": job_f[st.LOST].copy(),
-        "work_lost_node_s": job_f[st.LOST_NODES].copy(),
-        "checkpoint_overhead_s": job_f[st.OVERHEAD].copy(),
-        "checkpoints": job_i[st.CHECKPOINTS].copy(),
-        "migrations": job_i[st.MIGRATIONS].copy(),
+        "restarts": s.job.restarts.copy(),
+        "work_lost_s": s.job.lost.copy(),
+        "work_lost_node_s": s.job.lost_nodes.copy(),
+        "checkpoint_overhead_s": s.job.overhead.copy(),
+        "checkpoints": s.job.checkpoints.copy(),
+        "migrations": s.job.migrations.copy(),
     }
 
 
@@ -186,27 +184,27 @@ def job_metrics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
 
 def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
     first = float(jobs["submit_s"][0]) if len(finished) else np.nan
-    last = max(first, float(s.f[st.NOW])) if not finished.all() else float(np.max(jobs["finish_s"], initial=-np.inf))
-    nodes = float(s.i[st.NODES])
+    last = max(first, float(s.now)) if not finished.all() else float(np.max(jobs["finish_s"], initial=-np.inf))
+    nodes = float(s.nodes)
     capacity = (last - first) * nodes
     work = jobs["requested_size"] * jobs["run_s"]
     utilisation = ratio(float(np.sum(work[finished])), capacity)
-    unused = ratio(s.f[st.UNUSED], capacity)
+    unused = ratio(s.unused, capacity)
     span = float(jobs["submit_s"][-1]) - first if len(finished) else np.nan
     return {
         "utilisation": utilisation,
         "unused_capacity": unused,
         "lost_capacity": 1.0 - utilisation - unused,
-        "lost_to_fragmentation": ratio(s.f[st.IDLE_LOST], capacity),
+        "lost_to_fragmentation": ratio(s.idle_lost, capacity),
         "lost_to_failures": ratio(float(np.sum(jobs["work_lost_node_s"])), capacity),
         "lost_to_growth": ratio(float(np.sum(_grown_node_s(s)[finished])), capacity),
-        "lost_to_down_time": ratio(s.f[st.DOWN], capacity),
-        "lost_to_hold": ratio(s.f[st.KEPT_IDLE], capacity),
-        "lost_to_delay": ratio(s.f[st.DELAYED], capacity),
-        "lost_to_overhead": ratio(float(np.sum(s.job_f[st.OVERHEAD_NODES])), capacity),
+        "lost_to_down_time": ratio(s.down, capacity),
+        "lost_to_hold": ratio(s.kept_idle, capacity),
+        "lost_to_delay": ratio(s.delayed, capacity),
+        "lost_to_overhead": ratio(float(np.sum(s.job.overhead_nodes)), capacity),
         "makespan_s": last - first,
         "offered_load": ratio(float(np.sum(work)), nodes * span),
-        "failures_seen_per_day": ratio(s.i[st.FAILURES], last - first) * 86400.0,
+        "failures_seen_per_day": ratio(s.num_failures, last - first) * 86400.0,
     }
 
 
@@ -217,19 +215,19 @@ def ratio(part: float, whole: float) -> float:
 
 def _grown_node_s(s: State) -> NDArray[np.float64]:
     """Return the node-seconds of each job's work that counts on nodes beyond those submitted, in every attempt."""
-    unsaved = s.job_f[st.WORK] - s.job_f[st.SAVED]
-    return s.job_f[st.GROWN] + unsaved * (s.job_i[st.ALLOCATED] - s.job_i[st.REQUESTED])
+    unsaved = s.job.work - s.job.saved
+    return s.job.grown + unsaved * (s.job.allocated - s.job.requested)
 
 
 def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    attempts = int(s.i[st.ATTEMPTS])
+    attempts = int(s.attempts)
     return {
-        "failures_seen": s.i[st.FAILURES],
-        "failures_that_hit": s.i[st.HITS],
-        "checkpoints_wasted": int(np.sum(jobs["checkpoints"]) - np.sum(s.job_i[st.CHECKPOINTS_USED])),
+        "failures_seen": s.num_failures,
+        "failures_that_hit": s.hits,
+        "checkpoints_wasted": int(np.sum(jobs["checkpoints"]) - np.sum(s.job.checkpoints_used)),
         "migrations_attempted": attempts,
-        "migrations_successful": s.i[st.SUCCESSES],
-        "migrations_per_attempt": s.i[st.SUCCESSES] / attempts if attempts else np.nan,
-        "mean_time_between_migrations_s": s.f[st.ATTEMPT_GAPS] / (attempts - 1) if attempts > 1 else np.nan,
-        "jobs_migrated": s.i[st.MOVES],
+        "migrations_successful": s.successes,
+        "migrations_per_attempt": s.successes / attempts if attempts else np.nan,
+        "mean_time_between_migrations_s": s.attempt_gaps / (attempts - 1) if attempts > 1 else np.nan,
+        "jobs_migrated": s.moves,
     }

@@ -15,102 +15,82 @@ import numpy as np
 from faultsweep.simcore.engine.allocation import expected_end
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import (
-    ALLOCATED,
-    BOX,
-    FREE,
-    FREE_NODES,
-    KIND,
-    NOW,
-    NUM_PROFILE,
-    NUM_RELEASES,
-    PROFILE_FREE,
-    PROFILE_RANK,
-    PROFILE_TIME,
-    PROMISED,
-    PROMISED_RANK,
-    REBUILT,
-    RELEASE_ITEM,
-    RELEASE_TIME,
-    SIDE_X,
-    SIDE_Y,
-    SIDE_Z,
-)
+from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import occupy, vacate
 
 
 @kernel
-def rebuild_profile(s):
+def rebuild_profile(s: State) -> bool:
     """Make the profile of what runs and what is down, without reservations; return False if it does not fit.
 
     What is overdue is expected just after now.
     """
-    now = s.f[NOW]
-    s.i[NUM_PROFILE] = 1
-    s.f[REBUILT] = now
+    now = s.now
+    s.num_profile = 1
+    s.rebuilt = now
     set_moment(s, 0, (now, 0.0))
-    s.profile[PROFILE_FREE, 0] = s.i[FREE]
-    if s.i[KIND] != FLAT:
-        for column in range(s.masks.shape[1]):
-            s.profile_masks[0, column] = s.masks[FREE_NODES, column]
-    for at in range(s.i[NUM_RELEASES]):
-        release = s.agenda[RELEASE_TIME, at]
+    s.profile_free[0] = s.free
+    if s.kind != FLAT:
+        for column in range(s.free_nodes.shape[0]):
+            s.profile_masks[0, column] = s.free_nodes[column]
+    for at in range(s.num_releases):
+        release = s.release_time[at]
         first = breakpoint_at(s, (release, 0.0) if release > now else (now, 1.0))
         if first < 0:
             return False
-        item = int(s.agenda[RELEASE_ITEM, at])
-        for row in range(first, s.i[NUM_PROFILE]):
+        item = int(s.release_item[at])
+        for row in range(first, s.num_profile):
             if item >= 0:
-                _add_nodes(s, row, s.job_i[ALLOCATED, item], s.job_i[BOX, item])
+                _add_nodes(s, row, s.job.allocated[item], s.job.box[item])
             else:
                 _add_node(s, row, -1 - item)
     return True
 
 
 @kernel
-def moment_at(s, row):
+def moment_at(s: State, row: int) -> tuple[float, float]:
     """Return the moment of a breakpoint."""
-    return s.profile[PROFILE_TIME, row], s.profile[PROFILE_RANK, row]
+    return s.profile_time[row], s.profile_rank[row]
 
 
 @kernel
-def set_moment(s, row, moment):
+def set_moment(s: State, row: int, moment: tuple[float, float]) -> None:
     """Date a breakpoint."""
-    s.profile[PROFILE_TIME, row], s.profile[PROFILE_RANK, row] = moment
+    s.profile_time[row], s.profile_rank[row] = moment
 
 
 @kernel
-def promised_start(s, job):
+def promised_start(s: State, job: int) -> tuple[float, float]:
     """Return the moment at which a job is promised to start."""
-    return s.job_f[PROMISED, job], s.job_f[PROMISED_RANK, job]
+    return s.job.promised[job], s.job.promised_rank[job]
 
 
 @kernel
-def note_promise(s, job, start):
+def note_promise(s: State, job: int, start: tuple[float, float]) -> None:
     """Promise a job to start at a moment."""
-    s.job_f[PROMISED, job], s.job_f[PROMISED_RANK, job] = start
+    s.job.promised[job], s.job.promised_rank[job] = start
 
 
 @kernel
-def _add_nodes(s, row, size, box):
+def _add_nodes(s: State, row: int, size: int, box: int) -> None:
     """Free a job's nodes from one breakpoint to the next."""
-    s.profile[PROFILE_FREE, row] += size
-    if s.i[KIND] != FLAT:
-        vacate(s.profile_masks[row], box, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z])
+    s.profile_free[row] += size
+    if s.kind != FLAT:
+        vacate(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
 
 
 @kernel
-def _add_node(s, row, node):
+def _add_node(s: State, row: int, node: int) -> None:
     """Free one node from one breakpoint to the next."""
-    s.profile[PROFILE_FREE, row] += 1
-    if s.i[KIND] != FLAT:
-        Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
+    s.profile_free[row] += 1
+    if s.kind != FLAT:
+        Y, Z = s.side_y, s.side_z
         s.profile_masks[row, node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
 
 
 @kernel
-def promised_end(s, job, start):
+def promised_end(s: State, job: int, start: tuple[float, float]) -> tuple[float, float]:
     """Return when a job's promise ends that begins at ``start``; one that is overdue from its start needs a moment."""
     time, rank = start
     end = expected_end(s, job, time)
@@ -118,21 +98,21 @@ def promised_end(s, job, start):
 
 
 @kernel
-def blocked_at(s, row, end, size):
+def blocked_at(s: State, row: int, end: tuple[float, float], size: int) -> int:
     """Return the last breakpoint before ``end``, from a row on, with too few free nodes; -1 if there is none."""
     blocked = -1
-    while row < s.i[NUM_PROFILE] and moment_at(s, row) < end:
-        if s.profile[PROFILE_FREE, row] < size:
+    while row < s.num_profile and moment_at(s, row) < end:
+        if s.profile_free[row] < size:
             blocked = row
         row += 1
     return blocked
 
 
 @kernel
-def forget_past(s):
+def forget_past(s: State) -> None:
     """Drop breakpoints that lie before the one in force now, and date that one now."""
-    now = (s.f[NOW], 0.0)
-    first, count = 0, s.i[NUM_PROFILE]
+    now = (s.now, 0.0)
+    first, count = 0, s.num_profile
     while first + 1 < count and moment_at(s, first + 1) <= now:
         first += 1
     if moment_at(s, first) < now:
@@ -140,23 +120,23 @@ def forget_past(s):
     if first > 0:
         for row in range(first, count):
             _copy_row(s, row, row - first)
-        s.i[NUM_PROFILE] = count - first
+        s.num_profile = count - first
 
 
 @kernel
-def _copy_row(s, source, target):
+def _copy_row(s: State, source: int, target: int) -> None:
     set_moment(s, target, moment_at(s, source))
-    s.profile[PROFILE_FREE, target] = s.profile[PROFILE_FREE, source]
-    if s.i[KIND] != FLAT:
+    s.profile_free[target] = s.profile_free[source]
+    if s.kind != FLAT:
         for column in range(s.profile_masks.shape[1]):
             s.profile_masks[target, column] = s.profile_masks[source, column]
 
 
 @kernel
-def breakpoint_at(s, moment):
+def breakpoint_at(s: State, moment: tuple[float, float]) -> int:
     """Return the row of the breakpoint at a moment that is not before the first one, inserting it if need be; -1 if it
     does not fit."""
-    count = s.i[NUM_PROFILE]
+    count = s.num_profile
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -166,32 +146,32 @@ def breakpoint_at(s, moment):
             high = middle
     if low < count and moment_at(s, low) == moment:
         return low
-    if count >= s.profile.shape[1]:
+    if count >= s.profile_time.shape[0]:
         return -1
     for row in range(count - 1, low - 1, -1):
         _copy_row(s, row, row + 1)
     _copy_row(s, low - 1, low)
     set_moment(s, low, moment)
-    s.i[NUM_PROFILE] = count + 1
+    s.num_profile = count + 1
     return low
 
 
 @kernel
-def occupy_profile(s, start, end, size, box):
+def occupy_profile(s: State, start: tuple[float, float], end: tuple[float, float], size: int, box: int) -> bool:
     """Take nodes out of the profile from start to end; return False if it does not fit."""
     first = breakpoint_at(s, start)
     last = breakpoint_at(s, end) if first >= 0 else -1
     if last < 0:
         return False
     for row in range(first, last):
-        s.profile[PROFILE_FREE, row] -= size
-        if s.i[KIND] != FLAT:
-            occupy(s.profile_masks[row], box, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z])
+        s.profile_free[row] -= size
+        if s.kind != FLAT:
+            occupy(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
     return True
 
 
 @kernel
-def vacate_profile(s, start, end, size, box):
+def vacate_profile(s: State, start: tuple[float, float], end: tuple[float, float], size: int, box: int) -> bool:
     """Give nodes back to the profile from start to end; return False if it does not fit."""
     if end <= start:
         return True
@@ -207,15 +187,15 @@ def vacate_profile(s, start, end, size, box):
 
 
 @kernel
-def _merge_at(s, row):
+def _merge_at(s: State, row: int) -> None:
     """Drop a breakpoint at which nothing changes."""
-    count = s.i[NUM_PROFILE]
-    if row == 0 or row >= count or s.profile[PROFILE_FREE, row] != s.profile[PROFILE_FREE, row - 1]:
+    count = s.num_profile
+    if row == 0 or row >= count or s.profile_free[row] != s.profile_free[row - 1]:
         return
-    if s.i[KIND] != FLAT:
+    if s.kind != FLAT:
         for column in range(s.profile_masks.shape[1]):
             if s.profile_masks[row, column] != s.profile_masks[row - 1, column]:
                 return
     for later in range(row + 1, count):
         _copy_row(s, later, later - 1)
-    s.i[NUM_PROFILE] = count - 1
+    s.num_profile = count - 1

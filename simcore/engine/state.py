@@ -1,185 +1,33 @@
-"""The state of one run: preallocated arrays, and the names of their rows.
+"""The state of one run, field by field: what every kernel reads and changes, and what it means.
 
-``s.job_f[START, j]`` is the start of job ``j``; scalars live in ``s.f`` and ``s.i``. Kernels change the arrays in
-place, and get them all as one pointer (``handle.py``).
+``s.job.start[j]`` is the start of job ``j``. How the declarations become arrays and types is in ``layout.py``; kernels
+get a state as one pointer (``handle.py``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
 from faultsweep.simcore import registry as policies
-from faultsweep.simcore.engine.handle import FIELDS, make_table
+from faultsweep.simcore.engine.handle import make_state_at, make_table
 from faultsweep.simcore.engine.jit import is_interpreted
-from numpy.typing import NDArray
-
-# --- s.f: float64 scalars -----------------------------------------------------------------------------------------
-NOW = 0  # time of the last event, s
-UNUSED = 1  # integral of max(0, free - queued), node-seconds (krevat2003 eq. 4.2)
-DOWN = 2  # integral of down nodes, node-seconds
-HELD = 3  # integral of nodes held by jobs, node-seconds
-IDLE_LOST = 4  # integral of min(free, queued): nodes free beside a queue that cannot use them, node-seconds
-RESERVATION = 5  # reservation time of the head job found by the last backfilling pass, s
-LAST_ATTEMPT = 6  # time of the last migration attempt, s
-ATTEMPT_GAPS = 7  # sum of the times between migration attempts, s
-DELAYED = 8  # node-seconds held between being scheduled and starting
-# parameters of the run
-START_DELAY = 9
-MIGRATION_FREE = 10
-MIGRATION_MFP = 11
-MIGRATION_COST = 12
-HORIZON = 13
-ACCURACY = 14
-DRAWN_UNTIL = 15  # failures are known up to this time
-REBUILT = 16  # when the availability profile was last made from scratch (conservative)
-RECALL = 17  # probability that a node that will fail is reported
-FALSE_RATE = 18  # probability that another node is reported ...
-PRECISION = 19  # ... or, below 1, the share of true reports, from which that follows
-NODE_SECONDS = 20  # nodes x span of the submissions: what the base rate of failures refers to
-NEXT_FORESEEN = 21  # when the next checkpoint before a foreseen failure may start (exact, bucket), s
-BUCKET_END = 22  # end of the bucket of NEXT_FORESEEN, s
-CHECKPOINT_COST = 23
-CHECKPOINT_INTERVAL = 24
-CHECKPOINT_MTBF = 25  # of the machine, s; 0: as observed (young, daly)
-RESTART_COST = 26
-BUCKET = 27
-BUCKET_REPEAT = 28  # 0: once in a bucket
-BUCKET_LONG = 29
-FINISHED_START = 30  # earliest start of the jobs that finish at this instant, s (migration to safer nodes)
-MOVE_COST = 31
-BUCKET_ORIGIN = 32
-KEPT_IDLE = 33  # integral of nodes that are up and kept for suspended jobs, node-seconds
-DELAY_MEAN = 34  # of resubmission by hand, s
-DELAY_SIGMA = 35
-REGAINED = 36  # when the last nodes were to be released that came back early since promises were compressed (flat), s
-LATEST = 37  # no event may be further from zero than this, s
-NUM_F = 38
-
-# --- s.i: int64 scalars -------------------------------------------------------------------------------------------
-NEXT_ARRIVAL = 0  # next job to arrive
-NEXT_FAILURE = 1  # next failure of the trace
-QUEUE_HEAD = 2  # first waiting job's position in s.queue
-QUEUE_TAIL = 3  # one past the last waiting job's position
-NUM_TIMERS = 4  # entries of the event heap
-NUM_RELEASES = 5  # entries of the list of expected releases
-FREE = 6  # nodes that are up and free
-NUM_DOWN = 7  # nodes that are down
-QUEUED = 8  # nodes requested by waiting jobs, as submitted
-FINISHED = 9  # jobs that have finished
-VERSION = 10  # raised whenever the set of free nodes changes
-BOXES_VERSION = 11  # version of the list of maximal free boxes (torus)
-SCANNED = 12  # queue position up to which backfilling has refused all jobs ...
-SCANNED_VERSION = 13  # ... at this version of the free nodes
-ATTEMPTED_VERSION = 14  # version at which the last migration attempt ended: repeating it would change nothing
-NUM_BOXES = 15  # maximal free boxes listed (torus)
-FAILURES = 16  # failures so far
-HITS = 17  # failures that killed a job
-ATTEMPTS = 18  # migration attempts
-SUCCESSES = 19  # attempts that raised the maximal free partition
-TRIAL_COUNT = 20  # jobs that hold nodes, in the scratch list of migration
-MOVES = 22  # jobs moved by migrations
-FREE_SLOTS = 23  # free slots of node masks (flat)
-PASSES = 24  # scheduling passes
-STARTED_AT_INSTANT = 25  # sequence number for starts, which orders completions under pyss's event order
-FOOTPRINTS_VERSION = 26  # version of the table of footprints (torus)
-RELEASED = 27  # whether nodes were released since the last pass
-DISTURBED = 28  # whether reservations must be made from scratch (a failure, a pause)
-NUM_SHADOW = 29  # boxes in the list at the reservation (torus)
-NUM_PROFILE = 30  # breakpoints of the availability profile (conservative)
-TRACE_END = 31  # numbers in the buffer of the event trace
-# parameters of the run
-KIND = 32  # machine kind
-SIDE_X = 33
-SIDE_Y = 34
-SIDE_Z = 35
-NODES = 36
-SCHEDULER = 37
-EVENT_ORDER = 38
-GROWTH_LIMIT = 39
-MAX_RESTARTS = 40
-TRACING = 41
-PLACEMENT = 42
-PARTITION_FAILURE = 43
-COIN_KEY = 44  # key of the predictor's coins
-FINDER_CALL = 45  # where a finder of the papers is compiled; 0 if it is ours or interpreted
-FINDER_DATA = 46  # where its block is: 0 if the finder is ours
-BASE_GAPS = 47  # gaps of the table of base rates in s.failures
-SCORE = 48  # address of the user's placement score
-SCORE_NEEDS = 49  # what it takes and promises: NEEDS_MFP + NEEDS_PREDICTION + NEEDS_PLACE + MONOTONE
-CHECKPOINT = 50
-BUCKET_JOBS = 51
-BUCKET_BIGGEST = 52
-NEXT_FORESEEN_FAILURE = 53  # first failure that NEXT_FORESEEN is about
-LAST_NODE = 54  # node taken last (round-robin)
-NODE_CHOICE = 55
-NODE_KEY = 56  # key of the coins that choose nodes at random
-MOVES_TO_SAFER = 57  # whether running jobs move to safer nodes
-MOVE_THRESHOLD = 58
-NUM_SUSPENDED = 59  # jobs that wait for their own nodes (recovery option C)
-KEPT = 60  # nodes that are up and kept for them
-RECOVERY = 61  # whether a killed job does what its recovery option says
-HOLD_NODES = 62
-DELAY_KIND = 63  # distribution of the delay of resubmission by hand
-DELAY_KEY = 64  # key of its coins
-QUEUE_ORDER = 65
-PARTITIONS = 66  # of the machine's menu; 0 if it has none
-NO_ROOM = 67  # LARGER_NEEDED or BROKEN if a preallocated list did not fit outside a scheduling pass; 0: all fitted
-STALLED = 68  # events since the time last changed
-WITHOUT_JOB = 69  # events since a job last arrived, started, ended or was killed
-MOST_WITHOUT_JOB = 70
-NUM_I = 71
-
-LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
-
-# --- s.job_f: float64 per job -------------------------------------------------------------------------------------
-SUBMIT = 0
-WORK = 1  # run time that the job needs, s
-ESTIMATE = 2  # run time that the scheduler believes, s
-SCHEDULED = 3  # when the last attempt got its nodes
-START = 4  # when the last attempt started to run (after the start delay)
-FIRST_START = 5
-FINISH = 6
-END = 7  # when the current attempt completes unless something happens
-EXPECTED_END = 8  # when the scheduler expects that
-SAVED = 9  # work saved by checkpoints, s
-WORKED = 10  # work done when the job last paused or started, s
-RESUMED = 11  # when work goes on from there: work at time t is WORKED + max(0, t - RESUMED)
-LOST = 12  # work done and lost to failures, s
-LOST_NODES = 13  # the same times nodes held, node-seconds
-OVERHEAD = 14  # time spent on checkpoints and moves, s
-PROMISED = 15  # reserved start (conservative) ...
-OVERHEAD_NODES = 16  # node-seconds held during all pauses, migrations among them
-SAVING_SINCE = 17  # when the checkpoint or move began that is under way
-INTERVAL = 18  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
-NEXT_SAVE = 19  # work at which the next of them is due, s
-GROWN = 20  # work saved, times the nodes held then beyond those submitted, node-seconds
-UTILITY = 21  # in the order of the queue (wfp)
-UTILITY_SINCE = 22  # when the wait began that counts there, s
-FIXED_UTILITY = 23  # of a recovered job; NaN if it follows from the wait
-PROMISED_RANK = 24  # ... and its rank among the moments of that time
-NUM_JOB_F = 25
-
-# --- s.job_i: int64 per job ---------------------------------------------------------------------------------------
-REQUESTED = 0  # nodes submitted
-SIZE = 1  # nodes after rounding to a possible size
-ALLOCATED = 2  # nodes held by the current attempt (growth)
-STATUS = 3
-RESTARTS = 4
-MIGRATIONS = 5
-BOX = 6  # packed box (torus) ...
-SLOT = 6  # ... or slot of the node mask (flat)
-CHECKPOINTS = 7
-SEQUENCE = 8  # order of starts
-PROMISED_BOX = 9  # reserved box (conservative, torus)
-EARLY_RELEASED = 10  # nodes were counted as free before the completion of the same instant (submits-first)
-SAVING = 11  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
-UNUSED_CHECKPOINT = 12  # the saved state is a checkpoint of the current attempt
-CHECKPOINTS_USED = 13  # checkpoints that a restart went on from
-OPTION = 14  # recovery option, a position in policies.OPTIONS
-NUM_JOB_I = 15
+from faultsweep.simcore.engine.layout import (
+    AgendaRow,
+    Bits,
+    BitTable,
+    BitTables,
+    Declared,
+    FailureRow,
+    FloatOfJob,
+    Floats,
+    IntOfJob,
+    IntTable,
+    IntTables,
+    ListRow,
+    Row,
+    Trace,
+)
 
 # --- statuses of a job --------------------------------------------------------------------------------------------
 FUTURE = 0
@@ -187,6 +35,8 @@ WAITING = 1
 RUNNING = 2  # holds nodes, also during its start delay
 DONE = 3
 AWAY = 4  # killed, and not in the queue yet (recovery options A and C)
+
+LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
 
 # --- what a job that works on its saved state is doing --------------------------------------------------------------
 NOT_SAVING, SAVES, MOVES_AWAY = range(3)
@@ -222,71 +72,21 @@ NEED_FAILURES = 4  # the failure stream must be drawn further
 STUCK = -1  # jobs wait and nothing will ever happen
 NO_SPACE = -2  # a preallocated list is too small: run again with a larger one
 NO_PROGRESS = -3  # more events at one time, or between two events of jobs, than a run can have
-TOO_LATE = -5  # the next event is beyond LATEST
 INVALID = -4  # a list did not fit that is always large enough: an error of the simulator
+TOO_LATE = -5  # the next event is beyond latest
 
-# --- s.agenda: float64 lists (whole numbers in it are exact) ----------------------------------------------------------
-TIMER_TIME = 0  # binary heap by (time, key)
-TIMER_KEY = 1  # kind * TIMER_STRIDE + job or node
-RELEASE_TIME = 2  # ascending: when nodes are expected to become free
-RELEASE_ITEM = 3  # job, or -1 - node for a node that is down
-DOWN_UNTIL = 4  # by node, -inf while up
-NODE_FAILURES = 5  # by node, failures so far (lff)
-NUM_AGENDA = 6
-
-# --- s.lists: int64 lists ---------------------------------------------------------------------------------------------
-QUEUE = 0  # waiting jobs at QUEUE_HEAD .. QUEUE_TAIL
-SLOTS = 1  # stack of free rows of s.masks (flat)
-ORDER = 2  # jobs in the order of re-placement (migration)
-TRIAL_BOX = 3  # their boxes
-FITS = 4  # by size: 2 * version + (a free box of this size exists) (torus)
-SHAPE_FIRST = 5  # by size: first row of s.shapes (torus)
-SAFEST = 6  # nodes by (failures, index) (lff)
-SUSPENDED = 7  # jobs that wait for their own nodes, by index
-NUM_LISTS = 8
-
-# --- s.failures: float64 lists, by failure ---------------------------------------------------------------------------
-FAIL_TIME = 0
-FAIL_NODE = 1
-FAIL_DOWN = 2
-BASE_GAP = 3  # only where the precision is below 1: gaps between failures of a node, ascending ...
-BASE_SUM = 4  # ... and their sums from the smallest on
-
-# --- s.masks: rows of bit masks of nodes: words of 64 nodes (flat), one word per column (torus) ---------------------
-FREE_NODES = 0
-SHADOW = 1  # torus scratch: free at the reservation
-TRIAL = 2  # torus scratch: free in a re-placement
-PREDICTED = 3  # torus scratch: predicted to fail
-PLANE = 4  # torus scratch of the finder
-NUM_TORUS_MASKS = 5
-MOVERS = 1  # flat scratch: nodes of the jobs that may move to safer ones (lff)
-FIRST_SLOT = 2  # flat: from here on, the nodes of a running job each
-
-TRACE_HEAD = 5  # numbers of an event in s.trace before its nodes
-
-# --- s.footprints[k] and s.boxes[k]: tables of the finder (torus) ---------------------------------------------------
+# --- footprints[k] and boxes[k]: tables of the finder (torus) ---------------------------------------------------
 MACHINE = 0  # of the free nodes
 ELSEWHEN = 1  # of the free nodes at another time or in a re-placement
 SCRATCH = 2  # boxes only
 SEARCH = 3  # boxes only: the block of a finder of the papers (partitions.searches)
 
-# --- the same tables on a machine with a menu, by partition; s.shapes[p, 0] is its size -----------------------------
-RESOURCES = 0  # s.footprints: midplanes and wires of each partition, as in s.masks
-CONFLICTS = 1  # s.footprints: bits of the partitions that it conflicts with
-USABLE = 0  # s.profile_masks: bits of the partitions that are free
-LATER = 1  # s.profile_masks: bits of those that the head job can have at its reservation
-THEN_FREE = 2  # s.profile_masks: midplanes and wires that are free then
-
-# --- s.profile: float64 rows of the availability profile (conservative) ---------------------------------------------
-PROFILE_TIME = 0  # a moment is a time ...
-PROFILE_RANK = 1  # ... and 0, or 1 for just after it, and so on
-PROFILE_FREE = 2
-# only on a flat machine
-PROFILE_NEXT = 3  # the row that follows while promises are made anew ...
-ORDERED_TIME = 4  # ... and the rows in order afterwards
-ORDERED_RANK = 5
-ORDERED_FREE = 6
-NUM_PROFILE_ROWS = 7
+# --- the same tables on a machine with a menu, by partition; shapes[p, 0] is its size -----------------------------
+RESOURCES = 0  # footprints: midplanes and wires of each partition, as in the masks
+CONFLICTS = 1  # footprints: bits of the partitions that it conflicts with
+USABLE = 0  # profile_masks: bits of the partitions that are free
+LATER = 1  # profile_masks: bits of those that the head job can have at its reservation
+THEN_FREE = 2  # profile_masks: midplanes and wires that are free then
 
 # --- s.shapes of a flat machine under conservative backfilling: a row of the profile before which no job of a class of
 # sizes (first axis) and run times (second axis) fits. Neighbouring classes differ by a factor of 2^(1/2) -
@@ -306,29 +106,231 @@ BY_ARRIVAL, BY_UTILITY = range(len(policies.QUEUE_ORDERS))
 CONSTANT, EXPONENTIAL, LOGNORMAL = range(len(policies.REPAIRS))
 NOTIFY, REAR, ORIGINAL_NODES, MIDDLE, HEAD = range(len(policies.OPTIONS))
 
+# --- the event trace ------------------------------------------------------------------------------------------------
+TRACE_HEAD = 5  # numbers of an event in the trace before its nodes
 
-@dataclass(frozen=True)
-class State:
-    """Everything a run changes, and its parameters."""
 
-    f: NDArray[np.float64]
-    i: NDArray[np.int64]
-    job_f: NDArray[np.float64]  # (NUM_JOB_F, jobs)
-    job_i: NDArray[np.int64]  # (NUM_JOB_I, jobs)
-    agenda: NDArray[np.float64]  # (NUM_AGENDA, jobs + nodes + 2)
-    lists: NDArray[np.int64]  # (NUM_LISTS, max(2 * jobs + 2, nodes + 2))
-    failures: NDArray[np.float64]  # (3 or 5, failures)
-    masks: NDArray[np.uint64]  # (rows, words)
-    trace: NDArray[
-        np.float64
-    ]  # buffer: time, kind, job, attempt, number of nodes, nodes ..., of one event after another
-    profile: NDArray[np.float64]  # (3, breakpoints); (NUM_PROFILE_ROWS, breakpoints) on a flat machine
-    profile_masks: NDArray[np.uint64]  # (breakpoints, words): free nodes from each breakpoint on (torus)
-    footprints: NDArray[np.uint64]  # (2, intervals of x, intervals of y)
-    boxes: NDArray[np.int64]  # (3 or 4, capacity, 7): maximal free boxes
-    shapes: NDArray[np.int64]  # (count, 3): box shapes, by size (torus); (CLASSES, CLASSES) (flat, conservative)
+class CommonJobs(Declared):
+    """What is known of each job on all machines: arrays of shape (jobs,)."""
+
+    submit: FloatOfJob  # submission, s
+    work: FloatOfJob  # run time that the job needs, s
+    estimate: FloatOfJob  # run time that the scheduler believes, s
+    scheduled: FloatOfJob  # when the last attempt got its nodes
+    start: FloatOfJob  # when the last attempt started to run (after the start delay)
+    first_start: FloatOfJob  # start of the first attempt, s
+    finish: FloatOfJob  # s; NaN before
+    saved: FloatOfJob  # work saved by checkpoints, s
+    worked: FloatOfJob  # work done when the job last paused or started, s
+    resumed: FloatOfJob  # when work goes on from there: work at time t is worked + max(0, t - resumed)
+    lost: FloatOfJob  # work done and lost to failures, s
+    lost_nodes: FloatOfJob  # the same times nodes held, node-seconds
+    overhead: FloatOfJob  # time spent on checkpoints and moves, s
+    overhead_nodes: FloatOfJob  # node-seconds held during all pauses, migrations among them
+    saving_since: FloatOfJob  # when the checkpoint or move began that is under way
+    grown: FloatOfJob  # work saved, times the nodes held then beyond those submitted, node-seconds
+    requested: IntOfJob  # nodes submitted
+    size: IntOfJob  # nodes after rounding to a possible size
+    allocated: IntOfJob  # nodes held by the current attempt (growth)
+    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE or AWAY
+    restarts: IntOfJob  # times that a failure killed it
+    migrations: IntOfJob  # moves to other nodes
+    checkpoints: IntOfJob  # checkpoints completed
+    unused_checkpoint: IntOfJob  # the saved state is a checkpoint of the current attempt
+    checkpoints_used: IntOfJob  # checkpoints that a restart went on from
+
+
+class Jobs(CommonJobs):
+    """What is known of each job on a machine that is no clusters: arrays of shape (jobs,)."""
+
+    end: FloatOfJob  # when the current attempt completes unless something happens
+    expected_end: FloatOfJob  # when the scheduler expects that
+    interval: FloatOfJob  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
+    next_save: FloatOfJob  # work at which the next of them is due, s
+    utility: FloatOfJob  # in the order of the queue (wfp)
+    utility_since: FloatOfJob  # when the wait began that counts there, s
+    fixed_utility: FloatOfJob  # of a recovered job; NaN if it follows from the wait
+    promised: FloatOfJob  # reserved start (conservative) ...
+    promised_rank: FloatOfJob  # ... and its rank among the events of that time
+    box: IntOfJob  # packed box (torus) ...
+    slot: IntOfJob  # ... or slot of the node mask (flat)
+    sequence: IntOfJob  # order of starts
+    promised_box: IntOfJob  # reserved box (conservative, torus)
+    early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
+    saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
+    option: IntOfJob  # recovery option, a position in OPTIONS
+
+
+class Common(Declared):
+    """What a run on any machine changes, and its parameters."""
+
+    job: CommonJobs
+    now: float  # time of the last event, s
+    unused: float  # integral of max(0, free - queued), node-seconds (krevat2003 eq. 4.2)
+    down: float  # integral of down nodes, node-seconds
+    held: float  # integral of nodes held by jobs, node-seconds
+    idle_lost: float  # integral of min(free, queued): nodes free beside a queue that cannot use them, node-seconds
+    attempt_gaps: float  # sum of the times between migration attempts, s
+    delayed: float  # node-seconds held between being scheduled and starting
+    horizon: float  # the run ends here, s
+    latest: float  # no event may be further from zero than this, s
+    drawn_until: float  # failures are known up to this time
+    restart_cost: float  # s
+    kept_idle: float  # integral of nodes that are up and kept for suspended jobs, node-seconds
+    next_arrival: int  # next job to arrive
+    next_failure: int  # next failure of the trace
+    queue_head: int  # first waiting job's position in queue
+    queue_tail: int  # one past the last waiting job's position
+    num_timers: int  # entries of the event heap
+    free: int  # nodes that are up and free
+    num_down: int  # nodes that are down
+    queued: int  # nodes requested by waiting jobs, as submitted
+    finished: int  # jobs that have finished
+    num_failures: int  # failures so far
+    hits: int  # failures that killed a job
+    attempts: int  # migration attempts
+    successes: int  # attempts that raised the maximal free partition
+    moves: int  # jobs moved by migrations
+    passes: int  # scheduling passes
+    trace_end: int  # numbers in the buffer of the event trace
+    kind: int  # machine kind
+    nodes: int  # of the machine
+    scheduler: int  # its code
+    max_restarts: int  # of a job: then the run ends
+    tracing: int  # whether events are recorded
+    no_room: int  # LARGER_NEEDED or BROKEN if a preallocated list did not fit outside a scheduling pass; 0: all fitted
+    stalled: int  # events since the time last changed
+    without_job: int  # events since a job last arrived, started, ended or was killed
+    most_without_job: int  # of them, before the run is given up
+    fail_time: FailureRow  # s, ascending
+    fail_node: FailureRow  # whole numbers
+    fail_down: FailureRow  # s
+    trace: Trace  # buffer: time, kind, job, attempt, number of nodes, nodes ..., of one event after another
 
     @cached_property
     def handle(self) -> Any:
         """What entry kernels take: a table of the arrays, or the state itself where nothing is compiled."""
-        return self if is_interpreted() else make_table([getattr(self, name) for name in FIELDS])
+        return self if is_interpreted() else make_table(self)
+
+
+MaskRow = Annotated[Bits, Row("masks")]
+ProfileRow = Annotated[Floats, Row("profile")]
+
+
+class State(Common):
+    """What a run on a torus, a flat machine or a machine with a menu changes, and its parameters."""
+
+    job: Jobs
+    reservation: float  # reservation time of the head job found by the last backfilling pass, s
+    last_attempt: float  # time of the last migration attempt, s
+    start_delay: float  # s
+    migration_free: float  # least share of free nodes
+    migration_mfp: float  # largest share of them in the maximal free partition
+    migration_cost: float  # s
+    accuracy: float  # of the predictor
+    rebuilt: float  # when the availability profile was last made from scratch (conservative)
+    recall: float  # probability that a node that will fail is reported
+    false_rate: float  # probability that another node is reported ...
+    precision: float  # ... or, below 1, the share of true reports, from which that follows
+    node_seconds: float  # nodes x span of the submissions: what the base rate of failures refers to
+    next_foreseen: float  # when the next checkpoint before a foreseen failure may start (exact, bucket), s
+    bucket_end: float  # end of the bucket of next_foreseen, s
+    checkpoint_cost: float  # s
+    checkpoint_interval: float  # work, s
+    checkpoint_mtbf: float  # of the machine, s; 0: as observed (young, daly)
+    bucket: float  # length, s
+    bucket_repeat: float  # 0: once in a bucket
+    bucket_long: float  # from when on a job runs long, s
+    finished_start: float  # earliest start of the jobs that finish at this instant, s (migration to safer nodes)
+    move_cost: float  # s
+    bucket_origin: float  # where the first bucket begins, s
+    delay_mean: float  # of resubmission by hand, s
+    delay_sigma: float  # of the logarithm
+    regained: float  # when the last nodes that came back early since the last compression were due, s (flat)
+    num_releases: int  # entries of the list of expected releases
+    version: int  # raised whenever the set of free nodes changes
+    boxes_version: int  # version of the list of maximal free boxes (torus)
+    scanned: int  # queue position up to which backfilling has refused all jobs ...
+    scanned_version: int  # ... at this version of the free nodes
+    attempted_version: int  # version at which the last migration attempt ended: repeating it would change nothing
+    num_boxes: int  # maximal free boxes listed (torus)
+    trial_count: int  # jobs that hold nodes, in the scratch list of migration
+    free_slots: int  # free slots of node masks (flat)
+    started_at_instant: int  # sequence number for starts, which orders completions under pyss's event order
+    footprints_version: int  # version of the table of footprints (torus)
+    released: int  # whether nodes were released since the last pass
+    disturbed: int  # whether reservations must be made from scratch (a failure, a pause)
+    num_shadow: int  # boxes in the list at the reservation (torus)
+    num_profile: int  # breakpoints of the availability profile (conservative)
+    side_x: int  # of a torus
+    side_y: int
+    side_z: int
+    event_order: int  # its code
+    growth_limit: int  # nodes
+    placement: int  # its code
+    partition_failure: int  # its code
+    coin_key: int  # key of the predictor's coins
+    finder_call: int  # where a finder of the papers is compiled; 0 if it is ours or interpreted
+    finder_data: int  # where its block is: 0 if the finder is ours
+    base_gaps: int  # gaps of the table of base rates
+    score: int  # address of the user's placement score
+    score_needs: int  # what it takes and promises: NEEDS_MFP + NEEDS_PREDICTION + NEEDS_PLACE + MONOTONE
+    checkpoint: int  # code of the policy
+    bucket_jobs: int  # its code
+    bucket_biggest: int  # jobs
+    next_foreseen_failure: int  # first failure that next_foreseen is about
+    last_node: int  # node taken last (round-robin)
+    node_choice: int  # its code
+    node_key: int  # key of the coins that choose nodes at random
+    moves_to_safer: int  # whether running jobs move to safer nodes
+    move_threshold: int  # failures
+    num_suspended: int  # jobs that wait for their own nodes (recovery option C)
+    kept: int  # nodes that are up and kept for them
+    recovery: int  # whether a killed job does what its recovery option says
+    hold_nodes: int  # whether they are kept
+    delay_kind: int  # distribution of the delay of resubmission by hand
+    delay_key: int  # key of its coins
+    queue_order: int  # its code
+    partitions: int  # of the machine's menu; 0 if it has none
+
+    # by timer, release, node or job: (jobs + nodes + 2,), and whole numbers in it are exact
+    timer_time: AgendaRow  # binary heap by (time, key)
+    timer_key: AgendaRow  # kind * TIMER_STRIDE + job or node
+    release_time: AgendaRow  # ascending: when nodes are expected to become free
+    release_item: AgendaRow  # job, or -1 - node for a node that is down
+    down_until: AgendaRow  # by node, -inf while up
+    node_failures: AgendaRow  # by node, failures so far (lff)
+    queue: ListRow  # waiting jobs at queue_head .. queue_tail
+    slots: ListRow  # stack of free rows of slot_masks (flat)
+    order: ListRow  # jobs in the order of re-placement (migration)
+    trial_box: ListRow  # their boxes
+    fits: ListRow  # by size: 2 * version + (a free box of this size exists) (torus)
+    shape_first: ListRow  # by size: first row of s.shapes (torus)
+    safest: ListRow  # nodes by (failures, index) (lff)
+    suspended: ListRow  # jobs that wait for their own nodes, by index
+    base_gap: FailureRow  # only where the precision is below 1: gaps between failures of a node, ascending ...
+    base_sum: FailureRow  # ... and their sums from the smallest on
+    profile_time: ProfileRow  # a time ...
+    profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
+    profile_free: ProfileRow  # nodes
+    profile_next: ProfileRow  # the row that follows while reservations are made anew ...
+    ordered_time: ProfileRow  # ... and the rows in order afterwards
+    ordered_rank: ProfileRow
+    ordered_free: ProfileRow
+
+    # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
+    free_nodes: MaskRow
+    shadow: MaskRow  # scratch: free at the reservation (torus)
+    trial: MaskRow  # scratch: free in a re-placement (torus)
+    predicted: MaskRow  # scratch: predicted to fail (torus)
+    plane: MaskRow  # scratch of the finder (torus)
+    movers: MaskRow  # scratch: nodes of the jobs that may move to safer ones (flat, lff)
+    slot_masks: BitTable  # (slots, words): the nodes of a running job each (flat)
+    profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on (torus)
+    footprints: BitTables  # (2, intervals of x, intervals of y)
+    boxes: IntTables  # (3 or 4, capacity, 7): maximal free boxes
+    shapes: IntTable  # (count, 3): box shapes, by size (torus); (CLASSES, CLASSES) (flat, conservative)
+
+
+state_at = make_state_at(State)
+"""In an entry kernel: the state of ``State.handle``."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 from faultsweep.simcore.engine.jit import inlined, is_interpreted, make_clock
-from faultsweep.simcore.engine.state import INVALID, LATEST, NO_PROGRESS, NOW, TOO_LATE, WITHOUT_JOB
-from faultsweep.simcore.engine.state import MOST_WITHOUT_JOB as MOST_WITHOUT_JOB_OF
-from numpy.typing import NDArray
+from faultsweep.simcore.engine.state import INVALID, NO_PROGRESS, TOO_LATE, Common
 
 from faultsweep.errors import InputError, InvariantError
 
@@ -30,25 +27,13 @@ clock_ns: Any = time.monotonic_ns if is_interpreted() else make_clock()
 
 
 @inlined
-def most_events(jobs, nodes):
+def most_events(jobs: int, nodes: int) -> int:
     """Return more events than one time can have: every job may arrive, end, be saved, be killed and come back, and
     every node be repaired, each once."""
     return 8 * (jobs + nodes) + 64
 
 
-class Progress(Protocol):
-    """What a state of any engine has that tells how far its run is."""
-
-    @property
-    def f(self) -> NDArray[np.float64]:
-        """Scalars, ``NOW`` among them."""
-
-    @property
-    def i(self) -> NDArray[np.int64]:
-        """Whole scalars, the counters of events among them."""
-
-
-def check_end(code: int, name: str, state: Progress) -> None:
+def check_end(code: int, name: str, state: Common) -> None:
     """Raise what a run ends with whose kernel broke off with a code of state.py: nothing for most.
 
     Raises
@@ -58,15 +43,15 @@ def check_end(code: int, name: str, state: Progress) -> None:
     InvariantError
         A list did not fit that is always large enough.
     """
-    now_s = float(state.f[NOW])
+    now_s = float(state.now)
     if code == TOO_LATE:
         raise InputError(
-            f"{name}: the event after {now_s:.17g} s is further from zero than {state.f[LATEST]:g} s: beyond that "
+            f"{name}: the event after {now_s:.17g} s is further from zero than {state.latest:g} s: beyond that "
             "times cannot be told apart to the millisecond"
         )
-    if code == NO_PROGRESS and state.i[WITHOUT_JOB] > state.i[MOST_WITHOUT_JOB_OF]:
+    if code == NO_PROGRESS and state.without_job > state.most_without_job:
         raise InputError(
-            f"{name}: {state.i[MOST_WITHOUT_JOB_OF]:,} events up to {now_s:.17g} s, and no job started or ended; an "
+            f"{name}: {state.most_without_job:,} events up to {now_s:.17g} s, and no job started or ended; an "
             "interval is too short beside the run times"
         )
     if code == NO_PROGRESS:

@@ -192,7 +192,7 @@ def finder_work(dims: Sequence[int]) -> FinderWork:
 
 
 @kernel
-def write_box(out, row, a, b, c, x, y, z):
+def write_box(out: NDArray[np.int64], row: int, a: int, b: int, c: int, x: int, y: int, z: int) -> None:
     """Write a box into a row of ``out``, int64 (rows, 6)."""
     out[row, 0] = a
     out[row, 1] = b

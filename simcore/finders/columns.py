@@ -29,7 +29,14 @@ from faultsweep.simcore.engine.bits import (
     run_starts,
 )
 from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
-from faultsweep.simcore.finders.boxes import Box, check_occupancy, free_boxes_with, largest_box_with, write_box
+from faultsweep.simcore.finders.boxes import (
+    Box,
+    FinderWork,
+    check_occupancy,
+    free_boxes_with,
+    largest_box_with,
+    write_box,
+)
 from numpy.typing import ArrayLike, NDArray
 
 from faultsweep.errors import InputError
@@ -39,19 +46,19 @@ OVERFLOW = -1
 
 
 @inlined
-def interval_count(side):
+def interval_count(side: int) -> int:
     """Return the number of different intervals on a ring: side - 1 lengths at every start, and the whole ring once."""
     return side * (side - 1) + 1
 
 
 @inlined
-def interval_index(length, start, side):
+def interval_index(length: int, start: int, side: int) -> int:
     """Return the row of an interval in footprint tables: by length, then by start."""
     return (length - 1) * side + start
 
 
 @kernel
-def build_footprints(columns, X, Y, footprints):
+def build_footprints(columns: NDArray[np.uint64], X: int, Y: int, footprints: NDArray[np.uint64]) -> None:
     """Fill the table of footprints from the columns.
 
     columns: uint64 (X*Y,); footprints: uint64 (intervals of x, intervals of y), the AND of the columns of each
@@ -78,7 +85,7 @@ def build_footprints(columns, X, Y, footprints):
 
 
 @inlined
-def _neighbours(start, length, side):
+def _neighbours(start: int, length: int, side: int) -> tuple[int, int]:
     """Return the rows of the two intervals that are longer by one than an interval; of itself if it is the ring."""
     longer = length * side
     if length == side:
@@ -89,7 +96,7 @@ def _neighbours(start, length, side):
 
 
 @inlined
-def insert_box(boxes, count, size, a, b, c, x, y, z):
+def insert_box(boxes: NDArray[np.int64], count: int, size: int, a: int, b: int, c: int, x: int, y: int, z: int) -> int:
     """Insert a box into the list that is sorted by falling size; return the new count, or OVERFLOW."""
     if count >= boxes.shape[0]:
         return OVERFLOW
@@ -109,7 +116,21 @@ def insert_box(boxes, count, size, a, b, c, x, y, z):
 
 
 @inlined
-def _insert_runs(mask, x_after, x_before, y_after, y_before, a, x, b, y, Z, least, boxes, count):
+def _insert_runs(
+    mask: np.uint64,
+    x_after: np.uint64,
+    x_before: np.uint64,
+    y_after: np.uint64,
+    y_before: np.uint64,
+    a: int,
+    x: int,
+    b: int,
+    y: int,
+    Z: int,
+    least: int,
+    boxes: NDArray[np.int64],
+    count: int,
+) -> int:
     """Insert the maximal boxes of one footprint: one per run of its mask that has a node outside of each longer one."""
     if mask == low_bits(Z):
         return insert_box(boxes, count, a * b * Z, a, b, Z, x, y, 0)
@@ -130,7 +151,7 @@ def _insert_runs(mask, x_after, x_before, y_after, y_before, a, x, b, y, Z, leas
 
 
 @kernel
-def maximal_boxes(footprints, X, Y, Z, least, boxes):
+def maximal_boxes(footprints: NDArray[np.uint64], X: int, Y: int, Z: int, least: int, boxes: NDArray[np.int64]) -> int:
     """List the maximal free boxes of at least ``least`` nodes by falling size.
 
     boxes: int64 (capacity, 7), filled. Returns their number, or OVERFLOW if the capacity is too small. Most footprints
@@ -165,7 +186,7 @@ def maximal_boxes(footprints, X, Y, Z, least, boxes):
 
 
 @inlined
-def gaps_beside(start, length, other_start, other_length, side):
+def gaps_beside(start: int, length: int, other_start: int, other_length: int, side: int) -> tuple[int, int]:
     """Return the parts of an interval before and after another one on a ring, or (-1, -1) if they are disjoint.
 
     If the interval is the whole ring the part is one, the complement, given as the part after.
@@ -186,7 +207,9 @@ def gaps_beside(start, length, other_start, other_length, side):
 
 
 @inlined
-def largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z):
+def largest_beside(
+    boxes: NDArray[np.int64], at: int, a: int, b: int, c: int, x: int, y: int, z: int, X: int, Y: int, Z: int
+) -> int:
     """Return the size of the largest part of maximal box ``at`` beside the box a, b, c at x, y, z."""
     A, B, C = boxes[at, 1], boxes[at, 2], boxes[at, 3]
     x0, x1 = gaps_beside(boxes[at, 4], A, x, a, X)
@@ -202,7 +225,20 @@ def largest_beside(boxes, at, a, b, c, x, y, z, X, Y, Z):
 
 
 @inlined
-def mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor):
+def mfp_after(
+    boxes: NDArray[np.int64],
+    count: int,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    X: int,
+    Y: int,
+    Z: int,
+    floor: int,
+) -> int:
     """Return the size of the maximal free partition after a free box is taken, exact if it is above ``floor``."""
     best = floor
     for at in range(count):
@@ -213,7 +249,7 @@ def mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor):
 
 
 @inlined
-def starts_with_room(boxes, count, size, axis, length, side):
+def starts_with_room(boxes: NDArray[np.int64], count: int, size: int, axis: int, length: int, side: int) -> np.uint64:
     """Return where an interval of an axis, up to 64 nodes long, may begin so that a box across it leaves room for
     ``size`` nodes along that axis.
 
@@ -237,7 +273,20 @@ def starts_with_room(boxes, count, size, axis, length, side):
 
 
 @kernel
-def _contained(boxes, first, last, a, b, c, x, y, z, X, Y, Z):
+def _contained(
+    boxes: NDArray[np.int64],
+    first: int,
+    last: int,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    X: int,
+    Y: int,
+    Z: int,
+) -> bool:
     """Tell whether one of the boxes first..last-1 contains the box a, b, c at x, y, z."""
     for at in range(first, last):
         if boxes[at, 1] < a or boxes[at, 2] < b or boxes[at, 3] < c:
@@ -252,7 +301,7 @@ def _contained(boxes, first, last, a, b, c, x, y, z, X, Y, Z):
 
 
 @inlined
-def _spans(start, length, other_start, other_length, side):
+def _spans(start: int, length: int, other_start: int, other_length: int, side: int) -> bool:
     """Tell whether an interval on a ring contains another one."""
     if length == side:
         return True
@@ -263,7 +312,21 @@ def _spans(start, length, other_start, other_length, side):
 
 
 @kernel
-def _keep_part(boxes, count, kept, a, b, c, x, y, z, X, Y, Z, least):
+def _keep_part(
+    boxes: NDArray[np.int64],
+    count: int,
+    kept: int,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    X: int,
+    Y: int,
+    Z: int,
+    least: int,
+) -> int:
     """Append a part of a split box behind ``count`` unless it is empty, too small or contained in a kept box."""
     if a <= 0 or b <= 0 or c <= 0 or a * b * c < least:
         return count
@@ -283,7 +346,21 @@ def _keep_part(boxes, count, kept, a, b, c, x, y, z, X, Y, Z, least):
 
 
 @kernel
-def take_box(boxes, count, parts, a, b, c, x, y, z, X, Y, Z, least):
+def take_box(
+    boxes: NDArray[np.int64],
+    count: int,
+    parts: NDArray[np.int64],
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    X: int,
+    Y: int,
+    Z: int,
+    least: int,
+) -> int:
     """Update the list of maximal free boxes when a box is taken: split those that it meets.
 
     parts: int64 (capacity, 7) scratch. Returns the new number of boxes, or OVERFLOW.
@@ -309,7 +386,23 @@ def take_box(boxes, count, parts, a, b, c, x, y, z, X, Y, Z, least):
 
 
 @kernel
-def _split(boxes, total, kept, parts, at, a, b, c, x, y, z, X, Y, Z, least):
+def _split(
+    boxes: NDArray[np.int64],
+    total: int,
+    kept: int,
+    parts: NDArray[np.int64],
+    at: int,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    X: int,
+    Y: int,
+    Z: int,
+    least: int,
+) -> int:
     """Append the slabs of box ``at`` of ``parts`` beside the box a, b, c at x, y, z."""
     A, B, C = parts[at, 1], parts[at, 2], parts[at, 3]
     u, v, w = parts[at, 4], parts[at, 5], parts[at, 6]
@@ -341,7 +434,9 @@ def _split(boxes, total, kept, parts, at, a, b, c, x, y, z, X, Y, Z, least):
 
 
 @inlined
-def _gap_start(start, length, before, other_start, other_length, side, want_after):
+def _gap_start(
+    start: int, length: int, before: int, other_start: int, other_length: int, side: int, want_after: bool
+) -> int:
     """Return where the part of an interval before (or after) another one starts on the ring.
 
     The part before ends where the other begins; the part after begins where the other ends. They differ from the
@@ -355,7 +450,9 @@ def _gap_start(start, length, before, other_start, other_length, side, want_afte
 
 
 @kernel
-def _merge_parts(boxes, kept, total, parts, X, Y, Z):
+def _merge_parts(
+    boxes: NDArray[np.int64], kept: int, total: int, parts: NDArray[np.int64], X: int, Y: int, Z: int
+) -> int:
     """Drop new parts contained in other new parts, and sort the rest into the kept boxes; return the count."""
     num_parts = 0
     for at in range(kept, total):
@@ -384,7 +481,7 @@ def _merge_parts(boxes, kept, total, parts, X, Y, Z):
 
 
 @inlined
-def _meets(start, length, other_start, other_length, side):
+def _meets(start: int, length: int, other_start: int, other_length: int, side: int) -> bool:
     """Tell whether two intervals on a ring have a place in common."""
     offset = other_start - start
     if offset < 0:
@@ -393,7 +490,18 @@ def _meets(start, length, other_start, other_length, side):
 
 
 @kernel
-def has_box_at(columns, X, Y, Z, size, u, a0, v, b0, plane):
+def has_box_at(
+    columns: NDArray[np.uint64],
+    X: int,
+    Y: int,
+    Z: int,
+    size: int,
+    u: int,
+    a0: int,
+    v: int,
+    b0: int,
+    plane: NDArray[np.uint64],
+) -> bool:
     """Tell whether a free box of at least ``size`` nodes, size >= 1, meets the footprint of a0 x b0 columns at (u, v).
 
     columns: uint64 (X*Y or more,). plane: uint64 (Y,) scratch.
@@ -416,7 +524,7 @@ def has_box_at(columns, X, Y, Z, size, u, a0, v, b0, plane):
 
 
 @kernel
-def _plane_has_box(plane, a, Y, Z, size, v, b0):
+def _plane_has_box(plane: NDArray[np.uint64], a: int, Y: int, Z: int, size: int, v: int, b0: int) -> bool:
     """Tell whether the columns of one interval of x hold such a box that meets the b0 columns from v on."""
     least = (size + a * Z - 1) // (a * Z)  # shorter intervals of y are too small
     for y in range(Y):
@@ -462,7 +570,7 @@ def _check_depth(free: ArrayLike) -> NDArray[np.uint8]:
 
 
 @entry_kernel
-def largest_free_box_kernel(free, work, out):
+def largest_free_box_kernel(free: NDArray[np.uint8], work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
@@ -493,7 +601,7 @@ def largest_free_box_kernel(free, work, out):
 
 
 @entry_kernel
-def free_boxes_kernel(free, size, work, out):
+def free_boxes_kernel(free: NDArray[np.uint8], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
@@ -522,7 +630,7 @@ def free_boxes_kernel(free, size, work, out):
 
 
 @kernel
-def _fill_columns(free, masks):
+def _fill_columns(free: NDArray[np.uint8], masks: NDArray[np.uint64]) -> None:
     """Set masks[0] to the free nodes of each column."""
     X, Y, Z = free.shape
     for x in range(X):
@@ -535,7 +643,7 @@ def _fill_columns(free, masks):
 
 
 @kernel
-def _widen(masks, a):
+def _widen(masks: NDArray[np.uint64], a: int) -> bool:
     """Take masks[1] from intervals of a - 1 columns along x to those of a; tell whether any free node is left."""
     _, X, Y = masks.shape
     left = ZERO
@@ -551,7 +659,7 @@ def _widen(masks, a):
 
 
 @kernel
-def _lengthen(masks, b):
+def _lengthen(masks: NDArray[np.uint64], b: int) -> bool:
     """Take masks[2] from footprints of length b - 1 along y to those of b; tell whether any free node is left."""
     _, X, Y = masks.shape
     left = ZERO

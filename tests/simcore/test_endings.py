@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,7 +129,7 @@ def test_a_call_of_the_loop_returns_after_its_time():
         assert advance(state, WITHOUT_LIMIT) == st.CONTINUE
     took = time.perf_counter() - began
     assert 0.9 * 3e-9 * RETURN_AFTER_NS < took < 10  # on a machine that does other things, too
-    assert state.job_i[st.CHECKPOINTS, 0] > 1000
+    assert state.job.checkpoints[0] > 1000
 
 
 def endless():
@@ -201,25 +200,25 @@ def crowd():
     )
     state = build_state(arrays, parse_machine("flat:1"), config, failed, tracing=True)
     behind = np.full(len(state.trace) + 1000, -7.0)
-    state = replace(state, trace=behind[: len(state.trace)])
+    state = state.with_arrays(trace=behind[: len(state.trace)])
     assert advance(state, WITHOUT_LIMIT) == st.TRUNCATED
-    assert (state.job_i[st.STATUS] == st.AWAY).all()
-    state.f[st.HORIZON] = np.inf
+    assert (state.job.status == st.AWAY).all()
+    state.horizon = np.inf
     return state, behind[len(state.trace) :]
 
 
 def test_nothing_is_written_behind_a_full_event_trace(crowd):
     state, behind = crowd
-    state.i[st.TRACE_END] = len(state.trace) - 8 * (st.TRACE_HEAD + 1)  # as much as an event needs as a rule
+    state.trace_end = len(state.trace) - 8 * (st.TRACE_HEAD + 1)  # as much as an event needs as a rule
     assert advance(state, WITHOUT_LIMIT) == st.NO_SPACE
-    assert len(state.trace) - st.TRACE_HEAD < state.i[st.TRACE_END] <= len(state.trace)
+    assert len(state.trace) - st.TRACE_HEAD < state.trace_end <= len(state.trace)
     assert (behind == -7.0).all()
 
 
 def test_a_list_that_is_always_large_enough_and_is_not_is_an_error_of_the_simulator(crowd):
     state, _ = crowd
-    state.i[st.NUM_TIMERS] = state.i[st.NUM_RELEASES] = state.agenda.shape[1]  # as if it were full
-    state.i[st.TRACING] = 0
+    state.num_timers = state.num_releases = state.timer_time.shape[0]  # as if it were full
+    state.tracing = 0
     assert advance(state, 1) == st.INVALID
     with pytest.raises(InvariantError, match="a list of the engine is full"):
         check_end(st.INVALID, "case", state)

@@ -7,66 +7,31 @@ from faultsweep.simcore.engine.clusters.placing import place
 from faultsweep.simcore.engine.clusters.running import begin_saving
 from faultsweep.simcore.engine.clusters.shares import believe, end_at_rate, recompute, saturation_of
 from faultsweep.simcore.engine.clusters.state import (
-    ACTIVATIONS,
-    AGENT,
-    AGENT_INTERVAL_S,
-    BANDWIDTH,
-    BELIEVED,
-    BELIEVED_OVERHEAD_S,
-    CP_FRAC,
-    DECISIONS_END,
-    DUE,
-    FREE_HERE,
-    HOME,
     HONEST,
     IN_ORDER,
-    LARGEST_CLUSTER,
     NAIVE_AGENT,
     NOT_SATURATED,
     NOWHERE_ELSE,
-    NUM_SPANNING,
-    OFFENCES,
-    ONE_QUEUE,
-    PHASE,
-    PLACES,
-    QUEUE,
     SATURATED_TRUNK,
-    SHADOW_EXTRA,
-    SPANNING,
-    STATED,
-    TAKEN,
     TAKEN_AGAIN,
     TAKEN_FIRST,
-    TELLING,
     TOLERANCE,
     TOO_COSTLY,
-    TRIAL_BELIEVED,
-    TRIAL_FREE,
-    UNDERESTIMATED,
     UNLIMITED,
     USELESS,
-    WAKE,
     WORKS,
+    ClusterState,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import (
-    FREE,
-    LARGER_NEEDED,
-    NO_ROOM,
-    NOW,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    SCHEDULER,
-    SIZE,
-)
+from faultsweep.simcore.engine.state import LARGER_NEEDED
 
 
 @kernel
-def activate(s):
+def activate(s: ClusterState) -> None:
     """Run the agent: while a trunk is saturated and a job qualifies, take it off its trunks."""
-    s.i[ACTIVATIONS] += 1
-    s.i[DUE] = 0
-    s.f[WAKE] = np.inf
+    s.activations += 1
+    s.due = 0
+    s.wake = np.inf
     while True:
         trunk = _worst_trunk(s)
         saturation = saturation_of(s, trunk)
@@ -76,34 +41,34 @@ def activate(s):
         _tell(s, trunk, -1, np.nan, -1, SATURATED_TRUNK)
         job = _candidate(s, trunk)
         if job < 0:
-            if s.f[AGENT_INTERVAL_S] > 0.0:
-                s.f[WAKE] = s.f[NOW] + s.f[AGENT_INTERVAL_S]
+            if s.agent_interval_s > 0.0:
+                s.wake = s.now + s.agent_interval_s
             return
         _take(s, job)
         recompute(s)
-        s.i[DUE] = 0
+        s.due = 0
 
 
 @inlined
-def _worst_trunk(s):
+def _worst_trunk(s: ClusterState) -> int:
     """Return the trunk with the highest saturation, of equals the first."""
     worst = 0
-    for c in range(1, s.trunks.shape[1]):
+    for c in range(1, s.capacity.shape[0]):
         if saturation_of(s, c) > saturation_of(s, worst):
             worst = c
     return worst
 
 
 @kernel
-def _candidate(s, trunk):
+def _candidate(s: ClusterState, trunk: int) -> int:
     """Return the largest subscriber of a trunk that may be taken, of equals the first job; -1 if there is none."""
     last_demand, last_job = np.inf, -1
     while True:
         job, demand = -1, 0.0
-        for at in range(s.i[NUM_SPANNING]):
-            other = s.lists[SPANNING, at]
+        for at in range(s.num_spanning):
+            other = s.spanning[at]
             wanted = s.demand[other, trunk]
-            if s.job_i[PHASE, other] != WORKS or wanted <= 0.0:
+            if s.job.phase[other] != WORKS or wanted <= 0.0:
                 continue
             seen = wanted > last_demand or (wanted == last_demand and other <= last_job)
             if not seen and (wanted > demand or (wanted == demand and other < job)):
@@ -114,16 +79,16 @@ def _candidate(s, trunk):
 
 
 @inlined
-def _examine(s, trunk, job):
+def _examine(s: ClusterState, trunk: int, job: int) -> bool:
     """Tell whether the agent takes a job, and record why or why not."""
-    limit = s.f[CP_FRAC] * (end_at_rate(s, job) - s.f[NOW])
-    waiting, verdict = -1, TAKEN_AGAIN if s.job_i[OFFENCES, job] > 0 else TAKEN_FIRST
-    if s.job_i[OFFENCES, job] > 0 and s.job_i[SIZE, job] > s.i[LARGEST_CLUSTER]:
+    limit = s.cp_frac * (end_at_rate(s, job) - s.now)
+    waiting, verdict = -1, TAKEN_AGAIN if s.job.offences[job] > 0 else TAKEN_FIRST
+    if s.job.offences[job] > 0 and s.job.size[job] > s.largest_cluster:
         verdict = NOWHERE_ELSE
-    elif s.i[AGENT] != NAIVE_AGENT:
-        if s.job_i[UNDERESTIMATED, job] == 0:
+    elif s.agent != NAIVE_AGENT:
+        if s.job.underestimated[job] == 0:
             verdict = HONEST
-        elif not s.f[BELIEVED_OVERHEAD_S] < limit:
+        elif not s.believed_overhead_s < limit:
             verdict = TOO_COSTLY
         else:
             waiting = _who_could_use(s, job)
@@ -133,73 +98,73 @@ def _examine(s, trunk, job):
 
 
 @kernel
-def _who_could_use(s, job):
+def _who_could_use(s: ClusterState, job: int) -> int:
     """Return the first waiting job that could start with the nodes of a job and cannot without; -1 if there is none.
 
     Where nobody overtakes (FCFS) only the first job of each queue could. Reservations (EASY) are not asked.
     """
     freed = 0
-    for c in range(s.clusters.shape[1]):
-        s.clusters[TRIAL_FREE, c] = s.clusters[FREE_HERE, c] + s.parts[job, c]
+    for c in range(s.capacity.shape[0]):
+        s.trial_free[c] = s.free_here[c] + s.parts[job, c]
         freed += s.parts[job, c]
-        s.clusters[SHADOW_EXTRA, c] = UNLIMITED
-    believe(s, job, TRIAL_BELIEVED)
-    s.i[PLACES] += 1
+        s.shadow_extra[c] = UNLIMITED
+    believe(s, job, s.trial_believed)
+    s.places += 1
     seen = 0  # queues whose first job has been looked at, as bits
     found = -1
-    for at in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
-        waiting = s.lists[QUEUE, at]
-        if s.i[SCHEDULER] == IN_ORDER:
-            queue = 1 << (0 if s.i[ONE_QUEUE] == 1 else s.job_i[HOME, waiting])
+    for at in range(s.queue_head, s.queue_tail):
+        waiting = s.queue[at]
+        if s.scheduler == IN_ORDER:
+            queue = 1 << (0 if s.one_queue == 1 else s.job.home[waiting])
             if seen & queue:
                 continue
             seen |= queue
-        if s.job_i[SIZE, waiting] <= s.i[FREE] + freed and _only_with(s, waiting):
+        if s.job.size[waiting] <= s.free + freed and _only_with(s, waiting):
             found = waiting
             break
-    s.i[PLACES] += 1
+    s.places += 1
     return found
 
 
 @inlined
-def _only_with(s, waiting):
+def _only_with(s: ClusterState, waiting: int) -> bool:
     """Tell whether a waiting job could start with the nodes that a candidate would free, and not without."""
-    if not place(s, waiting, TRIAL_FREE, TRIAL_BELIEVED):
+    if not place(s, waiting, s.trial_free, s.trial_believed):
         return False
-    s.i[PLACES] += 1
-    without = s.job_i[SIZE, waiting] <= s.i[FREE] and place(s, waiting, FREE_HERE, BELIEVED)
-    s.i[PLACES] += 1
+    s.places += 1
+    without = s.job.size[waiting] <= s.free and place(s, waiting, s.free_here, s.trunk_believed)
+    s.places += 1
     return not without
 
 
 @inlined
-def _take(s, job):
+def _take(s: ClusterState, job: int) -> None:
     """Mark a job, take what it is seen to need for what it states, and let it save its state."""
-    s.i[TAKEN] += 1
-    s.job_i[OFFENCES, job] += 1
-    s.job_i[UNDERESTIMATED, job] = 1
-    s.job_f[STATED, job] = s.job_f[BANDWIDTH, job]
+    s.taken += 1
+    s.job.offences[job] += 1
+    s.job.underestimated[job] = 1
+    s.job.stated[job] = s.job.bandwidth[job]
     begin_saving(s, job)
-    believe(s, -1, BELIEVED)
+    believe(s, -1, s.trunk_believed)
 
 
 @kernel
-def _tell(s, trunk, job, limit, waiting, verdict):
+def _tell(s: ClusterState, trunk: int, job: int, limit: float, waiting: int, verdict: int) -> None:
     """Record a step of the agent."""
-    if s.i[TELLING] == 0:
+    if s.telling == 0:
         return
-    at = s.i[DECISIONS_END]
+    at = s.decisions_end
     if at == s.decisions.shape[0]:
-        s.i[NO_ROOM] = LARGER_NEEDED
+        s.no_room = LARGER_NEEDED
         return
-    s.decisions[at, 0] = s.f[NOW]
-    s.decisions[at, 1] = s.i[ACTIVATIONS]
+    s.decisions[at, 0] = s.now
+    s.decisions[at, 1] = s.activations
     s.decisions[at, 2] = trunk
     s.decisions[at, 3] = saturation_of(s, trunk)
     s.decisions[at, 4] = job
     s.decisions[at, 5] = s.demand[job, trunk] if job >= 0 else np.nan
-    s.decisions[at, 6] = s.job_f[STATED, job] if job >= 0 else np.nan
+    s.decisions[at, 6] = s.job.stated[job] if job >= 0 else np.nan
     s.decisions[at, 7] = limit
     s.decisions[at, 8] = waiting
     s.decisions[at, 9] = verdict
-    s.i[DECISIONS_END] = at + 1
+    s.decisions_end = at + 1

@@ -44,30 +44,34 @@ def build_clusters(
     n, k = len(jobs["submit_s"]), len(machine.clusters)
     largest = int(jobs["size"].max())
     rows = failure_rows(failures)
-    state = ClusterState(
-        f=_scalars_f(config),
-        i=_scalars_i(machine, config, tracing, telling, failures),
-        job_f=_job_f(jobs, communication, n),
-        job_i=_job_i(jobs, communication, n),
-        parts=np.zeros((n, k), np.int64),
-        demand=np.zeros((n, k)),
-        believed=np.zeros((n, k)),
-        trunks=np.zeros((cs.NUM_TRUNK_ROWS, k)),
-        clusters=np.zeros((cs.NUM_CLUSTER_ROWS, k), np.int64),
-        agenda=np.zeros((cs.NUM_AGENDA_ROWS, n + machine.nodes + k + 2)),
-        lists=np.zeros((cs.NUM_LIST_ROWS, max(2 * n, machine.nodes) + 2), np.int64),
-        partitions=np.zeros((largest + 1, 1 + 2 * k), np.int64),
-        cuts=np.zeros((2 * (k + 1), largest + 1) if config["partitioning"] == "minimum-cut" else (1, 1)),
-        failures=rows,
-        trace=trace_buffer(machine, n, rows.shape[1], capacity) if tracing else np.zeros(1),
-        decisions=np.zeros((capacity * 4096 if telling else 1, cs.NUM_DECISION_COLUMNS)),
-    )
+    state = ClusterState.zeros(
+        job_f=n,
+        job_i=n,
+        parts=(n, k),
+        demand=(n, k),
+        believed=(n, k),
+        trunks=k,
+        clusters=k,
+        agenda=n + machine.nodes + k + 2,
+        lists=max(2 * n, machine.nodes) + 2,
+        partitions=(largest + 1, 1 + 2 * k),
+        cuts=(2 * (k + 1), largest + 1) if config["partitioning"] == "minimum-cut" else (1, 1),
+        failures=rows.shape[1],
+        trace=1,
+        decisions=(capacity * 4096 if telling else 1, cs.NUM_DECISION_COLUMNS),
+    ).with_arrays(failures=rows)
+    if tracing:
+        state = state.with_arrays(trace=trace_buffer(machine, n, rows.shape[1], capacity))
+    _set_jobs(state, jobs, communication)
+    _set_parameters(state, machine, config)
+    state.tracing, state.telling = int(tracing), int(telling)
+    state.named = int(tracing or failures is not None)
     trunks = np.array(machine.trunks_mbps)
-    state.trunks[cs.CAPACITY] = np.where(np.isnan(trunks), config["trunk_mbps"], trunks)
-    state.clusters[[cs.NUM_NODES, cs.FREE_HERE]] = machine.clusters
-    state.clusters[cs.FIRST_NODE] = np.cumsum(machine.clusters) - np.array(machine.clusters)
-    state.agenda[cs.DOWN_UNTIL] = -np.inf
-    state.lists[cs.OWNER] = cs.FREE_NODE
+    state.capacity[:] = np.where(np.isnan(trunks), config["trunk_mbps"], trunks)
+    state.cluster_nodes[:] = state.free_here[:] = machine.clusters
+    state.first_node[:] = np.cumsum(machine.clusters) - np.array(machine.clusters)
+    state.down_until[:] = -np.inf
+    state.owner[:] = cs.FREE_NODE
     return state
 
 
@@ -83,62 +87,44 @@ def trace_buffer(machine: Machine, jobs: int, failures: int, capacity: int = 1) 
     return np.zeros(2 * capacity * (st.TRACE_HEAD + 1) * (24 * machine.nodes + jobs + 3 * failures + 1024))
 
 
-def _job_f(jobs: Mapping[str, NDArray[Any]], communication: Communication, n: int) -> NDArray[np.float64]:
-    rows = np.zeros((cs.NUM_CLUSTER_JOB_F, n))
-    rows[st.SUBMIT] = jobs["submit_s"]
-    rows[st.WORK] = jobs["work_s"]
-    rows[st.ESTIMATE] = jobs["estimate_s"]
-    rows[[st.START, st.FIRST_START, st.FINISH, st.PROMISED]] = np.nan
-    rows[cs.COMMUNICATION] = communication.communicate_s * (jobs["work_s"] / jobs["run_s"])
-    rows[cs.BANDWIDTH] = communication.bandwidth_mbps
-    rows[cs.STATED] = communication.stated_mbps
-    rows[cs.DURATION] = rows[st.WORK]
-    rows[cs.SATURATION] = 1.0
-    return rows
+def _set_jobs(s: ClusterState, jobs: Mapping[str, NDArray[Any]], communication: Communication) -> None:
+    s.job.submit[:] = jobs["submit_s"]
+    s.job.work[:] = jobs["work_s"]
+    s.job.estimate[:] = jobs["estimate_s"]
+    for row in (s.job.start, s.job.first_start, s.job.finish):
+        row[:] = np.nan
+    s.job.communication[:] = communication.communicate_s * (jobs["work_s"] / jobs["run_s"])
+    s.job.bandwidth[:] = communication.bandwidth_mbps
+    s.job.stated[:] = communication.stated_mbps
+    s.job.duration[:] = s.job.work
+    s.job.saturation[:] = 1.0
+    s.job.requested[:] = s.job.size[:] = jobs["size"]
+    s.job.home[:] = jobs["home"]
+    s.job.underestimated[:] = communication.stated_mbps < communication.bandwidth_mbps
+    s.job.refused_at[:] = -1
 
 
-def _job_i(jobs: Mapping[str, NDArray[Any]], communication: Communication, n: int) -> NDArray[np.int64]:
-    rows = np.zeros((cs.NUM_CLUSTER_JOB_I, n), np.int64)
-    rows[[st.REQUESTED, st.SIZE]] = jobs["size"]
-    rows[cs.HOME] = jobs["home"]
-    rows[cs.UNDERESTIMATED] = communication.stated_mbps < communication.bandwidth_mbps
-    rows[cs.REFUSED_AT] = -1
-    return rows
-
-
-def _scalars_i(
-    machine: Machine, config: Mapping[str, Any], tracing: bool, telling: bool, failures: FailureTrace | None
-) -> NDArray[np.int64]:
-    i = np.zeros(cs.NUM_CLUSTER_I, np.int64)
-    i[st.FREE] = i[st.NODES] = machine.nodes
-    i[st.KIND] = machine.kind
-    i[st.SCHEDULER] = code_of(CLUSTER_SCHEDULERS, config["scheduler"])
-    i[st.MAX_RESTARTS] = config["max_restarts"]
-    i[st.TRACING] = int(tracing)
-    i[st.MOST_WITHOUT_JOB] = MOST_WITHOUT_JOB
-    i[cs.META] = code_of(META_SCHEDULERS, config["meta_scheduler"])
-    i[cs.ONE_QUEUE] = int(config["queues"] == "global")
-    i[cs.MINIMUM_CUT] = int(config["partitioning"] == "minimum-cut")
-    i[cs.AGENT] = code_of(AGENTS, config["agent"])
-    i[cs.NAMED] = int(tracing or failures is not None)
-    i[cs.STALLS] = int(config["trunk_outage"] == "stall")
-    i[cs.PLACES] = 1
-    i[cs.LARGEST_CLUSTER] = max(machine.clusters)
-    i[cs.TELLING] = int(telling)
-    return i
-
-
-def _scalars_f(config: Mapping[str, Any]) -> NDArray[np.float64]:
-    f = np.zeros(cs.NUM_CLUSTER_F)
-    f[st.NOW] = -math.inf
-    f[st.LATEST] = LATEST_S
-    f[st.HORIZON] = config["horizon_s"]
-    f[st.DRAWN_UNTIL] = math.inf
-    f[st.RESTART_COST] = config["restart_cost_s"]
-    f[cs.OVERHEAD_S] = config["overhead_s"]
-    f[cs.BELIEVED_OVERHEAD_S] = config["overhead_s" if config["overhead_known"] else "assumed_overhead_s"]
-    f[cs.CP_FRAC] = config["cp_frac"]
-    f[cs.AGENT_INTERVAL_S] = config["agent_interval_s"]
-    f[cs.WAKE] = math.inf
-    f[cs.MESH_SHARE] = config["mesh_share"]
-    return f
+def _set_parameters(s: ClusterState, machine: Machine, config: Mapping[str, Any]) -> None:
+    s.free = s.nodes = machine.nodes
+    s.kind = machine.kind
+    s.scheduler = code_of(CLUSTER_SCHEDULERS, config["scheduler"])
+    s.most_without_job = MOST_WITHOUT_JOB
+    s.max_restarts = config["max_restarts"]
+    s.meta = code_of(META_SCHEDULERS, config["meta_scheduler"])
+    s.one_queue = int(config["queues"] == "global")
+    s.minimum_cut = int(config["partitioning"] == "minimum-cut")
+    s.agent = code_of(AGENTS, config["agent"])
+    s.stalls = int(config["trunk_outage"] == "stall")
+    s.places = 1
+    s.largest_cluster = max(machine.clusters)
+    s.now = -math.inf
+    s.horizon = config["horizon_s"]
+    s.latest = LATEST_S
+    s.drawn_until = math.inf
+    s.restart_cost = config["restart_cost_s"]
+    s.overhead_s = config["overhead_s"]
+    s.believed_overhead_s = config["overhead_s" if config["overhead_known"] else "assumed_overhead_s"]
+    s.cp_frac = config["cp_frac"]
+    s.agent_interval_s = config["agent_interval_s"]
+    s.wake = math.inf
+    s.mesh_share = config["mesh_share"]

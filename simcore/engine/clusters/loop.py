@@ -20,36 +20,11 @@ from faultsweep.simcore.engine.clusters.running import (
 )
 from faultsweep.simcore.engine.clusters.shares import next_end, recompute, saturation_of
 from faultsweep.simcore.engine.clusters.state import (
-    AGENT,
-    CAPACITY,
-    CHANGED,
-    DECISIONS_END,
-    DEMAND,
     DOWN_NODE,
-    DOWN_UNTIL,
-    DUE,
-    FIRST_NODE,
-    FREE_HERE,
     FREE_NODE,
-    MOST_SATURATED,
     NO_AGENT,
-    NUM_SPANNING,
-    OWNER,
-    PHASE,
-    PLACES,
-    RUN_END,
-    RUNNING,
-    SATURATED,
     SAVES,
-    SPANNING,
-    STALLS,
-    TELLING,
-    TIMER_KEY,
-    TIMER_TIME,
     TOLERANCE,
-    TRAFFIC,
-    TRUNK_DOWN,
-    WAKE,
     ClusterState,
     state_at,
 )
@@ -60,55 +35,23 @@ from faultsweep.simcore.engine.state import (
     BROKEN,
     CHECKPOINT_TIMER,
     CONTINUE,
-    DOWN,
-    DRAWN_UNTIL,
     END_OF_TIMERS,
-    FAIL_DOWN,
     FAIL_EVENT,
-    FAIL_NODE,
-    FAIL_TIME,
-    FAILURES,
-    FINISHED,
-    FREE,
-    HELD,
-    HITS,
-    HORIZON,
-    IDLE_LOST,
     INVALID,
-    LATEST,
-    MAX_RESTARTS,
-    MOST_WITHOUT_JOB,
     NEED_FAILURES,
     NEED_TRACE,
-    NEXT_ARRIVAL,
-    NEXT_FAILURE,
     NO_PROGRESS,
-    NO_ROOM,
     NO_SPACE,
-    NODES,
-    NOW,
-    NUM_DOWN,
-    NUM_TIMERS,
-    PASSES,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    QUEUED,
     REPAIR_EVENT,
     REPAIR_TIMER,
-    RESTARTS,
-    STALLED,
     STUCK,
-    SUBMIT,
     TIMER_STRIDE,
     TOO_LATE,
-    TRACE_END,
     TRACE_HEAD,
-    TRACING,
     TRUNCATED,
-    UNUSED,
-    WITHOUT_JOB,
 )
 from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events
+from numpy.typing import NDArray
 
 
 def advance_clusters(state: ClusterState, budget: int) -> int:
@@ -120,132 +63,132 @@ def advance_clusters(state: ClusterState, budget: int) -> int:
 
 
 @entry_kernel
-def _advance_clusters(handle, budget):
+def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
     s = state_at(handle)
-    jobs = s.job_f.shape[1]
-    most = most_events(jobs, s.i[NODES] + s.trunks.shape[1])
+    jobs = s.job.submit.shape[0]
+    most = most_events(jobs, s.nodes + s.capacity.shape[0])
     until, work = clock_ns() + RETURN_AFTER_NS, 0
     for _ in range(budget):
-        if s.i[FINISHED] == jobs:
+        if s.finished == jobs:
             return ALL_DONE
         time = _next_time(s)
         if time == np.inf:
-            return NEED_FAILURES if s.f[DRAWN_UNTIL] < np.inf else STUCK
-        if min(time, s.f[HORIZON]) >= s.f[DRAWN_UNTIL]:
+            return NEED_FAILURES if s.drawn_until < np.inf else STUCK
+        if min(time, s.horizon) >= s.drawn_until:
             return NEED_FAILURES
-        if time > s.f[HORIZON]:
+        if time > s.horizon:
             return TRUNCATED
-        if abs(time) > s.f[LATEST]:
+        if abs(time) > s.latest:
             return TOO_LATE
         if not _traces_have_room(s):
             return NEED_TRACE
-        s.i[STALLED] = 1 if time > s.f[NOW] else s.i[STALLED] + 1
-        s.i[WITHOUT_JOB] += 1
+        s.stalled = 1 if time > s.now else s.stalled + 1
+        s.without_job += 1
         _integrate(s, time)
         code = _apply_instant(s, most)
-        if s.i[STALLED] <= most and code == CONTINUE:
+        if s.stalled <= most and code == CONTINUE:
             _decide(s, most)
-        if s.i[NO_ROOM] != 0:
-            return INVALID if s.i[NO_ROOM] == BROKEN else NO_SPACE
-        if s.i[STALLED] > most or s.i[WITHOUT_JOB] > s.i[MOST_WITHOUT_JOB]:
+        if s.no_room != 0:
+            return INVALID if s.no_room == BROKEN else NO_SPACE
+        if s.stalled > most or s.without_job > s.most_without_job:
             return NO_PROGRESS
         if code != CONTINUE:
             return code
-        work += 1 + s.trunks.shape[1] * (s.i[QUEUE_TAIL] - s.i[QUEUE_HEAD]) + (s.i[NODES] >> 8)
+        work += 1 + s.capacity.shape[0] * (s.queue_tail - s.queue_head) + (s.nodes >> 8)
         if work >= WORK_UNTIL_LOOK:
             work = 0
             if clock_ns() >= until:
                 break
-    return ALL_DONE if s.i[FINISHED] == jobs else CONTINUE
+    return ALL_DONE if s.finished == jobs else CONTINUE
 
 
 @inlined
-def _next_time(s):
+def _next_time(s: ClusterState) -> float:
     """Return the time of the next event, s; infinity if there is none."""
-    time = s.f[WAKE]
-    if s.i[NEXT_ARRIVAL] < s.job_f.shape[1]:
-        time = min(time, s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]])
+    time = s.wake
+    if s.next_arrival < s.job.submit.shape[0]:
+        time = min(time, s.job.submit[s.next_arrival])
     slot = next_end(s)
     if slot >= 0:
-        time = min(time, s.agenda[RUN_END, slot])
+        time = min(time, s.run_end[slot])
     timer = first_timer(s)
     if timer >= 0:
-        time = min(time, s.agenda[TIMER_TIME, timer])
-    if s.i[NEXT_FAILURE] < s.failures.shape[1]:
-        time = min(time, s.failures[FAIL_TIME, s.i[NEXT_FAILURE]])
+        time = min(time, s.timer_time[timer])
+    if s.next_failure < s.fail_time.shape[0]:
+        time = min(time, s.fail_time[s.next_failure])
     return time
 
 
 @inlined
-def _traces_have_room(s):
-    """Tell whether the buffers hold what one instant can be expected to produce; s.i[NO_ROOM] tells if not."""
-    if s.i[TELLING] == 1 and s.i[DECISIONS_END] * 2 > s.decisions.shape[0]:
+def _traces_have_room(s: ClusterState) -> bool:
+    """Tell whether the buffers hold what one instant can be expected to produce; s.no_room tells if not."""
+    if s.telling == 1 and s.decisions_end * 2 > s.decisions.shape[0]:
         return False
-    if s.i[TRACING] == 0:
+    if s.tracing == 0:
         return True
-    coming = (s.job_f.shape[1] - s.i[NEXT_ARRIVAL]) + 3 * (s.failures.shape[1] - s.i[NEXT_FAILURE])
-    return s.trace.shape[0] - s.i[TRACE_END] >= (TRACE_HEAD + 1) * (24 * s.i[NODES] + coming)
+    coming = (s.job.submit.shape[0] - s.next_arrival) + 3 * (s.fail_time.shape[0] - s.next_failure)
+    return s.trace.shape[0] - s.trace_end >= (TRACE_HEAD + 1) * (24 * s.nodes + coming)
 
 
 @inlined
-def _integrate(s, time):
+def _integrate(s: ClusterState, time: float) -> None:
     """Advance the clock, the capacity integrals (krevat2003 eq. 4.2) and those of the trunks."""
-    span = time - s.f[NOW]
-    s.f[NOW] = time
-    if span <= 0.0 or s.i[NEXT_ARRIVAL] == 0:
+    span = time - s.now
+    s.now = time
+    if span <= 0.0 or s.next_arrival == 0:
         return
-    free, queued = s.i[FREE], s.i[QUEUED]
-    s.f[UNUSED] += span * max(0, free - queued)
-    s.f[IDLE_LOST] += span * min(free, queued)
-    s.f[DOWN] += span * s.i[NUM_DOWN]
-    s.f[HELD] += span * (s.i[NODES] - free - s.i[NUM_DOWN])
-    if s.i[NUM_SPANNING] > 0:
+    free, queued = s.free, s.queued
+    s.unused += span * max(0, free - queued)
+    s.idle_lost += span * min(free, queued)
+    s.down += span * s.num_down
+    s.held += span * (s.nodes - free - s.num_down)
+    if s.num_spanning > 0:
         _integrate_trunks(s, span)
 
 
 @inlined
-def _integrate_trunks(s, span):
+def _integrate_trunks(s: ClusterState, span: float) -> None:
     """Integrate the demand on trunks, and note how long and how much any was saturated."""
     worst = 0.0
-    for c in range(s.trunks.shape[1]):
+    for c in range(s.capacity.shape[0]):
         worst = max(worst, saturation_of(s, c))
-        s.f[TRAFFIC] += span * min(s.trunks[DEMAND, c], s.trunks[CAPACITY, c])
+        s.traffic += span * min(s.trunk_demand[c], s.capacity[c])
     if worst > TOLERANCE:
-        s.f[SATURATED] += span
-    s.f[MOST_SATURATED] = max(s.f[MOST_SATURATED], worst)
+        s.saturated += span
+    s.most_saturated = max(s.most_saturated, worst)
 
 
 @inlined
-def _apply_instant(s, most):
+def _apply_instant(s: ClusterState, most: int) -> int:
     """Apply all events of this instant in the order of kinds; it breaks off among the timers after ``most`` events."""
-    now = s.f[NOW]
+    now = s.now
     while True:
         slot = next_end(s)
-        if slot < 0 or s.agenda[RUN_END, slot] > now:
+        if slot < 0 or s.run_end[slot] > now:
             break
-        finish(s, s.lists[RUNNING, slot])
+        finish(s, s.running[slot])
     _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE, most)
     code = _apply_failures(s)
     _apply_timers(s, END_OF_TIMERS, most)
-    while s.i[NEXT_ARRIVAL] < s.job_f.shape[1] and s.job_f[SUBMIT, s.i[NEXT_ARRIVAL]] == now:
-        job = s.i[NEXT_ARRIVAL]
-        s.i[NEXT_ARRIVAL] = job + 1
-        enqueue_at(s, job, s.i[QUEUE_TAIL] - s.i[QUEUE_HEAD])
-        if s.i[TRACING] == 1:
+    while s.next_arrival < s.job.submit.shape[0] and s.job.submit[s.next_arrival] == now:
+        job = s.next_arrival
+        s.next_arrival = job + 1
+        enqueue_at(s, job, s.queue_tail - s.queue_head)
+        if s.tracing == 1:
             trace_row(s, ARRIVE_EVENT, job)
     return code
 
 
 @kernel
-def _apply_timers(s, end_key, most):
+def _apply_timers(s: ClusterState, end_key: float, most: int) -> None:
     """Apply the timers of this instant whose keys are below one."""
-    while s.i[NUM_TIMERS] > 0 and s.i[STALLED] <= most:
+    while s.num_timers > 0 and s.stalled <= most:
         at = first_timer(s)
-        key = s.agenda[TIMER_KEY, at]
-        if s.agenda[TIMER_TIME, at] > s.f[NOW] or key >= end_key:
+        key = s.timer_key[at]
+        if s.timer_time[at] > s.now or key >= end_key:
             return
         drop_timer(s, at)
-        s.i[STALLED] += 1
+        s.stalled += 1
         kind, index = int(key) // TIMER_STRIDE, int(key) % TIMER_STRIDE
         if kind == CHECKPOINT_TIMER:
             end_saving(s, index)
@@ -256,125 +199,125 @@ def _apply_timers(s, end_key, most):
 
 
 @kernel
-def _decide(s, most):
+def _decide(s: ClusterState, most: int) -> None:
     """Recompute shares, run the agent and the scheduler, and again while starts have changed the shares."""
-    while s.i[STALLED] <= most:
-        if s.i[CHANGED] == 1:
+    while s.stalled <= most:
+        if s.changed == 1:
             recompute(s)
-        if s.i[AGENT] != NO_AGENT and (s.i[DUE] == 1 or s.f[WAKE] <= s.f[NOW]):
+        if s.agent != NO_AGENT and (s.due == 1 or s.wake <= s.now):
             activate(s)
             _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE, most)  # checkpoints that cost nothing
-        s.i[PASSES] += 1
-        s.i[STALLED] += 1
+        s.passes += 1
+        s.stalled += 1
         schedule(s)
-        if s.i[CHANGED] == 0:
+        if s.changed == 0:
             return
 
 
 @kernel
-def _apply_failures(s):
+def _apply_failures(s: ClusterState) -> int:
     """Apply the failures of this instant, of nodes and of trunks; TRUNCATED if a job has failed too often."""
     code = CONTINUE
-    first = s.i[NEXT_FAILURE]
-    while s.i[NEXT_FAILURE] < s.failures.shape[1] and s.failures[FAIL_TIME, s.i[NEXT_FAILURE]] == s.f[NOW]:
-        at = s.i[NEXT_FAILURE]
-        s.i[NEXT_FAILURE] = at + 1
-        s.i[FAILURES] += 1
-        node = int(s.failures[FAIL_NODE, at])
-        if s.i[TRACING] == 1:
+    first = s.next_failure
+    while s.next_failure < s.fail_time.shape[0] and s.fail_time[s.next_failure] == s.now:
+        at = s.next_failure
+        s.next_failure = at + 1
+        s.num_failures += 1
+        node = int(s.fail_node[at])
+        if s.tracing == 1:
             trace_node(s, FAIL_EVENT, node)
-        worst = _fail_node(s, node) if node < s.i[NODES] else _fail_trunk(s, node - s.i[NODES])
-        if worst > s.i[MAX_RESTARTS]:
+        worst = _fail_node(s, node) if node < s.nodes else _fail_trunk(s, node - s.nodes)
+        if worst > s.max_restarts:
             code = TRUNCATED
-        _take_down(s, node, s.failures[FAIL_DOWN, at])
-    if s.i[TRACING] == 1:
+        _take_down(s, node, s.fail_down[at])
+    if s.tracing == 1:
         _trace_transient(s, first)
     return code
 
 
 @inlined
-def _fail_node(s, node):
+def _fail_node(s: ClusterState, node: int) -> int:
     """Kill the job on a node; return its restarts."""
-    victim = s.lists[OWNER, node]
+    victim = s.owner[node]
     if victim < 0:
         return 0
-    s.i[HITS] += 1
+    s.hits += 1
     kill(s, victim)
-    return s.job_i[RESTARTS, victim]
+    return s.job.restarts[victim]
 
 
 @kernel
-def _fail_trunk(s, trunk):
+def _fail_trunk(s: ClusterState, trunk: int) -> int:
     """Kill the jobs that need a trunk, unless they wait for its repair; return the most restarts of one."""
     worst = 0
-    s.i[CHANGED] = 1
-    if s.i[STALLS] == 1:
+    s.changed = 1
+    if s.stalls == 1:
         return worst
     at = 0
     hit = False
-    while at < s.i[NUM_SPANNING]:
-        job = s.lists[SPANNING, at]
-        if s.job_i[PHASE, job] != SAVES and s.demand[job, trunk] > 0.0:
+    while at < s.num_spanning:
+        job = s.spanning[at]
+        if s.job.phase[job] != SAVES and s.demand[job, trunk] > 0.0:
             kill(s, job)
-            worst = max(worst, s.job_i[RESTARTS, job])
+            worst = max(worst, s.job.restarts[job])
             hit = True
         else:
             at += 1
     if hit:
-        s.i[HITS] += 1
+        s.hits += 1
     return worst
 
 
 @kernel
-def _take_down(s, node, down):
+def _take_down(s: ClusterState, node: int, down: float) -> None:
     """Take a node or a trunk down for ``down`` seconds; what is down already stays down to the later end."""
-    until = s.f[NOW] + down
-    if s.agenda[DOWN_UNTIL, node] > -np.inf:
-        if until > s.agenda[DOWN_UNTIL, node]:
+    until = s.now + down
+    if s.down_until[node] > -np.inf:
+        if until > s.down_until[node]:
             cancel_timer(s, REPAIR_TIMER * TIMER_STRIDE + node)
-            s.agenda[DOWN_UNTIL, node] = until
+            s.down_until[node] = until
             add_timer(s, until, REPAIR_TIMER * TIMER_STRIDE + node)
         return
     if down <= 0.0:
         return
-    s.agenda[DOWN_UNTIL, node] = until
+    s.down_until[node] = until
     add_timer(s, until, REPAIR_TIMER * TIMER_STRIDE + node)
     _set_down(s, node, 1)
 
 
 @kernel
-def _set_down(s, node, down):
+def _set_down(s: ClusterState, node: int, down: int) -> None:
     """Count a node, or a trunk, as down (1) or up (0)."""
-    s.i[PLACES] += 1
-    if node >= s.i[NODES]:
-        s.clusters[TRUNK_DOWN, node - s.i[NODES]] = down
-        s.i[CHANGED] = 1
+    s.places += 1
+    if node >= s.nodes:
+        s.trunk_down[node - s.nodes] = down
+        s.changed = 1
         return
     cluster = 0
-    while cluster + 1 < s.clusters.shape[1] and s.clusters[FIRST_NODE, cluster + 1] <= node:
+    while cluster + 1 < s.capacity.shape[0] and s.first_node[cluster + 1] <= node:
         cluster += 1
-    s.lists[OWNER, node] = DOWN_NODE if down == 1 else FREE_NODE
-    s.i[NUM_DOWN] += 2 * down - 1
-    s.i[FREE] -= 2 * down - 1
-    s.clusters[FREE_HERE, cluster] -= 2 * down - 1
+    s.owner[node] = DOWN_NODE if down == 1 else FREE_NODE
+    s.num_down += 2 * down - 1
+    s.free -= 2 * down - 1
+    s.free_here[cluster] -= 2 * down - 1
 
 
 @kernel
-def _repair(s, node):
+def _repair(s: ClusterState, node: int) -> None:
     """Bring a node or a trunk up again."""
-    s.agenda[DOWN_UNTIL, node] = -np.inf
+    s.down_until[node] = -np.inf
     _set_down(s, node, 0)
-    if s.i[TRACING] == 1:
+    if s.tracing == 1:
         trace_node(s, REPAIR_EVENT, node)
 
 
 @kernel
-def _trace_transient(s, first):
+def _trace_transient(s: ClusterState, first: int) -> None:
     """Trace, once each, the repairs of what failed at this instant and is up again already."""
-    for at in range(first, s.i[NEXT_FAILURE]):
-        node = int(s.failures[FAIL_NODE, at])
-        seen = s.agenda[DOWN_UNTIL, node] > -np.inf
+    for at in range(first, s.next_failure):
+        node = int(s.fail_node[at])
+        seen = s.down_until[node] > -np.inf
         for earlier in range(first, at):
-            seen = seen or int(s.failures[FAIL_NODE, earlier]) == node
+            seen = seen or int(s.fail_node[earlier]) == node
         if not seen:
             trace_node(s, REPAIR_EVENT, node)

@@ -6,173 +6,138 @@ import numpy as np
 from faultsweep.simcore.engine.clusters.placing import expected_end_if_started, places_now
 from faultsweep.simcore.engine.clusters.running import dequeue, start
 from faultsweep.simcore.engine.clusters.state import (
-    BLOCKED,
-    DOWN_UNTIL,
-    DURATION,
     EASY,
     FIRST_FIT,
-    FIRST_NODE,
-    FREE_HERE,
-    HOME,
     IN_ORDER,
     LOCAL_ONLY,
-    META,
-    NUM_NODES,
-    NUM_RUNNING,
-    ONE_QUEUE,
-    OVERHEAD_S,
-    PARTS,
-    PHASE,
-    PLACES,
-    QUEUE,
-    REFUSED_AT,
-    RELEASE_NODES,
-    RELEASE_TIME,
-    RUNNING,
-    SATURATION,
     SAVES,
-    SHADOW_EXTRA,
-    SHADOW_TIME,
     UNLIMITED,
+    ClusterState,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import (
-    ESTIMATE,
-    FREE,
-    NOW,
-    NUM_DOWN,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    RESUMED,
-    SAVING_SINCE,
-    SCHEDULER,
-    SIZE,
-    WORK,
-    WORKED,
-)
 
 
 @kernel
-def schedule(s):
+def schedule(s: ClusterState) -> None:
     """Start what can start, in the order of the queue: checkpointed jobs first, then by submission.
 
     FCFS: no job overtakes one of its queue that waits. EASY: none delays the first of its queue that waits, which has a
     reservation in its own cluster. First fit: every job that has a place starts.
     """
-    for c in range(s.clusters.shape[1]):
-        s.clusters[BLOCKED, c] = 0
-        s.clusters[SHADOW_EXTRA, c] = UNLIMITED
-    at = s.i[QUEUE_HEAD]
-    while at < s.i[QUEUE_TAIL] and s.i[FREE] > 0:
-        job = s.lists[QUEUE, at]
-        queue = 0 if s.i[ONE_QUEUE] == 1 else s.job_i[HOME, job]
-        if s.i[SCHEDULER] == IN_ORDER and s.clusters[BLOCKED, queue] == 1:
-            if s.i[ONE_QUEUE] == 1:
+    for c in range(s.capacity.shape[0]):
+        s.blocked[c] = 0
+        s.shadow_extra[c] = UNLIMITED
+    at = s.queue_head
+    while at < s.queue_tail and s.free > 0:
+        job = s.queue[at]
+        queue = 0 if s.one_queue == 1 else s.job.home[job]
+        if s.scheduler == IN_ORDER and s.blocked[queue] == 1:
+            if s.one_queue == 1:
                 return
             at += 1
         elif _can_start(s, job):
             at = dequeue(s, at)
-            if s.i[SCHEDULER] == EASY:
+            if s.scheduler == EASY:
                 _use_reserved(s, job)
             start(s, job)
         else:
-            if s.clusters[BLOCKED, queue] == 0 and s.i[SCHEDULER] != FIRST_FIT:
-                s.clusters[BLOCKED, queue] = 1
-                if s.i[SCHEDULER] == EASY:
+            if s.blocked[queue] == 0 and s.scheduler != FIRST_FIT:
+                s.blocked[queue] = 1
+                if s.scheduler == EASY:
                     _reserve(s, job)
             at += 1
 
 
 @inlined
-def _can_start(s, job):
+def _can_start(s: ClusterState, job: int) -> bool:
     """Tell whether a job has a place; under first fit one that was refused is asked again after a change."""
-    if s.job_i[SIZE, job] > s.i[FREE] or (s.i[SCHEDULER] == FIRST_FIT and s.job_i[REFUSED_AT, job] == s.i[PLACES]):
+    if s.job.size[job] > s.free or (s.scheduler == FIRST_FIT and s.job.refused_at[job] == s.places):
         return False
     if places_now(s, job):
         return True
-    s.job_i[REFUSED_AT, job] = s.i[PLACES]
+    s.job.refused_at[job] = s.places
     return False
 
 
 @inlined
-def _use_reserved(s, job):
+def _use_reserved(s: ClusterState, job: int) -> None:
     """Take, of the nodes beside a reservation, those of a job that will still run at its time."""
     end = expected_end_if_started(s, job)
-    for c in range(s.clusters.shape[1]):
-        if s.clusters[PARTS, c] > 0 and s.clusters[SHADOW_EXTRA, c] < UNLIMITED and end > s.trunks[SHADOW_TIME, c]:
-            s.clusters[SHADOW_EXTRA, c] -= s.clusters[PARTS, c]
+    for c in range(s.capacity.shape[0]):
+        if s.parts_found[c] > 0 and s.shadow_extra[c] < UNLIMITED and end > s.shadow_time[c]:
+            s.shadow_extra[c] -= s.parts_found[c]
 
 
 @kernel
-def _reserve(s, job):
+def _reserve(s: ClusterState, job: int) -> None:
     """Make a reservation for the first job of a queue that has to wait: whole, where that is earliest.
 
     That is its own cluster; any that holds the job if all queues are one, or if its own is too small. A cluster has one
     reservation at most.
     """
-    size, home = s.job_i[SIZE, job], s.job_i[HOME, job]
-    at_home = s.clusters[NUM_NODES, home] >= size and (s.i[ONE_QUEUE] == 0 or s.i[META] == LOCAL_ONLY)
+    size, home = s.job.size[job], s.job.home[job]
+    at_home = s.cluster_nodes[home] >= size and (s.one_queue == 0 or s.meta == LOCAL_ONLY)
     best, earliest, extra = -1, np.inf, 0
-    for c in range(s.clusters.shape[1]):
-        taken = s.clusters[SHADOW_EXTRA, c] < UNLIMITED
-        if taken or s.clusters[NUM_NODES, c] < size or (at_home and c != home):
+    for c in range(s.capacity.shape[0]):
+        taken = s.shadow_extra[c] < UNLIMITED
+        if taken or s.cluster_nodes[c] < size or (at_home and c != home):
             continue
         time, beside = _earliest(s, c, size)
         if time < earliest:
             best, earliest, extra = c, time, beside
     if best >= 0:
-        s.trunks[SHADOW_TIME, best] = earliest
-        s.clusters[SHADOW_EXTRA, best] = extra
+        s.shadow_time[best] = earliest
+        s.shadow_extra[best] = extra
 
 
 @inlined
-def _earliest(s, cluster, size):
+def _earliest(s: ClusterState, cluster: int, size: int) -> tuple[float, int]:
     """Return when a cluster is expected to have so many nodes free, and how many more there will be then."""
     releases = _list_releases(s, cluster)
-    free = s.clusters[FREE_HERE, cluster]
-    time = s.f[NOW]
+    free = s.free_here[cluster]
+    time = s.now
     at = 0
-    while at < releases and (free < size or s.agenda[RELEASE_TIME, at] <= time):
-        time = max(time, s.agenda[RELEASE_TIME, at])
-        free += int(s.agenda[RELEASE_NODES, at])
+    while at < releases and (free < size or s.release_time[at] <= time):
+        time = max(time, s.release_time[at])
+        free += int(s.release_nodes[at])
         at += 1
     return (time, free - size) if free >= size else (np.inf, 0)
 
 
 @kernel
-def _list_releases(s, cluster):
+def _list_releases(s: ClusterState, cluster: int) -> int:
     """List when nodes of a cluster are expected to become free, in order of time; return how many entries there are."""
     count = 0
-    for slot in range(s.i[NUM_RUNNING]):
-        job = s.lists[RUNNING, slot]
+    for slot in range(s.num_running):
+        job = s.running[slot]
         if s.parts[job, cluster] > 0:
             count = _insert_release(s, count, _expected_end(s, job), s.parts[job, cluster])
-    if s.i[NUM_DOWN] > 0:
-        first = s.clusters[FIRST_NODE, cluster]
-        for node in range(first, first + s.clusters[NUM_NODES, cluster]):
-            if s.agenda[DOWN_UNTIL, node] > -np.inf:
-                count = _insert_release(s, count, s.agenda[DOWN_UNTIL, node], 1)
+    if s.num_down > 0:
+        first = s.first_node[cluster]
+        for node in range(first, first + s.cluster_nodes[cluster]):
+            if s.down_until[node] > -np.inf:
+                count = _insert_release(s, count, s.down_until[node], 1)
     return count
 
 
 @inlined
-def _insert_release(s, count, time, nodes):
+def _insert_release(s: ClusterState, count: int, time: float, nodes: int) -> int:
     at = count
-    while at > 0 and s.agenda[RELEASE_TIME, at - 1] > time:
-        s.agenda[RELEASE_TIME, at] = s.agenda[RELEASE_TIME, at - 1]
-        s.agenda[RELEASE_NODES, at] = s.agenda[RELEASE_NODES, at - 1]
+    while at > 0 and s.release_time[at - 1] > time:
+        s.release_time[at] = s.release_time[at - 1]
+        s.release_nodes[at] = s.release_nodes[at - 1]
         at -= 1
-    s.agenda[RELEASE_TIME, at] = time
-    s.agenda[RELEASE_NODES, at] = nodes
+    s.release_time[at] = time
+    s.release_nodes[at] = nodes
     return count + 1
 
 
 @inlined
-def _expected_end(s, job):
+def _expected_end(s: ClusterState, job: int) -> float:
     """Return when the scheduler expects a running job to free its nodes; now if it has overrun its estimate."""
-    if s.job_i[PHASE, job] == SAVES:
-        return s.job_f[SAVING_SINCE, job] + 0.5 * s.f[OVERHEAD_S]
-    left = max(0.0, s.job_f[ESTIMATE, job] - s.job_f[WORKED, job])
-    if left > 0.0 and s.job_f[SATURATION, job] > 1.0:
-        left *= s.job_f[DURATION, job] / s.job_f[WORK, job]
-    return max(s.f[NOW], s.job_f[RESUMED, job] + left)
+    if s.job.phase[job] == SAVES:
+        return s.job.saving_since[job] + 0.5 * s.overhead_s
+    left = max(0.0, s.job.estimate[job] - s.job.worked[job])
+    if left > 0.0 and s.job.saturation[job] > 1.0:
+        left *= s.job.duration[job] / s.job.work[job]
+    return max(s.now, s.job.resumed[job] + left)

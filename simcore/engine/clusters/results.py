@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.engine import state as st
-from faultsweep.simcore.engine.clusters import state as cs
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.state import ClusterState
 from faultsweep.simcore.engine.metrics import ratio
@@ -21,35 +19,35 @@ def cluster_jobs(s: ClusterState, communication: Communication, config: Mapping[
     What jobs communicate, and what they state of it, is NaN where that makes no difference.
     """
     matters = co_allocates(config)
-    unused = np.full(s.job_f.shape[1], np.nan)
+    unused = np.full(s.job.submit.shape[0], np.nan)
     return {
-        "home": s.job_i[cs.HOME].copy(),
-        "clusters": s.job_i[cs.SPANS].copy(),
-        "co_allocations": s.job_i[cs.CO_ALLOCATED].copy(),
+        "home": s.job.home.copy(),
+        "clusters": s.job.spans.copy(),
+        "co_allocations": s.job.co_allocated.copy(),
         "bandwidth_mbps": communication.bandwidth_mbps.copy() if matters else unused,
         "stated_mbps": communication.stated_mbps.copy() if heeds_statements(config) else unused,
-        "slowed_s": s.job_f[cs.SLOWED].copy(),
-        "offences": s.job_i[cs.OFFENCES].copy(),
+        "slowed_s": s.job.slowed.copy(),
+        "offences": s.job.offences.copy(),
     }
 
 
 def cluster_metrics(s: ClusterState, communication: Communication, config: Mapping[str, Any]) -> dict[str, float]:
     """Return the metrics that only clusters have."""
-    span = float(s.f[st.NOW] - s.job_f[st.SUBMIT, 0])
-    finished = ~np.isnan(s.job_f[st.FINISH])
-    slowed = s.job_f[cs.SLOWED][finished] / s.job_f[st.WORK][finished]
-    capacity = span * float(np.sum(s.trunks[cs.CAPACITY]))
+    span = float(s.now - s.job.submit[0])
+    finished = ~np.isnan(s.job.finish)
+    slowed = s.job.slowed[finished] / s.job.work[finished]
+    capacity = span * float(np.sum(s.capacity))
     return {
-        "lost_to_congestion": ratio(float(np.sum(s.job_f[cs.SLOWED_NODES])), span * float(s.i[st.NODES])),
-        "co_allocations": float(s.i[cs.CO_ALLOCATIONS]),
-        "jobs_co_allocated": float(np.sum(s.job_i[cs.CO_ALLOCATED] > 0)),
-        "started_elsewhere": float(s.i[cs.ELSEWHERE]),
+        "lost_to_congestion": ratio(float(np.sum(s.job.slowed_nodes)), span * float(s.nodes)),
+        "co_allocations": float(s.co_allocations),
+        "jobs_co_allocated": float(np.sum(s.job.co_allocated > 0)),
+        "started_elsewhere": float(s.elsewhere),
         "congestion_slowdown": 1.0 + float(np.mean(slowed)) if len(slowed) else np.nan,
-        "trunk_utilisation": ratio(s.f[cs.TRAFFIC], capacity),
-        "saturated_time_frac": ratio(s.f[cs.SATURATED], span),
-        "highest_saturation": float(s.f[cs.MOST_SATURATED]),
+        "trunk_utilisation": ratio(s.traffic, capacity),
+        "saturated_time_frac": ratio(s.saturated, span),
+        "highest_saturation": float(s.most_saturated),
         "estimate_rmspe_pct": communication.rmspe() if heeds_statements(config) else np.nan,
-        "agent_activations": float(s.i[cs.ACTIVATIONS]),
-        "jobs_taken": float(s.i[cs.TAKEN]),
-        "jobs_barred": float(np.sum(s.job_i[cs.OFFENCES] >= 2)),
+        "agent_activations": float(s.activations),
+        "jobs_taken": float(s.taken),
+        "jobs_barred": float(np.sum(s.job.offences >= 2)),
     }

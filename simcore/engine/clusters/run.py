@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -86,7 +86,7 @@ def run_clusters(
             raise InputError(f"{machine.name}: the agent takes too many steps at one instant to be traced")
     check_end(ran.code, machine.name, ran.state)
     if ran.code == st.STUCK:
-        waiting = int(np.isnan(ran.state.job_f[st.FINISH]).sum())
+        waiting = int(np.isnan(ran.state.job.finish).sum())
         raise InputError(f"{machine.name}: {waiting} jobs wait for nodes or trunks that never come up again")
     return ran
 
@@ -117,7 +117,7 @@ class _Run:
             telling=watch.trace,
             capacity=capacity,
         )
-        self.state.f[st.DRAWN_UNTIL] = self._known_until_s
+        self.state.drawn_until = self._known_until_s
         self._buffer = TraceBuffer(self.state) if watch.events else None
         self._decisions: list[NDArray[np.float64]] = []
         self._stopwatch = Stopwatch(self.state, advance_clusters) if config["time_scheduling"] else None
@@ -144,7 +144,7 @@ class _Run:
             elif code not in (st.CONTINUE, st.NEED_TRACE):
                 break
             if self._watch.progress is not None:
-                self._watch.progress(float(self.state.i[st.FINISHED]) / self.state.job_f.shape[1])
+                self._watch.progress(float(self.state.finished) / self.state.job.submit.shape[0])
         elapsed = time.perf_counter() - began
         decisions = np.concatenate(self._decisions) if self._decisions else np.zeros((0, cs.NUM_DECISION_COLUMNS))
         passes = self._stopwatch.passes_s if self._stopwatch else []
@@ -155,17 +155,17 @@ class _Run:
         if self._buffer is not None:
             self._buffer.drain()
         if self._watch.trace:
-            end = int(self.state.i[cs.DECISIONS_END])
+            end = int(self.state.decisions_end)
             self._decisions.append(self.state.decisions[:end].copy())
-            self.state.i[cs.DECISIONS_END] = 0
+            self.state.decisions_end = 0
 
     def _draw_further(self) -> None:
         """Go on with a state that has failures drawn twice as far, and shares all that changes."""
         self._draw_s *= 2.0
         rows = failure_rows(self._failures())
-        self.state = replace(self.state, failures=rows)
+        self.state = self.state.with_arrays(failures=rows)
         if self._buffer is not None:
-            jobs = self.state.job_f.shape[1]
-            self.state = replace(self.state, trace=trace_buffer(self._machine, jobs, rows.shape[1], self._capacity))
+            jobs = self.state.job.submit.shape[0]
+            self.state = self.state.with_arrays(trace=trace_buffer(self._machine, jobs, rows.shape[1], self._capacity))
             self._buffer.move_to(self.state)
-        self.state.f[st.DRAWN_UNTIL] = self._known_until_s
+        self.state.drawn_until = self._known_until_s

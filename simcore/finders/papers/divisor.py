@@ -13,9 +13,12 @@ O(M^3) solution"; it holds where one of the first sizes fits, not where many siz
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from faultsweep.simcore.engine.jit import entry_kernel, kernel
-from faultsweep.simcore.finders.boxes import Box, free_boxes_with, largest_box_with, write_box
-from numpy.typing import ArrayLike
+from faultsweep.simcore.finders.boxes import Box, FinderWork, free_boxes_with, largest_box_with, write_box
+from numpy.typing import ArrayLike, NDArray
 
 
 def largest_free_box(free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
@@ -35,7 +38,7 @@ def free_boxes(free: ArrayLike, size: int) -> Box:
 
 
 @entry_kernel
-def largest_free_box_kernel(free, work, out):
+def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
@@ -53,7 +56,7 @@ def largest_free_box_kernel(free, work, out):
 
 
 @entry_kernel
-def free_boxes_kernel(free, size, work, out):
+def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
@@ -62,7 +65,7 @@ def free_boxes_kernel(free, size, work, out):
 
 
 @kernel
-def _append_free_boxes(free, size, work, out, limit):
+def _append_free_boxes(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64], limit: int) -> int:
     """Write the first ``limit`` free boxes of a size into ``out``; return how many there are."""
     X, Y, _ = free.shape
     count = 0
@@ -77,7 +80,9 @@ def _append_free_boxes(free, size, work, out, limit):
 
 
 @kernel
-def _append_column(free, a, b, c, x, y, out, count, limit):
+def _append_column(
+    free: NDArray[Any], a: int, b: int, c: int, x: int, y: int, out: NDArray[np.int64], count: int, limit: int
+) -> int:
     """Write the free boxes of one shape with bases x, y, 0 ... Z - 1 into ``out`` until it holds ``limit``."""
     Z = free.shape[2]
     last_base = Z - 1 if c < Z else 0
@@ -93,7 +98,7 @@ def _append_column(free, a, b, c, x, y, out, count, limit):
 
 
 @kernel
-def _is_section_free(free, a, b, x, y, z):
+def _is_section_free(free: NDArray[Any], a: int, b: int, x: int, y: int, z: int) -> bool:
     """Tell whether all nodes of an a x b cross section at height z are free."""
     X, Y, _ = free.shape
     for i in range(x, x + a):

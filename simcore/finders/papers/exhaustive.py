@@ -8,9 +8,12 @@ appendix), so that takes O(M^9) as well.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from faultsweep.simcore.engine.jit import entry_kernel, kernel
-from faultsweep.simcore.finders.boxes import Box, free_boxes_with, largest_box_with, write_box
-from numpy.typing import ArrayLike
+from faultsweep.simcore.finders.boxes import Box, FinderWork, free_boxes_with, largest_box_with, write_box
+from numpy.typing import ArrayLike, NDArray
 
 
 def largest_free_box(free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
@@ -30,7 +33,7 @@ def free_boxes(free: ArrayLike, size: int) -> Box:
 
 
 @entry_kernel
-def largest_free_box_kernel(free, work, out):
+def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
@@ -48,7 +51,7 @@ def largest_free_box_kernel(free, work, out):
 
 
 @entry_kernel
-def free_boxes_kernel(free, size, work, out):
+def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
@@ -66,7 +69,7 @@ def free_boxes_kernel(free, size, work, out):
 
 
 @kernel
-def _append_free_bases(free, a, b, c, out, count):
+def _append_free_bases(free: NDArray[Any], a: int, b: int, c: int, out: NDArray[np.int64], count: int) -> int:
     """Write the free boxes of one shape into ``out`` from row ``count`` on; return the new count."""
     X, Y, Z = free.shape
     for x in range(X if a < X else 1):
@@ -79,7 +82,7 @@ def _append_free_bases(free, a, b, c, out, count):
 
 
 @kernel
-def _is_free(free, a, b, c, x, y, z):
+def _is_free(free: NDArray[Any], a: int, b: int, c: int, x: int, y: int, z: int) -> bool:
     """Tell whether all nodes of a box are free."""
     X, Y, Z = free.shape
     for i in range(x, x + a):

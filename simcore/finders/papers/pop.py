@@ -12,9 +12,12 @@ yields all boxes of the size in O(M^5) too; they are met base by base and sorted
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from faultsweep.simcore.engine.jit import entry_kernel, kernel
-from faultsweep.simcore.finders.boxes import Box, free_boxes_with, largest_box_with, write_box
-from numpy.typing import ArrayLike
+from faultsweep.simcore.finders.boxes import Box, FinderWork, free_boxes_with, largest_box_with, write_box
+from numpy.typing import ArrayLike, NDArray
 
 
 def largest_free_box(free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
@@ -34,7 +37,7 @@ def free_boxes(free: ArrayLike, size: int) -> Box:
 
 
 @entry_kernel
-def largest_free_box_kernel(free, work, out):
+def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
@@ -50,7 +53,7 @@ def largest_free_box_kernel(free, work, out):
 
 
 @entry_kernel
-def free_boxes_kernel(free, size, work, out):
+def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
     free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
@@ -71,7 +74,7 @@ def free_boxes_kernel(free, size, work, out):
 
 
 @entry_kernel
-def fill_partition_tables(free, runs):
+def fill_partition_tables(free: NDArray[Any], runs: NDArray[np.int64]) -> None:
     """Fill the partition tables: from each node, how many nodes in a row are free along x, y and z, around the ring.
 
     free: uint8 (X, Y, Z). runs: int64 (3, X, Y, Z), overwritten; a ring without a taken node counts its side.
@@ -102,7 +105,7 @@ def fill_partition_tables(free, runs):
 
 
 @kernel
-def _project(work, x, y, z, planes, a):
+def _project(work: FinderWork, x: int, y: int, z: int, planes: int, a: int) -> int:
     """Project one more node onto the planes before and return how many nodes in a row along y are free in all of them.
 
     x, y: the base. z: the plane. planes: how many were projected before. a: distance of the node from the base along x.
@@ -116,7 +119,7 @@ def _project(work, x, y, z, planes, a):
 
 
 @kernel
-def _improve_at_base(work, x, y, z, best, out):
+def _improve_at_base(work: FinderWork, x: int, y: int, z: int, best: int, out: NDArray[np.int64]) -> int:
     """Write the largest box at one base into out[0] if it is better than ``best``; return the new best size."""
     _, X, Y, Z = work.runs.shape
     widest = X
@@ -136,7 +139,7 @@ def _improve_at_base(work, x, y, z, best, out):
 
 
 @kernel
-def _find_at_base(work, x, y, z, num_found):
+def _find_at_base(work: FinderWork, x: int, y: int, z: int, num_found: int) -> int:
     """Append the boxes of the wanted shapes at one base to ``work.found``; return the new number of boxes."""
     _, X, Y, Z = work.runs.shape
     widest = X
@@ -154,13 +157,13 @@ def _find_at_base(work, x, y, z, num_found):
 
 
 @kernel
-def _is_base(a, b, c, x, y, z, X, Y, Z):
+def _is_base(a: int, b: int, c: int, x: int, y: int, z: int, X: int, Y: int, Z: int) -> bool:
     """Tell whether a base is the one that stands for its box: 0 along an axis that is spanned whole."""
     return (a < X or x == 0) and (b < Y or y == 0) and (c < Z or z == 0)
 
 
 @kernel
-def _precedes(a, b, c, out):
+def _precedes(a: int, b: int, c: int, out: NDArray[np.int64]) -> bool:
     """Tell whether a shape comes before that of out[0] in lexicographic order."""
     if a != out[0, 0]:
         return a < out[0, 0]
@@ -170,7 +173,7 @@ def _precedes(a, b, c, out):
 
 
 @kernel
-def _sort_found(work, size, num_found, Y, Z, out):
+def _sort_found(work: FinderWork, size: int, num_found: int, Y: int, Z: int, out: NDArray[np.int64]) -> None:
     """Write the boxes of ``work.found`` into ``out`` by shape; bases of a shape were found in order."""
     first, end = work.shape_first[size], work.shape_first[size + 1]
     nodes = work.shapes.shape[0]

@@ -11,12 +11,13 @@ needs one, and nobody else waits for that. All they know is a block of int64 in 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numba
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import callback, counted, is_interpreted, kernel, make_caller
-from faultsweep.simcore.engine.state import FINDER_CALL, FINDER_DATA, SEARCH
+from faultsweep.simcore.engine.state import SEARCH, State
 from faultsweep.simcore.finders.boxes import Dims, FinderWork, max_boxes, shape_table
 from faultsweep.simcore.finders.papers import divisor, exhaustive, pop
 from faultsweep.simcore.registry import FINDERS, code_of
@@ -55,7 +56,7 @@ def make_block(finder: str, dims: Dims) -> NDArray[np.int64]:
     return block
 
 
-def _answer(block, question, a, b):
+def _answer(block: NDArray[np.int64], question: int, a: int, b: int) -> int:
     """Answer a question of the engine. block: int64 (total,), changed."""
     X, Y, Z, most = block[_X], block[_Y], block[_Z], block[_MOST]
     nodes = X * Y * Z
@@ -73,7 +74,9 @@ def _answer(block, question, a, b):
 
 
 @kernel
-def _ask(code, grids, boxes, work, question, a, b):
+def _ask(
+    code: int, grids: NDArray[np.int64], boxes: NDArray[np.int64], work: FinderWork, question: int, a: int, b: int
+) -> int:
     if question == FIND:
         return _search_boxes(code, grids[_TABLES + a], b, work, boxes[0])
     if question == FOUND:
@@ -94,7 +97,7 @@ def _ask(code, grids, boxes, work, question, a, b):
 
 
 @kernel
-def _search_boxes(code, free, size, work, out):
+def _search_boxes(code: int, free: NDArray[np.int64], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write all free boxes of a size of an occupancy into ``out``, in search order; return their number."""
     if code == EXHAUSTIVE:
         return exhaustive.free_boxes_kernel(free, size, work, out)
@@ -104,7 +107,7 @@ def _search_boxes(code, free, size, work, out):
 
 
 @kernel
-def _search_largest(code, free, work, out):
+def _search_largest(code: int, free: NDArray[np.int64], work: FinderWork, out: NDArray[np.int64]) -> int:
     """Write the first largest free box of an occupancy into ``out[0]``; return its size, 0 if there is none."""
     if code == EXHAUSTIVE:
         return exhaustive.largest_free_box_kernel(free, work, out)
@@ -114,7 +117,7 @@ def _search_largest(code, free, work, out):
 
 
 @kernel
-def _pack(boxes, row):
+def _pack(boxes: NDArray[np.int64], row: int) -> int:
     """Return a box (a, b, c, x, y, z) as one int64, as ``placement.pack_box`` does."""
     packed = boxes[row, 0]
     for field in range(1, 6):
@@ -123,7 +126,7 @@ def _pack(boxes, row):
 
 
 @kernel
-def _copy(source, target):
+def _copy(source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
     X, Y, Z = source.shape
     for x in range(X):
         for y in range(Y):
@@ -132,7 +135,7 @@ def _copy(source, target):
 
 
 @kernel
-def _mark(free, box, value):
+def _mark(free: NDArray[np.int64], box: int, value: int) -> None:
     """Set the nodes of a packed box of an occupancy."""
     X, Y, Z = free.shape
     a, b, c, x, y, z = (
@@ -150,7 +153,7 @@ def _mark(free, box, value):
 
 
 @kernel
-def set_occupancy(s, table, columns):
+def set_occupancy(s: State, table: int, columns: NDArray[np.uint64]) -> None:
     """Make a table of the finder that of masks of free nodes, uint64 (X * Y or more,)."""
     block = s.boxes[SEARCH]  # (rows, 7), one number after the other
     X, Y, Z = block[0, _X], block[0, _Y], block[0, _Z]
@@ -164,7 +167,7 @@ def set_occupancy(s, table, columns):
 
 if is_interpreted():
 
-    def ask(s, question, a, b):
+    def ask(s: State, question: int, a: int, b: int) -> int:
         """Ask the finder of a run a question; a and b are its arguments."""
         return _answer(s.boxes[SEARCH].reshape(-1), question, a, b)
 
@@ -177,15 +180,15 @@ else:
     _compiled_answer = counted(_answer)
 
     @kernel
-    def ask(s, question, a, b):
+    def ask(s: State, question: int, a: int, b: int) -> int:
         """Ask the finder of a run a question; a and b are its arguments."""
-        return _call(s.i[FINDER_CALL], s.i[FINDER_DATA], question, a, b)
+        return _call(s.finder_call, s.finder_data, question, a, b)
 
-    def _answer_at(data, question, a, b):
+    def _answer_at(data: Any, question: int, a: int, b: int) -> int:
         return _compiled_answer(numba.carray(data, (data[0],)), question, a, b)
 
     @lru_cache
-    def _callback():
+    def _callback() -> Any:
         """Compile the finders, or load them from the cache; the result keeps them in memory."""
         return callback(_answer_at)
 

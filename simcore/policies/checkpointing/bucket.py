@@ -6,52 +6,41 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import (
-    ALLOCATED,
-    BUCKET,
-    BUCKET_BIGGEST,
-    BUCKET_END,
-    BUCKET_ORIGIN,
-    BUCKET_REPEAT,
-    FAIL_TIME,
-    NEXT_FORESEEN,
-    NEXT_FORESEEN_FAILURE,
-    ORDER,
-)
+from faultsweep.simcore.engine.state import State
 
 
 @kernel
-def next_in_buckets(s):
+def next_in_buckets(s: State) -> None:
     """Pass on to the next time in a bucket with a failure."""
-    again = s.f[NEXT_FORESEEN] + s.f[BUCKET_REPEAT]
-    if s.f[NEXT_FORESEEN] < again < s.f[BUCKET_END]:
-        s.f[NEXT_FORESEEN] = again
+    again = s.next_foreseen + s.bucket_repeat
+    if s.next_foreseen < again < s.bucket_end:
+        s.next_foreseen = again
         return
-    at, count = s.i[NEXT_FORESEEN_FAILURE], s.failures.shape[1]
-    while at < count and s.failures[FAIL_TIME, at] < s.f[BUCKET_END]:
+    at, count = s.next_foreseen_failure, s.fail_time.shape[0]
+    while at < count and s.fail_time[at] < s.bucket_end:
         at += 1
-    s.i[NEXT_FORESEEN_FAILURE] = at
+    s.next_foreseen_failure = at
     if at == count:
-        s.f[NEXT_FORESEEN] = np.inf
+        s.next_foreseen = np.inf
         return
-    number = np.floor((s.failures[FAIL_TIME, at] - s.f[BUCKET_ORIGIN]) / s.f[BUCKET])
-    s.f[NEXT_FORESEEN] = s.f[BUCKET_ORIGIN] + number * s.f[BUCKET]
+    number = np.floor((s.fail_time[at] - s.bucket_origin) / s.bucket)
+    s.next_foreseen = s.bucket_origin + number * s.bucket
     # also where rounding puts the failure at the end of its bucket
-    s.f[BUCKET_END] = max(s.f[NEXT_FORESEEN] + s.f[BUCKET], np.nextafter(s.failures[FAIL_TIME, at], np.inf))
+    s.bucket_end = max(s.next_foreseen + s.bucket, np.nextafter(s.fail_time[at], np.inf))
 
 
 @kernel
-def keep_biggest(s, count):
+def keep_biggest(s: State, count: int) -> int:
     """Move the biggest of ``count`` jobs to the front of the list ORDER, equal ones by index; return how many count."""
-    kept = min(count, s.i[BUCKET_BIGGEST])
+    kept = min(count, s.bucket_biggest)
     for place in range(kept):
         best = place
         for at in range(place + 1, count):
-            job, other = s.lists[ORDER, at], s.lists[ORDER, best]
-            size, most = s.job_i[ALLOCATED, job], s.job_i[ALLOCATED, other]
+            job, other = s.order[at], s.order[best]
+            size, most = s.job.allocated[job], s.job.allocated[other]
             if size > most or (size == most and job < other):
                 best = at
-        other = s.lists[ORDER, place]
-        s.lists[ORDER, place] = s.lists[ORDER, best]
-        s.lists[ORDER, best] = other
+        other = s.order[place]
+        s.order[place] = s.order[best]
+        s.order[best] = other
     return kept

@@ -9,33 +9,26 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.allocation import holds_node
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import (
-    CHECKPOINT_COST,
-    END,
-    FAIL_NODE,
-    FAIL_TIME,
-    NEXT_FORESEEN,
-    NEXT_FORESEEN_FAILURE,
-)
+from faultsweep.simcore.engine.state import State
 
 
 @kernel
-def next_exact(s):
+def next_exact(s: State) -> None:
     """Pass on to the next failure, or the next few whose checkpoints start at one instant."""
-    time, count = s.f[NEXT_FORESEEN], s.failures.shape[1]
-    at = s.i[NEXT_FORESEEN_FAILURE]
-    while at < count and s.failures[FAIL_TIME, at] - s.f[CHECKPOINT_COST] <= time:
+    time, count = s.next_foreseen, s.fail_time.shape[0]
+    at = s.next_foreseen_failure
+    while at < count and s.fail_time[at] - s.checkpoint_cost <= time:
         at += 1
-    s.i[NEXT_FORESEEN_FAILURE] = at
-    s.f[NEXT_FORESEEN] = s.failures[FAIL_TIME, at] - s.f[CHECKPOINT_COST] if at < count else np.inf
+    s.next_foreseen_failure = at
+    s.next_foreseen = s.fail_time[at] - s.checkpoint_cost if at < count else np.inf
 
 
 @kernel
-def fails_after_checkpoint(s, job):
+def fails_after_checkpoint(s: State, job: int) -> bool:
     """Tell whether a node of the job fails one cost after NEXT_FORESEEN, before the job would have completed."""
-    at = s.i[NEXT_FORESEEN_FAILURE]
-    while at < s.failures.shape[1] and s.failures[FAIL_TIME, at] - s.f[CHECKPOINT_COST] == s.f[NEXT_FORESEEN]:
-        if s.job_f[END, job] > s.failures[FAIL_TIME, at] and holds_node(s, job, int(s.failures[FAIL_NODE, at])):
+    at = s.next_foreseen_failure
+    while at < s.fail_time.shape[0] and s.fail_time[at] - s.checkpoint_cost == s.next_foreseen:
+        if s.job.end[job] > s.fail_time[at] and holds_node(s, job, int(s.fail_node[at])):
             return True
         at += 1
     return False

@@ -9,26 +9,11 @@ import numpy as np
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     BIGGEST_JOBS,
-    BUCKET_JOBS,
-    BUCKET_LONG,
-    CHECKPOINT,
-    CHECKPOINT_COST,
-    DRAWN_UNTIL,
-    END,
     EXACT,
-    FAIL_TIME,
     LONG_JOBS,
-    NEXT_FORESEEN,
-    NEXT_FORESEEN_FAILURE,
-    NOW,
-    NUM_RELEASES,
-    ORDER,
-    RELEASE_ITEM,
-    RESUMED,
     RUNNING,
     SAVES,
-    START,
-    STATUS,
+    State,
 )
 from faultsweep.simcore.policies.checkpointing.bucket import keep_biggest, next_in_buckets
 from faultsweep.simcore.policies.checkpointing.exact import fails_after_checkpoint, next_exact
@@ -38,7 +23,7 @@ _MOST_PASSED = 10_000
 
 
 @kernel
-def next_foreseen(s, before):
+def next_foreseen(s: State, before: float) -> float:
     """Return the first time, earlier than ``before``, at which a job begins a checkpoint as things stand, or
     ``before``; no further than failures are known.
 
@@ -48,55 +33,55 @@ def next_foreseen(s, before):
     if before == np.inf:
         return before
     for _ in range(_MOST_PASSED):
-        if s.f[NEXT_FORESEEN] >= min(before, s.f[DRAWN_UNTIL]):
+        if s.next_foreseen >= min(before, s.drawn_until):
             return before
         if _list_due(s) > 0:
-            return s.f[NEXT_FORESEEN]
+            return s.next_foreseen
         _pass_on(s)
-    return min(before, max(s.f[NEXT_FORESEEN], s.f[NOW]))
+    return min(before, max(s.next_foreseen, s.now))
 
 
 @kernel
-def begin_foreseen(s):
+def begin_foreseen(s: State) -> None:
     """Begin the checkpoints of this instant."""
-    now, cost = s.f[NOW], s.f[CHECKPOINT_COST]
+    now, cost = s.now, s.checkpoint_cost
     until = now + cost
-    if s.i[CHECKPOINT] == EXACT:
-        until = s.failures[FAIL_TIME, s.i[NEXT_FORESEEN_FAILURE]]  # now + cost, without its rounding
+    if s.checkpoint == EXACT:
+        until = s.fail_time[s.next_foreseen_failure]  # now + cost, without its rounding
     for at in range(_list_due(s)):
-        begin_saving(s, s.lists[ORDER, at], SAVES, cost, until)
+        begin_saving(s, s.order[at], SAVES, cost, until)
     _pass_on(s)
 
 
 @kernel
-def _pass_on(s):
-    if s.i[CHECKPOINT] == EXACT:
+def _pass_on(s: State) -> None:
+    if s.checkpoint == EXACT:
         next_exact(s)
     else:
         next_in_buckets(s)
 
 
 @kernel
-def _list_due(s):
+def _list_due(s: State) -> int:
     """List the jobs that begin a checkpoint at NEXT_FORESEEN in the list ORDER; return their number."""
-    time, jobs = s.f[NEXT_FORESEEN], s.i[BUCKET_JOBS]
-    exact = s.i[CHECKPOINT] == EXACT
+    time, jobs = s.next_foreseen, s.bucket_jobs
+    exact = s.checkpoint == EXACT
     count = 0
-    for at in range(s.i[NUM_RELEASES]):
-        job = int(s.agenda[RELEASE_ITEM, at])
+    for at in range(s.num_releases):
+        job = int(s.release_item[at])
         if (
             job < 0
-            or s.job_i[STATUS, job] != RUNNING
-            or s.job_f[START, job] > time
-            or s.job_f[RESUMED, job] > time
-            or s.job_f[END, job] <= time
+            or s.job.status[job] != RUNNING
+            or s.job.start[job] > time
+            or s.job.resumed[job] > time
+            or s.job.end[job] <= time
         ):
             continue
         if exact:
             due = fails_after_checkpoint(s, job)
         else:
-            due = jobs != LONG_JOBS or time - s.job_f[START, job] >= s.f[BUCKET_LONG]
+            due = jobs != LONG_JOBS or time - s.job.start[job] >= s.bucket_long
         if due:
-            s.lists[ORDER, count] = job
+            s.order[count] = job
             count += 1
     return keep_biggest(s, count) if not exact and jobs == BIGGEST_JOBS else count

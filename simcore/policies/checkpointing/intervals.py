@@ -8,54 +8,42 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import (
-    ALLOCATED,
-    CHECKPOINT,
-    CHECKPOINT_COST,
-    CHECKPOINT_INTERVAL,
-    CHECKPOINT_MTBF,
-    DALY,
-    FAILURES,
-    NODES,
-    NOW,
-    SUBMIT,
-    YOUNG,
-)
+from faultsweep.simcore.engine.state import DALY, YOUNG, State
 from faultsweep.simcore.parameters import SHORTEST_INTERVAL_S
 
 
 @kernel
-def interval_of(s, job):
+def interval_of(s: State, job: int) -> float:
     """Return the work between checkpoints of an attempt that starts now, s; infinite while no failure was observed.
 
     A derived interval is no shorter than one that can be given: checkpoints of no cost would be made all the time.
     """
-    policy = s.i[CHECKPOINT]
+    policy = s.checkpoint
     if policy != YOUNG and policy != DALY:
-        return s.f[CHECKPOINT_INTERVAL]
-    mtbf = _machine_mtbf(s) * (s.i[NODES] / s.job_i[ALLOCATED, job])
-    interval = young(s.f[CHECKPOINT_COST], mtbf) if policy == YOUNG else daly(s.f[CHECKPOINT_COST], mtbf)
+        return s.checkpoint_interval
+    mtbf = _machine_mtbf(s) * (s.nodes / s.job.allocated[job])
+    interval = young(s.checkpoint_cost, mtbf) if policy == YOUNG else daly(s.checkpoint_cost, mtbf)
     return max(interval, SHORTEST_INTERVAL_S)
 
 
 @kernel
-def _machine_mtbf(s):
+def _machine_mtbf(s: State) -> float:
     """Return the mean time between failures of the machine, s: as given, or as observed since the first submission."""
-    if s.f[CHECKPOINT_MTBF] > 0.0:
-        return s.f[CHECKPOINT_MTBF]
-    if s.i[FAILURES] == 0:
+    if s.checkpoint_mtbf > 0.0:
+        return s.checkpoint_mtbf
+    if s.num_failures == 0:
         return np.inf
-    return max(1.0, s.f[NOW] - s.job_f[SUBMIT, 0]) / s.i[FAILURES]
+    return max(1.0, s.now - s.job.submit[0]) / s.num_failures
 
 
 @kernel
-def young(cost, mtbf):
+def young(cost: float, mtbf: float) -> float:
     """Return Young's first-order optimum, s."""
     return np.inf if mtbf == np.inf else np.sqrt(2.0 * cost * mtbf)
 
 
 @kernel
-def daly(cost, mtbf):
+def daly(cost: float, mtbf: float) -> float:
     """Return Daly's higher-order optimum, s: without the cost itself, and not above the mean time between failures."""
     if mtbf == np.inf or cost >= 2.0 * mtbf:
         return mtbf

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import CHECKPOINT, CHECKPOINT_COST, INTERVAL, NEXT_SAVE, NOW, RISK, SAVES
+from faultsweep.simcore.engine.state import RISK, SAVES, State
 from faultsweep.simcore.policies.checkpointing.risk import pays
 from faultsweep.simcore.policies.checkpointing.saving import begin_saving, plan
 
 
 @kernel
-def reach_interval(s, job):
+def reach_interval(s: State, job: int) -> None:
     """Begin the checkpoint of a job whose work has reached NEXT_SAVE, or wait for another interval."""
-    if s.i[CHECKPOINT] == RISK and not pays(s, job):
-        s.job_f[NEXT_SAVE, job] += s.job_f[INTERVAL, job]
+    if s.checkpoint == RISK and not pays(s, job):
+        s.job.next_save[job] += s.job.interval[job]
         plan(s, job)
         return
-    begin_saving(s, job, SAVES, s.f[CHECKPOINT_COST], s.f[NOW] + s.f[CHECKPOINT_COST])
+    begin_saving(s, job, SAVES, s.checkpoint_cost, s.now + s.checkpoint_cost)

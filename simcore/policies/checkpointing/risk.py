@@ -11,54 +11,41 @@ from __future__ import annotations
 
 from faultsweep.simcore.engine.allocation import holds_node
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import (
-    CHECKPOINT_COST,
-    COIN_KEY,
-    FAIL_NODE,
-    FAIL_TIME,
-    INTERVAL,
-    NEXT_FAILURE,
-    NEXT_SAVE,
-    NODES,
-    NOW,
-    RECALL,
-    RESTARTS,
-    SAVED,
-)
+from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.placement.rules import coin, failure_risk, false_positive_rate
 
 
 @kernel
-def pays(s, job):
+def pays(s: State, job: int) -> bool:
     """Tell whether the predicted loss of a running job, which has done NEXT_SAVE of work, exceeds the cost."""
-    at_risk = s.job_f[NEXT_SAVE, job] - s.job_f[SAVED, job]
-    return failure_chance(s, job, s.job_f[INTERVAL, job]) * at_risk > s.f[CHECKPOINT_COST]
+    at_risk = s.job.next_save[job] - s.job.saved[job]
+    return failure_chance(s, job, s.job.interval[job]) * at_risk > s.checkpoint_cost
 
 
 @kernel
-def failure_chance(s, job, window):
+def failure_chance(s: State, job: int, window: float) -> float:
     """Return the predicted probability that a running job fails in the open window (now, now + window)."""
-    first, end = s.i[NEXT_FAILURE], s.f[NOW] + window
-    recall, false_rate = s.f[RECALL], false_positive_rate(s, window)
-    key, restarts = s.i[COIN_KEY], s.job_i[RESTARTS, job]
+    first, end = s.next_failure, s.now + window
+    recall, false_rate = s.recall, false_positive_rate(s, window)
+    key, restarts = s.coin_key, s.job.restarts[job]
     marked = 0
     at = first
-    while at < s.failures.shape[1] and s.failures[FAIL_TIME, at] < end:
-        node = int(s.failures[FAIL_NODE, at])
-        if s.failures[FAIL_TIME, at] > s.f[NOW] and holds_node(s, job, node) and not _fails(s, node, first, at):
+    while at < s.fail_time.shape[0] and s.fail_time[at] < end:
+        node = int(s.fail_node[at])
+        if s.fail_time[at] > s.now and holds_node(s, job, node) and not _fails(s, node, first, at):
             marked += 1 if recall >= 1.0 or coin(key, node, job, restarts) < recall else 0
         at += 1
     if false_rate > 0.0:
-        for node in range(s.i[NODES]):
+        for node in range(s.nodes):
             if coin(key, node, job, restarts) < false_rate and holds_node(s, job, node):
                 marked += 0 if _fails(s, node, first, at) else 1
     return failure_risk(s, marked)
 
 
 @kernel
-def _fails(s, node, first, last):
+def _fails(s: State, node: int, first: int, last: int) -> bool:
     """Tell whether a node fails later than now in the failures from ``first`` up to ``last``."""
     for at in range(first, last):
-        if int(s.failures[FAIL_NODE, at]) == node and s.failures[FAIL_TIME, at] > s.f[NOW]:
+        if int(s.fail_node[at]) == node and s.fail_time[at] > s.now:
             return True
     return False

@@ -11,21 +11,8 @@ import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit, popcount, ring_run, run_starts
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
-    ACCURACY,
     BALANCING,
-    BASE_GAP,
-    BASE_GAPS,
-    BASE_SUM,
-    BOXES_VERSION,
-    COIN_KEY,
     ELSEWHEN,
-    FAIL_NODE,
-    FAIL_TIME,
-    FALSE_RATE,
-    FINDER_DATA,
-    FITS,
-    FOOTPRINTS_VERSION,
-    FREE_NODES,
     MACHINE,
     MAXIMUM,
     MFP,
@@ -33,28 +20,10 @@ from faultsweep.simcore.engine.state import (
     NEEDS_MFP,
     NEEDS_PLACE,
     NEEDS_PREDICTION,
-    NEXT_FAILURE,
-    NODE_SECONDS,
-    NODES,
-    NOW,
-    NUM_BOXES,
-    PARTITION_FAILURE,
-    PLANE,
-    PRECISION,
-    PREDICTED,
-    RECALL,
-    REQUESTED,
-    RESTARTS,
-    SCORE,
-    SCORE_NEEDS,
     SCORED,
     SCRATCH,
-    SHAPE_FIRST,
-    SIDE_X,
-    SIDE_Y,
-    SIDE_Z,
     TIE_BREAKING,
-    VERSION,
+    State,
 )
 from faultsweep.simcore.finders.columns import (
     OVERFLOW,
@@ -69,18 +38,19 @@ from faultsweep.simcore.finders.columns import (
 )
 from faultsweep.simcore.finders.papers.searches import ANY, BESIDE, FIND, FOUND, LIST, TAKE, ask, set_occupancy
 from faultsweep.simcore.policies.placement.scores import call_score
+from numpy.typing import NDArray
 
 NO_BOX = -1
 
 
 @inlined
-def pack_box(a, b, c, x, y, z):
+def pack_box(a: int, b: int, c: int, x: int, y: int, z: int) -> int:
     """Return a box as one int64."""
     return ((((a << 10 | b) << 10 | c) << 10 | x) << 10 | y) << 10 | z
 
 
 @inlined
-def unpack_box(box):
+def unpack_box(box: int) -> tuple[int, int, int, int, int, int]:
     """Return (a, b, c, x, y, z) of a packed box."""
     return (
         (box >> 50) & 1023,
@@ -93,7 +63,7 @@ def unpack_box(box):
 
 
 @inlined
-def occupy(columns, box, X, Y, Z):
+def occupy(columns: NDArray[np.uint64], box: int, X: int, Y: int, Z: int) -> None:
     """Clear the nodes of a packed box in masks of free nodes."""
     a, b, c, x, y, z = unpack_box(box)
     keep = ~ring_run(z, c, Z)
@@ -106,7 +76,7 @@ def occupy(columns, box, X, Y, Z):
 
 
 @inlined
-def vacate(columns, box, X, Y, Z):
+def vacate(columns: NDArray[np.uint64], box: int, X: int, Y: int, Z: int) -> None:
     """Set the nodes of a packed box in masks of free nodes."""
     a, b, c, x, y, z = unpack_box(box)
     run = ring_run(z, c, Z)
@@ -119,7 +89,7 @@ def vacate(columns, box, X, Y, Z):
 
 
 @kernel
-def box_holds(box, node, X, Y, Z):
+def box_holds(box: int, node: int, X: int, Y: int, Z: int) -> bool:
     """Tell whether a packed box contains a node."""
     a, b, c, x, y, z = unpack_box(box)
     u, v, w = node // (Y * Z), node // Z % Y, node % Z
@@ -127,55 +97,55 @@ def box_holds(box, node, X, Y, Z):
 
 
 @inlined
-def refresh_boxes(s):
+def refresh_boxes(s: State) -> bool:
     """Bring the list of maximal free boxes up to date; return False if it does not fit."""
-    if s.i[BOXES_VERSION] == s.i[VERSION]:
+    if s.boxes_version == s.version:
         return True
     refresh_footprints(s)
     count = list_boxes(s, MACHINE, MACHINE, 1)
     if count == OVERFLOW:
         return False
-    s.i[NUM_BOXES] = count
-    s.i[BOXES_VERSION] = s.i[VERSION]
+    s.num_boxes = count
+    s.boxes_version = s.version
     return True
 
 
 @inlined
-def refresh_footprints(s):
+def refresh_footprints(s: State) -> None:
     """Bring the table of footprints up to date."""
-    if s.i[FOOTPRINTS_VERSION] != s.i[VERSION]:
-        set_table(s, MACHINE, s.masks[FREE_NODES])
-        s.i[FOOTPRINTS_VERSION] = s.i[VERSION]
+    if s.footprints_version != s.version:
+        set_table(s, MACHINE, s.free_nodes)
+        s.footprints_version = s.version
 
 
 @inlined
-def largest_free(s):
+def largest_free(s: State) -> int:
     """Return the size of the maximal free partition, or -1 if the list of boxes does not fit."""
     if not refresh_boxes(s):
         return -1
-    return s.boxes[MACHINE, 0, 0] if s.i[NUM_BOXES] > 0 else 0
+    return s.boxes[MACHINE, 0, 0] if s.num_boxes > 0 else 0
 
 
 @inlined
-def fits(s, size):
+def fits(s: State, size: int) -> bool:
     """Tell whether a free box of exactly this size exists; the list of boxes must be up to date."""
-    memo = s.lists[FITS, size]
-    if memo >> 1 == s.i[VERSION]:
+    memo = s.fits[size]
+    if memo >> 1 == s.version:
         return memo & 1 == 1
     found = _has_free_box(s, size)
-    s.lists[FITS, size] = 2 * s.i[VERSION] + (1 if found else 0)
+    s.fits[size] = 2 * s.version + (1 if found else 0)
     return found
 
 
 @kernel
-def _has_free_box(s, size):
-    if s.i[FINDER_DATA] != 0:
+def _has_free_box(s: State, size: int) -> bool:
+    if s.finder_data != 0:
         return ask(s, ANY, MACHINE, size) > 0
     boxes = s.boxes[MACHINE]
-    for at in range(s.i[NUM_BOXES]):
+    for at in range(s.num_boxes):
         if boxes[at, 0] < size:
             return False
-        for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+        for row in range(s.shape_first[size], s.shape_first[size + 1]):
             if (
                 s.shapes[row, 0] <= boxes[at, 1]
                 and s.shapes[row, 1] <= boxes[at, 2]
@@ -186,19 +156,19 @@ def _has_free_box(s, size):
 
 
 @kernel
-def take(s, box):
+def take(s: State, box: int) -> bool:
     """Occupy a packed box of the machine and split the maximal free boxes; return False if the list does not fit."""
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
-    occupy(s.masks[FREE_NODES], box, X, Y, Z)
-    current = s.i[BOXES_VERSION] == s.i[VERSION]
-    s.i[VERSION] += 1
+    X, Y, Z = s.side_x, s.side_y, s.side_z
+    occupy(s.free_nodes, box, X, Y, Z)
+    current = s.boxes_version == s.version
+    s.version += 1
     if not current:
         return True
-    count = take_listed(s, MACHINE, s.i[NUM_BOXES], box, 1)
+    count = take_listed(s, MACHINE, s.num_boxes, box, 1)
     if count == OVERFLOW:
         return False
-    s.i[NUM_BOXES] = count
-    s.i[BOXES_VERSION] = s.i[VERSION]
+    s.num_boxes = count
+    s.boxes_version = s.version
     return True
 
 
@@ -207,34 +177,34 @@ def take(s, box):
 
 
 @kernel
-def set_table(s, table, columns):
+def set_table(s: State, table: int, columns: NDArray[np.uint64]) -> None:
     """Make a table of the finder that of masks of free nodes, uint64 (X * Y,)."""
-    if s.i[FINDER_DATA] == 0:
-        build_footprints(columns, s.i[SIDE_X], s.i[SIDE_Y], s.footprints[table])
+    if s.finder_data == 0:
+        build_footprints(columns, s.side_x, s.side_y, s.footprints[table])
     else:
         set_occupancy(s, table, columns)
 
 
 @kernel
-def list_boxes(s, table, listed, least):
+def list_boxes(s: State, table: int, listed: int, least: int) -> int:
     """List the maximal free boxes, of at least ``least`` nodes, of a table; return their number or OVERFLOW."""
-    if s.i[FINDER_DATA] == 0:
-        return maximal_boxes(s.footprints[table], s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z], least, s.boxes[listed])
+    if s.finder_data == 0:
+        return maximal_boxes(s.footprints[table], s.side_x, s.side_y, s.side_z, least, s.boxes[listed])
     return _list_one(s, listed, ask(s, LIST, listed, table), least)
 
 
 @kernel
-def take_listed(s, listed, count, box, least):
+def take_listed(s: State, listed: int, count: int, box: int, least: int) -> int:
     """Take a packed box out of a list of ``count`` boxes; return the new number, or OVERFLOW."""
-    if s.i[FINDER_DATA] == 0:
+    if s.finder_data == 0:
         a, b, c, x, y, z = unpack_box(box)
-        X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+        X, Y, Z = s.side_x, s.side_y, s.side_z
         return take_box(s.boxes[listed], count, s.boxes[SCRATCH], a, b, c, x, y, z, X, Y, Z, least)
     return _list_one(s, listed, ask(s, TAKE, listed, box), least)
 
 
 @kernel
-def _list_one(s, listed, box, least):
+def _list_one(s: State, listed: int, box: int, least: int) -> int:
     """List a packed box alone unless it has fewer than ``least`` nodes or is 0; return the number of boxes."""
     if box == 0:
         return 0
@@ -245,17 +215,30 @@ def _list_one(s, listed, box, least):
 
 
 @kernel
-def have_box_at(s, columns, size, x, a, y, b):
+def have_box_at(s: State, columns: NDArray[np.uint64], size: int, x: int, a: int, y: int, b: int) -> bool:
     """Tell whether masks of free nodes hold a box of at least ``size`` nodes; if none did before the nodes in the a x b
     columns at (x, y) were freed."""
-    if s.i[FINDER_DATA] == 0:
-        return has_box_at(columns, s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z], size, x, a, y, b, s.masks[PLANE])
+    if s.finder_data == 0:
+        return has_box_at(columns, s.side_x, s.side_y, s.side_z, size, x, a, y, b, s.plane)
     set_occupancy(s, ELSEWHEN, columns)
     return _list_one(s, SCRATCH, ask(s, LIST, SCRATCH, ELSEWHEN), size) > 0
 
 
 @kernel
-def keeps_room(boxes, count, size, a, b, c, x, y, z, X, Y, Z):
+def keeps_room(
+    boxes: NDArray[np.int64],
+    count: int,
+    size: int,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    X: int,
+    Y: int,
+    Z: int,
+) -> bool:
     """Tell whether a box of at least ``size`` nodes stays free beside a box; ``boxes`` lists maximal ones that
     large."""
     for at in range(count):
@@ -265,14 +248,25 @@ def keeps_room(boxes, count, size, a, b, c, x, y, z, X, Y, Z):
 
 
 @kernel
-def best_box(s, rule, job, size, window, table, listed, count, shadow_count, head_size):
+def best_box(
+    s: State,
+    rule: int,
+    job: int,
+    size: int,
+    window: float,
+    table: int,
+    listed: int,
+    count: int,
+    shadow_count: int,
+    head_size: int,
+) -> int:
     """Return the packed free box of a size that a placement rule likes best, or NO_BOX.
 
     rule: code of the placement rule. window: the predictor's look-ahead, s. table: which table holds the candidates.
     listed, count: which list of maximal boxes, of how many, the MFP is counted on. If head_size > 0, only boxes beside
     which one of the ``shadow_count`` boxes of the reservation leaves head_size nodes are admissible.
     """
-    if s.i[FINDER_DATA] != 0:
+    if s.finder_data != 0:
         return _best_of_search(s, rule, job, size, window, table, listed, head_size)
     if rule == SCORED:
         return _best_scored_box(s, job, size, window, table, listed, count, shadow_count, head_size)
@@ -280,7 +274,9 @@ def best_box(s, rule, job, size, window, table, listed, count, shadow_count, hea
 
 
 @kernel
-def _best_of_search(s, rule, job, size, window, table, listed, head_size):
+def _best_of_search(
+    s: State, rule: int, job: int, size: int, window: float, table: int, listed: int, head_size: int
+) -> int:
     """Return the best box as ``best_box`` does, with another finder: every candidate's MFP is searched for."""
     predicted = predict(s, job, window) if rule != MFP else 0
     if predicted == 0 and rule != SCORED:
@@ -299,7 +295,7 @@ def _best_of_search(s, rule, job, size, window, table, listed, head_size):
             if best != NO_BOX and not score < best_score:
                 continue
         elif rule == BALANCING:
-            score = (before - after) + s.job_i[REQUESTED, job] * failure_risk(s, reported)
+            score = (before - after) + s.job.requested[job] * failure_risk(s, reported)
             if score >= best_score:
                 continue
         elif after < best_after or (after == best_after and (rule == MFP or not best_fails)):
@@ -315,10 +311,21 @@ def _best_of_search(s, rule, job, size, window, table, listed, head_size):
 
 
 @kernel
-def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow_count, head_size):
+def _best_of_footprints(
+    s: State,
+    rule: int,
+    job: int,
+    size: int,
+    window: float,
+    table: int,
+    listed: int,
+    count: int,
+    shadow_count: int,
+    head_size: int,
+) -> int:
     """Return the best box as ``best_box`` does: bounds on the MFP end the search early."""
     footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    X, Y, Z = s.side_x, s.side_y, s.side_z
     wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
     x_room, y_room, z_room = ZERO, ZERO, ZERO
     predicted = predict(s, job, window) if rule != MFP else 0
@@ -327,14 +334,14 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
     before = boxes[0, 0]
     best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
     score, fails = np.inf, True
-    for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+    for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
         if masked:
             x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
             y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
             z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
         bound = before
-        if before == s.i[NODES]:
+        if before == s.nodes:
             bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
         if rule == MFP and bound <= best_after:
             continue
@@ -354,7 +361,7 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
                         if after <= best_after:
                             continue
                     elif rule == BALANCING:
-                        failing = s.job_i[REQUESTED, job] * failure_risk(s, reported_in(s, a, b, c, x, y, z))
+                        failing = s.job.requested[job] * failure_risk(s, reported_in(s, a, b, c, x, y, z))
                         if failing >= best_score:
                             continue
                         floor = -1
@@ -391,7 +398,7 @@ def _best_of_footprints(s, rule, job, size, window, table, listed, count, shadow
 
 
 @kernel
-def coin(key, node, job, restarts):
+def coin(key: int, node: int, job: int, restarts: int) -> float:
     """Return the predictor's coin in [0, 1): a hash of (seed, node, job, restarts), so it does not depend on how often
     it is asked.
 
@@ -409,64 +416,64 @@ def coin(key, node, job, restarts):
 
 
 @kernel
-def predict(s, job, window):
+def predict(s: State, job: int, window: float) -> int:
     """Mark the nodes that are reported to fail in the open window (now, now + window) and return their number.
 
     The coin of (seed, node, job, restarts) is compared with the recall for a node that fails in the window, and with
     the rate of false positives for any other.
     """
-    recall, false_rate = s.f[RECALL], false_positive_rate(s, window)
+    recall, false_rate = s.recall, false_positive_rate(s, window)
     if recall <= 0.0 and false_rate <= 0.0:
         return 0
-    Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
-    marks = s.masks[PREDICTED]
+    Y, Z = s.side_y, s.side_z
+    marks = s.predicted
     marks[:] = ZERO
     if false_rate > 0.0:
-        for node in range(s.i[NODES]):
-            if coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < false_rate:
+        for node in range(s.nodes):
+            if coin(s.coin_key, node, job, s.job.restarts[job]) < false_rate:
                 marks[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
-    end = s.f[NOW] + window
-    at = s.i[NEXT_FAILURE]  # those of this instant have happened
-    while at < s.failures.shape[1] and s.failures[FAIL_TIME, at] < end:
-        node = int(s.failures[FAIL_NODE, at])
+    end = s.now + window
+    at = s.next_failure  # those of this instant have happened
+    while at < s.fail_time.shape[0] and s.fail_time[at] < end:
+        node = int(s.fail_node[at])
         at += 1
         bit = ONE << np.uint64(node % Z)
         column = node // (Y * Z) * Y + node // Z % Y
-        if recall >= 1.0 or coin(s.i[COIN_KEY], node, job, s.job_i[RESTARTS, job]) < recall:
+        if recall >= 1.0 or coin(s.coin_key, node, job, s.job.restarts[job]) < recall:
             marks[column] |= bit
         else:
             marks[column] &= ~bit
     marked = 0
-    for column in range(s.i[SIDE_X] * Y):
+    for column in range(s.side_x * Y):
         marked += popcount(marks[column])
     return marked
 
 
 @kernel
-def false_positive_rate(s, window):
+def false_positive_rate(s: State, window: float) -> float:
     """Return the probability that a node without a failure in the window is reported: given, or by the precision."""
-    precision = s.f[PRECISION]
+    precision = s.precision
     if precision >= 1.0:
-        return s.f[FALSE_RATE]
-    count = s.i[BASE_GAPS]
+        return s.false_rate
+    count = s.base_gaps
     low, below = 0, count  # gaps shorter than the window: below
     while low < below:
         middle = (low + below) // 2
-        if s.failures[BASE_GAP, middle] < window:
+        if s.base_gap[middle] < window:
             low = middle + 1
         else:
             below = middle
-    shorter = s.failures[BASE_SUM, below - 1] if below > 0 else 0.0
-    base_rate = (shorter + (count - below) * window) / s.f[NODE_SECONDS]
+    shorter = s.base_sum[below - 1] if below > 0 else 0.0
+    base_rate = (shorter + (count - below) * window) / s.node_seconds
     if base_rate >= 1.0:
         return 0.0
-    return min(1.0, s.f[RECALL] * base_rate / (1.0 - base_rate) * (1.0 - precision) / precision)
+    return min(1.0, s.recall * base_rate / (1.0 - base_rate) * (1.0 - precision) / precision)
 
 
 @kernel
-def reported_in(s, a, b, c, x, y, z):
+def reported_in(s: State, a: int, b: int, c: int, x: int, y: int, z: int) -> int:
     """Return how many nodes of a box are marked as reported."""
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    X, Y, Z = s.side_x, s.side_y, s.side_z
     run = ring_run(z, c, Z)
     marked = 0
     for dx in range(a):
@@ -474,17 +481,17 @@ def reported_in(s, a, b, c, x, y, z):
         row = (u - X if u >= X else u) * Y
         for dy in range(b):
             v = y + dy
-            marked += popcount(s.masks[PREDICTED, row + (v - Y if v >= Y else v)] & run)
+            marked += popcount(s.predicted[row + (v - Y if v >= Y else v)] & run)
     return marked
 
 
 @kernel
-def failure_risk(s, marked):
+def failure_risk(s: State, marked: int) -> float:
     """Return the predicted probability that a box with so many marked nodes fails: 1 - (1 - a)^k, or a if k > 0."""
     if marked == 0:
         return 0.0
-    accuracy = s.f[ACCURACY]
-    if s.i[PARTITION_FAILURE] == MAXIMUM:
+    accuracy = s.accuracy
+    if s.partition_failure == MAXIMUM:
         return accuracy
     survives = 1.0
     for _ in range(marked):
@@ -493,17 +500,19 @@ def failure_risk(s, marked):
 
 
 @kernel
-def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, head_size):
+def _best_scored_box(
+    s: State, job: int, size: int, window: float, table: int, listed: int, count: int, shadow_count: int, head_size: int
+) -> int:
     """Return what ``best_box`` does, by the user's score: the lowest wins, and NaN is never better.
 
     A monotone score is asked first what the box would get if it left all it can, and what if it left as much as the
     best so far. Without its place a score has one answer for all boxes of a shape with as many reported nodes.
     """
     footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
-    X, Y, Z = s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z]
+    X, Y, Z = s.side_x, s.side_y, s.side_z
     wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
     x_room, y_room, z_room = ZERO, ZERO, ZERO
-    needs = s.i[SCORE_NEEDS]
+    needs = s.score_needs
     predicted = predict(s, job, window) if needs & NEEDS_PREDICTION != 0 else 0
     prunes, placed = needs & MONOTONE != 0, needs & NEEDS_PLACE != 0
     alike = predicted == 0 and not placed  # the boxes of a shape, but for what they leave
@@ -511,14 +520,14 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
     best, best_after, best_score = NO_BOX, 0, np.inf
     after, reported, risk = 0, 0, 0.0
     floor = -1  # a box must leave more than this to win
-    for row in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+    for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
         if masked:
             x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
             y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
             z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
         bound = before
-        if before == s.i[NODES]:
+        if before == s.nodes:
             bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
         asked = -1  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
         hopeless = False
@@ -566,7 +575,22 @@ def _best_scored_box(s, job, size, window, table, listed, count, shadow_count, h
 
 
 @inlined
-def _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window):
+def _score(
+    s: State,
+    job: int,
+    after: int,
+    before: int,
+    size: int,
+    reported: int,
+    risk: float,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    window: float,
+) -> float:
     """Return the user's score of a box."""
-    requested = s.job_i[REQUESTED, job]
-    return call_score(s.i[SCORE], after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.f[NOW])
+    requested = s.job.requested[job]
+    return call_score(s.score, after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.now)

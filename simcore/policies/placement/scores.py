@@ -186,12 +186,12 @@ def _call_interpreted(address: int, *values: Any) -> float:
 
 
 @_intrinsic
-def _call_compiled(
+def _call_compiled(  # type: ignore[no-untyped-def]  # one argument per input: Numba's intrinsics have no others
     typing, address, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13
-):  # one argument per input: Numba's intrinsics have no others
+):
     """Call the compiled function at an address."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.DoubleType(), [context.get_value_type(each) for each in _KINDS])
         return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
 

@@ -8,33 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import (
-    ESTIMATE,
-    FIXED_UTILITY,
-    NOW,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REQUESTED,
-    SCANNED_VERSION,
-    UTILITY,
-    UTILITY_SINCE,
-)
+from faultsweep.simcore.engine.state import State
 
 
 @kernel
-def order_queue(s):
+def order_queue(s: State) -> None:
     """Sort the queue by falling utility as of now; a recovered job may have a fixed one."""
-    for at in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
-        job = s.lists[QUEUE, at]
-        utility = s.job_f[FIXED_UTILITY, job]
+    for at in range(s.queue_head, s.queue_tail):
+        job = s.queue[at]
+        utility = s.job.fixed_utility[job]
         if np.isnan(utility):
-            share = (s.f[NOW] - s.job_f[UTILITY_SINCE, job]) / s.job_f[ESTIMATE, job]
-            utility = share * share * share * s.job_i[REQUESTED, job]
-        s.job_f[UTILITY, job] = utility
+            share = (s.now - s.job.utility_since[job]) / s.job.estimate[job]
+            utility = share * share * share * s.job.requested[job]
+        s.job.utility[job] = utility
         place = at
-        while place > s.i[QUEUE_HEAD] and s.job_f[UTILITY, s.lists[QUEUE, place - 1]] < utility:
-            s.lists[QUEUE, place] = s.lists[QUEUE, place - 1]
+        while place > s.queue_head and s.job.utility[s.queue[place - 1]] < utility:
+            s.queue[place] = s.queue[place - 1]
             place -= 1
-        s.lists[QUEUE, place] = job
-    s.i[SCANNED_VERSION] = -1  # another job may be the head
+        s.queue[place] = job
+    s.scanned_version = -1  # another job may be the head

@@ -13,35 +13,7 @@ from faultsweep.simcore.engine.allocation import expected_end, remaining_estimat
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import (
-    ALLOCATED,
-    BOX,
-    ELSEWHEN,
-    FREE,
-    FREE_NODES,
-    GROWTH_LIMIT,
-    KIND,
-    MACHINE,
-    NOW,
-    NUM_BOXES,
-    NUM_RELEASES,
-    NUM_SHADOW,
-    PLACEMENT,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    RELEASE_ITEM,
-    RELEASE_TIME,
-    RESERVATION,
-    SCANNED,
-    SCANNED_VERSION,
-    SHADOW,
-    SIDE_X,
-    SIDE_Y,
-    SIDE_Z,
-    SIZE,
-    VERSION,
-)
+from faultsweep.simcore.engine.state import ELSEWHEN, MACHINE, State
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import (
@@ -57,79 +29,80 @@ from faultsweep.simcore.policies.placement.rules import (
     unpack_box,
     vacate,
 )
+from numpy.typing import NDArray
 
 _NEVER = np.inf
 
 
 @inlined
-def backfill(s):
+def backfill(s: State) -> bool:
     """Start later jobs that do not delay the head job, which cannot start now; return False if a list does not fit."""
-    head, tail = s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]
+    head, tail = s.queue_head, s.queue_tail
     if tail - head < 2:
         return True
     first = head + 1
-    if s.i[SCANNED_VERSION] == s.i[VERSION] and nothing_overdue(s):
-        first = max(first, s.i[SCANNED])
-    if first == tail or s.i[FREE] == 0:
+    if s.scanned_version == s.version and nothing_overdue(s):
+        first = max(first, s.scanned)
+    if first == tail or s.free == 0:
         remember(s)
         return True
-    done = _backfill_flat(s, first) if s.i[KIND] == FLAT else _backfill_torus(s, first)
+    done = _backfill_flat(s, first) if s.kind == FLAT else _backfill_torus(s, first)
     remember(s)
     return done
 
 
 @inlined
-def nothing_overdue(s):
+def nothing_overdue(s: State) -> bool:
     """Tell whether no expected release has passed: then the reservation found at the same free nodes still holds."""
-    return s.i[NUM_RELEASES] == 0 or s.agenda[RELEASE_TIME, 0] > s.f[NOW]
+    return s.num_releases == 0 or s.release_time[0] > s.now
 
 
 @inlined
-def remember(s):
+def remember(s: State) -> None:
     """Note that every waiting job has been refused at the present free nodes."""
-    s.i[SCANNED] = s.i[QUEUE_TAIL]
-    s.i[SCANNED_VERSION] = s.i[VERSION]
+    s.scanned = s.queue_tail
+    s.scanned_version = s.version
 
 
 @inlined
-def ends_by(s, job, reservation):
+def ends_by(s: State, job: int, reservation: float) -> bool:
     """Tell whether a waiting job that starts now ends by a reservation.
 
     None ends by one that is due just after now, nor does one that is overdue from its start.
     """
-    now = s.f[NOW]
+    now = s.now
     return reservation > now and remaining_estimate(s, job) > 0.0 and expected_end(s, job, now) <= reservation
 
 
 @inlined
-def _backfill_flat(s, first):
+def _backfill_flat(s: State, first: int) -> bool:
     """EASY: a job may start if it fits and ends by the reservation, or uses only nodes the head job will not need
     then."""
-    now = s.f[NOW]
-    head_size = s.job_i[SIZE, s.lists[QUEUE, s.i[QUEUE_HEAD]]]
-    free, at, reservation = s.i[FREE], 0, _NEVER
-    while at < s.i[NUM_RELEASES]:
-        time = s.agenda[RELEASE_TIME, at]
+    now = s.now
+    head_size = s.job.size[s.queue[s.queue_head]]
+    free, at, reservation = s.free, 0, _NEVER
+    while at < s.num_releases:
+        time = s.release_time[at]
         if free >= head_size and time > reservation:
             break
-        item = int(s.agenda[RELEASE_ITEM, at])
-        free += s.job_i[ALLOCATED, item] if item >= 0 else 1
+        item = int(s.release_item[at])
+        free += s.job.allocated[item] if item >= 0 else 1
         if free >= head_size:
             reservation = max(time, now)
         at += 1
     extra = free - head_size
     position = first
-    while position < s.i[QUEUE_TAIL] and s.i[FREE] > 0:
-        job = s.lists[QUEUE, position]
-        size = s.job_i[SIZE, job]
-        if size <= s.i[FREE]:
+    while position < s.queue_tail and s.free > 0:
+        job = s.queue[position]
+        size = s.job.size[job]
+        if size <= s.free:
             in_time = ends_by(s, job, reservation)
             if in_time or size <= extra:
                 if not in_time:
                     extra -= size
-                head = s.i[QUEUE_HEAD]
+                head = s.queue_head
                 dequeue_at(s, position)
-                position += s.i[QUEUE_HEAD] - head
+                position += s.queue_head - head
                 start_on_flat(s, job)
                 continue
         position += 1
@@ -137,16 +110,16 @@ def _backfill_flat(s, first):
 
 
 @kernel
-def _backfill_torus(s, first):
+def _backfill_torus(s: State, first: int) -> bool:
     """Weak backfilling with boxes: the best box that keeps room for the head job at the reservation."""
     if largest_free(s) < 0:
         return False
-    head_size = s.job_i[SIZE, s.lists[QUEUE, s.i[QUEUE_HEAD]]]
+    head_size = s.job.size[s.queue[s.queue_head]]
     position = first
     reserved = False
-    while position < s.i[QUEUE_TAIL] and s.i[FREE] > 0:
-        job = s.lists[QUEUE, position]
-        size = _smallest_fit(s, s.job_i[SIZE, job])
+    while position < s.queue_tail and s.free > 0:
+        job = s.queue[position]
+        size = _smallest_fit(s, s.job.size[job])
         if size > 0:
             if not reserved:
                 if not _reserve(s, head_size):
@@ -156,46 +129,46 @@ def _backfill_torus(s, first):
             if outcome == OVERFLOW:
                 return False
             if outcome == 1:
-                head = s.i[QUEUE_HEAD]
+                head = s.queue_head
                 dequeue_at(s, position)
-                position += s.i[QUEUE_HEAD] - head
+                position += s.queue_head - head
                 continue
         position += 1
     return True
 
 
 @inlined
-def _smallest_fit(s, size):
+def _smallest_fit(s: State, size: int) -> int:
     """Return the smallest size from ``size`` to ``size`` + I of which a free box exists, or 0."""
-    largest = s.boxes[MACHINE, 0, 0] if s.i[NUM_BOXES] > 0 else 0
-    for grown in range(size, min(size + s.i[GROWTH_LIMIT], largest) + 1):
+    largest = s.boxes[MACHINE, 0, 0] if s.num_boxes > 0 else 0
+    for grown in range(size, min(size + s.growth_limit, largest) + 1):
         if fits(s, grown):
             return grown
     return 0
 
 
 @kernel
-def _try_to_start(s, job, size, head_size):
+def _try_to_start(s: State, job: int, size: int, head_size: int) -> int:
     """Start a job on an admissible box of ``size`` or up to I nodes more than it wants; return 1, 0 or OVERFLOW."""
-    in_time = ends_by(s, job, s.f[RESERVATION])
+    in_time = ends_by(s, job, s.reservation)
     room_for = 0 if in_time else head_size
-    if room_for > 0 and s.i[NUM_SHADOW] == 0:
+    if room_for > 0 and s.num_shadow == 0:
         return 0
     refresh_footprints(s)
-    limit = min(s.job_i[SIZE, job] + s.i[GROWTH_LIMIT], s.boxes[MACHINE, 0, 0])
+    limit = min(s.job.size[job] + s.growth_limit, s.boxes[MACHINE, 0, 0])
     for grown in range(size, limit + 1):
         if not fits(s, grown):
             continue
         box = best_box(
             s,
-            s.i[PLACEMENT],
+            s.placement,
             job,
             grown,
             remaining_estimate(s, job),
             MACHINE,
             MACHINE,
-            s.i[NUM_BOXES],
-            s.i[NUM_SHADOW],
+            s.num_boxes,
+            s.num_shadow,
             room_for,
         )
         if box == NO_BOX:
@@ -203,67 +176,67 @@ def _try_to_start(s, job, size, head_size):
         if not start_on_box(s, job, grown, box):
             return OVERFLOW
         if not in_time:
-            count = take_listed(s, ELSEWHEN, s.i[NUM_SHADOW], box, head_size)
+            count = take_listed(s, ELSEWHEN, s.num_shadow, box, head_size)
             if count == OVERFLOW:
                 return OVERFLOW
-            s.i[NUM_SHADOW] = count
+            s.num_shadow = count
         return 1
     return 0
 
 
 @kernel
-def _reserve(s, head_size):
+def _reserve(s: State, head_size: int) -> bool:
     """Find the reservation of the head job and the maximal free boxes, large enough for it, at that time.
 
     It cannot start now, so a box that is large enough meets nodes released since the last look. Returns False if the
     list does not fit.
     """
-    shadow = s.masks[SHADOW]
-    for column in range(s.i[SIDE_X] * s.i[SIDE_Y]):
-        shadow[column] = s.masks[FREE_NODES, column]
-    s.f[RESERVATION] = _NEVER
-    free, at, looked, count = s.i[FREE], 0, 0, s.i[NUM_RELEASES]
+    shadow = s.shadow
+    for column in range(s.side_x * s.side_y):
+        shadow[column] = s.free_nodes[column]
+    s.reservation = _NEVER
+    free, at, looked, count = s.free, 0, 0, s.num_releases
     while at < count:
-        time = s.agenda[RELEASE_TIME, at]
-        while at < count and s.agenda[RELEASE_TIME, at] == time:
-            free += _release_in(s, shadow, int(s.agenda[RELEASE_ITEM, at]))
+        time = s.release_time[at]
+        while at < count and s.release_time[at] == time:
+            free += _release_in(s, shadow, int(s.release_item[at]))
             at += 1
-        overdue = at < count and time <= s.f[NOW] and s.agenda[RELEASE_TIME, at] <= s.f[NOW]
+        overdue = at < count and time <= s.now and s.release_time[at] <= s.now
         if not overdue and free >= head_size:
             x, a, y, b = _released_since(s, looked, at)
             if have_box_at(s, shadow, head_size, x, a, y, b):
-                s.f[RESERVATION] = max(time, s.f[NOW])
+                s.reservation = max(time, s.now)
                 break
             looked = at
     set_table(s, ELSEWHEN, shadow)
     boxes = list_boxes(s, ELSEWHEN, ELSEWHEN, head_size)
     if boxes == OVERFLOW:
         return False
-    s.i[NUM_SHADOW] = boxes
+    s.num_shadow = boxes
     return True
 
 
 @kernel
-def _released_since(s, first, end):
+def _released_since(s: State, first: int, end: int) -> tuple[int, int, int, int]:
     """Return columns (x, a, y, b) that hold all nodes of the expected releases first .. end - 1."""
-    item = int(s.agenda[RELEASE_ITEM, first])
+    item = int(s.release_item[first])
     if end - first > 1:
-        return 0, s.i[SIDE_X], 0, s.i[SIDE_Y]
+        return 0, s.side_x, 0, s.side_y
     if item >= 0:
-        a, b, _, x, y, _ = unpack_box(s.job_i[BOX, item])
+        a, b, _, x, y, _ = unpack_box(s.job.box[item])
         return x, a, y, b
-    Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
+    Y, Z = s.side_y, s.side_z
     node = -1 - item
     return node // (Y * Z), 1, node // Z % Y, 1
 
 
 @kernel
-def _release_in(s, columns, item):
+def _release_in(s: State, columns: NDArray[np.uint64], item: int) -> int:
     """Free the nodes of a job or a down node in masks; return their number."""
     if item >= 0:
-        vacate(columns, s.job_i[BOX, item], s.i[SIDE_X], s.i[SIDE_Y], s.i[SIDE_Z])
-        return s.job_i[ALLOCATED, item]
+        vacate(columns, s.job.box[item], s.side_x, s.side_y, s.side_z)
+        return s.job.allocated[item]
     node = -1 - item
-    Y, Z = s.i[SIDE_Y], s.i[SIDE_Z]
+    Y, Z = s.side_y, s.side_z
     columns[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
     return 1

@@ -27,33 +27,10 @@ from faultsweep.simcore.engine.profile import (
     vacate_profile,
 )
 from faultsweep.simcore.engine.state import (
-    ALLOCATED,
-    BOX,
-    DISTURBED,
     ELSEWHEN,
-    EXPECTED_END,
-    GROWTH_LIMIT,
-    KIND,
     MFP,
-    NODES,
-    NOW,
-    NUM_PROFILE,
-    NUM_RELEASES,
-    PLACEMENT,
-    PROMISED,
-    PROMISED_BOX,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REBUILT,
-    REGAINED,
-    RELEASE_TIME,
-    RELEASED,
     SCRATCH,
-    SHADOW,
-    SIDE_X,
-    SIDE_Y,
-    SIZE,
+    State,
 )
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
@@ -62,55 +39,55 @@ from faultsweep.simcore.policies.scheduling.counts import compress_counts, promi
 
 
 @kernel
-def conservative(s):
+def conservative(s: State) -> bool:
     """Run one pass; return False if a preallocated list does not fit."""
     if _must_start_over(s):
         if not _promise_all_anew(s):
             return False
     else:
         forget_past(s)
-        if s.i[RELEASED] == 1 and not (compress_counts(s) if s.i[KIND] == FLAT else _compress_boxes(s)):
+        if s.released == 1 and not (compress_counts(s) if s.kind == FLAT else _compress_boxes(s)):
             return False
-    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
-        job = s.lists[QUEUE, position]
-        if np.isnan(s.job_f[PROMISED, job]) and not _promise(s, job):
+    for position in range(s.queue_head, s.queue_tail):
+        job = s.queue[position]
+        if np.isnan(s.job.promised[job]) and not _promise(s, job):
             return False
     return _start_promised(s)
 
 
 @kernel
-def _must_start_over(s):
+def _must_start_over(s: State) -> bool:
     """Tell whether the promises cannot be kept: a failure or pause since the last pass, an overrun, a promise in the
     past."""
-    now = s.f[NOW]
-    if s.i[NUM_PROFILE] == 0 or s.i[DISTURBED] == 1:
+    now = s.now
+    if s.num_profile == 0 or s.disturbed == 1:
         return True
-    if s.i[NUM_RELEASES] > 0 and s.agenda[RELEASE_TIME, 0] <= now:
+    if s.num_releases > 0 and s.release_time[0] <= now:
         return True
-    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
-        if s.job_f[PROMISED, s.lists[QUEUE, position]] < now:
+    for position in range(s.queue_head, s.queue_tail):
+        if s.job.promised[s.queue[position]] < now:
             return True
     return False
 
 
 @kernel
-def _promise_all_anew(s):
+def _promise_all_anew(s: State) -> bool:
     if not rebuild_profile(s):
         return False
-    if s.i[KIND] == FLAT:
+    if s.kind == FLAT:
         return promise_counts(s)
-    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
-        if not _promise(s, s.lists[QUEUE, position]):
+    for position in range(s.queue_head, s.queue_tail):
+        if not _promise(s, s.queue[position]):
             return False
     return True
 
 
 @kernel
-def _compress_boxes(s):
+def _compress_boxes(s: State) -> bool:
     """Make each promise again in queue order, with all others in place: it can only get earlier, or its box better."""
-    for position in range(s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]):
-        job = s.lists[QUEUE, position]
-        if np.isnan(s.job_f[PROMISED, job]):
+    for position in range(s.queue_head, s.queue_tail):
+        job = s.queue[position]
+        if np.isnan(s.job.promised[job]):
             continue
         if not _withdraw(s, job) or not _promise(s, job):
             return False
@@ -118,64 +95,64 @@ def _compress_boxes(s):
 
 
 @kernel
-def _promised_size(s, job):
+def _promised_size(s: State, job: int) -> int:
     """Return the nodes promised to a job: those of its box, or its own size on a flat machine."""
-    if s.i[KIND] == FLAT:
-        return s.job_i[SIZE, job]
-    a, b, c, _, _, _ = unpack_box(s.job_i[PROMISED_BOX, job])
+    if s.kind == FLAT:
+        return s.job.size[job]
+    a, b, c, _, _, _ = unpack_box(s.job.promised_box[job])
     return a * b * c
 
 
 @kernel
-def _withdraw(s, job):
+def _withdraw(s: State, job: int) -> bool:
     """Take a promise back; return False if the profile does not fit."""
     start = promised_start(s, job)
-    s.job_f[PROMISED, job] = np.nan
-    return vacate_profile(s, start, promised_end(s, job, start), _promised_size(s, job), s.job_i[PROMISED_BOX, job])
+    s.job.promised[job] = np.nan
+    return vacate_profile(s, start, promised_end(s, job, start), _promised_size(s, job), s.job.promised_box[job])
 
 
 @kernel
-def _promise(s, job):
+def _promise(s: State, job: int) -> bool:
     """Promise a job its earliest start; return False if a list does not fit."""
     row = 0
     while True:  # from the last breakpoint on nothing is held
         start = moment_at(s, row)
         end = promised_end(s, job, start)
-        blocked = blocked_at(s, row, end, s.job_i[SIZE, job])
+        blocked = blocked_at(s, row, end, s.job.size[job])
         if blocked >= 0:
             row = blocked + 1
             continue
-        if s.i[KIND] == FLAT:
+        if s.kind == FLAT:
             break
         box = _window_box(s, job, row, end)
         if box == OVERFLOW - 1:
             return False
         if box != NO_BOX:
-            s.job_i[PROMISED_BOX, job] = box
+            s.job.promised_box[job] = box
             break
         row += 1
     note_promise(s, job, start)
-    return occupy_profile(s, start, end, _promised_size(s, job), s.job_i[PROMISED_BOX, job])
+    return occupy_profile(s, start, end, _promised_size(s, job), s.job.promised_box[job])
 
 
 @kernel
-def _window_box(s, job, row, end):
+def _window_box(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     """Return the best box that is free from a breakpoint to ``end``, NO_BOX, or OVERFLOW - 1 if a list does not fit.
 
     The MFP that a box leaves is counted on what occupies the machine when the job starts. A predictor is asked only
     for a start now.
     """
-    window = s.masks[SHADOW]
+    window = s.shadow
     left = 0
-    for column in range(s.i[SIDE_X] * s.i[SIDE_Y]):
+    for column in range(s.side_x * s.side_y):
         mask = s.profile_masks[row, column]
         later = row + 1
-        while later < s.i[NUM_PROFILE] and moment_at(s, later) < end:
+        while later < s.num_profile and moment_at(s, later) < end:
             mask &= s.profile_masks[later, column]
             later += 1
         window[column] = mask
         left += popcount(mask)
-    size = s.job_i[SIZE, job]
+    size = s.job.size[job]
     if left < size:
         return NO_BOX
     set_table(s, ELSEWHEN, s.profile_masks[row])
@@ -183,8 +160,8 @@ def _window_box(s, job, row, end):
     if count == OVERFLOW:
         return OVERFLOW - 1
     set_table(s, ELSEWHEN, window)
-    rule = s.i[PLACEMENT] if moment_at(s, row) == (s.f[NOW], 0.0) else MFP
-    for grown in range(size, min(size + s.i[GROWTH_LIMIT], s.i[NODES]) + 1):
+    rule = s.placement if moment_at(s, row) == (s.now, 0.0) else MFP
+    for grown in range(size, min(size + s.growth_limit, s.nodes) + 1):
         box = best_box(s, rule, job, grown, remaining_estimate(s, job), ELSEWHEN, SCRATCH, count, 0, 0)
         if box != NO_BOX:
             return box
@@ -192,34 +169,34 @@ def _window_box(s, job, row, end):
 
 
 @kernel
-def _start_promised(s):
+def _start_promised(s: State) -> bool:
     """Start every job whose promised time has come, in queue order; return False if a list does not fit."""
-    now = (s.f[NOW], 0.0)
-    position = s.i[QUEUE_HEAD]
-    while position < s.i[QUEUE_TAIL]:
-        job = s.lists[QUEUE, position]
+    now = (s.now, 0.0)
+    position = s.queue_head
+    while position < s.queue_tail:
+        job = s.queue[position]
         if promised_start(s, job) != now:
             position += 1
             continue
-        head = s.i[QUEUE_HEAD]
+        head = s.queue_head
         dequeue_at(s, position)
-        position += s.i[QUEUE_HEAD] - head
-        s.job_f[PROMISED, job] = np.nan
-        if s.i[KIND] == FLAT:
+        position += s.queue_head - head
+        s.job.promised[job] = np.nan
+        if s.kind == FLAT:
             start_on_flat(s, job)
-        elif not start_on_box(s, job, _promised_size(s, job), s.job_i[PROMISED_BOX, job]):
+        elif not start_on_box(s, job, _promised_size(s, job), s.job.promised_box[job]):
             return False
     return True
 
 
 @kernel
-def note_early_finish(s, job):
+def note_early_finish(s: State, job: int) -> bool:
     """Give back what a job that ends now was expected to hold longer; return False if the profile does not fit."""
     forget_past(s)
-    now = (s.f[NOW], 0.0)
-    end = (s.job_f[EXPECTED_END, job], 0.0)
-    if end <= now and s.f[REBUILT] == s.f[NOW]:
-        end = (s.f[NOW], 1.0)  # the profile of this instant expects an overdue job just after now
+    now = (s.now, 0.0)
+    end = (s.job.expected_end[job], 0.0)
+    if end <= now and s.rebuilt == s.now:
+        end = (s.now, 1.0)  # the profile of this instant expects an overdue job just after now
     if end > now:
-        s.f[REGAINED] = max(s.f[REGAINED], end[0])
-    return vacate_profile(s, now, end, s.job_i[ALLOCATED, job], s.job_i[BOX, job])
+        s.regained = max(s.regained, end[0])
+    return vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])

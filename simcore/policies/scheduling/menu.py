@@ -16,87 +16,69 @@ from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     BACKFILL,
     CONFLICTS,
-    FREE,
-    FREE_NODES,
-    FREE_SLOTS,
     LATER,
-    NOW,
-    NUM_RELEASES,
-    PARTITIONS,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    RELEASE_ITEM,
-    RELEASE_TIME,
-    RESERVATION,
     RESOURCES,
-    SCANNED,
-    SCANNED_VERSION,
-    SCHEDULER,
-    SHAPE_FIRST,
-    SIZE,
-    SLOT,
-    SLOTS,
     THEN_FREE,
     USABLE,
-    VERSION,
+    State,
 )
 from faultsweep.simcore.policies.scheduling.backfill import ends_by, nothing_overdue, remember
+from numpy.typing import NDArray
 
 
 @kernel
-def schedule_menu(s):
+def schedule_menu(s: State) -> None:
     """Run one pass: start jobs in order up to the first that cannot start, then later ones that do not delay it."""
-    head, tail = s.i[QUEUE_HEAD], s.i[QUEUE_TAIL]
+    head, tail = s.queue_head, s.queue_tail
     if head == tail:
         return
-    if s.job_i[SIZE, s.lists[QUEUE, head]] > s.i[FREE] and (tail - head < 2 or s.i[FREE] == 0):
+    if s.job.size[s.queue[head]] > s.free and (tail - head < 2 or s.free == 0):
         remember(s)
         return
-    _list_usable(s, USABLE, s.masks[FREE_NODES], 0, s.i[PARTITIONS])
-    while s.i[QUEUE_HEAD] < s.i[QUEUE_TAIL]:
-        job = s.lists[QUEUE, s.i[QUEUE_HEAD]]
-        partition = _least_blocking(s, s.job_i[SIZE, job], 0)
+    _list_usable(s, USABLE, s.free_nodes, 0, s.partitions)
+    while s.queue_head < s.queue_tail:
+        job = s.queue[s.queue_head]
+        partition = _least_blocking(s, s.job.size[job], 0)
         if partition < 0:
             break
-        dequeue_at(s, s.i[QUEUE_HEAD])
+        dequeue_at(s, s.queue_head)
         _start_on(s, job, partition)
-    if s.i[SCHEDULER] == BACKFILL:
+    if s.scheduler == BACKFILL:
         _backfill(s)
 
 
 @kernel
-def _backfill(s):
+def _backfill(s: State) -> None:
     """Start later jobs that end by the reservation of the head job, or leave it a partition then."""
-    first = s.i[QUEUE_HEAD] + 1
-    if s.i[SCANNED_VERSION] == s.i[VERSION] and nothing_overdue(s):
-        first = max(first, s.i[SCANNED])
-    if first < s.i[QUEUE_TAIL] and s.i[FREE] > 0:
-        head_size = s.job_i[SIZE, s.lists[QUEUE, s.i[QUEUE_HEAD]]]
+    first = s.queue_head + 1
+    if s.scanned_version == s.version and nothing_overdue(s):
+        first = max(first, s.scanned)
+    if first < s.queue_tail and s.free > 0:
+        head_size = s.job.size[s.queue[s.queue_head]]
         _reserve(s, head_size)
         _start_later_jobs(s, first, head_size)
     remember(s)
 
 
 @kernel
-def _start_later_jobs(s, position, head_size):
-    while position < s.i[QUEUE_TAIL] and s.i[FREE] > 0:
-        job = s.lists[QUEUE, position]
-        in_time = ends_by(s, job, s.f[RESERVATION])
-        partition = _least_blocking(s, s.job_i[SIZE, job], 0 if in_time else head_size)
+def _start_later_jobs(s: State, position: int, head_size: int) -> None:
+    while position < s.queue_tail and s.free > 0:
+        job = s.queue[position]
+        in_time = ends_by(s, job, s.reservation)
+        partition = _least_blocking(s, s.job.size[job], 0 if in_time else head_size)
         if partition < 0:
             position += 1
             continue
-        head = s.i[QUEUE_HEAD]
+        head = s.queue_head
         dequeue_at(s, position)
-        position += s.i[QUEUE_HEAD] - head
+        position += s.queue_head - head
         _start_on(s, job, partition)
         if not in_time:
             _strike_out(s, LATER, partition)
 
 
 @kernel
-def _list_usable(s, row, free, first, end):
+def _list_usable(s: State, row: int, free: NDArray[np.uint64], first: int, end: int) -> bool:
     """Set the bits of those of the partitions ``first`` .. ``end`` - 1 in a row whose midplanes and wires are free;
     clear all others. Returns whether there is one."""
     bits = s.profile_masks[row]
@@ -105,7 +87,7 @@ def _list_usable(s, row, free, first, end):
     found = False
     for partition in range(first, end):
         usable = True
-        for word in range(s.masks.shape[1]):
+        for word in range(s.free_nodes.shape[0]):
             if s.footprints[RESOURCES, partition, word] & ~free[word] != ZERO:
                 usable = False
                 break
@@ -116,20 +98,20 @@ def _list_usable(s, row, free, first, end):
 
 
 @kernel
-def _least_blocking(s, size, head_size):
+def _least_blocking(s: State, size: int, head_size: int) -> int:
     """Return the usable partition of a size that blocks the fewest usable ones, -1 if there is none.
 
     With a head size it must leave one of the partitions LATER that the head job can have at its reservation.
     """
-    best, least = -1, s.i[PARTITIONS] + 1
-    if size > s.i[FREE]:
+    best, least = -1, s.partitions + 1
+    if size > s.free:
         return best
     usable, later = s.profile_masks[USABLE], s.profile_masks[LATER]
-    for partition in range(s.lists[SHAPE_FIRST, size], s.lists[SHAPE_FIRST, size + 1]):
+    for partition in range(s.shape_first[size], s.shape_first[size + 1]):
         if usable[partition >> 6] >> np.uint64(partition & 63) & ONE == ZERO:
             continue
         blocked, leaves = 0, head_size == 0
-        for word in range((s.i[PARTITIONS] + 63) >> 6):
+        for word in range((s.partitions + 63) >> 6):
             against = s.footprints[CONFLICTS, partition, word]
             blocked += popcount(usable[word] & against)
             if later[word] & ~against != ZERO:
@@ -140,52 +122,52 @@ def _least_blocking(s, size, head_size):
 
 
 @kernel
-def _strike_out(s, row, partition):
+def _strike_out(s: State, row: int, partition: int) -> None:
     """Clear the bits of all partitions that conflict with one, itself among them."""
-    for word in range((s.i[PARTITIONS] + 63) >> 6):
+    for word in range((s.partitions + 63) >> 6):
         s.profile_masks[row, word] &= ~s.footprints[CONFLICTS, partition, word]
 
 
 @kernel
-def _start_on(s, job, partition):
+def _start_on(s: State, job: int, partition: int) -> None:
     """Start a waiting job on a usable partition; it has left the queue."""
-    s.i[FREE_SLOTS] -= 1
-    slot = s.lists[SLOTS, s.i[FREE_SLOTS]]
-    s.job_i[SLOT, job] = slot
-    for word in range(s.masks.shape[1]):
+    s.free_slots -= 1
+    slot = s.slots[s.free_slots]
+    s.job.slot[job] = slot
+    for word in range(s.free_nodes.shape[0]):
         taken = s.footprints[RESOURCES, partition, word]
-        s.masks[slot, word] = taken
-        s.masks[FREE_NODES, word] &= ~taken
-    s.i[VERSION] += 1
+        s.slot_masks[slot, word] = taken
+        s.free_nodes[word] &= ~taken
+    s.version += 1
     _strike_out(s, USABLE, partition)
-    begin_run(s, job, s.job_i[SIZE, job])
+    begin_run(s, job, s.job.size[job])
 
 
 @kernel
-def _reserve(s, head_size):
+def _reserve(s: State, head_size: int) -> None:
     """Find when the head job can have a partition if what is expected comes free, and which ones (LATER)."""
     free = s.profile_masks[THEN_FREE]
-    for word in range(s.masks.shape[1]):
-        free[word] = s.masks[FREE_NODES, word]
-    first, end = s.lists[SHAPE_FIRST, head_size], s.lists[SHAPE_FIRST, head_size + 1]
-    s.f[RESERVATION] = np.inf
-    at, count = 0, s.i[NUM_RELEASES]
+    for word in range(s.free_nodes.shape[0]):
+        free[word] = s.free_nodes[word]
+    first, end = s.shape_first[head_size], s.shape_first[head_size + 1]
+    s.reservation = np.inf
+    at, count = 0, s.num_releases
     while at < count:
-        time = s.agenda[RELEASE_TIME, at]
-        while at < count and s.agenda[RELEASE_TIME, at] <= max(time, s.f[NOW]):  # what is overdue is one moment
-            _release(s, free, int(s.agenda[RELEASE_ITEM, at]))
+        time = s.release_time[at]
+        while at < count and s.release_time[at] <= max(time, s.now):  # what is overdue is one moment
+            _release(s, free, int(s.release_item[at]))
             at += 1
         if _list_usable(s, LATER, free, first, end):
-            s.f[RESERVATION] = max(time, s.f[NOW])
+            s.reservation = max(time, s.now)
             return
 
 
 @kernel
-def _release(s, free, item):
+def _release(s: State, free: NDArray[np.uint64], item: int) -> None:
     """Free the nodes and wires of a job, or a node that is down, in a mask."""
     if item >= 0:
-        for word in range(s.masks.shape[1]):
-            free[word] |= s.masks[s.job_i[SLOT, item], word]
+        for word in range(s.free_nodes.shape[0]):
+            free[word] |= s.slot_masks[s.job.slot[item], word]
     else:
         node = -1 - item
         free[node >> 6] |= ONE << np.uint64(node & 63)

@@ -90,11 +90,11 @@ def activation(overhead, waiting, jobs="PQR", offences=()):
     """One activation of the agent with jobs that have just started over both clusters, all other nodes being busy."""
     rows = [PQR[name] for name in jobs]
     s = running_state("clusters:4@500+4@400", rows, waiting, agent="ctmr", overhead_s=float(overhead))
-    s.job_i[cs.OFFENCES, : len(rows)] = [name in offences for name in jobs]
-    s.f[cs.WAKE] = 0.0
+    s.job.offences[: len(rows)] = [name in offences for name in jobs]
+    s.wake = 0.0
     advance_clusters(s, 1)
-    decisions = Decisions.of(s.decisions[: s.i[cs.DECISIONS_END]], np.arange(s.job_f.shape[1]))
-    return s, decisions, [jobs[job] for job in np.flatnonzero(s.job_i[cs.PHASE] == cs.SAVES)]
+    decisions = Decisions.of(s.decisions[: s.decisions_end], np.arange(s.job.submit.shape[0]))
+    return s, decisions, [jobs[job] for job in np.flatnonzero(s.job.phase == cs.SAVES)]
 
 
 @pytest.mark.parametrize(
@@ -123,19 +123,19 @@ def test_the_re_evaluation_stops():
     s, decisions, taken = activation(1740, [1])
     assert taken == ["P"]
     assert decisions.verdict.tolist() == [cs.SATURATED_TRUNK, cs.TAKEN_FIRST, cs.NOT_SATURATED]
-    assert s.trunks[cs.DEMAND].tolist() == [400, 400]
-    assert s.job_f[cs.SATURATION, 1:3].tolist() == [1, 1]
-    assert s.agenda[cs.TIMER_TIME, 0] == 870
+    assert s.trunk_demand.tolist() == [400, 400]
+    assert s.job.saturation[1:3].tolist() == [1, 1]
+    assert s.timer_time[0] == 870
 
 
 def test_first_and_second_offence():
     s, _, _ = activation(1740, [1])
-    assert s.job_f[cs.STATED, 0] == 300
-    assert (s.job_i[cs.OFFENCES, 0], s.job_i[cs.UNDERESTIMATED, 0]) == (1, 1)
+    assert s.job.stated[0] == 300
+    assert (s.job.offences[0], s.job.underestimated[0]) == (1, 1)
     again, decisions, taken = activation(1740, [1], offences="P")
     assert taken == ["P"]
     assert decisions.verdict[1] == cs.TAKEN_AGAIN
-    assert again.job_i[cs.OFFENCES, 0] == 2
+    assert again.job.offences[0] == 2
 
 
 def test_overhead_on_the_clock():

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 from faultsweep.simcore.engine import state as st
-from faultsweep.simcore.engine.clusters import state as cs
 from faultsweep.simcore.engine.clusters.loop import advance_clusters
 
 from tests.clusters import System, job, random_system, running_state
@@ -16,9 +15,9 @@ from tests.clusters import System, job, random_system, running_state
 def finishes(machine, rows):
     """When jobs that start together over two clusters end."""
     s = running_state(machine, rows, agent="ctmr", agent_interval_s=0.0)  # an agent that finds nobody to take
-    s.f[cs.WAKE] = 0.0  # something has to happen at the start
+    s.wake = 0.0  # something has to happen at the start
     assert advance_clusters(s, 100) == st.ALL_DONE
-    return s.job_f[st.FINISH]
+    return s.job.finish
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -266,8 +266,8 @@ def test_debug_mode_finds_a_planted_error(monkeypatch):
 
     def leaks_a_node(state, budget):
         code = honest(state, budget)
-        if state.i[0] == 30:
-            state.clusters[1, 0] -= 1
+        if state.next_arrival == 30:
+            state.free_here[0] -= 1
         return code
 
     monkeypatch.setattr(running, "advance_clusters", leaks_a_node)
