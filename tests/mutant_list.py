@@ -27,6 +27,8 @@ CONSERVATIVE = "simcore/policies/scheduling/conservative.py"
 COUNTS = "simcore/policies/scheduling/counts.py"
 MIGRATION = "simcore/policies/scheduling/migration.py"
 SAVING = "simcore/policies/checkpointing/saving.py"
+INTERVALS = "simcore/policies/checkpointing/intervals.py"
+BUCKET = "simcore/policies/checkpointing/bucket.py"
 REQUEUE = "simcore/policies/recovery/requeue.py"
 MENU = "simcore/policies/scheduling/menu.py"
 
@@ -468,5 +470,33 @@ MUTANTS: tuple[Mutant, ...] = (
         "        step = min(have, length - have)\n",
         "        step = have\n",
         "runs are looked for in powers of two",
+    ),
+    # what makes every run end
+    Mutant(INTERVALS, "max(interval, SHORTEST_INTERVAL_S)", "interval", "checkpoints of no cost are made all the time"),
+    Mutant(
+        EVENTS,
+        "at + TRACE_HEAD + num_nodes > s.trace.shape[0]",
+        "at + TRACE_HEAD + num_nodes > 2 * s.trace.shape[0]",
+        "the event trace is written beyond its end",
+    ),
+    Mutant(
+        ENGINE,
+        "            if clock_ns() >= until:\n",
+        "            if clock_ns() >= 1000 * until:\n",
+        "the loop never returns before a run ends",
+    ),
+    Mutant(ENGINE, "s.stalled > most or ", "", "a time that stands still is not noticed"),
+    Mutant(
+        ENGINE,
+        " or s.without_job > s.most_without_job",
+        "",
+        "events that bring no job any further are not noticed",
+    ),
+    Mutant(ENGINE, "abs(time) > s.latest", "time < -s.latest", "times may be too large for milliseconds"),
+    Mutant(
+        BUCKET,
+        "s.next_foreseen < again < s.bucket_end",
+        "-np.inf < again < s.bucket_end",
+        "an interval of zero goes through one bucket for ever",
     ),
 )

@@ -95,7 +95,7 @@ FEW, MANY = 8, 60  # examples of a property: few catch most mutants, at once
 FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures.py", "tests/test_examples_metrics.py",
               "tests/test_engine_against_reference.py", "tests/test_recovery_against_reference.py",
               "tests/simcore/partitions/test_room.py", "tests/simcore/partitions/test_maximal_boxes.py",
-              "tests/simcore/test_conservative.py", "tests/simcore/test_scores.py",
+              "tests/simcore/test_conservative.py", "tests/simcore/test_scores.py", "tests/simcore/test_endings.py",
               "tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]")  # fmt: skip
 
 

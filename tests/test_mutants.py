@@ -1,0 +1,27 @@
+"""The list of mutants fits the sources: that they are caught is for ``make mutants`` to say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutant_list import MUTANTS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize("file", sorted({mutant.file for mutant in MUTANTS}))
+def test_every_mutant_changes_one_place_into_other_code_that_can_be_parsed(file):
+    text = (ROOT / file).read_text()
+    for mutant in MUTANTS:
+        if mutant.file == file:
+            assert text.count(mutant.old) == 1, f"{mutant.old!r} occurs {text.count(mutant.old)} times"
+            changed = text.replace(mutant.old, mutant.new)
+            assert changed != text
+            compile(changed, file, "exec")
+
+
+def test_no_mutant_is_listed_twice():
+    changes = [(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS]
+    assert len(set(changes)) == len(changes)
