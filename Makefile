@@ -14,6 +14,8 @@ JOBS := 2
 # Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
 LANE_NOT := not shared and not slow and not slurm and not chromium
+# Runs of `make fuzz` at the bounds of parameters; python -m tests.fuzz_bounds --first N --runs M makes a part of them.
+RUNS := 100000
 # Papers whose figures `make reproduce` draws.
 PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 
@@ -97,6 +99,7 @@ bench: $(DEV) ## measure the speeds that the documents state
 fuzz: warm ## compare engine and reference on thousands of random workloads; read 100,000 damaged dumps
 	@FAULTSWEEP_FUZZ_DUMPS=100000 $(PYTEST) tests/simcore/workloads/test_accounting.py
 	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_*_against_reference.py tests/test_metamorphic.py tests/simcore/test_node_choice.py
+	@$(BIN)/python -m tests.fuzz_bounds --runs $(RUNS) --jobs $(JOBS)
 
 mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch
 	@$(BIN)/python -m tests.mutants

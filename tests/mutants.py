@@ -47,8 +47,9 @@ def copy_tree(where: Path) -> Path:
     for path in (tree / folders["faultsweep"]).iterdir():
         (installed / "faultsweep" / path.name).symlink_to(path)
     for package, folder in folders.items():
-        if package.count(".") == 1:
-            (installed / package.replace(".", "/")).symlink_to(tree / folder)
+        link = installed / package.replace(".", "/")
+        if not link.exists():  # it may be in a folder that is linked as a whole
+            link.symlink_to(tree / folder)
     return tree
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.mutant_list import MUTANTS
+from tests.mutants import FAST_TESTS, copy_tree
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,3 +27,12 @@ def test_every_mutant_changes_one_place_into_other_code_that_can_be_parsed(file)
 def test_no_mutant_is_listed_twice():
     changes = [(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS]
     assert len(set(changes)) == len(changes)
+
+
+def test_the_copy_of_the_tree_has_every_package_and_the_tests(tmp_path):
+    tree = copy_tree(tmp_path)
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    for package in packages:
+        assert (tmp_path / "installed" / package.replace(".", "/") / "__init__.py").is_file(), package
+    for test in FAST_TESTS:
+        assert (tree / test.partition("::")[0]).is_file()
