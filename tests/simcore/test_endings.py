@@ -129,7 +129,7 @@ def test_a_call_of_the_loop_returns_after_its_time():
         assert advance(state, WITHOUT_LIMIT) == st.CONTINUE
     took = time.perf_counter() - began
     assert 0.9 * 3e-9 * RETURN_AFTER_NS < took < 10  # on a machine that does other things, too
-    assert state.job.checkpoints[0] > 1000
+    assert state.job.checkpoints[0] > 10
 
 
 def endless():
