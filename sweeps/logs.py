@@ -14,7 +14,8 @@ from typing import Any
 import platformdirs
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.policies.failures.sources import is_file
-from faultsweep.simcore.workloads.accounting.files import read_jobs
+from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
+from faultsweep.simcore.workloads.accounting.records import JobRecords
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
 from faultsweep.simcore.workloads.swf import read_swf
 
@@ -191,6 +192,22 @@ def load_workload(
     if path.suffix in (".swf", ".gz", ".xz") or path.exists() or path.name != name:
         return read_jobs(path, on_error=on_error)
     raise unknown_name("log", name, [*NAMED_LOGS, *MODELS, "the path of an SWF file"], where="log")
+
+
+def load_records(name_or_path: str, logs_dir: str | Path | None = None, timezone: str = "") -> JobRecords:
+    """Return all that a named log, an accounting dump or an extended workload knows of its jobs.
+
+    Raises
+    ------
+    InputError
+        If there is no such log, or it is a model, which has no real schedule.
+    """
+    if is_model(name_or_path):
+        raise InputError(f"{name_or_path}: a model has no real schedule (valid: a log, or an accounting dump)")
+    if name_or_path.lower() in _BY_NAME:
+        log = NAMED_LOGS[_BY_NAME[name_or_path.lower()]]
+        return read_records([find(log, logs_dir) or fetch(log)])
+    return read_records([name_or_path], timezone=timezone)
 
 
 def load_configured(config: Mapping[str, Any], logs_dir: str | Path | None = None, on_error: str = "raise") -> Workload:

@@ -14,7 +14,20 @@ from typing import Any
 
 import typer
 
-from faultsweep.cli import accounting, cluster, dashboard, failures, figure, lists, share, simulate, site, sweep, view
+from faultsweep.cli import (
+    accounting,
+    cluster,
+    dashboard,
+    failures,
+    figure,
+    lists,
+    share,
+    simulate,
+    site,
+    sweep,
+    validate,
+    view,
+)
 from faultsweep.cli.app import App
 from faultsweep.cli.damage import describe_damage
 from faultsweep.cluster.interrupts import ended_by_sigterm
@@ -32,6 +45,7 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.add_typer(simulate.app)
+app.add_typer(validate.app)
 app.add_typer(sweep.app)
 app.add_typer(cluster.app)
 app.add_typer(cluster.cluster_app, name="cluster", help="Settings of this SLURM: init, check.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from faultsweep.simcore.sites.facts import Facts, Keys, known
@@ -33,7 +33,10 @@ _BACKFILL = {
     "bf_max_job_user": ("max_job_user", 1),
     "default_queue_depth": ("default_queue_depth", 1),
 }
-_PREEMPT = {"preempt/qos": "qos", "preempt/partition_prio": "partition"}
+_PREEMPT: dict[str, Literal["", "qos", "partition"]] = {
+    "preempt/qos": "qos",
+    "preempt/partition_prio": "partition",
+}
 _HARMLESS = frozenset(("max_script_size", "batch_sched_delay", "sched_interval", "sched_min_interval", "max_rpc_cnt"))
 _WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS")
 # Limits of a QOS, a partition or an association that a site file has no place for.
@@ -126,7 +129,8 @@ def _node_classes(facts: Facts, missing: list[str]) -> tuple[list[NodeClass], di
             missing.append(f"node {known(keys, 'NodeName')}: is {'+'.join(state)} now; the site has it as working")
     if not kinds:
         raise InputError("the files name no node (valid: scontrol show node -o, or slurm.conf)")
-    classes, of_host = [], {}
+    classes: list[NodeClass] = []
+    of_host: dict[str, str] = {}
     taken: Counter[str] = Counter()
     for (cores, threads, gpus, gpu_type, memory, features, weight), hosts in kinds.items():
         stem = re.match(r"[A-Za-z_-]*", hosts[0])

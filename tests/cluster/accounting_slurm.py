@@ -204,10 +204,12 @@ def play(slurm: AccountingSlurm) -> None:
     slurm.ask("scontrol", "requeue", requeued)
     ended = lambda: over not in slurm.ask("squeue", "-h", "-o", "%i", "-t", "R,PD,CG").split()  # noqa: E731
     _wait_for("the job that exceeds its time", ended, 150)
-    again = lambda: failing not in slurm.ask("squeue", "-h", "-o", "%i", "-t", "R,PD,CG").split()  # noqa: E731
-    _wait_for("the end of the second run of the job whose node failed", again, 250)
-    slurm.submit("--array=8-20%4", "-n1", "--begin=now+1hour")  # is left waiting as a range
-    slurm.submit("-n1", "-t", "5", sleep=200)  # is left running
+    again = lambda: low in slurm.ask("squeue", "-h", "-o", "%i", "-t", "R").split()  # noqa: E731
+    _wait_for("the second run of the job that was preempted", again, 250)
+    time.sleep(5)
+    slurm.ask("scancel", low)
+    slurm.submit("-n1", "-w", "n1", "-t", "5", sleep=200)  # is left running
+    slurm.submit("--array=8-20%4", "-N4", "--exclusive")  # is left waiting as a range
     time.sleep(6)
     print("jobs:", failing, low, over, bad, waiting, after, ran, requeued)
 

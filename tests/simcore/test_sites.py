@@ -209,3 +209,20 @@ def test_a_real_university_cluster():
     dumped = slurm.build(read_facts([recorded / "slurm.conf", recorded / "sacctmgr.cfg"]))
     assert len(dumped.accounts) >= 9
     assert dumped.num_cores == site.num_cores
+
+
+def test_a_recorded_slurm():
+    folder = Path(__file__).with_name("workloads") / "dumps" / "slurm"
+    names = ("config.txt", "partition.txt", "node.txt", "reservation.txt", "qos.psv", "assoc.psv", "license.txt")
+    site = slurm.build(read_facts([folder / f"{name}.gz" for name in names]))
+    assert [(of.count, of.cores, of.gpus, of.gpu_type) for of in site.nodes] == [(4, 4, 0, ""), (2, 4, 2, "a100")]
+    assert [(part.name, sum(part.nodes.values()), part.exclusive) for part in site.partitions] == [
+        ("batch", 4, False),
+        ("gpu", 2, False),
+        ("long", 6, True),
+    ]
+    high = next(qos for qos in site.qos if qos.name == "high")
+    assert (high.priority, high.preempts, high.max_jobs_user) == (100, ["low"], 4)
+    assert (site.backfill.interval_s, site.backfill.max_job_user) == (2, 20)
+    assert site.reservations[0].name == "course"
+    assert site.licences[0].total == 4

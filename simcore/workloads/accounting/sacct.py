@@ -61,6 +61,7 @@ FREE_TEXT = frozenset(
 )
 """Columns whose fields may hold the separator and line breaks."""
 
+TASKS = "tasks of arrays that stand in one row"
 STEPS = "steps of jobs (.batch, .extern, .0)"
 MOST_TASKS = 4_000_001  # of an array: MaxArraySize of SLURM
 _CHUNK = 1 << 24  # bytes of a dump that are decoded at a time
@@ -408,14 +409,14 @@ class _Reader:
         tasks: list[str] = []
         counts = []
         for name in names:
-            expanded = _task_names(name) if "[" in name else [name]
+            expanded = task_names(name) if "[" in name else [name]
             counts.append(len(expanded))
             tasks += expanded
             if "..." in name:
                 self.dump.report.guessed[
                     "arrays whose list of tasks is cut (SLURM_BITSTR_LEN=0 prints all); the tasks shown are taken"
                 ] += 1
-        self.dump.report.added["tasks of arrays that stand in one row"] += len(tasks) - len(names)
+        self.dump.report.added[TASKS] += len(tasks) - len(names)
         table = rows_of(table, np.repeat(np.arange(len(names)), counts))
         table["job"] = Text(np.arange(len(tasks), dtype=np.int32), tuple(tasks))
         return table
@@ -446,11 +447,11 @@ def _check_job(text: str) -> str:
     if not _is_job_or_step(text):
         raise ValueError("not the number of a job")
     if "[" in text:
-        _task_names(text)
+        task_names(text)
     return text
 
 
-def _task_names(text: str) -> list[str]:
+def task_names(text: str) -> list[str]:
     """Return the tasks of 123_[8-20%4], 123_[1,3,5-9:2] or, cut by SLURM, 123_[1,3,...]."""
     base, inside = text.rstrip("]").split("_[")
     ranges = [part for part in inside.split("%")[0].split(",") if part.strip(".")]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from faultsweep.simcore.workloads.accounting.runs import finish
-from faultsweep.simcore.workloads.accounting.sacct import STEPS, state_of
+from faultsweep.simcore.workloads.accounting.sacct import STEPS, TASKS, state_of, task_names
 from faultsweep.simcore.workloads.accounting.source import BadValueError, Dump, Options, Source, table_of
 from faultsweep.simcore.workloads.accounting.units import ENDLESS, LARGEST
 
 from faultsweep.errors import InputError
+
+
+_INFINITE = 0xFFFFFFFF  # as older versions print it
 
 
 def matches(head: bytes) -> bool:
@@ -26,15 +30,17 @@ def read(sources: Sequence[Source], options: Options, dump: Dump) -> None:
         for number, job in enumerate(_jobs(source), start=1):
             dump.report.rows += 1
             try:
-                jobs.append(_record(job))
+                record = _record(job)
+                table_of([record])
+                names = _names(job)
                 dump.report.left_out[STEPS] += len(job.get("steps") or ())
-                table_of(jobs[-1:])
+                dump.report.added[TASKS] += len(names) - 1
+                jobs += [{**record, "job": name} for name in names]
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 why = error.sentence if isinstance(error, BadValueError) else str(error)
                 if not options.skip:
                     raise InputError(f"{source.path}: job {number} of the dump is malformed: {why}") from None
                 dump.report.left_out["malformed rows"] += 1
-                del jobs[len(dump.tables) + len(jobs) :]
         if jobs:
             dump.add(table_of(jobs))
     finish(dump, options)
@@ -61,12 +67,12 @@ def _record(job: dict[str, Any]) -> dict[str, Any]:
     nowhere = job.get("nodes") in (None, "", "None assigned")
     never = start is None or (nowhere and state not in ("running", "suspended", "completed"))
     limit = time.get("limit")
-    minutes = ENDLESS if isinstance(limit, dict) and limit.get("infinite") else _number(limit)
+    endless = limit.get("infinite") if isinstance(limit, dict) else limit == _INFINITE
+    minutes = ENDLESS if endless else _number(limit)
     code = _part(job, "exit_code")
     signal = _part(code, "signal")
     elapsed = _number(time.get("elapsed"))
     return {
-        "job": _name(job),
         "submit_s": _time(time.get("submission")),
         "eligible_s": _time(time.get("eligible")),
         "start_s": None if never else start,
@@ -95,19 +101,30 @@ def _part(job: dict[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _name(job: dict[str, Any]) -> str:
-    """Return 12, 12_3 (a task of an array) or 12+0 (a component)."""
+def _names(job: dict[str, Any]) -> list[str]:
+    """Return 12, 12_3 (a task of an array) or 12+0 (a component), and of waiting tasks all names."""
     array, het = _part(job, "array"), _part(job, "het")
     task, base = _number(array.get("task_id")), _number(array.get("job_id"))
     offset, whole = _number(het.get("job_offset")), _number(het.get("job_id"))
     if base and task is not None:
-        return f"{base:.0f}_{task:.0f}"
+        return [f"{base:.0f}_{task:.0f}"]
+    waiting = _text(array.get("task"))
+    if base and waiting:
+        return task_names(f"{base:.0f}_[{_ranges(waiting)}]")
     if whole and offset is not None:
-        return f"{whole:.0f}+{offset:.0f}"
+        return [f"{whole:.0f}+{offset:.0f}"]
     number = _number(job["job_id"])
     if number is None:
         raise ValueError("job_id is missing")
-    return f"{number:.0f}"
+    return [f"{number:.0f}"]
+
+
+def _ranges(tasks: str) -> str:
+    """Return the waiting tasks of an array as ranges; older versions print them as bits, such as 0x1F00."""
+    if not re.fullmatch(r"0x[0-9A-Fa-f]{1,1000}", tasks):
+        return tasks
+    bits = int(tasks, 16)
+    return ",".join(str(task) for task in range(bits.bit_length()) if bits >> task & 1)
 
 
 def _number(value: Any) -> float | None:

@@ -669,3 +669,39 @@ def accounting():
     if not folder.is_dir():
         pytest.skip("the recorded dumps of ../shared/data are not here")
     return folder
+
+
+def test_a_recorded_slurm_with_every_kind_of_row():
+    """``python -m tests.cluster.accounting_slurm`` has recorded it on a real SLURM 22.05 with slurmdbd."""
+    text, parsed = (by_name(read_records([DUMPS / "slurm" / name])) for name in ("sacct.psv.gz", "sacct.json.gz"))
+    jobs = dict(zip(column(text, "job"), range(len(text)), strict=True))
+    state = dict(zip(jobs, column(text, "state"), strict=True))
+    restarts = dict(zip(jobs, column(text, "restarts"), strict=True))
+    assert (state["1"], restarts["1"]) == ("cancelled", 1)  # preempted, and cancelled in its second run
+    assert (state["5+0"], restarts["5+0"]) == ("completed", 1)  # both components ran again after a node failed
+    assert (state["3_2"], restarts["3_2"]) == ("completed", 1)  # a task of an array
+    assert (state["11"], state["13"], state["25"], state["26"]) == ("timeout", "failed", "requeued", "running")
+    assert [name for name in jobs if state[name] == "pending"] == sorted(f"27_{task}" for task in range(8, 21))
+    assert text.columns["requested_s"][jobs["9"]] == np.inf
+    assert column(text, "gpus")[jobs["4"]] == 2
+    assert column(text, "exit_code")[jobs["13"]] == 3
+    first = text.take(jobs["1"])
+    assert 100 < first.columns["start_s"] - first.columns["first_start_s"] < 150  # held for two minutes after a requeue
+    assert text.report.joined["components of heterogeneous jobs"] == 2
+    assert text.nodes == 6
+    left_out = to_workload(text).dropped
+    assert left_out == {"pending: not started yet": 13, "running: not ended yet": 2, "run time of 0 s": 1}
+    assert sum(left_out.values()) + len(to_workload(text)) == len(text)
+    assert column(parsed, "job") == [job for job in jobs if job in column(parsed, "job")]
+    both = text.take([jobs[job] for job in column(parsed, "job")])
+    for name in set(text.columns) & set(parsed.columns):
+        ours, theirs = np.array(column(both, name)), np.array(column(parsed, name))
+        # sacct --json has the last run of a job only
+        differ = ~((ours == theirs) | (is_missing(ours) & is_missing(theirs)))
+        if ours.dtype.kind == "f":
+            differ &= ~np.isinf(ours)  # no time limit, which this version prints as null
+        assert not differ[np.isnan(both.numbers("restarts"))].any(), name
+
+
+def is_missing(values):
+    return np.isnan(values) if values.dtype.kind == "f" else np.array([value is None for value in values], bool)

@@ -1,0 +1,209 @@
+"""``faultsweep validate`` and ``calibrate``: how much of a machine's real waits a simulation explains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.workloads.accounting.records import JobRecords
+    from faultsweep.sweeps.validation import Validation
+
+app = typer.Typer()
+
+LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="Accounting dump, jobs of logs import, or named log.")]
+MachineOption = Annotated[
+    str,
+    typer.Option(metavar="flat:N|SITE.toml", help="The machine, with whole nodes.", show_default="nodes of the log"),
+]
+CutOption = Annotated[
+    float, typer.Option(min=0, max=0.95, help="Share of the log's span before the part that judges; 0: all judges.")
+]
+LogsOption = Annotated[
+    Path | None, typer.Option("--logs", metavar="DIR", help="Folder where named logs are looked for first.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the simulation, such as scheduler=conservative."),
+]
+PictureOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw real and simulated waits.")]
+PageOption = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page that works offline.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ZoneOption = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Zone of local times.", show_default="UTC")]
+
+
+@app.command()
+def validate(
+    log: LogArgument,
+    machine: MachineOption = "",
+    cut: CutOption = 0.5,
+    set_: SetOption = None,
+    logs: LogsOption = None,
+    timezone: ZoneOption = "",
+    picture: PictureOption = None,
+    page: PageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the real schedule of a log with the simulated one: waits by partition, size and hour, load and queue.
+
+    The simulation starts warm at the cut: with the jobs that ran and waited then. Judged are jobs submitted one largest
+    run time later or more.
+    """
+    from faultsweep.sweeps.validation import validate as compare
+
+    _check_outputs(log, picture, page)
+    records, nodes, missing = _given(log, machine, logs, timezone)
+    found = compare(records, nodes, _settings(set_), cut, missing)
+    _report(found, picture, page, as_json)
+
+
+@app.command()
+def calibrate(
+    log: LogArgument,
+    machine: MachineOption = "",
+    cut: CutOption = 0.5,
+    set_: SetOption = None,
+    logs: LogsOption = None,
+    timezone: ZoneOption = "",
+    picture: PictureOption = None,
+    page: PageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose scheduler, estimates and order of the queue on the first part of a log, and judge them on the rest."""
+    from faultsweep.errors import InputError
+    from faultsweep.sweeps.validation import calibrate as choose
+    from faultsweep.sweeps.validation import validate as compare
+
+    if cut <= 0:
+        raise InputError("--cut: calibrating needs a part of the log before the cut (valid: more than 0)")
+    _check_outputs(log, picture, page)
+    records, nodes, missing = _given(log, machine, logs, timezone)
+    best, tried = choose(records, nodes, _settings(set_), cut)
+    if not as_json:
+        _print_tried(tried)
+    found = compare(records, nodes, best, cut, missing)
+    _report(found, picture, page, as_json, tried)
+
+
+def _check_outputs(log: str, picture: Path | None, page: Path | None) -> None:
+    from faultsweep.cli.output import check_picture, check_writable
+
+    if picture is not None:
+        check_picture(picture, log)
+    check_writable([path for path in (page,) if path is not None], [log])
+
+
+def _given(log: str, machine: str, logs: Path | None, timezone: str) -> tuple[JobRecords, int, list[str]]:
+    """Return the jobs, the nodes of the machine, and what the site has that no simulation knows."""
+    from faultsweep.errors import InputError
+    from faultsweep.simcore.model.machines import FLAT, parse_machine
+    from faultsweep.simcore.sites.site import read_site
+    from faultsweep.sweeps.logs import load_records
+
+    records = load_records(log, logs, timezone=timezone)
+    if machine.endswith(".toml"):
+        site = read_site(machine)
+        held = [
+            f"site: {len(value)} {name}" for name, value in (("QOS", site.qos), ("reservations", site.reservations))
+        ]
+        held = [line for line in held if " 0 " not in line]
+        return records, site.num_nodes, [*held, *(f"site: {line}" for line in site.not_represented)]
+    if machine:
+        parsed = parse_machine(machine)
+        if parsed.kind != FLAT:
+            raise InputError(f"--machine: {machine} has a shape (valid: flat:N, or a site as SITE.toml)")
+        return records, parsed.nodes, []
+    if not records.nodes:
+        raise InputError(f"{log}: does not tell its number of nodes (--machine flat:N or --machine SITE.toml does)")
+    return records, records.nodes, []
+
+
+def _settings(given: list[str] | None) -> dict[str, Any]:
+    from faultsweep.errors import InputError, unknown_name
+    from faultsweep.simcore.parameters import PARAMETERS
+
+    settings: dict[str, Any] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in PARAMETERS or name in ("machine", "log") or not equals:
+            raise unknown_name("parameter", name, PARAMETERS, "--set")
+        kind = PARAMETERS[name].kind
+        try:
+            settings[name] = value == "true" if kind is bool else kind(value)
+        except ValueError:
+            raise InputError(f"--set: {name} is {value!r}, not {kind.__name__}") from None
+    return settings
+
+
+def _report(
+    found: Validation, picture: Path | None, page: Path | None, as_json: bool, tried: list[Any] | None = None
+) -> None:
+    from faultsweep.analysis.pictures import validation as drawing
+    from faultsweep.cli.output import print_json
+
+    if picture is not None:
+        drawing.draw(found, picture)
+    if page is not None:
+        drawing.write_page(found, page)
+    if as_json:
+        print_json(_as_json(found, tried))
+        return
+    _print(found)
+    for what, path in (("picture", picture), ("page", page)):
+        if path is not None:
+            typer.echo(f"{what}: {path}")
+
+
+def _as_json(found: Validation, tried: list[Any] | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    content = asdict(found)
+    del content["curves"]
+    content |= {name: getattr(found, name)._asdict() for name in ("explained", "rank_correlation")}
+    if tried is not None:
+        keys = ("settings", "explained", "rank_correlation")
+        content["tried"] = [dict(zip(keys, one, strict=True)) for one in tried]
+    return content
+
+
+def _print(found: Validation) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from faultsweep.analysis.pictures.validation import summary, waits
+    from faultsweep.cli.logs import _table
+    from faultsweep.sweeps.times import describe_time
+
+    console = Console()
+    console.print(Text(f"{found.log} on {found.machine}", style="bold"))
+    console.print(Text(f"{summary(found)}."))
+    table = _table("mean and median wait", "jobs", "real", "sim", "real", "sim", "explained")
+    for column in table.columns:
+        column.no_wrap = True
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for group in found.groups:
+        if group.by != "hour":
+            times = [describe_time(value) for value in waits(group)]
+            name = group.name if group.by == "all" else f"{group.by} {group.name}"
+            table.add_row(name, f"{group.jobs:,}", *times, f"{group.explained:.2f}")
+    console.print(table)
+    if found.names:
+        told = ", ".join(f"{name} {value:.2f}" for name, value in found.names.items())
+        console.print(Text(f"explained without a simulation, by past medians of the same: {told}"))
+    for line in found.notes:
+        console.print(Text(f"- {line}"), soft_wrap=True)
+
+
+def _print_tried(tried: list[Any]) -> None:
+    from rich.console import Console
+
+    from faultsweep.cli.logs import _table
+
+    table = _table("before the cut", "explained", "rank correlation")
+    for settings, explained, correlation in tried:
+        table.add_row(", ".join(map(str, settings.values())), f"{explained:.3f}", f"{correlation:.2f}")
+    Console().print(table)

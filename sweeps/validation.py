@@ -1,0 +1,380 @@
+"""How much of a machine's real waits a simulation explains: its jobs simulated, and compared with what really happened.
+
+The first part of a log may choose the settings (``calibrate``); the rest judges them. At the cut the simulation starts
+warm: jobs that ran go on for the time that they really had left, and jobs that waited wait. Judged are jobs submitted
+at least one largest run time after the cut, whose start the log knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.workloads.accounting.records import JobRecords, Text, to_workload
+from faultsweep.simcore.workloads.transforms import take
+from numpy.typing import NDArray
+from scipy import stats
+
+from faultsweep.errors import InputError
+
+Floats = NDArray[np.float64]
+
+WEEK_S = 7 * 86_400.0
+RESAMPLES = 1000
+FEWEST_JOBS = 50
+CANDIDATES: dict[str, tuple[str, ...]] = {
+    "scheduler": ("fcfs", "backfill", "conservative"),
+    "estimates": ("requested", "actual"),
+    "queue_order": ("fcfs", "wfp"),
+}
+"""Settings that ``calibrate`` tries, all with all."""
+
+
+class RealJobs(NamedTuple):
+    """The jobs of a log that can be simulated, with what really happened; all arrays of shape (jobs,).
+
+    ``wait_s`` is NaN where the log does not know the start.
+    """
+
+    workload: Workload
+    wait_s: Floats
+    partition: Text
+    user: Text
+
+
+class Interval(NamedTuple):
+    """A value and its 95 % interval over weeks; NaN where there are fewer than two weeks."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """Waits of some of the judged jobs, real and simulated, s."""
+
+    by: str
+    name: str
+    jobs: int
+    real_mean_s: float
+    sim_mean_s: float
+    real_median_s: float
+    sim_median_s: float
+    explained: float
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The comparison.
+
+    Attributes
+    ----------
+    explained : 1 - sum |simulated - real wait| / sum |median real wait - real wait| over the judged jobs: 1 is perfect,
+        0 no better than one constant, below 0 worse.
+    rank_correlation : Spearman's, of simulated and real waits.
+    groups : waits by partition, size class and hour of the day.
+    names : what the medians of a name in the part before the cut explain, without any simulation.
+    curves : hours since the cut, and nodes in use and jobs that wait, real and simulated.
+    notes : what was left out and what is not modelled.
+    """
+
+    log: str
+    machine: str
+    settings: dict[str, Any]
+    jobs: int
+    judged: int
+    cut_s: float
+    explained: Interval
+    rank_correlation: Interval
+    real_mean_s: float
+    sim_mean_s: float
+    real_utilisation: float
+    sim_utilisation: float
+    groups: list[Group]
+    names: dict[str, float]
+    curves: dict[str, Floats]
+    notes: list[str] = field(default_factory=list)
+
+
+def real_jobs(records: JobRecords) -> RealJobs:
+    """Return the jobs that can be simulated.
+
+    Raises
+    ------
+    InputError
+        If there is none, or the log knows no start.
+    """
+    workload = to_workload(records)
+    kept = records.take(workload.job_id - 1)
+    first = kept.numbers("first_start_s")
+    start = np.where(np.isnan(first), kept.numbers("start_s"), first)
+    wait = start - kept.columns["submit_s"]
+    if not np.isfinite(wait).any():
+        raise InputError(f"{records.name}: the log has no real start times, so there is nothing to compare with")
+    return RealJobs(workload, wait, kept.text("partition"), kept.text("user"))
+
+
+def validate(
+    records: JobRecords, nodes: int, settings: Mapping[str, Any], cut: float = 0.5, not_modelled: Sequence[str] = ()
+) -> Validation:
+    """Simulate the jobs after the cut and compare with their real waits.
+
+    Parameters
+    ----------
+    nodes : of the machine; all whole and alike.
+    settings : parameters of the simulation, such as scheduler and estimates.
+    cut : share of the log's span before the cut, 0 (a cold start) to less than 1.
+    not_modelled : what a site file says that the simulation does not know.
+    """
+    real = real_jobs(records)
+    cut_s = _cut(real, cut)
+    part, rows = warm_start(real, cut_s)
+    start, simulated = _simulate(part, nodes, settings)
+    rows, part_rows = rows[simulated], np.flatnonzero(simulated)
+    submit = real.workload.submit_s[rows]
+    wait = start[part_rows] - submit
+    known = np.isfinite(real.wait_s[rows]) & (submit >= cut_s + float(real.workload.run_s.max()) * (cut > 0))
+    if known.sum() < FEWEST_JOBS:
+        raise InputError(
+            f"{records.name}: {known.sum()} jobs can be judged, too few (valid: {FEWEST_JOBS} or more that are "
+            "submitted one largest run time after the cut, and whose start is known)"
+        )
+    judged, sim = rows[known], wait[known]
+    true = real.wait_s[judged]
+    weeks = (real.workload.submit_s[judged] / WEEK_S).astype(int)
+    curves = _curves(real, rows, start[part_rows], cut_s)
+    return Validation(
+        log=records.name,
+        machine=f"flat:{nodes}",
+        settings=dict(settings),
+        jobs=len(rows),
+        judged=len(judged),
+        cut_s=cut_s,
+        explained=_over_weeks(explained_share, sim, true, weeks),
+        rank_correlation=_over_weeks(_spearman, sim, true, weeks),
+        real_mean_s=float(true.mean()),
+        sim_mean_s=float(sim.mean()),
+        real_utilisation=float(np.nanmean(curves["real nodes"])) / nodes,
+        sim_utilisation=float(np.nanmean(curves["sim nodes"])) / nodes,
+        groups=_groups(records, real, judged, sim),
+        names=_what_names_tell(real, judged, cut_s),
+        curves=curves,
+        notes=[*_notes(records, real, nodes, simulated, curves), *not_modelled],
+    )
+
+
+def calibrate(
+    records: JobRecords, nodes: int, settings: Mapping[str, Any], cut: float = 0.5
+) -> tuple[dict[str, Any], list[tuple[dict[str, Any], float, float]]]:
+    """Choose the settings of CANDIDATES that explain most of the waits before the cut.
+
+    ``settings`` are fixed: what they name is not tried.
+
+    Returns
+    -------
+    The best settings, and all that were tried with their explained share and rank correlation, best first.
+    """
+    real = real_jobs(records)
+    cut_s = _cut(real, cut)
+    before = np.flatnonzero(real.workload.submit_s < cut_s)
+    early = take(real.workload, before)
+    names = [name for name in CANDIDATES if name not in settings]
+    tried = []
+    for values in product(*(CANDIDATES[name] for name in names)):
+        chosen = {**settings, **dict(zip(names, values, strict=True))}
+        try:
+            start, simulated = _simulate(early, nodes, chosen)
+        except InputError:
+            continue  # a combination that there is not
+        rows = before[simulated & np.isfinite(real.wait_s[before])]
+        wait = start[np.isfinite(real.wait_s[before]) & simulated] - real.workload.submit_s[rows]
+        true = real.wait_s[rows]
+        tried.append((chosen, explained_share(wait, true), _spearman(wait, true)))
+    if not tried:
+        raise InputError(f"{records.name}: none of the settings can be simulated with {dict(settings)}")
+    tried.sort(key=lambda one: -one[1])
+    return tried[0][0], tried
+
+
+def explained_share(sim: Floats, real: Floats) -> float:
+    """Return 1 - sum |sim - real| / sum |median - real|, NaN where all real waits are the same."""
+    spread = np.abs(np.median(real) - real).sum()
+    return float(1.0 - np.abs(sim - real).sum() / spread) if spread > 0 else float("nan")
+
+
+def warm_start(real: RealJobs, cut_s: float) -> tuple[Workload, NDArray[np.int64]]:
+    """Return the jobs from a cut on, and their rows in the log.
+
+    Jobs that really ran at the cut come first, submitted at the cut with the time that they had left; then those that
+    waited, in order of their submission; then all later ones.
+    """
+    work = real.workload
+    start = work.submit_s + real.wait_s
+    old = work.submit_s < cut_s
+    running = np.flatnonzero(old & (start < cut_s) & (start + work.run_s > cut_s))
+    waiting = np.flatnonzero(old & (start >= cut_s))
+    rows = np.concatenate((running, waiting, np.flatnonzero(~old)))
+    passed = np.zeros(len(rows))
+    passed[: len(running)] = cut_s - start[running]
+    part = take(
+        work,
+        rows,
+        submit_s=np.maximum(work.submit_s[rows], cut_s if cut_s > 0 else 0.0),
+        run_s=work.run_s[rows] - passed,
+        requested_s=np.maximum(work.requested_s[rows] - passed, 1.0),
+    )
+    return part, rows
+
+
+def _cut(real: RealJobs, cut: float) -> float:
+    if not 0 <= cut < 1:
+        raise InputError(f"cut is {cut:g} (valid: 0 or more, less than 1)")
+    submit = real.workload.submit_s
+    return float(submit[0] + cut * (submit[-1] - submit[0])) if cut > 0 else 0.0
+
+
+def _simulate(part: Workload, nodes: int, settings: Mapping[str, Any]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the simulated start of each job, and which jobs fit the machine."""
+    given = {"size_map": "drop", "estimates": "requested", "scheduler": "backfill", **settings}
+    run = simulate(part, machine=f"flat:{nodes}", **given)
+    fits = np.isin(part.job_id, run.jobs["job_id"])
+    start = np.full(len(part), np.nan)
+    start[fits] = run.jobs["start_s"]
+    return start, fits
+
+
+def _spearman(sim: Floats, real: Floats) -> float:
+    if len(sim) < 3 or np.ptp(sim) == 0 or np.ptp(real) == 0:
+        return float("nan")
+    return float(stats.spearmanr(sim, real).statistic)
+
+
+def _over_weeks(measure: Any, sim: Floats, real: Floats, weeks: NDArray[np.int64]) -> Interval:
+    """Return a measure with its bootstrap interval over whole weeks: jobs of a week are not independent."""
+    value = measure(sim, real)
+    names, place = np.unique(weeks, return_inverse=True)
+    if len(names) < 2:
+        return Interval(value, float("nan"), float("nan"))
+    rows = [np.flatnonzero(place == week) for week in range(len(names))]
+    draw = np.random.default_rng(0)
+    resamples = RESAMPLES if len(sim) < 20_000 else RESAMPLES // 5
+    values = []
+    for _ in range(resamples):
+        chosen = np.concatenate([rows[week] for week in draw.integers(0, len(names), len(names))])
+        values.append(measure(sim[chosen], real[chosen]))
+    low, high = np.nanquantile(values, (0.025, 0.975))
+    return Interval(value, float(low), float(high))
+
+
+def _groups(records: JobRecords, real: RealJobs, rows: NDArray[np.int64], sim: Floats) -> list[Group]:
+    true = real.wait_s[rows]
+    groups = [_group("all", "all jobs", sim, true)]
+    partition = real.partition.codes[rows]
+    for code in np.unique(partition).tolist():
+        here = partition == code
+        name = real.partition.names[code] if code >= 0 else "none"
+        groups.append(_group("partition", name, sim[here], true[here]))
+    exponent = np.ceil(np.log2(real.workload.size[rows])).astype(int)
+    for power in np.unique(exponent).tolist():
+        here = exponent == power
+        low, high = (2 ** (power - 1) + 1 if power else 1), 2**power
+        groups.append(_group("size", f"{low}-{high}" if low < high else str(high), sim[here], true[here]))
+    hour = ((real.workload.submit_s[rows] + start_of_day_s(records)) // 3600 % 24).astype(int)
+    for number in np.unique(hour).tolist():
+        groups.append(_group("hour", f"{number:02d}", sim[hour == number], true[hour == number]))
+    return groups
+
+
+def start_of_day_s(records: JobRecords) -> float:
+    """Return the time of day of the first submission: local where the log's header says it, else UTC."""
+    for line in records.header:
+        found = re.match(r"\s*;\s*StartTime:.*?(\d\d):(\d\d):(\d\d)", line)
+        if found:
+            hours, minutes, seconds = map(int, found.groups())
+            unix = float(records.columns["submit_s"][0]) % 1
+            return hours * 3600.0 + minutes * 60.0 + seconds + unix
+    return float(records.columns["submit_s"][0]) % 86_400.0
+
+
+def _group(by: str, name: str, sim: Floats, real: Floats) -> Group:
+    means = float(real.mean()), float(sim.mean()), float(np.median(real)), float(np.median(sim))
+    return Group(by, name, len(sim), *means, explained_share(sim, real))
+
+
+def _what_names_tell(real: RealJobs, rows: NDArray[np.int64], cut_s: float) -> dict[str, float]:
+    """Return the explained share of medians by name in the part before the cut: what no simulation is needed for."""
+    before = np.flatnonzero((real.workload.submit_s < cut_s) & np.isfinite(real.wait_s))
+    if len(before) < FEWEST_JOBS:
+        return {}
+    true = real.wait_s[rows]
+    exponent = np.ceil(np.log2(real.workload.size)).astype(int)
+    codes = {"partition": real.partition.codes, "size class": exponent, "user": real.user.codes}
+    codes["partition and size class"] = real.partition.codes * 100 + exponent
+    told = {}
+    for name, values in codes.items():
+        if len(np.unique(values)) < 2:
+            continue
+        guess = np.full(len(rows), np.median(real.wait_s[before]))
+        for value in np.unique(values[rows]).tolist():
+            past = real.wait_s[before][values[before] == value]
+            if len(past):
+                guess[values[rows] == value] = np.median(past)
+        told[name] = explained_share(guess, true)
+    return told
+
+
+def _curves(real: RealJobs, rows: NDArray[np.int64], start: Floats, cut_s: float) -> dict[str, Floats]:
+    """Return nodes in use and jobs that wait in each hour, real and simulated, up to the last submission."""
+    work = real.workload
+    size, run, submit = work.size[rows].astype(np.float64), work.run_s[rows], work.submit_s[rows]
+    really = submit + real.wait_s[rows]
+    last = float(submit.max())
+    edges = np.arange(cut_s, max(last, cut_s + 7200.0), 3600.0)
+    known = np.isfinite(really)
+    finish = np.where(really < cut_s, really + run, start + run)
+    return {
+        "hours": (edges - edges[0]) / 3600.0,
+        "real nodes": _level(edges, really[known], (really + run)[known], size[known]),
+        "sim nodes": _level(edges, np.minimum(start, finish), finish, size),
+        "real waiting": _level(edges, submit[known], really[known], np.ones(int(known.sum()))),
+        "sim waiting": _level(edges, submit, np.where(really < cut_s, submit, start), np.ones(len(rows))),
+    }
+
+
+def _level(edges: Floats, begin: Floats, end: Floats, amount: Floats) -> Floats:
+    """Return the sum of amounts whose interval holds each time of ``edges``."""
+    begins, ends = np.argsort(begin), np.argsort(end)
+    up = np.concatenate(([0.0], amount[begins].cumsum()))
+    down = np.concatenate(([0.0], amount[ends].cumsum()))
+    return up[np.searchsorted(begin[begins], edges, "right")] - down[np.searchsorted(end[ends], edges, "right")]
+
+
+def _notes(
+    records: JobRecords, real: RealJobs, nodes: int, simulated: NDArray[np.bool_], curves: Mapping[str, Floats]
+) -> list[str]:
+    work = real.workload
+    notes = [f"{count:,} jobs are not simulated: {reason}" for reason, count in work.dropped.items()]
+    if not simulated.all():
+        notes.append(f"{int((~simulated).sum()):,} jobs are larger than the machine")
+    unknown = int(np.isnan(real.wait_s).sum())
+    if unknown:
+        notes.append(f"{unknown:,} jobs have no real start; they are simulated and not judged")
+    peak = float(curves["real nodes"].max())
+    if peak > nodes:
+        notes.append(f"at its peak the log has {peak:,.0f} nodes in use, of {nodes:,}: some jobs share nodes")
+    missing = float(np.isnan(work.requested_s).mean())
+    if missing:
+        notes.append(f"{100 * missing:.1f} % of jobs have no requested time; their run time is taken")
+    if len(real.partition.names) > 1:
+        notes.append(f"{len(real.partition.names)} partitions or queues are simulated as one, of equal priority")
+    restarted = int((records.numbers("restarts") > 0).sum())
+    if restarted:
+        notes.append(f"{restarted:,} jobs were restarted; only their last run is simulated")
+    return [*notes, "not modelled: priorities, fair share, limits of users, reservations, outages of nodes"]
