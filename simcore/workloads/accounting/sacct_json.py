@@ -14,7 +14,6 @@ from faultsweep.simcore.workloads.accounting.units import ENDLESS, LARGEST
 
 from faultsweep.errors import InputError
 
-
 _INFINITE = 0xFFFFFFFF  # as older versions print it
 
 

@@ -694,7 +694,7 @@ def test_a_recorded_slurm_with_every_kind_of_row():
     assert sum(left_out.values()) + len(to_workload(text)) == len(text)
     assert column(parsed, "job") == [job for job in jobs if job in column(parsed, "job")]
     both = text.take([jobs[job] for job in column(parsed, "job")])
-    for name in set(text.columns) & set(parsed.columns):
+    for name in set(text.columns) & set(parsed.columns) - {"exit_code"}:  # 22.05 prints 0 for all exit codes in JSON
         ours, theirs = np.array(column(both, name)), np.array(column(parsed, name))
         # sacct --json has the last run of a job only
         differ = ~((ours == theirs) | (is_missing(ours) & is_missing(theirs)))
