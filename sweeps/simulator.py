@@ -272,9 +272,9 @@ class SimulatorTarget(Target):
 
     def processor(self) -> str:
         """Return what the compiled kernels of this process depend on."""
-        from faultsweep.simcore.engine.jit import sources_hash
+        from faultsweep.simcore.engine.jit import ENTRIES, kernel_hash
 
-        return sources_hash()
+        return kernel_hash(*ENTRIES)
 
     def preparation(self, config: Config) -> Hashable:
         """Return what decides which kernels a configuration uses: clusters, finders and scores have their own."""

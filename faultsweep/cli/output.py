@@ -74,7 +74,7 @@ def say_compiling() -> None:
         note = "this happens once and takes up to a minute."
     else:
         note = (
-            f"it takes up to a minute, each time, because {cache_dir().parent} cannot be written: "
+            f"it takes up to a minute, each time, because {cache_dir()} cannot be written: "
             "name a folder that can in FAULTSWEEP_CACHE_DIR."
         )
     sys.stderr.write(f"Compiling the simulator for this machine; {note}\n")

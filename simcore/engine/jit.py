@@ -1,8 +1,8 @@
 """How kernels are compiled, in one place.
 
 Numba's disk cache does not notice a change in a function that a cached kernel calls from another file: it silently
-runs the old code. So the cache directory's name holds a hash of all sources of the simulator core, of Numba's version,
-of the processor type and of the bounds-check flag (Numba ignores a changed flag on a cache hit, too).
+runs the old code. So the name of a kernel's directory is a hash of what its module reaches (``meaning.py``), of Numba's
+version, of the processor type and of the bounds-check flag (Numba ignores a changed flag on a cache hit, too).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import llvmlite.binding as llvm
 import numba
 import platformdirs
+from faultsweep.simcore.engine.meaning import meaning_of
 from numba import types
 from numba.core import codegen
 from numba.core import config as _untyped_config
@@ -29,42 +30,53 @@ numba_config: Any = _untyped_config
 _compile: Any = numba.njit
 
 
+ENTRIES = ("faultsweep.simcore.engine.loop", "faultsweep.simcore.engine.clusters.loop")
+"""The modules of the kernels that run a configuration: on clusters, the second."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _ROOT = Path(__file__).resolve().parents[1]
 
 
-def sources_hash() -> str:
-    """Return the hash of everything that decides what a compiled kernel does."""
-    digest = hashlib.sha256()
-    for path in sorted(_ROOT.rglob("*.py")):
-        digest.update(path.relative_to(_ROOT).as_posix().encode())
-        digest.update(path.read_bytes())
+def kernel_hash(*modules: str) -> str:
+    """Return the hash of everything that decides what the compiled kernels of these modules do."""
     processor = f"{llvm.get_host_cpu_name()} {sorted(llvm.get_host_cpu_features().items())}"
-    for part in (numba.__version__, processor, str(numba_config.BOUNDSCHECK)):
-        digest.update(part.encode())
-    return digest.hexdigest()[:16]
+    parts = (*map(meaning_of, modules), numba.__version__, processor, str(numba_config.BOUNDSCHECK))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def cache_dir() -> Path:
-    """Return the directory of this version's compiled kernels (under FAULTSWEEP_CACHE_DIR or the user's cache)."""
+    """Return the directory of compiled kernels (under FAULTSWEEP_CACHE_DIR or the user's cache)."""
     base = os.environ.get("FAULTSWEEP_CACHE_DIR") or platformdirs.user_cache_dir("faultsweep")
-    return Path(base) / "kernels" / sources_hash()
+    return Path(base) / "kernels"
 
 
 numba_config.CACHE_DIR = str(cache_dir())
 
 
 class KernelCacheLocator(UserProvidedCacheLocator):
-    """Where Numba keeps a compiled kernel: by the place of its source in the package, not on the disk.
+    """Where Numba keeps a compiled kernel: by the meaning of what it can reach, not by its place or its time.
 
-    So all copies of one version share what one of them has compiled.
+    So all copies of one version share what one of them has compiled, and an edit of a text compiles nothing.
     """
+
+    def __init__(self, py_func: Any, py_file: str) -> None:
+        """Find the place of a kernel."""
+        super().__init__(py_func, py_file)
+        self._hash = kernel_hash(py_func.__module__)
 
     def get_cache_path(self) -> str:
         """Return the folder of a kernel."""
-        return str(Path(numba_config.CACHE_DIR) / Path(self._py_file).resolve().parent.relative_to(_ROOT))
+        return str(Path(numba_config.CACHE_DIR) / self._hash)
+
+    def get_source_stamp(self) -> Any:
+        """Return what is another if the kernel must be compiled again."""
+        return self._hash
+
+    def get_disambiguator(self) -> str:
+        """Return what tells kernels of one name in a module apart; Numba takes the line, and there are none."""
+        return "kernel"
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
@@ -254,7 +266,7 @@ def make_clock() -> Any:
 def is_compiled(clusters: bool = False) -> bool:
     """Tell whether the engine of this version, or that of clusters, has been compiled on this machine before."""
     entry = "loop._advance_clusters-*.nbc" if clusters else "loop._advance-*.nbc"
-    folder = Path(numba_config.CACHE_DIR)
+    folder = Path(numba_config.CACHE_DIR) / kernel_hash(ENTRIES[clusters])
     if not is_cache_writable():
         return bool(numba_config.DISABLE_JIT)
-    return bool(numba_config.DISABLE_JIT) or any(folder.rglob(entry))
+    return bool(numba_config.DISABLE_JIT) or any(folder.glob(entry))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from faultsweep.simcore.engine.meaning import meaning
 from numba.core import config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,42 @@ def test_second_process_compiles_nothing_and_an_edit_shows(tree):
     size, hits, _ = ask(tree)
     assert hits == 0
     assert size != 16
+
+
+def test_an_edit_of_text_compiles_nothing(tree):
+    assert ask(tree) == (16, 0, 1)
+    for name in ("bits", "layout", "jit"):  # the first two lines of a file are the beginning of its docstring
+        path = tree / "simcore" / "engine" / f"{name}.py"
+        path.write_text("# A comment above all.\n" + path.read_text().replace('"""', '"""Said anew. ', 1))
+    columns = tree / "simcore" / "finders" / "columns.py"
+    text = columns.read_text()
+    assert text.count("Write the first largest free box") == 1
+    columns.write_text(text.replace("Write the first largest free box", "# Put down\n\n    the first largest free box"))
+    unrelated = tree / "simcore" / "workloads" / "swf.py"
+    unrelated.write_text(unrelated.read_text() + "\nNEW = 1\n")
+    assert ask(tree) == (16, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("def f(s):\n    return s + 1", "def f(s):\n    # why\n    return s + 1", True),
+        ('def f(s):\n    """Text."""\n    return s + 1', 'def f(s):\n    """Other."""\n\n    return s + 1', True),
+        ('"""Text."""\nA = 1', '"""Other."""\n\nA = 1', True),
+        ('class A:\n    """Text."""\n\n    b: int', '\n\nclass A:\n    """Other."""\n\n    b: int', True),
+        ("A = 1", "A = 2", False),
+        ("A = 1", "A = 1.0", False),
+        ("A = 0.0", "A = -0.0", False),
+        ("def f(s):\n    return s + 1", "def f(s):\n    return s + 2", False),
+        ("def f(s):\n    return s.a", "def f(s):\n    return s.b", False),
+        ("class A:\n    b: int", "class A:\n    b: float", False),
+        ("def f(s):\n    return 'x'", "def f(s):\n    return 'y'", False),
+        ("f = lambda: 'x'", "f = lambda: 'y'", False),
+    ],
+)
+def test_the_meaning_of_code_is_all_but_its_text(one, other, same):
+    codes = [repr(meaning(compile(text, "file", "exec"))) for text in (one, other)]
+    assert (codes[0] == codes[1]) == same
 
 
 def test_a_copy_elsewhere_uses_what_is_compiled(tree, tmp_path_factory):
