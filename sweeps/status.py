@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.sweeps.batch_job import read_run
 from faultsweep.sweeps.spec import find_spec, load_toml
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.lock import say_owner
@@ -54,8 +55,6 @@ def read_status(path: Path) -> dict[str, Any]:
 
     A store that a submitted job has not made yet has no cells.
     """
-    from faultsweep.sweeps.detached import read_run
-
     run = read_run(path)
     if run["job"] is not None and not path.exists():
         return {"store": str(path), "complete": False, **run}

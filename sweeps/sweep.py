@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
+from faultsweep.sweeps.batch_job import refuse_if_submitted
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
 from faultsweep.sweeps.plan import Plan, make_plan
 from faultsweep.sweeps.precision import replicates_wanted, rule_of, with_replicates
@@ -234,8 +235,6 @@ class Sweep:
         path = self.store_path(store)
         _check_submitted(path)
         if (run_folder(path) / "slurm").is_dir():
-            from faultsweep.sweeps.detached import refuse_if_submitted
-
             refuse_if_submitted(path)
         check_store(self.spec, path, recompute)
         folder = _make_run_folder(path)

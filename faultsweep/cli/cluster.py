@@ -201,12 +201,12 @@ def cancel(
 ) -> None:
     """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
     from faultsweep.cli.output import print_json
-    from faultsweep.sweeps import detached
+    from faultsweep.sweeps import batch_job
     from faultsweep.sweeps.status import find_store
     from faultsweep.sweeps.store.lock import say_owner
 
     path = find_store(spec, store).resolve()
-    job, cancelled, other = detached.cancel(path)
+    job, cancelled, other = batch_job.cancel(path)
     if json_:
         print_json({"job": job.job, "store": str(path), "cancelled": cancelled, "running": other})
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,3 +81,10 @@ def _refuse(workload: Workload, name: str, bad: NDArray[np.bool_], valid: str) -
         job = int(np.argmax(bad))
         value = getattr(workload, name)[job]
         raise InputError(f"{workload.name}: job {workload.job_id[job]}: {name} is {value:.17g} (valid: {valid})")
+
+
+def take(workload: Workload, rows: slice | NDArray[Any], **changes: Any) -> Workload:
+    """Return the jobs of ``rows`` (a slice, indices or a mask), with further fields changed."""
+    names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
+    home = None if workload.home is None else workload.home[rows]
+    return replace(workload, **({name: getattr(workload, name)[rows] for name in names} | {"home": home} | changes))

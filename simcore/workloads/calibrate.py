@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import Workload, take
 from faultsweep.simcore.workloads.calibrated import HOUR_S, to_busy_time
 from faultsweep.simcore.workloads.swf import read_swf
-from faultsweep.simcore.workloads.transforms import map_sizes, span, take
+from faultsweep.simcore.workloads.transforms import map_sizes, span
 from numpy.typing import NDArray
 
 NASA, SDSC = "NASA-iPSC-1993-3.1-cln.swf.gz", "SDSC-SP2-1998-4.2-cln.swf.gz"

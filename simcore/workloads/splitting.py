@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import Workload, take
 from faultsweep.simcore.registry import SPLITS
 from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
@@ -56,8 +56,6 @@ def _of_users(user: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def _overlay(workload: Workload, sizes: NDArray[np.int64]) -> Workload:
     """Lay consecutive parts of a log over each other, a part for each cluster."""
-    from faultsweep.simcore.workloads.transforms import take
-
     ends = np.floor(len(workload) * np.cumsum(sizes) / sizes.sum() + 0.5).astype(np.int64)
     home = np.searchsorted(ends, np.arange(len(workload)), side="right")
     first = workload.submit_s[np.minimum(np.concatenate([[0], ends[:-1]]), len(workload) - 1)]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import Workload, take
 from faultsweep.simcore.parameters import co_allocates
 from faultsweep.simcore.registry import ESTIMATES, SIZE_MAPS
 from faultsweep.simcore.streams import round_ms, stream
@@ -75,13 +75,6 @@ def largest_size(config: Mapping[str, Any], machine_nodes: int, clusters: tuple[
     if not clusters or (config["size_map"] == "exact" and co_allocates(config)):
         return machine_nodes
     return max(clusters)
-
-
-def take(workload: Workload, rows: slice | NDArray[Any], **changes: Any) -> Workload:
-    """Return the jobs of ``rows`` (a slice, indices or a mask), with further fields changed."""
-    names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
-    home = None if workload.home is None else workload.home[rows]
-    return replace(workload, **({name: getattr(workload, name)[rows] for name in names} | {"home": home} | changes))
 
 
 def span(workload: Workload, offset: int = 0, num_jobs: int = 0) -> Workload:

@@ -9,7 +9,7 @@ import time
 import pytest
 from faultsweep.cluster import phases
 from faultsweep.cluster.phases import PhaseFile, has_room, read_phase
-from faultsweep.sweeps.detached import _read_phase
+from faultsweep.sweeps.batch_job import _read_phase
 from faultsweep.sweeps.status import say_phase
 
 from tests.sweeps.disks import small_disk

@@ -22,7 +22,7 @@ import pytest
 import xarray as xr
 from faultsweep.cluster.connect import connect
 from faultsweep.cluster.phases import NO_SPACE
-from faultsweep.sweeps.detached import refuse_if_taken
+from faultsweep.sweeps.batch_job import refuse_if_taken
 
 from faultsweep.errors import InputError
 from tests.cluster.strangers import assert_closed_to_strangers

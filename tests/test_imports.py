@@ -1,0 +1,131 @@
+"""Imports go one way: the graph of modules has no cycle, and its parts import only what lies below them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {part: f"faultsweep.{part}" for part in ("simcore", "sweeps", "cluster", "analysis")} | {
+    "faultsweep": "faultsweep"
+}
+BASE = {"errors", "files", "compression", "terminal", "faultsweep"}  # faultsweep itself: its version
+ALLOWED = {
+    "errors": set(),
+    "terminal": {"errors"},
+    "compression": {"errors"},
+    "files": {"errors"},
+    "simcore": BASE,
+    "cluster": BASE,
+    "sweeps": BASE | {"simcore", "cluster"},
+    "analysis": BASE | {"simcore", "sweeps"},
+    "cli": BASE | {"simcore", "sweeps", "cluster", "analysis"},
+    "faultsweep": BASE | {"cli", "simcore", "sweeps", "cluster", "analysis"},
+    "__main__": BASE | {"cli"},
+}
+"""What each part may import besides itself."""
+WITHIN_SIMCORE = {
+    "streams": set(),
+    "registry": set(),
+    "finders": {"engine", "registry"},
+    "model": {"finders"},
+    "workloads": {"model", "parameters", "registry", "streams"},
+    "sites": {"model", "workloads"},
+    "failure_logs": {"model", "policies", "registry", "streams"},
+    "parameters": {"registry", "workloads"},
+    "combinations": {"model", "parameters", "registry"},
+    "policies": {"engine", "failure_logs", "finders", "model", "parameters", "registry", "streams"},
+    "engine": {"finders", "model", "parameters", "policies", "registry", "streams"},
+    "simulate": {"combinations", "engine", "model", "parameters", "policies", "workloads"},
+}
+"""The same for the folders of the simulator core; modules that import each other's folders have no cycle."""
+UPWARD = {
+    ("sweeps.precision", "analysis.statistics"),
+    ("sweeps.sweep", "analysis.open"),
+    ("sweeps.rerun", "cli.output"),
+    ("sweeps.plan", "cli.output"),
+    ("sweeps.status", "cli.output"),
+}
+"""Imports that go up all the same, inside functions: to be removed, never to be added to."""
+INNER = {
+    "simcore.parameters": "workloads.models reads parameters",
+    "simcore.simulate": "what is compiled for clusters is loaded only there",
+}
+"""Modules of the simulator core that import inside functions, and why."""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The modules of the package by name."""
+    found = {}
+    for folder, name in FOLDERS.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join((name, *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+def imports(module: str) -> Iterator[tuple[str, bool]]:
+    """What a module imports of the package, and whether it does so inside a function."""
+    tree = ast.parse(modules()[module].read_text())
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "faultsweep":
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in modules() else str(node.module) for name in inner]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.partition(".")[0] == "faultsweep"]
+        for name in names:
+            if name != module:
+                yield name, node not in tree.body
+
+
+@cache
+def edges() -> tuple[tuple[str, str, bool], ...]:
+    return tuple((module, name, inner) for module in modules() for name, inner in imports(module))
+
+
+def part(module: str, depth: int = 1) -> str:
+    names = module.split(".")
+    return names[depth] if len(names) > depth else names[-1]
+
+
+def short(module: str) -> str:
+    return module.removeprefix("faultsweep.")
+
+
+def test_every_import_goes_down():
+    wrong = {
+        (short(a), short(b)) for a, b, _ in edges() if part(a) != part(b) and part(b) not in ALLOWED.get(part(a), set())
+    }
+    assert wrong <= UPWARD
+
+
+def test_folders_of_the_simulator_core_import_what_they_may():
+    core = [(a, b) for a, b, _ in edges() if part(a) == part(b) == "simcore" and a.count(".") > 1 and b.count(".") > 1]
+    pairs = {(part(a, 2), part(b, 2)) for a, b in core}
+    drawn = {(a, b) for a, b in pairs if a != b}
+    assert drawn <= {(a, b) for a, others in WITHIN_SIMCORE.items() for b in others}
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph: dict[str, set[str]] = {module: set() for module in modules()}
+    for a, b, _ in edges():
+        graph[a].add(b)
+    done: set[str] = set()
+
+    def walk(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " -> ".join([*above[above.index(module) :], module])
+        if module not in done:
+            for other in sorted(graph.get(module, ())):
+                walk(other, (*above, module))
+            done.add(module)
+
+    for module in graph:
+        walk(module, ())
+
+
+def test_the_core_imports_inside_functions_only_for_a_reason():
+    assert {short(a) for a, _, inner in edges() if inner and part(a) == "simcore"} <= set(INNER)
