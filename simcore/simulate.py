@@ -22,7 +22,7 @@ from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.metrics import per_job_results, run_metrics
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
-from faultsweep.simcore.engine.watch import WITHOUT_LIMIT, check_end
+from faultsweep.simcore.engine.watch import LATEST_S, SHORTEST_RUN_S, WITHOUT_LIMIT, check_end
 from faultsweep.simcore.model.failure_trace import NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import Workload, check_workload
@@ -127,11 +127,13 @@ def simulate(
         config["placement"] = score.name
     machine = parse_machine(config["machine"])
     check_combination(config, machine)
-    prepared, estimate_s = prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
+    with np.errstate(all="ignore"):  # what is too small or too large is told below, with the job
+        prepared, estimate_s = prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
     if len(prepared) == 0:
         raise InputError(
             f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
         )
+    _check_times(prepared, estimate_s)
     span = Span.of(workload, prepared, config["arrival_scale"])
     source = _source_of(failures, config, machine, span)
     watch = _Watch(events, debug, progress, before_compiling)
@@ -162,7 +164,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     results["failure_free_response_s"] = _failure_free_response_s(jobs, machine, config, source, rules, results)
     metrics = run_metrics(state, results, ran.passes_s)
     if watch.debug:
-        check_capacities(metrics)
+        check_capacities(metrics, float(state.now))
     return Run(
         metrics=metrics,
         jobs=results,
@@ -171,8 +173,26 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
         config=config,
         events=buffer.finish(prepared.job_id, config["start_delay_s"]) if buffer else None,
         dropped=prepared.dropped,
-        failures=NO_FAILURES if source is None else source.until(float(state.now)),
+        failures=NO_FAILURES if source is None else _seen(source, state, prepared),
     )
+
+
+def _check_times(workload: Workload, estimate_s: NDArray[np.float64]) -> None:
+    """Raise InputError, naming the job, for a time that a run cannot reckon with once it is scaled."""
+    for name, values in (("submission", workload.submit_s), ("run time", workload.run_s), ("estimate", estimate_s)):
+        least = -LATEST_S if name == "submission" else SHORTEST_RUN_S
+        bad = ~((values >= least) & (values <= LATEST_S))  # NaN, too
+        if bad.any():
+            job = int(np.argmax(bad))
+            raise InputError(
+                f"{workload.name}: job {workload.job_id[job]}: its {name} is {values[job]:g} s in this run "
+                f"(valid: {least:g} to {LATEST_S:g})"
+            )
+
+
+def _seen(source: FailureSource, state: Any, workload: Workload) -> FailureTrace:
+    """Return the failures up to the end of a run, which may have been before its first event."""
+    return source.until(max(float(state.now), float(workload.submit_s[0])))
 
 
 def _source_of(
@@ -218,7 +238,7 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
     metrics = run_metrics(state, results, ran.passes_s, clusters.cluster_metrics(state, communication, config))
     if watch.debug:
-        check_capacities(metrics)
+        check_capacities(metrics, float(state.now))
     return Run(
         metrics=metrics,
         jobs=results | clusters.cluster_jobs(state, communication, config),
@@ -227,7 +247,7 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
         config=config,
         events=ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None,
         dropped=prepared.dropped,
-        failures=NO_FAILURES if source is None else source.until(float(state.now)),
+        failures=NO_FAILURES if source is None else _seen(source, state, prepared),
         decisions=Decisions.of(ran.decisions, prepared.job_id) if trace else None,
     )
 

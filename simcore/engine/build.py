@@ -93,7 +93,7 @@ def build_state(
     state.down_until[:] = -np.inf
     if _searches(machine, config):
         state = _with_searches(state, make_block(config["finder"], machine.sides))
-    state.base_gaps = 0 if base_rate is None else len(base_rate.gap_s)
+    state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
     if machine.menu is not None:
         state.shape_first[: nodes + 2] = np.searchsorted(machine.menu.sizes, np.arange(nodes + 2))
     if machine.kind == TORUS:

@@ -18,6 +18,8 @@ MOST_WITHOUT_JOB = 100_000_000
 """So many checkpoints, or looks of the agent, between two events of jobs would take a run days or years."""
 LATEST_S = 2.0**42
 """No event may be further from zero, 139,000 years: up to there a float tells times apart to the millisecond."""
+SHORTEST_RUN_S = 1e-12
+"""No job may be shorter, once it is scaled: slowdowns are ratios to its run time."""
 WITHOUT_LIMIT = 1 << 62
 """A budget of events that is never spent: the clock alone ends a call."""
 

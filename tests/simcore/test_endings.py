@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 
 import numpy as np
@@ -18,6 +19,8 @@ from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import SHORTEST_INTERVAL_S, resolve
+from faultsweep.simcore.policies.failures import mtbf
+from faultsweep.simcore.policies.prediction.predictors import BaseRate
 from faultsweep.simcore.simulate import simulate
 
 from faultsweep.errors import InputError, InvariantError
@@ -82,6 +85,9 @@ def test_times_too_large_for_milliseconds_end_the_run_and_so_does_a_time_that_st
     if "agent" in given:
         given = {**given, "scheduler": "fcfs", "trunk_mbps": 1.0}
         more["communication"] = Communication(np.full(2, 5e17), np.full(2, 900.0), np.full(2, 900.0))
+    with pytest.raises(InputError, match=r"job 0: its submission is 1e\+20 s in this run"):
+        simulate(late, **more, **given)
+    monkeypatch.setattr(sys.modules[simulate.__module__], "LATEST_S", np.inf)
     with pytest.raises(InputError, match=r"the event after -inf s is further from zero than 4\.39805e\+12 s"):
         simulate(late, **more, **given)
     for module in (build, cluster_build):
@@ -180,6 +186,64 @@ def test_a_signal_is_heard_in_the_middle_of_a_run(given):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"load_scale": 1e300}, r"case: job 0: its run time is 5e\+302 s in this run"),
+        ({"load_scale": 1e-9, "target_utilisation": 1e-300}, "job 0: its run time is"),
+        ({"arrival_scale": 1e-9, "num_jobs": 3, "offset": 1}, None),
+        ({"estimates": "f-model", "estimate_factor": 1e300}, "its estimate is"),
+    ],
+)
+def test_times_that_cannot_be_reckoned_with_are_refused_with_the_job(given, said):
+    if said is None:
+        assert simulate(SEVERAL, machine="flat:4", **given).status == "done"
+        return
+    with pytest.raises(InputError, match=said):
+        simulate(SEVERAL, machine="flat:4", **given)
+
+
+@pytest.mark.parametrize("machine", ["flat:4", "torus:2x2x1", "clusters:2+2"])
+@pytest.mark.parametrize("generator", [{"failures": "weibull"}, {"failures": "mtbf", "mtbf_h": 1.0}])
+@pytest.mark.parametrize("horizon_s", [0.0, 5e-324, 100.0])
+def test_a_run_that_ends_before_its_first_event_or_at_it_has_no_shares(machine, generator, horizon_s):
+    later = jobs((100, 5, 1), (100, 20, 2))
+    run = simulate(later, machine=machine, scheduler="fcfs", horizon_s=horizon_s, debug=True, **generator)
+    assert run.status == "truncated"
+    assert run.metrics["makespan_s"] == 0
+    assert np.isnan([run.metrics[name] for name in ("utilisation", "unused_capacity", "failures_seen_per_day")]).all()
+
+
+@pytest.mark.parametrize("given", [{"mtbf_h": 1e-9}, {"node_mtbf_h": 1e-9}])
+def test_failures_less_than_a_millisecond_apart_are_refused(given):
+    (name,) = given
+    with pytest.raises(InputError, match=f"{name}: 1e-09 h is less than the millisecond"):
+        simulate(SEVERAL, machine="flat:4", failures="mtbf", **given)
+
+
+def test_failures_of_nodes_that_come_in_crowds_are_refused(monkeypatch):
+    """With this shape nearly all gaps are 0 ms: others may always come before those that were drawn."""
+    monkeypatch.setattr(mtbf, "MOST_WAITING", 30_000)
+    with pytest.raises(InputError, match="so much in crowds"):
+        simulate(SEVERAL, machine="flat:100", failures="mtbf", node_mtbf_h=1e-3, mtbf_shape=0.05)
+
+
+def test_a_precision_is_not_asked_of_failures_in_the_paired_run_without_them():
+    """The table of their base rates is not there: a kernel that checks no bounds read what lay behind it."""
+    state = build_state(
+        {name: np.ones(1) for name in ("submit_s", "work_s", "estimate_s", "requested", "size")},
+        parse_machine("torus:2x2x1"),
+        resolve({"machine": "torus:2x2x1", "precision": 0.5}),
+        None,
+        tracing=False,
+        base_rate=BaseRate(np.ones(3), np.arange(4.0), 1.0),
+    )
+    assert state.base_gaps == 0
+    given = {"placement": "tie-breaking", "accuracy": 0.5, "precision": 0.5, "recovery": "all-b"}
+    run = simulate(SEVERAL, machine="torus:2x2x1", failures=failures((30, 1), (31, 0)), **given)
+    assert run.jobs["failure_free_response_s"][0] == 500
 
 
 AWAY = 40  # jobs that all come back at one time

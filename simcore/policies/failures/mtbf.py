@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 
 HOUR_S = 3600.0
+SHORTEST_MEAN_S = 1e-3
+MOST_WAITING = 1_000_000  # failures drawn for some nodes while others may still fail before them
 
 
 def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
@@ -32,6 +34,9 @@ def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
         )
     shape = config["mtbf_shape"]
     mean_s = (system or node) * HOUR_S
+    if mean_s < SHORTEST_MEAN_S:
+        name = "mtbf_h" if system > 0 else "node_mtbf_h"
+        raise InputError(f"{name}: {system or node:g} h is less than the millisecond to which failures are timed")
     scale_s = mean_s / gamma(1.0 + 1.0 / shape)
     times = stream(config["seed"], config["replicate"], "failures/times")
     places = stream(config["seed"], config["replicate"], "failures/nodes")
@@ -104,6 +109,8 @@ def _per_node(
         last = drawn[-1]
         fresh = np.stack([drawn.ravel(), np.tile(np.arange(nodes), rounds)])
         waiting = np.concatenate([waiting, fresh], axis=1)
+        if waiting.shape[1] > MOST_WAITING:
+            raise InputError("failures: those of mtbf come so much in crowds that none can be placed before the others")
         waiting = waiting[:, np.lexsort((waiting[1], waiting[0]))]
         known = int(np.searchsorted(waiting[0], last.min(), side="left"))
         yield waiting[0, :known], waiting[1, :known]
