@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.workloads.accounting.records import COLUMNS, JobRecords, Report, Text
+from faultsweep.simcore.workloads.accounting.records import COLUMNS, JobRecords, Text
 from faultsweep.simcore.workloads.accounting.units import expand_hosts
 
 from faultsweep.errors import InputError, unknown_name
@@ -39,8 +39,7 @@ def anonymise(jobs: JobRecords, key: dict[str, Any], keep: tuple[str, ...] = (),
         if name not in NAMED:
             raise unknown_name("column", name, NAMED, "--keep")
     columns = dict(jobs.columns)
-    for name in ("dependency",):
-        columns.pop(name, None)
+    columns.pop("dependency", None)
     columns["job"] = Text(np.arange(len(jobs), dtype=np.int32), tuple(str(row + 1) for row in range(len(jobs))))
     for name in NAMED:
         if name in columns and name not in keep:
@@ -52,8 +51,7 @@ def anonymise(jobs: JobRecords, key: dict[str, Any], keep: tuple[str, ...] = (),
     if shift:
         moved = float(key.setdefault("shift_weeks", secrets.randbelow(MOST_WEEKS) + 1)) * WEEK_S
         columns |= {n: values - moved for n, values in columns.items() if COLUMNS[n].kind == "time"}
-    report = Report(jobs.report.rows, jobs.report.left_out, jobs.report.joined, jobs.report.added, jobs.report.guessed)
-    return replace(jobs, columns=columns, name="anonymous", header=(), report=report, content_hash="")
+    return replace(jobs, columns=columns, name="anonymous", header=(), timezone="", content_hash="")
 
 
 def _number(key: dict[str, Any], column: str, name: str) -> str:
@@ -86,9 +84,10 @@ def read_key(path: Path) -> dict[str, Any]:
 
 
 def write_key(key: dict[str, Any], path: Path) -> None:
-    """Write a key so that only its owner can read it."""
+    """Write a key so that only its owner can read it; the one before stays until the new one is whole."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with writing(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.fchmod(descriptor, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             json.dump(key, file, indent=1, ensure_ascii=False)
+        temporary.replace(path)
