@@ -8,7 +8,7 @@ at least one largest run time after the cut, whose start the log knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
@@ -26,14 +26,15 @@ from faultsweep.errors import InputError
 Floats = NDArray[np.float64]
 
 WEEK_S = 7 * 86_400.0
-RESAMPLES = 1000
+RESAMPLES = 1000  # bootstrap samples
 FEWEST_JOBS = 50
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "scheduler": ("fcfs", "backfill", "conservative"),
     "estimates": ("requested", "actual"),
     "queue_order": ("fcfs", "wfp"),
 }
-"""Settings that ``calibrate`` tries, all with all."""
+"""Settings that ``calibrate`` tries, all with all, but FCFS without backfilling, which asks for no estimates."""
+PLAIN = ("requested", "fcfs")
 
 
 class RealJobs(NamedTuple):
@@ -157,8 +158,8 @@ def validate(
         jobs=len(rows),
         judged=len(judged),
         cut_s=cut_s,
-        explained=_over_weeks(explained_share, sim, true, weeks),
-        rank_correlation=_over_weeks(_spearman, sim, true, weeks),
+        explained=_explained_interval(sim, true, weeks),
+        rank_correlation=_spearman_interval(sim, true, weeks),
         real_mean_s=float(true.mean()),
         sim_mean_s=float(sim.mean()),
         real_utilisation=float(np.nanmean(curves["real nodes"])) / nodes,
@@ -186,9 +187,12 @@ def calibrate(
     before = np.flatnonzero(real.workload.submit_s < cut_s)
     early = take(real.workload, before)
     names = [name for name in CANDIDATES if name not in settings]
-    tried = []
+    tried: list[tuple[dict[str, Any], float, float]] = []
     for values in product(*(CANDIDATES[name] for name in names)):
         chosen = {**settings, **dict(zip(names, values, strict=True))}
+        tried_order = chosen["estimates"], chosen["queue_order"]
+        if not settings and chosen["scheduler"] == "fcfs" and tried_order != PLAIN:
+            continue
         try:
             start, simulated = _simulate(early, nodes, chosen)
         except InputError:
@@ -256,21 +260,41 @@ def _spearman(sim: Floats, real: Floats) -> float:
     return float(stats.spearmanr(sim, real).statistic)
 
 
-def _over_weeks(measure: Any, sim: Floats, real: Floats, weeks: NDArray[np.int64]) -> Interval:
-    """Return a measure with its bootstrap interval over whole weeks: jobs of a week are not independent."""
-    value = measure(sim, real)
+def _explained_interval(sim: Floats, real: Floats, weeks: NDArray[np.int64]) -> Interval:
+    off, spread = np.abs(sim - real), np.abs(np.median(real) - real)
+    low, high = _over_weeks([off, spread], lambda sums: 1.0 - sums[0] / sums[1], weeks)
+    return Interval(explained_share(sim, real), low, high)
+
+
+def _spearman_interval(sim: Floats, real: Floats, weeks: NDArray[np.int64]) -> Interval:
+    """Return Spearman's correlation; weeks are drawn with the ranks that their jobs have among all."""
+    x, y = stats.rankdata(sim) / len(sim), stats.rankdata(real) / len(real)
+
+    def correlation(sums: Floats) -> Floats:
+        n, sx, sy, sxx, syy, sxy = sums
+        return (n * sxy - sx * sy) / np.sqrt((n * sxx - sx**2) * (n * syy - sy**2))
+
+    low, high = _over_weeks([np.ones(len(x)), x, y, x * x, y * y, x * y], correlation, weeks)
+    return Interval(_spearman(sim, real), low, high)
+
+
+def _over_weeks(
+    terms: Sequence[Floats], combine: Callable[[Floats], Floats], weeks: NDArray[np.int64]
+) -> tuple[float, float]:
+    """Return the 95 % bootstrap bounds of a function of sums over jobs; whole weeks are drawn, for jobs of a week are
+    not independent."""
     names, place = np.unique(weeks, return_inverse=True)
     if len(names) < 2:
-        return Interval(value, float("nan"), float("nan"))
-    rows = [np.flatnonzero(place == week) for week in range(len(names))]
-    draw = np.random.default_rng(0)
-    resamples = RESAMPLES if len(sim) < 20_000 else RESAMPLES // 5
-    values = []
-    for _ in range(resamples):
-        chosen = np.concatenate([rows[week] for week in draw.integers(0, len(names), len(names))])
-        values.append(measure(sim[chosen], real[chosen]))
-    low, high = np.nanquantile(values, (0.025, 0.975))
-    return Interval(value, float(low), float(high))
+        return float("nan"), float("nan")
+    per_week = np.array([np.bincount(place, weights=term, minlength=len(names)) for term in terms])
+    times = np.random.default_rng(0).multinomial(len(names), np.full(len(names), 1 / len(names)), RESAMPLES)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = combine(per_week @ times.T)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return float("nan"), float("nan")
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _groups(records: JobRecords, real: RealJobs, rows: NDArray[np.int64], sim: Floats) -> list[Group]:

@@ -148,3 +148,16 @@ def test_a_page_escapes_names(records, tmp_path):
     write_page(found, tmp_path / "page.html")
     assert "<script>" not in (tmp_path / "page.html").read_text()
     draw(found, tmp_path / "page.svg")
+
+
+def test_intervals_over_weeks_hold_the_value_and_narrow_with_weeks():
+    draw_ = np.random.default_rng(1)
+    real = draw_.exponential(100, 4000)
+    sim = real + draw_.normal(0, 80, 4000)
+    weeks = np.arange(4000) // 100
+    for measure in (validation._explained_interval, validation._spearman_interval):
+        found = measure(sim, real, weeks)
+        assert found.low < found.value < found.high
+        fewer = measure(sim[:400], real[:400], weeks[:400])
+        assert fewer.high - fewer.low > found.high - found.low
+        assert np.isnan(measure(sim[:50], real[:50], weeks[:50]).low)
