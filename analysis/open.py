@@ -31,16 +31,18 @@ BESIDE_METRICS = ("status", "wall_s", "error", "jobs_offset", "jobs_length")
 """Variables of a store that are neither metrics nor parameters."""
 
 
-def open_results(path_or_url: str | Path) -> xr.Dataset:
+def open_results(path_or_url: str | Path, *, masked: bool = True) -> xr.Dataset:
     """Open the store of a sweep.
 
     Parameters
     ----------
     path_or_url : a store's folder (``x.zarr``), a packed store (``x.zarr.zip``), or the URL of either.
+    masked : hide the values of cells without a result: NaN, NaT, or "". Whole numbers and booleans are numbers with NaN
+        as long as a cell has no result; unmasked, they are what they are, and 0 or False there.
 
     Returns
     -------
-    One float64 variable per metric over the axes of the sweep and ``replicate``, NaN where there is no result yet, read
+    One variable per metric over the axes of the sweep and ``replicate``, NaN where there is no result yet, read
     when it is used; the parameters that vary, as coordinates; ``status``, in memory; ``wall_s`` and ``error``. Units
     and long names are in the attributes of each.
 
@@ -56,8 +58,9 @@ def open_results(path_or_url: str | Path) -> xr.Dataset:
     known = has_result(data["status"]).values
     for name in metric_names(data):
         variable = data[name].variable
-        hidden = indexing.LazilyIndexedArray(_Hidden(variable, known))
-        data[name] = xr.Variable(variable.dims, hidden, variable.attrs, variable.encoding)
+        hidden = indexing.LazilyIndexedArray(_Hidden(variable, known if masked else np.ones_like(known)))
+        data[name] = xr.Variable(variable.dims, hidden, variable.attrs)
+    data = _plain_text(data)
     data = _in_order(data)
     data.encoding["source"] = str(path_or_url)
     return data
@@ -141,22 +144,49 @@ def fixed_parameters(data: xr.Dataset) -> dict[str, Any]:
 
 
 class _Hidden(BackendArray):
-    """A metric that reads as NaN in every cell without a result; nothing is read before it is asked for."""
+    """A metric that shows no value in a cell without a result; nothing is read before it is asked for.
+
+    No value is NaN, NaT or "". Whole numbers and booleans have none: they stay as they are where every cell has a
+    result, and are numbers with NaN elsewhere.
+    """
 
     def __init__(self, variable: xr.Variable, known: NDArray[np.bool_]) -> None:
         self.variable = variable
         self.known = known.reshape(known.shape + (1,) * (variable.ndim - known.ndim))
         self.shape = variable.shape
-        self.dtype = np.dtype("float64")
+        self.dtype, self.nothing = _shown_type(variable.dtype, bool(known.all()))
 
     def __getitem__(self, key: Any) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
-    def _read(self, key: tuple[Any, ...]) -> NDArray[np.float64]:
+    def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
         dims = self.variable.dims
-        part = self.variable.isel(dict(zip(dims, key, strict=True)))
+        part = self.variable.isel(dict(zip(dims, key, strict=True))).values
         known = xr.Variable(dims, np.broadcast_to(self.known, self.shape)).isel(dict(zip(dims, key, strict=True)))
-        return np.where(known.values, part.values, np.nan)
+        if part.dtype.kind == "i" and self.dtype.kind == "f":
+            _check_exact(part[known.values])
+        values = np.full(known.shape, self.nothing, dtype=self.dtype)
+        values[known.values] = part[known.values]
+        return values
+
+
+def _shown_type(dtype: np.dtype, is_complete: bool) -> tuple[np.dtype, Any]:
+    """Return the type in which a metric is shown, and its value for "nothing"."""
+    if dtype.kind in "ib":
+        return (dtype, 0) if is_complete else (np.dtype("float64"), np.nan)
+    if dtype.kind in "Mm":
+        return dtype, np.array("NaT", dtype=dtype)
+    if dtype.kind in "fc":
+        return dtype, np.nan
+    return np.dtype(object), ""  # what plotting libraries and file formats take
+
+
+def _check_exact(values: NDArray[np.int64]) -> None:
+    if len(values) and max(abs(int(values.min())), abs(int(values.max()))) > 2**53:
+        raise InputError(
+            "whole numbers above 2**53 cannot stand beside NaN, and some cells have no result yet; select cells that"
+            " have one with open_results(PATH, masked=False), which shows all numbers as they are, and its status"
+        )
 
 
 def _open(place: str, group: str | None = None) -> xr.Dataset:
@@ -172,10 +202,23 @@ def _open(place: str, group: str | None = None) -> xr.Dataset:
         raise InputError(f"{place}: not a store of a sweep that can be read ({first})") from None
 
 
+def _plain_text(data: xr.Dataset) -> xr.Dataset:
+    """Return labels and errors as text that plotting libraries and file formats take, of stores of any age."""
+    for name in data.variables:
+        variable = data[name].variable
+        if variable.dtype.kind in "TO" and name in data.coords:
+            data[name] = xr.Variable(variable.dims, variable.values.astype(str), variable.attrs)
+        elif variable.dtype.kind == "T":
+            shown = indexing.LazilyIndexedArray(_Hidden(variable, np.ones(variable.shape, dtype=bool)))
+            data[name] = xr.Variable(variable.dims, shown, variable.attrs)
+        data[name].encoding.clear()  # of Zarr 3, which other formats do not take
+    return data
+
+
 def _in_order(data: xr.Dataset) -> xr.Dataset:
     """Sort numeric axes; axes of names keep the order in which the sweep lists them."""
     for dim in data["status"].dims:
         labels = data[dim].values
-        if labels.dtype.kind in "iuf" and np.any(np.diff(labels) < 0):
+        if labels.dtype.kind in "iufMm" and np.any(labels[1:] < labels[:-1]):
             data = data.isel({dim: np.argsort(labels, kind="stable")})
     return data

@@ -77,7 +77,7 @@ def read_figure(
     rows = {axis.name: axis for axis in axes[:-1]}
     if not rows:
         raise InputError("a sweep without axes has nothing to draw over")
-    metrics = [out.name for out in outputs if not out.dim]
+    metrics = [out.name for out in outputs if out.is_number]
     _check_names(raw, rows, metrics, shipped, keep_jobs)
     log_x, log_y, warm_up = (bool(raw.get(key, False)) for key in FLAGS)
     y = _listed(raw, "y") or tuple(metrics[:1])

@@ -317,6 +317,14 @@ def _is_inert(parameter: Any, config: _Watched) -> bool:
     return bool(answer)
 
 
+def first_cell(grid: Grid) -> int:
+    """Return the first cell of a grid that is not excluded."""
+    cells = np.flatnonzero(~grid.excluded())
+    if not len(cells):
+        raise InputError("exclude: the rules take out every cell")
+    return int(cells[0])
+
+
 class _Watched(Mapping[str, Any]):
     """A configuration that notes which of its parameters were looked at."""
 

@@ -132,8 +132,8 @@ def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
     and every array is described twice: by itself and in the root.
     """
     grid = prepared.grid
-    numbers = 1 + sum(out.width for out in prepared.outputs)
-    lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(grid.shape)
+    numbers = 1 + sum(out.width + 2 * out.texts for out in prepared.outputs)
+    lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(grid.shape, prepared.outputs)
     chunks = math.prod(-(-n // length) for n, length in zip(grid.shape, lengths, strict=True))
     coordinates = {*grid.dims_of, *(axis.name for axis in grid.axes)}
     arrays = len(prepared.outputs) + len(VARIABLES) + len(coordinates)

@@ -67,7 +67,7 @@ def read_precision(raw: Any, outputs: Sequence[Output], replicates: int) -> Prec
     for key in table:
         if key not in KEYS:
             raise unknown_name("key", key, KEYS)
-    known = [out.name for out in outputs if not out.dim]
+    known = [out.name for out in outputs if out.is_number]
     metrics = table.get("metrics", known[:1])
     metrics = [metrics] if isinstance(metrics, str) else metrics
     if not isinstance(metrics, list) or not metrics:

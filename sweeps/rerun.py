@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
 from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store.store import STATUS_NAMES, WITH_RESULT, Store
-from faultsweep.sweeps.target import Target, describe_lost, describe_version, has_default
+from faultsweep.sweeps.target import Outcome, Output, Target, describe_lost, describe_version, has_default
 
 from faultsweep.errors import InputError
 
@@ -70,11 +70,7 @@ def rerun(
     status = int(store.arrays["status"][cell])
     stored = {name: _plain(store.arrays[name][cell]) for name in store.metrics}
     outcome, run = _run(store.path, target, configuration, events, trace)
-    metrics, start = {}, 0
-    for out in target.outputs:
-        part = [float(value) for value in outcome.values[start : start + out.width]]
-        metrics[out.name] = part if out.dim else part[0]
-        start += out.width
+    metrics = _by_name(target.outputs, outcome)
     lacks = [name for name in store.metrics if name not in metrics]
     if lacks:
         raise InputError(f"{store.path}: {describe_lost(lacks, target)}")
@@ -169,9 +165,27 @@ def _not_simulated(path: Path, name: str) -> InputError:
     return InputError(f"{path}: results of {name}; only simulations have jobs, events and a trace to print or write")
 
 
+def _by_name(outputs: Sequence[Output], outcome: Outcome) -> dict[str, Any]:
+    """Return what a run gave as a store gives it: the values of each output, as Python has them."""
+    words, texts = np.asarray(outcome.values, dtype=np.float64), list(outcome.texts)
+    values: dict[str, Any] = {}
+    start = first = 0
+    for out in outputs:
+        if out.dtype == "text":
+            part = np.array(texts[first : first + out.texts], dtype=object).reshape(out.shape)
+        else:
+            part = out.decode(words[None, start : start + out.width])[0]
+        values[out.name] = _plain(part)
+        start, first = start + out.width, first + out.texts
+    return values
+
+
 def _same_bits(now: Any, stored: Any) -> bool:
-    """Tell whether numbers are equal to the bit (any NaN is one NaN)."""
-    a, b = np.atleast_1d(np.asarray(now, dtype=np.float64)), np.atleast_1d(np.asarray(stored, dtype=np.float64))
+    """Tell whether values are equal to the bit (any NaN is one NaN)."""
+    a, b = np.atleast_1d(np.asarray(now)), np.atleast_1d(np.asarray(stored))
+    if a.shape != b.shape or {a.dtype.kind, b.dtype.kind} - {"f", "c"}:
+        return bool(np.array_equal(a, b))
+    a, b = (x.view(np.float64) if x.dtype.kind == "c" else x.astype(np.float64) for x in (a, b))
     return bool(((a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))).all())
 
 

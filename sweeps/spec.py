@@ -287,6 +287,8 @@ class _Reader:
 
     def read_metrics(self) -> tuple[Output, ...]:
         known = {out.name: out for out in self.target.outputs}
+        if not known and "metrics" not in self.raw:  # they are read off the first cell
+            return ()
         names = self.raw.get("metrics", list(known))
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             self.problem("metrics", f"expected a list of metrics, got {names!r}")
@@ -330,7 +332,7 @@ class _Reader:
 
     def check_names(self, axes: Iterable[Axis], formulas: Mapping[str, Formula]) -> None:
         """See that no two coordinates of the store have one name."""
-        dims = {out.dim for out in self.target.outputs}
+        dims = {dim.name for out in self.target.outputs for dim in out.along}
         taken = RESERVED | {out.name for out in self.target.outputs}
         varied = [(f"axes.{axis.name}", name) for axis in axes for name in axis.columns if name != axis.name]
         for key, name in (*varied, *((f"formulas.{name}", name) for name in formulas)):

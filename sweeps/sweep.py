@@ -23,9 +23,11 @@ import numpy as np
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.sweeps.batch_job import refuse_if_submitted
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
+from faultsweep.sweeps.grid import Grid, first_cell
 from faultsweep.sweeps.plan import Plan, make_plan
 from faultsweep.sweeps.precision import replicates_wanted, rule_of, with_replicates
 from faultsweep.sweeps.rerun import Rerun, rerun
+from faultsweep.sweeps.runner.first import First, find_first
 from faultsweep.sweeps.runner.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress
 from faultsweep.sweeps.runner.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
@@ -38,6 +40,7 @@ from faultsweep.sweeps.store.lock import Lock
 from faultsweep.sweeps.store.provenance import describe_run
 from faultsweep.sweeps.store.replay import find_journals, match_records, open_run
 from faultsweep.sweeps.store.store import (
+    DONE,
     FAILURES,
     FINAL,
     PENDING,
@@ -172,7 +175,9 @@ class Sweep:
             check_script()
         say = partial(print, file=sys.stderr, flush=True) if progress else lambda text: None
         number = workers or os.cpu_count() or 1
-        return make_plan(self.spec, self.store_path(store), number, measure, recompute, retry_failed, say)
+        return make_plan(
+            self._known(self.store_path(store)), self.store_path(store), number, measure, recompute, retry_failed, say
+        )
 
     def rerun(
         self,
@@ -190,7 +195,7 @@ class Sweep:
         clusters, in ``run.decisions``. See ``faultsweep.rerun``.
         """
         path = self.store_path(store)
-        return rerun(path, select or {}, target=self.spec.target, events=events, trace=trace, run_code=run_code)
+        return rerun(path, select or {}, target=self._known(path).target, events=events, trace=trace, run_code=run_code)
 
     def run(
         self,
@@ -236,20 +241,23 @@ class Sweep:
         _check_submitted(path)
         if (run_folder(path) / "slurm").is_dir():
             refuse_if_submitted(path)
-        check_store(self.spec, path, recompute)
+        spec = self._known(path)
+        check_store(spec, path, recompute)
         folder = _make_run_folder(path)
         with ExitStack() as stack:
             stack.enter_context(ended_by_sigterm())
             lock = _enter_lock(stack, folder)
             stack.enter_context(LogFile(folder / "log.txt"))
-            run = _Run(self.spec, path, folder, lock, time_limit_s, progress)
+            run = _Run(spec, path, folder, lock, time_limit_s, progress)
+            own = None if credentials is None else Path(credentials)
+            shown = _print if dask_dashboard else None
             try:
-                with interrupts_wait():  # which do not end what makes, grows or tidies up a store
-                    run = run if recompute or retry_failed else run.begun_round()
-                    run.open(recompute, retry_failed)
-                own = None if credentials is None else Path(credentials)
-                shown = _print if dask_dashboard else None
                 with _Workers(cluster, workers, own, folder / "slurm", shown) as started:
+                    first = run.infer(started)
+                    with interrupts_wait():  # which do not end what makes, grows or tidies up a store
+                        run = run if recompute or retry_failed else run.begun_round()
+                        run.open(recompute, retry_failed)
+                        run.take_first(first)
                     while True:
                         run.simulate(started)
                         with interrupts_wait():
@@ -265,6 +273,22 @@ class Sweep:
             except OSError as error:
                 run.say_stopped(_describe_os_error(error, path))
         return open_results(path)
+
+    def _known(self, path: Path) -> Spec:
+        """Return the spec, with the outputs that the store has if the function declares none."""
+        spec = self.spec
+        if not spec.outputs and isinstance(spec.target, FunctionTarget) and (path.exists() or path.is_symlink()):
+            store = Store(path, mode="r")
+            return _having(spec, [store.output(name) for name in store.metrics])
+        return spec
+
+
+def _having(spec: Spec, outputs: Sequence[Output]) -> Spec:
+    """Return a spec of a function with these outputs, checked again: no axis may have the name of one."""
+    target = spec.target
+    if not isinstance(target, FunctionTarget):
+        raise TypeError(target.name)
+    return read_spec(spec.raw, target.with_outputs(outputs), where=spec.where)
 
 
 def _print(text: str) -> None:
@@ -298,8 +322,6 @@ def _make_target(
         return built_in_target(name, logs, [folder])
     if name != SIMULATOR:
         raise InputError(f"target: {name!r} and a function are two targets; leave one out")
-    if outputs is None:
-        raise InputError("outputs: name what the function returns")
     made = FunctionTarget(function, outputs, inert, str(version))
     if made.name in TARGETS:
         raise InputError(f"function: {made.name!r} is the name of what a spec can run without one; rename the function")
@@ -391,6 +413,30 @@ class _Run:
     deaths: dict[int, int] = field(default_factory=dict)
     replicates: NDArray[np.int64] | None = None
     is_first: bool = True  # and no later round of one call of Sweep.run
+
+    def infer(self, workers: _Workers) -> First | None:
+        """Run the first cell if it has to tell what the function gives; its outputs are the spec's from then on."""
+        spec = self.spec
+        if spec.outputs or not isinstance(spec.target, FunctionTarget):
+            return None
+        grid = Grid(spec.target, spec.axes, spec.fixed, spec.formulas, spec.exclude)
+        cell = first_cell(grid)
+        labels = ", ".join(f"{name}={label}" for name, label in grid.labels(cell).items())
+        client, _ = workers.client()
+        first = find_first(client, spec.target, grid.config(cell), labels, self.time_limit_s)
+        self.spec = _having(spec, first.outputs)
+        return first
+
+    def take_first(self, first: First | None) -> None:
+        """Put the result of the first cell into the store."""
+        if first is None or self.collector.jobs is not None:
+            return
+        cell = first_cell(self.prepared.grid)
+        if self.prepared.source[cell] == cell and self.collector.status[cell] == PENDING:
+            texts = self.collector.table_of_texts({0: first.texts}, 1)
+            status, wall = np.array([DONE], dtype=np.int8), np.array([first.wall_s])
+            self.collector.add(Results(np.array([cell]), status, wall, first.values[None], texts=texts))
+            self.collector.flush()
 
     def begun_round(self) -> _Run:
         """Return the run of the round that an earlier run has begun, since its journals are of that; else this one."""
@@ -495,7 +541,9 @@ class _Run:
             keep = numbers[wanted]
             errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
             values = records.values[keep][:, columns]
-            results = Results(cells[wanted], status[wanted], records.wall_s[keep], values, errors)
+            notes = {new: records.texts[old] for new, old in enumerate(keep.tolist()) if old in records.texts}
+            texts = self.collector.table_of_texts(notes, len(keep))
+            results = Results(cells[wanted], status[wanted], records.wall_s[keep], values, errors, texts=texts)
             if self.collector.jobs is not None:
                 results = self.collector.with_jobs(results, _read_kept(path, records.jobs[:, keep]))
             self.collector.add(results)

@@ -6,20 +6,29 @@ The engine (grid, store, runner) knows a target only by this interface: a table 
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import inspect
 import math
-import re
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
+from faultsweep.sweeps.outputs import (
+    LARGEST_EXACT,
+    Output,
+    check_name,
+    infer_outputs,
+    lay_out,
+    named_parts,
+    read_output,
+    shown,
+)
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -39,32 +48,16 @@ _JOB_TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64"}
 
 
 @dataclass(frozen=True)
-class Output:
-    """One result of a run: a number, or a vector along a dimension of its own (``dim`` and its ``labels``).
+class Outcome:
+    """What one run gave: words in the order of the target's outputs (arrays laid flat), and ``truncated`` if cut.
 
-    A ``measured`` one, such as a duration, differs from run to run.
+    A word is the number of a float64 output; of other types see ``sweeps.outputs``. ``texts`` are the values of text.
     """
 
-    name: str
-    unit: str = ""
-    doc: str = ""
-    dim: str = ""
-    labels: tuple[Any, ...] = ()
-    measured: bool = False
-
-    @property
-    def width(self) -> int:
-        """Return how many numbers the output is."""
-        return len(self.labels) if self.dim else 1
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one run gave: numbers in the order of the target's outputs (vectors laid flat), and ``truncated`` if cut."""
-
-    values: Sequence[float]
+    values: Sequence[float] | NDArray[np.float64]
     truncated: bool = False
     jobs: Mapping[str, Any] | None = None
+    texts: Sequence[str] = ()
 
 
 class Foresight(NamedTuple):
@@ -198,12 +191,16 @@ class Argument:
 
 
 class FunctionTarget(Target):
-    """A user's function of keyword arguments that returns a mapping, a number or a sequence of numbers."""
+    """A user's function of keyword arguments that returns a mapping, a number or a sequence of numbers.
+
+    Without ``outputs`` they are read off what it returns in the first cell: ``inferred`` tells so, and there are none
+    before.
+    """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        outputs: Iterable[str | Output] | Mapping[str, str],
+        outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Config], bool]] | None = None,
         version: str = "",
     ) -> None:
@@ -213,7 +210,8 @@ class FunctionTarget(Target):
         self.function = function
         named = function.func if isinstance(function, functools.partial) else function
         self.name = getattr(named, "__qualname__", type(named).__name__)
-        self.outputs = _read_outputs(outputs)
+        self.inferred = outputs is None
+        self.outputs = () if outputs is None else _read_outputs(outputs)
         self.parameters, self._open = _read_arguments(function, dict(inert or {}))
         self.version = version
 
@@ -229,13 +227,54 @@ class FunctionTarget(Target):
 
     def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
         """Call the function, and lay what it returns out in the order of the outputs; "jobs" are per-job arrays."""
-        result = self.function(**config)
+        result = self.call(config)
         jobs = None
         if keep_jobs:
             if not isinstance(result, Mapping) or not hasattr(result.get("jobs"), "keys"):
                 raise InputError('keep_jobs: the function\'s result lacks "jobs", a mapping of arrays')
             jobs = _read_jobs(result["jobs"])
-        return Outcome(_lay_out(result, self.outputs), jobs=jobs)
+        words, texts = self.lay_out(result)
+        return Outcome(words, jobs=jobs, texts=texts)
+
+    def call(self, config: Config) -> Any:
+        """Call the function."""
+        return self.function(**config)
+
+    def lay_out(self, result: Any) -> tuple[Sequence[float] | NDArray[np.float64], list[str]]:
+        """Return what the function gave as words and texts, in the order of the outputs."""
+        parts = self._parts(result)
+        if all(out.is_plain for out in self.outputs) and not any(hasattr(part, "coords") for part in parts):
+            return _lay_out(parts, self.outputs), []  # runs may take microseconds
+        return lay_out(parts, self.outputs)
+
+    def _parts(self, result: Any) -> list[Any]:
+        """Return what the function gave for each output."""
+        if not self.inferred:
+            return _declared_parts(result, self.outputs)
+        parts = named_parts(result, self.default_name)
+        known = [out.name for out in self.outputs]
+        other = [name for name in parts if name not in known and name != "jobs"]
+        if other or not set(known) <= set(parts):
+            raise InputError(
+                f"the function gave {', '.join(map(str, parts))} here, and {', '.join(known)} in the first cell; name"
+                " all that it may give in outputs"
+            )
+        return [parts[name] for name in known]
+
+    @property
+    def default_name(self) -> str:
+        """Return the name of a result that has none of its own."""
+        return self.name if self.name.isidentifier() else "result"
+
+    def infer(self, result: Any) -> tuple[Output, ...]:
+        """Return the outputs that a result shows."""
+        return _read_outputs(infer_outputs(result, self.default_name))
+
+    def with_outputs(self, outputs: Sequence[Output]) -> FunctionTarget:
+        """Return the same target with these outputs."""
+        made = copy.copy(self)
+        made.outputs = tuple(outputs)
+        return made
 
 
 def _read_jobs(jobs: Any) -> dict[str, NDArray[Any]]:
@@ -248,13 +287,13 @@ def _read_jobs(jobs: Any) -> dict[str, NDArray[Any]]:
             raise InputError(f"jobs: expected names of columns, got {name!r}")
         check_name(name, "jobs: ")
         if values.ndim != 1 or values.dtype.kind not in _JOB_TYPES:
-            raise InputError(f"jobs: {name}: expected one number, true or false per job, got {_shown(jobs[name])}")
+            raise InputError(f"jobs: {name}: expected one number, true or false per job, got {shown(jobs[name])}")
         columns[name] = values.astype(_JOB_TYPES[values.dtype.kind])
         if values.dtype.kind == "u" and len(values) and values.max() > np.iinfo(np.int64).max:
             raise InputError(f"jobs: {name}: whole numbers have at most 63 bits, got {values.max()}")
     if len({len(values) for values in columns.values()}) != 1:
-        shown = ", ".join(f"{name} ({len(values)})" for name, values in columns.items()) or "none"
-        raise InputError(f"jobs: expected one or more columns that are equally long, got {shown}")
+        lengths = ", ".join(f"{name} ({len(values)})" for name, values in columns.items()) or "none"
+        raise InputError(f"jobs: expected one or more columns that are equally long, got {lengths}")
     return columns
 
 
@@ -267,47 +306,27 @@ def _read_outputs(outputs: Iterable[str | Output] | Mapping[str, str]) -> tuple[
         outputs = [outputs]
     if not isinstance(outputs, Iterable):
         raise InputError(f"outputs: expected names, or a mapping of names to units, got {outputs!r}")
-    read = tuple(_read_output(out if isinstance(out, Output) else Output(out)) for out in outputs)
+    read = tuple(read_output(out if isinstance(out, Output) else Output(out)) for out in outputs)
     names = [out.name for out in read]
     for out in read:
-        if out.dim in RESERVED:
-            raise InputError(f"outputs: {out.name}: {out.dim!r} is taken in every store; name its dimension otherwise")
+        for dim in out.along:
+            if dim.name in RESERVED:
+                raise InputError(
+                    f"outputs: {out.name}: {dim.name!r} is taken in every store; name its dimension otherwise"
+                )
     if not names or len(set(names)) < len(names) or set(names) & RESERVED:
         raise InputError(
             f"outputs: expected one or more different names, none of {', '.join(sorted(RESERVED))}, got {names}"
         )
-    labels: dict[str, tuple[Any, ...]] = {}
+    dims: dict[str, Any] = {}
     for out in read:
-        if out.dim in names:
-            raise InputError(f"outputs: {out.name}: {out.dim!r} is an output; give its dimension another name")
-        for name in filter(None, (out.name, out.dim)):
-            check_name(name, "outputs: ")
-        if out.dim and labels.setdefault(out.dim, out.labels) != out.labels:
-            raise InputError(f"outputs: {out.name}: other labels along {out.dim} than another output has")
+        check_name(out.name, "outputs: ")
+        for dim in out.along:
+            if dim.name in names:
+                raise InputError(f"outputs: {out.name}: {dim.name!r} is an output; give its dimension another name")
+            if dims.setdefault(dim.name, dim) != dim:
+                raise InputError(f"outputs: {out.name}: other labels along {dim.name} than another output has")
     return read
-
-
-def _read_output(out: Output) -> Output:
-    """Return an output with its labels as a tuple of plain values, or say what is wrong with it."""
-    for name, text in (("name", out.name), ("unit", out.unit), ("doc", out.doc), ("dim", out.dim)):
-        if not isinstance(text, str):
-            raise InputError(f"outputs: {out.name}: expected text as its {name}, got {text!r}")
-    labels = tuple(scalar(label) for label in out.labels)
-    kinds = {str if isinstance(label, str) else float for label in labels}
-    is_plain = all(isinstance(label, str | int | float) and not isinstance(label, bool) for label in labels)
-    if bool(out.dim) != bool(labels) or (labels and isinstance(out.labels, str)):
-        raise InputError(
-            f"outputs: {out.name}: a vector has both, the name of its dimension (dim) and a list of labels"
-        )
-    if labels and (not is_plain or len(kinds) > 1 or len(set(labels)) < len(labels)):
-        raise InputError(f"outputs: {out.name}: labels are different, and all text or all numbers, got {labels}")
-    return replace(out, labels=labels)
-
-
-def check_name(name: str, where: str = "") -> None:
-    """Raise InputError unless a name can be that of an array, which is a folder of a store."""
-    if not re.fullmatch(r"(?!__)\w[\w +-]*", name):
-        raise InputError(f"{where}{name!r} cannot be a name in a store; use letters, digits, spaces, _ + -")
 
 
 def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tuple[dict[str, Argument], bool]:
@@ -342,30 +361,34 @@ def _read_default(default: Any) -> Any:
     return value if value is REQUIRED or (is_plain and value == value) else OWN
 
 
-def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
-    """Return a function's result as numbers in the order of the outputs (units of work: one run)."""
+def _declared_parts(result: Any, outputs: tuple[Output, ...]) -> list[Any]:
+    """Return what a function's result has for each output, by name or by order."""
     if isinstance(result, Mapping) or hasattr(result, "keys"):  # a pandas Series, too, goes by its names
         given = set(result.keys())
         missing = [out.name for out in outputs if out.name not in given]
         if missing:
             raise InputError(f"the function's result lacks {', '.join(missing)}")
-        parts = [result[out.name] for out in outputs]
-    elif len(outputs) == 1:
-        parts = [result]
-    else:
-        if not _is_sequence(result):
-            names = ", ".join(out.name for out in outputs)
-            raise InputError(f"the function gave {_shown(result)}; expected a mapping of {names}, or so many numbers")
-        parts = list(result)
-        if len(parts) != len(outputs):
-            raise InputError(f"the function gave {len(parts)} values for {len(outputs)} outputs")
+        return [result[out.name] for out in outputs]
+    if len(outputs) == 1:
+        return [result]
+    if not _is_sequence(result):
+        names = ", ".join(out.name for out in outputs)
+        raise InputError(f"the function gave {shown(result)}; expected a mapping of {names}, or so many numbers")
+    parts = list(result)
+    if len(parts) != len(outputs):
+        raise InputError(f"the function gave {len(parts)} values for {len(outputs)} outputs")
+    return parts
+
+
+def _lay_out(parts: Sequence[Any], outputs: tuple[Output, ...]) -> list[float]:
+    """Return the results of one run as numbers in the order of the outputs, all of them plain."""
     flat: list[float] = []
     for out, part in zip(outputs, parts, strict=True):
         if not out.dim:
             flat.append(_as_number(out.name, part))
             continue
         if not _is_sequence(part):
-            raise InputError(f"{out.name}: expected {out.width} numbers along {out.dim}, got {_shown(part)}")
+            raise InputError(f"{out.name}: expected {out.width} numbers along {out.dim}, got {shown(part)}")
         vector = [_as_number(out.name, value) for value in part]
         if len(vector) != out.width:
             raise InputError(f"{out.name} has {len(vector)} values, but {out.width} labels along {out.dim}")
@@ -373,23 +396,19 @@ def _lay_out(result: Any, outputs: tuple[Output, ...]) -> list[float]:
     return flat
 
 
-def _shown(value: Any) -> str:
-    """Return a value in short, or its type where the text would have an address."""
-    plain = bool | int | float | complex | str | bytes | list | tuple | set | frozenset | np.ndarray
-    if value is None or isinstance(value, plain):
-        return reprlib.repr(value)
-    return f"an object of type {type(value).__qualname__}"
-
-
 def _as_number(name: str, value: Any) -> float:
     if type(value) is float:  # thirty of them per run, and runs of microseconds
         return value
     try:
         if isinstance(value, float | int) or (not isinstance(value, _TEXTS) and _is_real(value)):
+            if not isinstance(value, float) and abs(value) > LARGEST_EXACT and value != float(value):
+                raise InputError(f"{name}: {shown(value)} needs more than the 53 bits of a number; give it dtype int64")
             return float(value)
+    except InputError:
+        raise
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{name}: expected a number, got {_shown(value)}")
+    raise InputError(f"{name}: expected a number, got {shown(value)}")
 
 
 def _is_real(value: Any) -> bool:

@@ -124,7 +124,7 @@ def prepare(
     again = _again(store, spec, status, grid.shape, adding, derived, recompute)
     if retry_failed:
         again |= np.isin(status, FAILURES)
-    chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape))
+    chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape, outputs))
     keys = grid.keys()
     skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished
     if replicates is not None:
@@ -175,7 +175,7 @@ def _dropped(store: Store, spec: Spec) -> list[str]:
         return []
     given = {out.name for out in spec.target.outputs}
     unknown = [name for name in store.adding if name not in given]
-    names = [name for name in unknown if np.isnan(store.arrays[name][...]).all()]
+    names = [name for name in unknown if store.output(name).dtype not in ("int64", "bool") and store.absent(name).all()]
     if store.keeps_jobs and not spec.keep_jobs and (store.arrays["jobs_offset"][...] < 0).all():
         names += ["jobs_offset", "jobs_length"]
     return names
@@ -198,7 +198,7 @@ def _again(
     here = store.chunks.shape
     lacking = np.zeros(here, dtype=bool)
     for name in adding:
-        absent = np.isnan(store.arrays[name][...]).reshape((*here, -1)).all(-1) if name in store.arrays else True
+        absent = store.absent(name) if name in store.arrays else np.ones(here, dtype=bool)
         lacking |= absent & (store.arrays["jobs_length"][...] == 0) if name in derived else absent
     if spec.keep_jobs:
         lacking |= store.arrays["jobs_offset"][...] < 0 if store.keeps_jobs else True
@@ -358,22 +358,28 @@ def _join_outputs(store: Store, spec: Spec, dropped: Sequence[str]) -> tuple[tup
         raise InputError(f"{store.path}: {describe_lost(lost, spec.target)}")
     new = tuple(out for out in spec.outputs if out.name not in stored)
     for name in stored:
-        array, out = store.arrays[name], known[name]
-        own = list(array.metadata.dimension_names)[len(store.dims) :]
-        labels = store.column(own[0]) if own else []
-        if (own, labels) != ([out.dim] if out.dim else [], list(out.labels)):
+        old, out = store.output(name), known[name]
+        if old.along != out.along:
             raise InputError(
-                f"{store.path}: {name} goes along {_along(own, labels)} in the store, along"
-                f" {_along([out.dim], out.labels)} in the spec; give it another store"
+                f"{store.path}: {name} goes along {_along(old)} in the store, along {_along(out)} in the spec; give it"
+                " another store"
             )
-    for out in new:
-        if out.dim in store.arrays and (out.dim in store.dims or store.column(out.dim) != list(out.labels)):
-            raise InputError(f"{store.path}: the store has a coordinate {out.dim}, which is not that of {out.name}")
+        if old.dtype != out.dtype:
+            raise InputError(
+                f"{store.path}: {name} is {old.dtype} in the store, {out.dtype} in the spec; give it another store"
+            )
+    for name, dim in ((out.name, dim) for out in new for dim in out.along):
+        if dim.name in store.arrays and (dim.name in store.dims or store.column(dim.name) != list(dim.labels or ())):
+            raise InputError(f"{store.path}: the store has a coordinate {dim.name}, which is not that of {name}")
     return (*(known[name] for name in stored), *new), new
 
 
-def _along(dims: Sequence[str], labels: Sequence[Any]) -> str:
-    return f"{dims[0]} ({', '.join(str(label) for label in labels)})" if labels else "nothing"
+def _along(out: Output) -> str:
+    shown = [
+        f"{dim.name} ({', '.join(str(label) for label in dim.labels) if dim.labels is not None else dim.length})"
+        for dim in out.along
+    ]
+    return " and ".join(shown) or "nothing"
 
 
 def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:

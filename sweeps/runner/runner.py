@@ -42,7 +42,7 @@ from faultsweep.sweeps.runner.progress import (
 )
 from faultsweep.sweeps.store.collector import Collector, Results
 from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
-from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, read_journal
+from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, journal_texts, read_journal
 from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
 from numpy.typing import NDArray
 
@@ -501,7 +501,8 @@ class Runner:
             self._batch = min(_batch_size(self._per_run_s, self._workers), 8 * self._batch)
 
     def _deliver(self, cells: Cells, result: task.BatchResult) -> None:
-        results = Results(cells, result.status, result.wall_s, result.values, result.errors)
+        texts = self.collector.table_of_texts(result.texts, len(cells))
+        results = Results(cells, result.status, result.wall_s, result.values, result.errors, texts=texts)
         if result.jobs is not None and self.collector.jobs is not None:
             results = self.collector.with_jobs(results, (part and _load_jobs(part) for part in result.jobs))
         self.collector.add(results)
@@ -520,7 +521,7 @@ class Runner:
                 int(result.status[number]),
                 float(result.wall_s[number]),
                 result.values[number],
-                result.errors.get(number, ""),
+                result.errors.get(number) or journal_texts(result.texts.get(number, ())),
                 journal.keep(pack_jobs(_load_jobs(part))) if part else (0, 0),
             )
         journal.sync()
@@ -615,6 +616,7 @@ class Runner:
                 continue
             places = np.array(numbers)[keep]
             errors = {new: records.errors[old] for new, old in enumerate(keep.tolist()) if old in records.errors}
+            texts = {new: records.texts[old] for new, old in enumerate(keep.tolist()) if old in records.texts}
             jobs: list[Any] | None = None
             if self.context.keep_jobs:
                 path = str(jobs_beside(journal))
@@ -629,6 +631,7 @@ class Runner:
                 True,
                 None,
                 jobs,
+                texts=texts,
             )
             self._deliver(cells[places], result)
             found |= set(places.tolist())

@@ -19,14 +19,14 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.store.jobs import pack_jobs
-from faultsweep.sweeps.store.journal import JournalWriter, jobs_beside
+from faultsweep.sweeps.store.journal import JournalWriter, jobs_beside, journal_texts
 from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
 from faultsweep.sweeps.target import Output, Target
 from numpy.typing import NDArray
@@ -40,7 +40,8 @@ MARK = struct.Struct("<QQQ")
 
 def output_columns(outputs: Sequence[Output]) -> list[str]:
     """Return the names of the numbers that outputs are: an output's, numbered for a vector."""
-    return [f"{out.name}.{i}" if out.dim else out.name for out in outputs for i in range(out.width)]
+    names = {out.name: out.name if out.dtype == "float64" else f"{out.name}:{out.dtype}" for out in outputs}
+    return [f"{names[out.name]}.{i}" if out.along else names[out.name] for out in outputs for i in range(out.width)]
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,11 @@ class Context:
         """Return which of the target's numbers are stored, None for all of them in order."""
         if self.outputs == self.target.outputs:
             return None
-        starts, start = {}, 0
-        for out in self.target.outputs:
-            starts[out.name], start = start, start + out.width
-        return [starts[out.name] + i for out in self.outputs for i in range(out.width)]
+        return _chosen(self.target.outputs, self.outputs, lambda out: out.width)
+
+    def chosen_texts(self) -> list[int]:
+        """Return which of the target's texts are stored."""
+        return _chosen(self.target.outputs, self.outputs, lambda out: out.texts)
 
     def pack(self) -> bytes:
         """Return the context as bytes; functions of ``__main__`` travel by value."""
@@ -89,12 +91,20 @@ class Context:
         return dumps(self)
 
 
+def _chosen(given: Sequence[Output], stored: Sequence[Output], count: Callable[[Output], int]) -> list[int]:
+    """Return the places of the stored outputs' values among those of all given ones."""
+    starts, start = {}, 0
+    for out in given:
+        starts[out.name], start = start, start + count(out)
+    return [starts[out.name] + i for out in stored for i in range(count(out))]
+
+
 @dataclass
 class BatchResult:
     """What a task gives back; arrays over the ``done`` configurations that it got through (the first ones).
 
     ``problem`` is the error number and text of a journal that could not be written; ``memory_bytes`` the most memory
-    that the process has taken so far.
+    that the process has taken so far; ``texts`` the values of text of the runs that have any.
     """
 
     done: int
@@ -107,6 +117,7 @@ class BatchResult:
     problem: tuple[int, str] | None = None
     jobs: list[Any] | None = None
     memory_bytes: int = 0
+    texts: dict[int, list[str]] = field(default_factory=dict)
 
 
 _stopped: set[str] = set()
@@ -164,8 +175,9 @@ class _Batch:
         self.keys: list[list[int]] = keys.T.tolist()
         self.status: list[int] = []
         self.wall_s: list[float] = []
-        self.values: list[Sequence[float]] = []
+        self.values: list[Sequence[float] | NDArray[np.float64]] = []
         self.errors: dict[int, str] = {}
+        self.texts: dict[int, list[str]] = {}
         self.jobs: list[Any] = []
         self.problem = session.problem
 
@@ -180,13 +192,17 @@ class _Batch:
             status, values = (TRUNCATED if outcome.truncated else DONE), outcome.values
             if self.session.chosen is not None:
                 values = [values[i] for i in self.session.chosen]
+            if outcome.texts:
+                self.texts[number] = [outcome.texts[i] for i in self.session.chosen_texts]
             jobs = outcome.jobs if context.keep_jobs else None
         except BaseException as caught:  # whatever a run raises, sys.exit() too, is the error of its cell
             status, values, jobs = FAILED, self.session.nothing, None
             error = self.errors[number] = describe_error(caught)
+            self.texts.pop(number, None)
         wall = time.perf_counter() - start
         self.session.pause()
-        place = self._journal(self.keys[number], status, wall, values, error, jobs)
+        note = error or journal_texts(self.texts.get(number, ()))
+        place = self._journal(self.keys[number], status, wall, values, note, jobs)
         self.status.append(status)
         self.wall_s.append(wall)
         self.values.append(values)
@@ -194,7 +210,7 @@ class _Batch:
             self.jobs.append(jobs if place is None else place)
 
     def _journal(
-        self, key: list[int], status: int, wall: float, values: Sequence[float], error: str, jobs: Any
+        self, key: list[int], status: int, wall: float, values: Any, note: str, jobs: Any
     ) -> tuple[str, int, int] | None:
         """Write one result down; returns where its per-job results stand if they are in this worker's file."""
         journal = self.session.journal
@@ -202,7 +218,7 @@ class _Batch:
             return None
         try:
             place = journal.keep(pack_jobs(jobs)) if jobs is not None else (0, 0)
-            journal.write((key[0], key[1]), status, wall, values, error, place)
+            journal.write((key[0], key[1]), status, wall, values, note, place)
         except OSError as caught:
             self.session.fail(caught)
             self.problem = self.session.problem
@@ -228,6 +244,7 @@ class _Batch:
             self.problem,
             self.jobs if self.session.context.keep_jobs else None,
             _peak_memory_bytes(),
+            self.texts,
         )
 
 
@@ -244,6 +261,7 @@ class _Session:
         self.context = context
         self.nothing = [float("nan")] * len(context.columns)
         self.chosen = context.chosen()
+        self.chosen_texts = context.chosen_texts()
         self.problem: tuple[int, str] | None = None
         self.journal: JournalWriter | None = None
         self._mark = -1

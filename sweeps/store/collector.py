@@ -42,7 +42,8 @@ _SAVE_SHARE = 30
 
 @dataclass
 class Results:
-    """Results of some cells; arrays over the cells, ``values`` of shape (cells, numbers of all outputs)."""
+    """Results of some cells; arrays over the cells, ``values`` of shape (cells, words of all outputs), ``texts`` of
+    shape (cells, texts of all outputs), if any output is text."""
 
     cells: Cells
     status: NDArray[np.int8]
@@ -50,6 +51,7 @@ class Results:
     values: NDArray[np.float64]
     errors: Mapping[int, str] = field(default_factory=dict)
     jobs: NDArray[np.int64] | None = None
+    texts: NDArray[np.object_] | None = None
 
 
 @dataclass
@@ -94,6 +96,7 @@ class Collector:
         self.source = source
         self._check = check
         self._columns = np.cumsum([0, *(out.width for out in self.outputs)])
+        self._texts = np.cumsum([0, *(out.texts for out in self.outputs)])
         self._buffers: OrderedDict[int, _Buffer] = OrderedDict()
         self._chunk_of = store.chunks.of_all()
         self.status = store.status().copy()
@@ -148,24 +151,42 @@ class Collector:
         wall = np.full(len(cells), np.nan)
         errors: dict[int, str] = {}
         jobs = np.stack([np.full(len(cells), -1), np.zeros(len(cells), np.int64)]) if self._keep_jobs else None
+        texts = self.no_texts(len(cells))
         if np.isin(status, SETTLED).any():
             wall = self.store.read_block("wall_s", chunk).copy()
-            for output, part in self._parts():
-                metrics[:, part] = self.store.read_block(output.name, chunk).reshape(len(cells), -1)
+            for output, part, span in self._parts():
+                block = self.store.read_block(output.name, chunk)
+                if output.dtype != "text":
+                    metrics[:, part] = output.encode(block)
+                elif texts is not None:
+                    texts[:, span] = block.reshape(len(cells), -1)
             failed = np.flatnonzero(np.isin(status, FAILURES))
             if len(failed):
                 texts = self.store.read_block("error", chunk)
                 errors = {int(i): str(texts[i]) for i in failed}
             if jobs is not None:
                 jobs = np.stack([self.store.read_block(name, chunk) for name in ("jobs_offset", "jobs_length")])
-        self._buffers[chunk] = _Buffer(cells, status, wall, metrics, errors, jobs)
+        self._buffers[chunk] = _Buffer(cells, status, wall, metrics, errors, jobs, texts)
         self._evict()
         return self._buffers[chunk]
 
-    def _parts(self) -> list[tuple[Output, slice]]:
-        """Return each output with its columns."""
-        ends = self._columns[1:]
-        return [(out, slice(int(end) - out.width, int(end))) for out, end in zip(self.outputs, ends, strict=True)]
+    def _parts(self) -> list[tuple[Output, slice, slice]]:
+        """Return each output with its columns of words, and of texts."""
+        ends = zip(self.outputs, self._columns[1:].tolist(), self._texts[1:].tolist(), strict=True)
+        return [(out, slice(end - out.width, end), slice(last - out.texts, last)) for out, end, last in ends]
+
+    def no_texts(self, number: int) -> NDArray[np.object_] | None:
+        """Return the empty texts of so many runs, shape (runs, texts); None if no output is text."""
+        width = int(self._texts[-1])
+        return np.full((number, width), "", dtype=object) if width else None
+
+    def table_of_texts(self, texts: Mapping[int, Sequence[str]], number: int) -> NDArray[np.object_] | None:
+        """Return the texts of runs, given by their places, as ``Results`` has them."""
+        table = self.no_texts(number)
+        if table is not None:
+            for place, row in texts.items():
+                table[place] = row
+        return table
 
     def _evict(self) -> None:
         """Forget the chunks used longest ago that have nothing unsaved (never the newest)."""
@@ -202,6 +223,8 @@ class Collector:
             buffer.values[places] = results.values[here]
             if buffer.jobs is not None and results.jobs is not None:
                 buffer.jobs[:, places] = results.jobs[:, here]
+            if buffer.texts is not None and results.texts is not None:
+                buffer.texts[places] = results.texts[here]
             self._set_errors(buffer, places, [results.errors.get(int(i), "") for i in here])
             buffer.dirty = True
 
@@ -273,6 +296,8 @@ class Collector:
             buffer.values[here] = results.values
             if buffer.jobs is not None and results.jobs is not None:
                 buffer.jobs[:, here] = results.jobs
+            if buffer.texts is not None and results.texts is not None:
+                buffer.texts[here] = results.texts
             self._set_errors(buffer, here, [results.errors.get(i, "") for i in range(len(here))])
             self.status[cells[here]] = buffer.status[here]
         buffer.dirty = True
@@ -281,8 +306,15 @@ class Collector:
     def _take(buffer: _Buffer, places: NDArray[np.int64]) -> Results:
         errors = {i: buffer.errors[p] for i, p in enumerate(places.tolist()) if p in buffer.errors}
         jobs = None if buffer.jobs is None else buffer.jobs[:, places]
+        texts = None if buffer.texts is None else buffer.texts[places]
         return Results(
-            buffer.cells[places], buffer.status[places], buffer.wall_s[places], buffer.values[places], errors, jobs
+            buffer.cells[places],
+            buffer.status[places],
+            buffer.wall_s[places],
+            buffer.values[places],
+            errors,
+            jobs,
+            texts,
         )
 
     def _write(self, chunk: int) -> None:
@@ -294,9 +326,16 @@ class Collector:
         start = time.monotonic()
         if self.jobs is not None:
             self.jobs.flush()
-        for output, part in self._parts():
-            block = buffer.values[:, part]
-            self.store.write_block(output.name, chunk, block if output.dim else block[:, 0])
+        without = ~np.isin(buffer.status, WITH_RESULT)
+        for output, part, span in self._parts():
+            if output.texts and buffer.texts is not None:
+                strings = np.array(buffer.texts[:, span], dtype=np.dtypes.StringDType())
+                block = strings.reshape(len(buffer.cells), *output.shape)
+            else:
+                block = output.decode(buffer.values[:, part])
+            if output.dtype != "float64":
+                block[without] = output.fill
+            self.store.write_block(output.name, chunk, block)
         self.store.write_block("wall_s", chunk, buffer.wall_s)
         if buffer.dirty_errors:
             texts = np.full(len(buffer.cells), "", dtype=np.dtypes.StringDType())
@@ -337,7 +376,10 @@ def _part(results: Results, keep: NDArray[np.int64]) -> Results:
         return results
     errors = {new: results.errors[old] for new, old in enumerate(keep.tolist()) if old in results.errors}
     jobs = None if results.jobs is None else results.jobs[:, keep]
-    return Results(results.cells[keep], results.status[keep], results.wall_s[keep], results.values[keep], errors, jobs)
+    texts = None if results.texts is None else results.texts[keep]
+    return Results(
+        results.cells[keep], results.status[keep], results.wall_s[keep], results.values[keep], errors, jobs, texts
+    )
 
 
 def describe_counts(counts: Mapping[int, int], names: Sequence[str]) -> str:

@@ -25,6 +25,8 @@ _FRAME = struct.Struct("<II")
 _FIXED = 40
 """Bytes of a record before its values: key (16), wall time, status, length and offset of per-job results."""
 _PIECE = 65_536
+_FAILED = 2
+"""The status of a record whose note is an error, as a store has it."""
 
 
 def _dtype(width: int) -> np.dtype:
@@ -43,6 +45,11 @@ def _dtype(width: int) -> np.dtype:
 def jobs_beside(journal: Path) -> Path:
     """Return the file beside a journal that has the per-job results of its records."""
     return journal.with_suffix(".jobs")
+
+
+def journal_texts(texts: Sequence[str]) -> str:
+    """Return the texts that a run gave as the note of its record."""
+    return json.dumps(list(texts)) if texts else ""
 
 
 class _Appended:
@@ -76,7 +83,8 @@ class JournalWriter:
         """Create the file; ``outputs`` name the values of every record, in order."""
         self.path = path
         header = json.dumps({"outputs": list(outputs)}).encode()
-        self._record = struct.Struct(f"<QQdIIQ{len(outputs)}d")
+        self._head = struct.Struct("<QQdIIQ")
+        self._values = struct.Struct(f"<{len(outputs)}d")
         self._records = _Appended(path)
         self._jobs: _Appended | None = None
         try:
@@ -97,12 +105,17 @@ class JournalWriter:
         key: tuple[int, int],
         status: int,
         wall_s: float,
-        values: Sequence[float],
-        error: str = "",
+        values: Sequence[float] | NDArray[np.float64],
+        note: str = "",
         jobs: tuple[int, int] = (0, 0),
     ) -> None:
-        """Append one result; ``jobs`` is the place (offset, length) that ``keep`` gave, if there are any."""
-        content = self._record.pack(key[0], key[1], wall_s, status, jobs[1], jobs[0], *values) + error.encode()
+        """Append one result; ``jobs`` is the place (offset, length) that ``keep`` gave, if there are any.
+
+        ``note`` is the error of a run that failed, or ``journal_texts`` of another one.
+        """
+        words = values.astype("<f8").tobytes() if isinstance(values, np.ndarray) else self._values.pack(*values)
+        head = self._head.pack(key[0], key[1], wall_s, status, jobs[1], jobs[0])
+        content = b"".join((head, words, note.encode()))
         self._records.append(_FRAME.pack(len(content), zlib.crc32(content)) + content)
 
     def sync(self) -> None:
@@ -127,6 +140,7 @@ class Records:
     values: NDArray[np.float64]
     errors: dict[int, str]
     jobs: NDArray[np.uint64]
+    texts: dict[int, list[str]]
 
 
 def read_journal(path: Path) -> Iterator[Records]:
@@ -172,8 +186,18 @@ def _decode(data: bytes, offsets: list[int], ends: list[int], outputs: tuple[str
     places = np.array(offsets)
     rows = bytes_[places[:, None] + np.arange(kind.itemsize)].view(kind)[:, 0]
     long = np.flatnonzero(np.array(ends) - places > kind.itemsize)
-    errors = {int(i): data[offsets[i] + kind.itemsize : ends[i]].decode(errors="replace") for i in long}
+    notes = {int(i): data[offsets[i] + kind.itemsize : ends[i]].decode(errors="replace") for i in long}
+    failed = rows["status"] == _FAILED
+    errors = {i: note for i, note in notes.items() if failed[i]}
+    texts = {i: json.loads(note) for i, note in notes.items() if not failed[i]}
     jobs = np.stack([rows["at"], rows["jobs"].astype(np.uint64)])
     return Records(
-        outputs, rows["key"].T.copy(), rows["status"].astype(np.int8), rows["wall_s"], rows["values"], errors, jobs
+        outputs,
+        rows["key"].T.copy(),
+        rows["status"].astype(np.int8),
+        rows["wall_s"],
+        rows["values"],
+        errors,
+        jobs,
+        texts,
     )

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,12 +161,7 @@ def _outputs(stores: Sequence[Store]) -> tuple[Output, ...]:
     outputs: dict[str, Output] = {}
     for store in stores:
         for name in store.metrics:
-            array = store.arrays[name]
-            dim = array.metadata.dimension_names[-1] if array.ndim > len(store.dims) else ""
-            labels = tuple(store.column(dim)) if dim else ()
-            measured = simulator and name in MEASURED
-            texts = array.attrs.get("units", ""), array.attrs.get("long_name", "")
-            output = Output(name, *texts, dim=dim, labels=labels, measured=measured)
+            output = replace(store.output(name), measured=simulator and name in MEASURED)
             if outputs.setdefault(name, output) != output:
                 raise InputError(f"merge: the metric {name} is another one in {store.path}: {output}")
     return tuple(outputs.values())
@@ -231,14 +227,14 @@ class _Joined:
         order = np.arange(self.grid.size) + self.grid.size * (len(_PRECEDENCE) - self.rank[self.status])
         return sources(self.grid.keys(), ~settled, order)
 
-    def values(self, output: Output) -> NDArray[np.float64]:
+    def values(self, output: Output) -> NDArray[Any]:
         """Return a metric over the cells, of the store that each cell takes."""
-        width = (output.width,) if output.dim else ()
-        out = np.full((self.grid.size, *width), np.nan)
+        kind = np.dtypes.StringDType() if output.dtype == "text" else output.stored
+        out: NDArray[Any] = np.full((self.grid.size, *output.shape), output.fill, dtype=kind)
         for number, store in enumerate(self.stores):
             if output.name in store.metrics:
                 mine = self.owner == number
-                out[mine] = self._spread(number, store.arrays[output.name][...], np.nan)[mine]
+                out[mine] = self._spread(number, store.arrays[output.name][...], output.fill)[mine]
         return out
 
     def check(self) -> None:
@@ -251,7 +247,7 @@ class _Joined:
             for number, store in enumerate(self.stores):
                 if output.name not in store.metrics:
                     continue
-                theirs = self._spread(number, store.arrays[output.name][...], np.nan)
+                theirs = self._spread(number, store.arrays[output.name][...], output.fill)
                 held = results[number] & np.array([output.name in s.metrics for s in self.stores])[self.owner]
                 for cell in np.flatnonzero(held & _differ(known, theirs)).tolist():
                     text = f"{output.name} is {known[cell]} in {self.stores[self.owner[cell]].path}"
@@ -356,8 +352,13 @@ class _Joined:
             self._put(store, name, self._copied(values))
 
 
-def _differ(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _differ(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which cells are not equal to the bit (any NaN is one NaN), shape (cells,)."""
-    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    different = (a.view(np.int64) != b.view(np.int64)) & ~(np.isnan(a) & np.isnan(b))
+    if a.dtype.kind == "c":
+        return _differ(np.stack([a.real, a.imag], -1), np.stack([b.real, b.imag], -1))
+    if a.dtype.kind == "f":
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+        different = (a.view(np.int64) != b.view(np.int64)) & ~(np.isnan(a) & np.isnan(b))
+    else:
+        different = np.asarray(a != b)
     return different.any(tuple(range(1, a.ndim)))

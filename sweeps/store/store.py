@@ -7,7 +7,7 @@ The rules that keep a store sound under kills, full disks and readers at any mom
   last;
 - the root's ``zarr.json`` holds the consolidated metadata: replacing it is the one step that makes a grown grid
   visible, after all arrays have been resized and all labels written;
-- axes grow at their ends only; labels are of variable length, since fixed width would cut longer ones.
+- axes grow at their ends only; an array of labels that gets longer ones is written anew beside the old one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ import numpy as np
 import zarr
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.grid import Cells, Grid
+from faultsweep.sweeps.outputs import Output, stored_output
+from faultsweep.sweeps.store.labels import from_array, to_array, without_kinds
 from faultsweep.sweeps.store.opener import open_folder, read_root
-from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
+from zarr.core.buffer import default_buffer_prototype
 
 FORMAT = 1
 """The version of this layout; a test keeps a store of every released one."""
@@ -55,21 +57,29 @@ WITH_RESULT = (DONE, TRUNCATED, COPY, TRUNCATED_COPY)
 CHUNK_CELLS = 16_384
 """Cells of a chunk, about: 1,024 gives 16 times the files and is 10 times slower to open."""
 
+_CHUNK_NAMES = {
+    "v2": {"name": "v2", "configuration": {"separator": "."}},
+    "default": {"name": "default", "configuration": {"separator": "/"}},
+}
 _RUN = ".run"
 _LABEL_CHUNK = 16_384
-_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
+_CHUNK_WORDS = 4_000_000
+"""Words of a chunk of the widest metric, at most (32 MB): large arrays make chunks of few cells."""
 
 
-def chunk_shape(shape: Sequence[int]) -> tuple[int, ...]:
+def chunk_shape(shape: Sequence[int], outputs: Sequence[Output] = ()) -> tuple[int, ...]:
     """Return chunk lengths with at most 16,384 cells in all, balanced: a slice along any two axes touches few chunks.
 
-    A small grid gets lengths beyond its own, so that growing it does not end in thousands of small files.
+    A small grid gets lengths beyond its own, so that growing it does not end in thousands of small files. Of
+    ``outputs`` that are large arrays a chunk has fewer cells.
     """
+    widest = max((max(out.width, out.texts) for out in outputs), default=1)
+    most = max(1, min(CHUNK_CELLS, _CHUNK_WORDS // max(1, widest)))
     lengths = list(shape)
-    while math.prod(lengths) > CHUNK_CELLS:
+    while math.prod(lengths) > most:
         longest = max(range(len(lengths)), key=lambda dim: lengths[dim])
         lengths[longest] = (lengths[longest] + 1) // 2
-    while math.prod(lengths) * 2 <= CHUNK_CELLS:
+    while math.prod(lengths) * 2 <= most:
         shortest = min(range(len(lengths)), key=lambda dim: lengths[dim])
         lengths[shortest] *= 2
     return tuple(lengths)
@@ -202,10 +212,23 @@ class Store:
     def column(self, name: str, as_label: bool = False) -> Any:
         """Return a coordinate as Python values of the type that it was written from."""
         array = self.arrays[name]
-        values = array[...].tolist()
-        if array.attrs.get("boolean") and not as_label:
-            return [value == "true" if isinstance(value, str) else value for value in values]
-        return values
+        return from_array(array[...], array.attrs, as_label)
+
+    def output(self, name: str) -> Output:
+        """Return the output that a metric holds."""
+        array = self.arrays[name]
+        dims = list(array.metadata.dimension_names)[len(self.dims) :]
+        return stored_output(name, array, dims, {dim: self.column(dim) for dim in dims if dim in self.arrays})
+
+    def absent(self, name: str) -> NDArray[np.bool_]:
+        """Return which cells have no value of a metric, over the grid; all of them where its type cannot tell."""
+        array, grid = self.arrays[name], self.chunks.shape
+        output = self.output(name)
+        if output.dtype in ("int64", "bool"):
+            return np.ones(grid, dtype=bool)
+        values = np.asarray(array[...])
+        gone = np.isnan(values) if output.dtype in ("float64", "complex") else values == output.fill
+        return np.asarray(gone.reshape((*grid, -1)).all(-1))
 
     def status(self) -> NDArray[np.int8]:
         """Return the status of every cell, shape (size,)."""
@@ -247,10 +270,10 @@ class Store:
             if not set(dims) <= set(lengths) or name not in self.arrays:
                 continue
             if self.arrays[name].dtype != values.dtype:
-                _widen(self.path / name / "zarr.json", extra)
+                _change_type(self.path / name / "zarr.json", values.dtype, extra)
                 self.arrays[name] = self._raw()[name]
             # what a configuration takes its values for may change with them: no reader of the grid needs it
-            self.arrays[name].attrs.put({**_without_kinds(self.arrays[name].attrs), **extra})
+            self.arrays[name].attrs.put({**without_kinds(self.arrays[name].attrs), **extra})
             self.arrays[name][...] = values
         known = dict.fromkeys((*self.metrics, *(out.name for out in outputs)))
         self.commit(metrics=json.dumps(list(known)), adding=json.dumps([*self.adding, *(out.name for out in outputs)]))
@@ -305,7 +328,7 @@ def create(
     draft = run_folder(path) / "new.zarr"
     shutil.rmtree(draft, ignore_errors=True)
     dims = [axis.name for axis in grid.axes]
-    lengths = chunk_shape(grid.shape)
+    lengths = chunk_shape(grid.shape, outputs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         group = zarr.open_group(draft, mode="w-", zarr_format=3)
@@ -327,48 +350,36 @@ def _coordinates(
         named = {axis.name: axis.labels, **{name: values for name, values in axis.columns.items() if name != axis.name}}
         for name, values in named.items():
             parameter = grid.target.parameters.get(name) if name in axis.columns else None
-            yield name, _typed(values), (axis.name,), _describe(parameter, axis.columns.get(name, values))
+            array, kind = to_array(values)
+            yield name, array, (axis.name,), _describe(parameter, kind)
     for name in grid.formulas:
         if name in grid.dims_of:
             dims = tuple(grid.axes[dim].name for dim in grid.dims_of[name])
             table = grid.values(name)
-            values = table.ravel().tolist()
-            extra = {**_describe(grid.target.parameters[name], values), "formula": grid.formulas[name].text}
-            yield name, _typed(values).reshape(table.shape), dims, extra
+            array, kind = to_array(table.ravel().tolist())
+            extra = {**_describe(grid.target.parameters[name], kind), "formula": grid.formulas[name].text}
+            yield name, array.reshape(table.shape), dims, extra
 
 
-def _describe(parameter: Any, values: Sequence[Any]) -> dict[str, Any]:
-    """Return the attributes of a coordinate: ``boolean`` and ``whole`` say what its values are in a configuration."""
-    kinds = {type(value) for value in values}
-    attributes: dict[str, Any] = {"boolean": True} if kinds == {bool} else {}
-    if kinds == {int, float}:  # whole numbers, and NaN where a formula has no value
-        attributes["whole"] = True
+def _describe(parameter: Any, kind: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a coordinate: name and units, and ``kind``, which says how its values are read."""
+    attributes: dict[str, Any] = {}
     if parameter is not None and parameter.doc:
         attributes["long_name"] = parameter.doc
     if parameter is not None and parameter.unit:
         attributes["units"] = parameter.unit
-    return attributes
-
-
-def _without_kinds(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in attributes.items() if key not in ("boolean", "whole")}
-
-
-def _typed(values: Sequence[Any]) -> NDArray[Any]:
-    kind = _TYPES[float if any(isinstance(value, float) for value in values) else type(values[0])]
-    return np.array(values, dtype=np.dtypes.StringDType() if kind == "string" else kind)
+    return {**attributes, **kind}
 
 
 def _create_coordinate(
     group: Any, name: str, values: NDArray[Any], dims: tuple[str, ...], extra: dict[str, Any]
 ) -> None:
-    text = values.dtype.kind == "T"
     array = group.create_array(
         name,
         shape=values.shape,
         chunks=(_LABEL_CHUNK,) if values.ndim == 1 else chunk_shape(values.shape),
-        dtype="string" if text else values.dtype,
-        fill_value="" if text else values.dtype.type(0),
+        dtype=values.dtype,
+        fill_value="" if values.dtype.kind == "U" else values.dtype.type(0),
         dimension_names=dims,
         attributes=extra,
     )
@@ -378,18 +389,18 @@ def _create_coordinate(
 def _create_metric(
     group: Any, output: Output, dims: Sequence[str], shape: tuple[int, ...], lengths: tuple[int, ...]
 ) -> None:
-    attributes = {key: text for key, text in (("units", output.unit), ("long_name", output.doc)) if text}
-    extra = (output.width,) if output.dim else ()
-    if output.dim and output.dim not in group:
-        _create_coordinate(group, output.dim, _typed(list(output.labels)), (output.dim,), {})
+    for dim in output.along:
+        if dim.labels is not None and dim.name not in group:
+            values, kind = to_array(dim.labels)
+            _create_coordinate(group, dim.name, values, (dim.name,), kind)
     group.create_array(
         output.name,
-        shape=shape + extra,
-        chunks=lengths + extra,
-        dtype="float64",
-        fill_value=np.nan,
-        dimension_names=(*dims, *((output.dim,) if output.dim else ())),
-        attributes=attributes,
+        shape=shape + output.shape,
+        chunks=lengths + output.shape,
+        dtype=output.stored,
+        fill_value=output.fill,
+        dimension_names=(*dims, *(dim.name for dim in output.along)),
+        attributes=output.attributes(),
     )
 
 
@@ -455,14 +466,20 @@ def _replace_text(path: Path, text: str) -> None:
     os.replace(fresh, path)
 
 
-def _widen(file: Path, attributes: Mapping[str, Any]) -> None:
-    """Make a coordinate of whole numbers one of floats, by the file of its metadata.
+def _change_type(file: Path, dtype: np.dtype, attributes: Mapping[str, Any]) -> None:
+    """Make a coordinate one of another type (floats, longer text), by the file of its metadata; its values follow.
 
-    Its chunks get other names, so that those which present readers know stay as they are.
+    Its chunks get other names than they have, so that those which present readers know stay as they are.
     """
     metadata = json.loads(file.read_text())
-    encoding = {"name": "v2", "configuration": {"separator": "."}}
-    metadata |= {"data_type": "float64", "fill_value": 0.0, "chunk_key_encoding": encoding}
+    shape, chunks = metadata["shape"], metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fresh = zarr.create_array({}, shape=shape, chunks=chunks, dtype=dtype, zarr_format=3)
+    made = json.loads(fresh.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes())
+    metadata |= {name: made[name] for name in ("data_type", "fill_value", "codecs")}
+    now = metadata.get("chunk_key_encoding", {}).get("name", "default")
+    metadata["chunk_key_encoding"] = _CHUNK_NAMES["v2" if now == "default" else "default"]
     metadata["attributes"] = {**metadata.get("attributes", {}), **attributes}
     _replace_text(file, json.dumps(metadata, indent=1))
 

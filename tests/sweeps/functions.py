@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from faultsweep.sweeps.target import Config, FunctionTarget, Outcome
 
 
@@ -202,3 +204,32 @@ def odd_jobs(a: int) -> Any:
         *({"file": np.array([1], dtype="i4")}, pd.DataFrame({"file": [2**40]}), {"file": [0.5]}),
     )
     return {"y": a, "jobs": jobs[a]}
+
+
+def everything(a: int, calls: str = "") -> dict[str, Any]:
+    """A value of each type that a store has; negative ones raise."""
+    if calls:
+        with Path(calls).open("a") as file:
+            file.write(f"{a}\n")
+    if a < 0:
+        raise ValueError("negative")
+    return {
+        "real": a / 7,
+        "whole": 2**60 + 1 + a,
+        "small": a,
+        "flag": a % 2 == 0,
+        "word": "äöü" * 3 if a == 3 else "a" * a,
+        "when": datetime.date(2026, 1, 1) + datetime.timedelta(days=a),
+        "lasts": np.timedelta64(a, "h"),
+        "wave": complex(a, -1),
+        "matrix": np.arange(1, 7).reshape(3, 2) * a,
+    }
+
+
+def field(a: int) -> xr.Dataset:
+    """A Dataset with times and names along its dimensions."""
+    times = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], "M8[ns]")
+    return xr.Dataset(
+        {"temperature": (("time", "place"), a * np.arange(6.0).reshape(3, 2), {"units": "K", "long_name": "how warm"})},
+        {"time": times, "place": ["here", "there"]},
+    )

@@ -1,0 +1,382 @@
+"""What a run gives: numbers, whole numbers, booleans, text, times, complex numbers, and arrays of them.
+
+On its way from a worker to the store a result is a row of float64 *words*, whatever its type: an int64, or a time in
+nanoseconds, is a word with the same 64 bits, a complex number is two. So journals, buffers and copies need to know no
+types, and nothing is rounded. Text goes beside them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+WORDS = {"float64": 1, "int64": 1, "bool": 1, "datetime": 1, "timedelta": 1, "complex": 2, "text": 0}
+"""The types of results, and how many words a value of each takes."""
+NUMBERS = ("float64", "int64", "bool")
+"""Types that can be averaged."""
+_KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "c": "complex", "M": "datetime", "m": "timedelta"}
+_TEXT_KINDS = "UT"
+_STORED = {"float64": "float64", "int64": "int64", "bool": "bool", "complex": "complex128", "text": "string"}
+_STORED |= {"datetime": "int64", "timedelta": "int64"}
+_NAT = np.iinfo(np.int64).min
+_FILLS = {"float64": np.nan, "complex": complex(np.nan, np.nan), "datetime": _NAT, "timedelta": _NAT, "text": ""}
+_TIME_ATTRIBUTES = {
+    "datetime": {"units": "nanoseconds since 1970-01-01", "calendar": "proleptic_gregorian"},
+    "timedelta": {"units": "nanoseconds", "dtype": "timedelta64[ns]"},
+}
+_EXPECTED = {
+    "float64": "a number",
+    "int64": "a whole number",
+    "bool": "true or false",
+    "datetime": "a date or time",
+    "timedelta": "a duration",
+    "complex": "a complex number",
+    "text": "text",
+}
+LARGEST_EXACT = 2**53
+UNMASKED = "holds no result where status is not done, truncated, copy or truncated_copy"
+"""Comment of variables whose type has no value for "nothing"."""
+
+
+class Dim(NamedTuple):
+    """A dimension of a result: its name, its length, and its labels, if it has any."""
+
+    name: str
+    length: int
+    labels: tuple[Any, ...] | None
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result of a run: a value, or an array of them.
+
+    ``dtype`` is float64, int64, bool, text, datetime, timedelta or complex. A vector has the name of its dimension
+    (``dim``) and its ``labels``; any array has ``dims``, a mapping of names to labels, or to lengths where there are no
+    labels: ``Output("field", "K", dims={"x": [0.0, 0.5, 1.0], "step": 100})``. A ``measured`` result, such as a
+    duration, differs from run to run.
+    """
+
+    name: str
+    unit: str = ""
+    doc: str = ""
+    dim: str = ""
+    labels: tuple[Any, ...] = ()
+    measured: bool = False
+    dtype: str = "float64"
+    dims: Any = ()
+
+    @property
+    def along(self) -> tuple[Dim, ...]:
+        """Return the dimensions, in order."""
+        return self.dims or ((Dim(self.dim, len(self.labels), self.labels),) if self.dim else ())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the length of each dimension."""
+        return tuple(dim.length for dim in self.along)
+
+    @property
+    def items(self) -> int:
+        """Return the number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def width(self) -> int:
+        """Return the number of words; text has none."""
+        return self.items * WORDS[self.dtype]
+
+    @property
+    def texts(self) -> int:
+        """Return the number of texts."""
+        return self.items if self.dtype == "text" else 0
+
+    @property
+    def is_number(self) -> bool:
+        """Tell whether it is one number per run."""
+        return not self.along and self.dtype in NUMBERS
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether it is one float64, or a vector of them."""
+        return self.dtype == "float64" and len(self.along) < 2
+
+    @property
+    def stored(self) -> str:
+        """Return the type of its variable in a store."""
+        return _STORED[self.dtype]
+
+    @property
+    def fill(self) -> Any:
+        """Return what stands in a store where there is no result."""
+        return _FILLS.get(self.dtype, 0)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of its variable: units, name, and how a reader finds what is no result."""
+        attributes: dict[str, Any] = {"units": self.unit} if self.unit else {}
+        attributes |= {"long_name": self.doc} if self.doc else {}
+        attributes |= _TIME_ATTRIBUTES.get(self.dtype, {})
+        if self.dtype in ("int64", "bool"):
+            attributes["comment"] = UNMASKED
+        return attributes
+
+    def decode(self, words: NDArray[np.float64]) -> NDArray[Any]:
+        """Return words, shape (runs, width), as values of the stored type, shape (runs, *shape)."""
+        words = np.ascontiguousarray(words)
+        values: NDArray[Any] = words
+        if self.dtype == "bool":
+            values = words.view(np.int64) != 0
+        elif self.dtype != "float64":
+            values = words.view(self.stored)
+        return values.reshape(len(words), *self.shape)
+
+    def encode(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return stored values, shape (runs, *shape), as words."""
+        kind = "int64" if self.dtype == "bool" else self.stored
+        flat = np.ascontiguousarray(values, dtype=kind).reshape(len(values), -1)
+        return flat.view(np.float64)
+
+
+def stored_output(name: str, array: Any, dims: Sequence[str], labels: Mapping[str, Sequence[Any]]) -> Output:
+    """Return the output that a variable of a store holds; ``dims`` are those beyond the grid's."""
+    attributes = dict(array.attrs)
+    kinds = {"int64": "int64", "bool": "bool", "complex128": "complex", "float64": "float64"}
+    dtype = kinds.get(str(array.dtype), "text")
+    for kind, known in _TIME_ATTRIBUTES.items():
+        if dtype == "int64" and all(attributes.get(key) == text for key, text in known.items()):
+            dtype = kind
+    unit = "" if dtype in _TIME_ATTRIBUTES else str(attributes.get("units", ""))
+    along = {
+        dim: labels.get(dim, length) for dim, length in zip(dims, array.shape[array.ndim - len(dims) :], strict=True)
+    }
+    return read_output(Output(name, unit, str(attributes.get("long_name", "")), dtype=dtype, dims=along))
+
+
+def check_name(name: str, where: str = "") -> None:
+    """Raise InputError unless a name can be that of an array, which is a folder of a store."""
+    if not re.fullmatch(r"(?!__)\w[\w +-]*", name):
+        raise InputError(f"{where}{name!r} cannot be a name in a store; use letters, digits, spaces, _ + -")
+
+
+def read_output(out: Output) -> Output:
+    """Return an output with its dimensions and labels as tuples of plain values, or say what is wrong with it."""
+    for name, text in (("name", out.name), ("unit", out.unit), ("doc", out.doc), ("dim", out.dim)):
+        if not isinstance(text, str):
+            raise InputError(f"outputs: {out.name}: expected text as its {name}, got {text!r}")
+    if out.dtype not in WORDS:
+        raise InputError(f"outputs: {out.name}: expected {', '.join(WORDS)} as its dtype, got {out.dtype!r}")
+    if out.unit and out.dtype in ("text", "bool", "datetime", "timedelta"):
+        raise InputError(f"outputs: {out.name}: {out.dtype} has no unit, got {out.unit!r}")
+    if bool(out.dim) != bool(len(out.labels)) or (out.dim and isinstance(out.labels, str)) or (out.dim and out.dims):
+        raise InputError(
+            f"outputs: {out.name}: a vector has both, the name of its dimension (dim) and a list of labels"
+        )
+    raw = {out.dim: out.labels} if out.dim else out.dims
+    if isinstance(raw, tuple):
+        raw = {dim.name: dim.labels if dim.labels is not None else dim.length for dim in raw}
+    if not isinstance(raw, Mapping) or not all(isinstance(name, str) for name in raw):
+        raise InputError(f"outputs: {out.name}: expected dims as a mapping of names to labels, or lengths, got {raw!r}")
+    dims = tuple(_read_dim(out.name, name, labels) for name, labels in raw.items())
+    if len(dims) == 1 and dims[0].labels is not None:
+        return replace(out, dim=dims[0].name, labels=dims[0].labels, dims=())
+    return replace(out, dim="", labels=(), dims=dims)
+
+
+def _read_dim(output: str, name: str, labels: Any) -> Dim:
+    check_name(name, f"outputs: {output}: ")
+    if isinstance(labels, int) and not isinstance(labels, bool):
+        if labels < 1:
+            raise InputError(f"outputs: {output}: {name}: expected a length of 1 or more, got {labels}")
+        return Dim(name, labels, None)
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise InputError(f"outputs: {output}: {name}: expected a list of labels, or a length, got {labels!r}")
+    values = tuple(plain_value(label) for label in labels)
+    kinds = {float if isinstance(value, int | float) else type(value) for value in values}
+    known = all(isinstance(v, str | int | float | datetime.date | datetime.timedelta) for v in values)
+    if not values or not known or bool in map(type, values) or len(kinds) > 1 or len(set(values)) < len(values):
+        raise InputError(
+            f"outputs: {output}: labels are different, and all text, all numbers or all times, got {values}"
+        )
+    return Dim(name, len(values), values)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a NumPy or pandas scalar as the Python value it is: times, too, as ``datetime`` has them."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        exact = value.astype("M8[us]" if isinstance(value, np.datetime64) else "m8[us]")
+        if np.isnat(value) or exact != value:
+            raise InputError(f"{value}: times of labels and axes have whole microseconds")
+        return exact.item()
+    if hasattr(value, "to_pydatetime"):
+        return plain_value(value.to_datetime64()) if value.tzinfo is None else value.to_pydatetime()
+    if hasattr(value, "to_pytimedelta"):
+        return plain_value(value.to_timedelta64())
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+
+
+def lay_out(parts: Sequence[Any], outputs: Sequence[Output]) -> tuple[NDArray[np.float64], list[str]]:
+    """Return the results of one run as words and texts, in the order of the outputs.
+
+    Raises
+    ------
+    InputError
+        A result is of another type, shape or along other labels than its output says.
+    """
+    words: list[NDArray[np.float64]] = [np.empty(0)]
+    texts: list[str] = []
+    for out, part in zip(outputs, parts, strict=True):
+        values = _values(out, part)
+        if out.dtype == "text":
+            texts += [str(text) for text in values.ravel().tolist()]
+        else:
+            words.append(out.encode(values[None])[0])
+    return np.concatenate(words), texts
+
+
+def _values(out: Output, part: Any) -> NDArray[Any]:
+    """Return a result as an array of its output's stored type and shape."""
+    part = _in_order(out, part)
+    kind, array = _array(out.name, part)
+    if array.shape != out.shape:
+        wanted = " x ".join(f"{dim.length} {dim.name}" for dim in out.along) or "one value"
+        raise InputError(f"{out.name}: expected {wanted}, got {shown(part)} of shape {array.shape}")
+    if kind == out.dtype or (array.size == 0 and kind == "float64"):
+        return array
+    if (out.dtype, kind) == ("complex", "float64"):
+        return array.astype(np.complex128)
+    if kind == "int64" and out.dtype in ("float64", "complex"):
+        if array.size and max(abs(int(array.max())), abs(int(array.min()))) > LARGEST_EXACT:
+            raise InputError(f"{out.name}: {shown(part)} needs more than the 53 bits of a number; give it dtype int64")
+        return array.astype(out.stored)
+    if kind == "bool" and out.dtype in ("float64", "int64"):
+        return array.astype(out.stored)
+    raise InputError(f"{out.name}: expected {_EXPECTED[out.dtype]}, got {shown(part)}")
+
+
+def _in_order(out: Output, part: Any) -> Any:
+    """Return an array of xarray with its dimensions in the output's order, if its labels are the output's."""
+    if not hasattr(part, "dims") or not hasattr(part, "coords"):
+        return part
+    names = [dim.name for dim in out.along]
+    if set(part.dims) != set(names):
+        raise InputError(
+            f"{out.name}: expected the dimensions {', '.join(names) or 'none'}, got {', '.join(part.dims)}"
+        )
+    for dim in out.along:
+        if dim.labels is not None and dim.name in part.coords:
+            labels = tuple(plain_value(label) for label in part.coords[dim.name].values)
+            if labels != dim.labels:
+                raise InputError(
+                    f"{out.name}: other labels along {dim.name} than the output has: {reprlib.repr(labels)}"
+                    f" where {reprlib.repr(dim.labels)} is expected"
+                )
+    return part.transpose(*names)
+
+
+def _array(name: str, part: Any) -> tuple[str, NDArray[Any]]:
+    """Return the type of a result, and it as an array of how that type is stored."""
+    if isinstance(part, datetime.datetime) and part.tzinfo is not None:
+        raise InputError(f"{name}: {part} has a time zone; give times in UTC, without one")
+    if np.ma.is_masked(part):
+        raise InputError(f"{name}: some of its values are masked; fill them")
+    values = getattr(part, "values", part)
+    array = np.asarray(values) if not isinstance(values, Mapping | set | frozenset | bytes) else np.array(None)
+    if array.dtype == object:
+        array = _from_objects(name, array)
+    kind = "text" if array.dtype.kind in _TEXT_KINDS else _KINDS.get(array.dtype.kind)
+    if kind is None:
+        raise InputError(f"{name}: cannot store {shown(part)}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise InputError(f"{name}: whole numbers have at most 63 bits, got {array.max()}")
+    if kind in ("datetime", "timedelta"):
+        exact = array.astype(f"{array.dtype.kind}8[ns]")
+        if not np.array_equal(exact.astype(array.dtype), array, equal_nan=True):
+            raise InputError(f"{name}: {shown(part)} is beyond what fits 64 bits of nanoseconds")
+        return kind, exact.view(np.int64)
+    return kind, array if kind == "text" else array.astype(_STORED[kind])
+
+
+def _from_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of Python objects as one of the type that all of them have."""
+    values = array.ravel().tolist()
+    if values and all(isinstance(value, str) for value in values):
+        return np.array(values, dtype=np.dtypes.StringDType()).reshape(array.shape)
+    if values and all(isinstance(value, datetime.date) for value in values):
+        if any(isinstance(value, datetime.datetime) and value.tzinfo is not None for value in values):
+            raise InputError(f"{name}: its times have time zones; give them in UTC, without one")
+        return np.array(values, dtype="M8[us]").reshape(array.shape)
+    if values and all(isinstance(value, datetime.timedelta) for value in values):
+        return np.array(values, dtype="m8[us]").reshape(array.shape)
+    if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        raise InputError(f"{name}: whole numbers have at most 63 bits, got {shown(max(values, key=abs))}")
+    try:
+        if values and not any(value is None or isinstance(value, str | bytes) for value in values):
+            return np.array([float(value) for value in values]).reshape(array.shape)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    return array
+
+
+def shown(value: Any) -> str:
+    """Return a value in short, or its type where the text would have an address."""
+    plain = bool | int | float | complex | str | bytes | list | tuple | set | frozenset | np.ndarray
+    plain |= datetime.date | datetime.timedelta | np.generic
+    if value is None or isinstance(value, plain):
+        return reprlib.repr(value)
+    return f"an object of type {type(value).__qualname__}"
+
+
+def infer_outputs(result: Any, default_name: str = "result") -> tuple[Output, ...]:
+    """Return outputs as what one run gave says: names, types, dimensions, labels, units and names in words.
+
+    Raises
+    ------
+    InputError
+        The result has no names that a store could use, or values of a type that no store has.
+    """
+    parts = named_parts(result, default_name)
+    if not parts:
+        raise InputError("the function gave nothing to store")
+    return tuple(_infer(name, part) for name, part in parts.items() if name != "jobs")
+
+
+def named_parts(result: Any, default_name: str = "result") -> dict[str, Any]:
+    """Return a result by the names that it has of itself: of a mapping, a Dataset, a named tuple; or one default."""
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return dict(zip(result._fields, result, strict=True))
+    if hasattr(result, "data_vars"):
+        return {str(name): result[name] for name in result.data_vars}
+    if hasattr(result, "keys"):
+        return {name: result[name] for name in result.keys()}  # noqa: SIM118 - of a pandas Series, too
+    return {str(getattr(result, "name", None) or default_name): result}
+
+
+def _infer(name: Any, part: Any) -> Output:
+    if not isinstance(name, str):
+        raise InputError(f"the function's result has the name {name!r}; names are text")
+    check_name(name, "the function's result: ")
+    kind, array = _array(name, part)
+    attributes = getattr(part, "attrs", {})
+    names = [str(dim) for dim in getattr(part, "dims", ())] or [f"{name}_{i}" for i in range(array.ndim)]
+    if array.ndim == 1 and not getattr(part, "dims", ()):
+        names = [f"{name}_index"]
+    coords = getattr(part, "coords", {})
+    for coord in coords:
+        if coord not in names and coords[coord].ndim:
+            raise InputError(f"{name}: the coordinate {coord} is not that of a dimension; leave it out")
+    dims = {
+        dim: [plain_value(label) for label in coords[dim].values] if dim in coords else length
+        for dim, length in zip(names, array.shape, strict=True)
+    }
+    unit = "" if kind in ("text", "bool", "datetime", "timedelta") else str(attributes.get("units", ""))
+    return read_output(Output(name, unit, str(attributes.get("long_name", "")), dtype=kind, dims=dims))

@@ -1,0 +1,165 @@
+"""Results of any type, and axes of any values, on their way from a function into a store and to its readers."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+import xarray as xr
+from faultsweep.sweeps.store.store import DONE, FAILED, PENDING, Store
+from faultsweep.sweeps.sweep import Sweep
+from faultsweep.sweeps.target import Output
+
+import faultsweep as fs
+from faultsweep.errors import InputError
+from tests.sweeps.functions import everything, field
+
+BIG = 2**60 + 1
+
+
+@pytest.fixture
+def run(client):
+    return lambda sweep, store, **options: sweep.run(store, cluster=client, progress=False, **options)
+
+
+def typed(**changes):
+    return Sweep(**{"name": "typed", "axes": {"a": [1, 2, 3]}, "function": everything, **changes})
+
+
+def test_types_are_inferred_from_the_first_cell(tmp_path, run):
+    data = run(typed(), tmp_path / "s.zarr").squeeze("replicate", drop=True)
+    assert (data.status == DONE).all()
+    kinds = {name: data[name].dtype.kind for name in data.data_vars}
+    assert kinds["real"] == "f"
+    assert kinds["whole"] == "i"
+    assert kinds["flag"] == "b"
+    assert kinds["when"] == "M"
+    assert kinds["lasts"] == "m"
+    assert kinds["wave"] == "c"
+    assert data.whole.values.tolist() == [BIG + a for a in (1, 2, 3)]
+    assert data.flag.values.tolist() == [False, True, False]
+    assert data.word.values.tolist() == ["a", "aa", "äöü" * 3]
+    assert (data.when.values == np.array(["2026-01-02", "2026-01-03", "2026-01-04"], "M8[ns]")).all()
+    assert (data.lasts.values == np.array([1, 2, 3], "m8[h]")).all()
+    assert data.wave.values.tolist() == [1 - 1j, 2 - 1j, 3 - 1j]
+    assert data.matrix.dims == ("a", "matrix_0", "matrix_1")
+    assert data.matrix.dtype == np.int64
+    assert data.matrix.values[2].tolist() == [[3, 6], [9, 12], [15, 18]]
+
+
+def test_plain_xarray_reads_the_same(tmp_path, run):
+    ours = run(typed(), tmp_path / "s.zarr")
+    plain = xr.open_zarr(tmp_path / "s.zarr", chunks=None)
+    for name in ("real", "whole", "flag", "when", "lasts", "wave", "matrix"):
+        assert plain[name].dtype == ours[name].dtype
+        assert np.array_equal(plain[name].values, ours[name].values)
+    assert plain.word.values.astype(object).tolist() == ours.word.values.tolist()
+    assert "status" in plain.whole.attrs["comment"]
+
+
+def test_arrays_of_xarray_keep_names_labels_and_units(tmp_path, run):
+    sweep = Sweep(name="f", axes={"a": [1, 2]}, function=field)
+    data = run(sweep, tmp_path / "s.zarr").squeeze("replicate", drop=True)
+    assert data.temperature.dims == ("a", "time", "place")
+    assert data.place.values.tolist() == ["here", "there"]
+    assert data.time.dtype.kind == "M"
+    assert data.temperature.attrs["units"] == "K"
+    assert data.temperature.attrs["long_name"] == "how warm"
+    xr.testing.assert_equal(data.temperature.sel(a=2, drop=True), field(2)["temperature"])
+    assert sweep.rerun(tmp_path / "s.zarr", select={"a": 2}).different == []
+
+
+def test_the_first_cell_runs_once_and_first(tmp_path, run):
+    calls = tmp_path / "calls"
+    sweep = typed(axes={"a": [5, 1, 2]}, fixed={"calls": str(calls)})
+    run(sweep, tmp_path / "s.zarr")
+    lines = calls.read_text().split()
+    assert lines[0] == "5"
+    assert sorted(lines) == ["1", "2", "5"]
+
+
+def test_a_store_tells_what_the_function_gives(tmp_path, run):
+    run(typed(), tmp_path / "s.zarr")
+    calls = tmp_path / "calls"
+    data = run(typed(axes={"a": [1, 2, 3, 4]}), tmp_path / "s.zarr")
+    assert not calls.exists()
+    assert data.whole.values.ravel().tolist() == [BIG + a for a in (1, 2, 3, 4)]
+    assert typed().plan(tmp_path / "s.zarr", measure=False, progress=False).missing == 0
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_whole_numbers_are_masked_where_there_is_no_result(tmp_path, run, masked):
+    with pytest.raises(InputError, match="first cell"):
+        run(typed(axes={"a": [-1, 1]}), tmp_path / "x.zarr")
+    run(typed(axes={"a": [1, -1, 3]}), tmp_path / "s.zarr")
+    data = fs.open_results(tmp_path / "s.zarr", masked=masked).sortby("a").squeeze("replicate", drop=True)
+    assert data.status.values.tolist() == [FAILED, DONE, DONE]
+    if masked:
+        assert np.isnan(data.flag.values[0])
+        assert data.flag.values[1:].tolist() == [0.0, 0.0]
+        assert data.small.values[1:].tolist() == [1.0, 3.0]
+        with pytest.raises(InputError, match=r"2\*\*53"):
+            data.whole.load()
+    else:
+        assert data.whole.values.tolist() == [0, BIG + 1, BIG + 3]
+        assert data.flag.dtype == bool
+    assert np.isnat(data.when.values[0])
+
+
+def test_pending_cells_hold_nothing(tmp_path, run):
+    run(typed(), tmp_path / "s.zarr")
+    store = Store(tmp_path / "s.zarr")
+    store.forget(np.array([False, True, False]))
+    data = fs.open_results(tmp_path / "s.zarr").squeeze("replicate", drop=True)
+    assert data.status.values[1] == PENDING
+    assert data.word.values[1] == ""
+    assert np.isnan(data.small.values[1])
+
+
+def declared(dtype, value):
+    """A function of one result, and the sweep of it."""
+    return Sweep(name="d", axes={"a": [0, 1]}, function=lambda a: value if a else 1, outputs=[Output("y", dtype=dtype)])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "sentence"),
+    [
+        ("int64", 0.5, "y: expected a whole number, got 0.5"),
+        ("int64", "x", "y: expected a whole number, got 'x'"),
+        ("int64", 2**63, "at most 63 bits"),
+        ("int64", np.uint64(2**63), "at most 63 bits"),
+        ("int64", None, "cannot store None"),
+        ("float64", 2**53 + 1, "dtype int64"),
+        ("bool", 2, "expected true or false"),
+        ("text", 2, "expected text, got 2"),
+        ("datetime", 2, "expected a date or time"),
+        ("datetime", datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "time zone"),
+        ("datetime", datetime.date(1, 1, 1), "64 bits of nanoseconds"),
+        ("int64", [1, 2], "expected one value, got \\[1, 2\\] of shape"),
+        ("int64", np.ma.array([1, 2], mask=[True, False]), "masked"),
+    ],
+)
+def test_what_is_of_another_type_fails_its_cell(tmp_path, run, dtype, value, sentence):
+    data = run(declared(dtype, value), tmp_path / "s.zarr").squeeze("replicate", drop=True)
+    assert data.status.values[1] == FAILED
+    with pytest.raises(AssertionError, match=sentence):
+        raise AssertionError(str(data.error.values[1]))
+
+
+def test_other_names_than_in_the_first_cell_fail(tmp_path, run):
+    sweep = Sweep(name="n", axes={"a": [0, 1]}, function=lambda a: {"y": 1.0, "z": 2.0} if a else {"y": 1.0})
+    data = run(sweep, tmp_path / "s.zarr").squeeze("replicate", drop=True)
+    assert data.status.values.tolist() == [DONE, FAILED]
+    assert "y, z here, and y in the first cell" in str(data.error.values[1])
+
+
+def test_copies_merging_and_growing_keep_types(tmp_path, run):
+    run(typed(axes={"a": [1, 2]}), tmp_path / "a.zarr")
+    run(typed(axes={"a": [3, 2]}), tmp_path / "b.zarr")
+    from faultsweep.sweeps.store.merge import merge
+
+    merge([tmp_path / "a.zarr", tmp_path / "b.zarr"], tmp_path / "c.zarr")
+    data, whole = fs.open_results(tmp_path / "c.zarr"), run(typed(), tmp_path / "d.zarr")
+    for name in ("real", "whole", "flag", "word", "when", "lasts", "wave", "matrix"):
+        assert np.array_equal(data[name].values, whole[name].values), name
