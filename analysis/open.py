@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from faultsweep.sweeps.outputs import from_json
 from faultsweep.sweeps.store.opener import MOST_JOBS, open_checked
 from numpy.typing import NDArray
 from xarray.backends import BackendArray
@@ -140,7 +141,7 @@ def count_cells(data: xr.Dataset) -> dict[str, int]:
 
 def fixed_parameters(data: xr.Dataset) -> dict[str, Any]:
     """Return the parameters that are the same in every cell, with their values."""
-    return dict(json.loads(data.attrs["configuration"]))
+    return dict(from_json(data.attrs["configuration"]))
 
 
 class _Hidden(BackendArray):

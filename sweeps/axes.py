@@ -17,12 +17,14 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from decimal import Decimal, localcontext
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.sweeps.target import scalar
+from faultsweep.sweeps.outputs import plain_value, to_text
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -32,6 +34,9 @@ _STEP_ROUNDING = Decimal("1e-14")
 """How much a step such as 1/3 may be off, as a floating-point number, to end at the stop."""
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are the same as floating-point numbers."""
+LEFT_OUT = object()
+"""Stands for the value of a parameter that a bundle does not name."""
+_VALUES = (bool, int, float, str, date, timedelta, Enum, type(None))
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,8 @@ class Axis:
     Attributes
     ----------
     name : the dimension's name.
-    labels : one per row, all different: text, or numbers.
-    columns : parameter -> one value per row, all text, all numbers or all booleans.
+    labels : one per row, all different and of one type, as the values of parameters are.
+    columns : parameter -> one value per row, all text, all numbers, all booleans or all times; None may be among them.
     """
 
     name: str
@@ -55,7 +60,7 @@ class Axis:
 
 
 def read_axis(name: str, raw: Any) -> Axis:
-    """Return the axis that a spec writes as ``raw`` (bundle cells that a row leaves out are None).
+    """Return the axis that a spec writes as ``raw`` (bundle cells that a row leaves out are LEFT_OUT).
 
     Raises
     ------
@@ -82,26 +87,29 @@ def plain(raw: Any) -> Any:
     if isinstance(raw, list | tuple | range):
         return [plain(value) for value in raw]
     if hasattr(raw, "__array__") and getattr(raw, "ndim", None):  # NumPy's, pandas' or xarray's
-        return plain(np.asarray(raw).tolist())
-    return os.fspath(raw) if isinstance(raw, Path) else scalar(raw)
+        array = np.asarray(raw)
+        return plain(list(array) if array.dtype.kind in "Mm" else array.tolist())
+    return os.fspath(raw) if isinstance(raw, Path) else plain_value(raw)
 
 
 def _check_labels(axis: Axis) -> None:
     seen = set()
     columns = axis.columns.values()
     for number, label in enumerate(axis.labels):
-        if isinstance(label, bool) or not isinstance(label, str | int | float):
-            raise InputError(f"row {number + 1}: expected a label as text or number, got {label!r}")
+        if not isinstance(label, str | int | float | date | timedelta):
+            raise InputError(f"row {number + 1}: expected a label as text, number or time, got {label!r}")
+    if len({float if type(label) is int else type(label) for label in axis.labels}) > 1:
+        raise InputError(
+            "labels are all text, all numbers, all booleans or all times; a bundle without a label has its value as one"
+        )
+    for number, label in enumerate(axis.labels):
         if isinstance(label, float) and math.isnan(label) and not any(col[number] is label for col in columns):
             raise InputError("nan is not a value of an axis")  # as a value, it is the parameter that refuses it
-        if isinstance(label, str) and not is_unicode(label):
-            raise InputError(f"the label {label!r} has half a character, which cannot be stored")
+        if isinstance(label, str) and (not is_unicode(label) or label.endswith("\0")):
+            raise InputError(f"the label {label!r} has half a character, or ends with a null, which cannot be stored")
         if label in seen:
             raise InputError(f"the label {label!r} stands twice; labels of an axis are all different")
         seen.add(label)
-    texts = sum(isinstance(label, str) for label in axis.labels)
-    if texts not in (0, len(axis.labels)):
-        raise InputError("labels are all text or all numbers, not both; a bundle without a label has its value as one")
 
 
 def is_unicode(text: str) -> bool:
@@ -111,14 +119,21 @@ def is_unicode(text: str) -> bool:
 
 def _read_list(name: str, values: list[Any]) -> Axis:
     _check_values(values)
-    labels = [str(value).lower() if isinstance(value, bool) else value for value in values]
-    return Axis(name, labels, {name: list(values)})
+    return Axis(name, label_values(values), {name: list(values)})
+
+
+def label_values(values: list[Any]) -> list[Any]:
+    """Return a parameter's values as labels: themselves, the names of an enum, and text where None is among them."""
+    named = [value.name if isinstance(value, Enum) else value for value in values]
+    return [to_text(value) for value in named] if None in named else named
 
 
 def _check_values(values: list[Any]) -> None:
     for value in values:
-        if not isinstance(value, bool | int | float | str):
-            raise InputError(f"expected numbers, text, true or false in the list, got {value!r}")
+        if not isinstance(value, _VALUES):
+            raise InputError(f"expected numbers, text, times, true or false in the list, got {value!r}")
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            raise InputError(f"{value} has a time zone; give times in UTC, without one")
 
 
 def _read_bundles(name: str, rows: list[Any]) -> Axis:
@@ -132,10 +147,10 @@ def _read_bundles(name: str, rows: list[Any]) -> Axis:
     labels = []
     for number, row in enumerate(rows):
         for key, column in columns.items():
-            column.append(row.get(key))
-            if not isinstance(column[-1], bool | int | float | str | None):
+            column.append(row.get(key, LEFT_OUT))
+            if column[-1] is not LEFT_OUT and not isinstance(column[-1], _VALUES):
                 raise InputError(
-                    f"bundle {number + 1}: {key}: expected one number, text, true or false, got {column[-1]!r}"
+                    f"bundle {number + 1}: {key}: expected one number, text, time, true or false, got {column[-1]!r}"
                 )
         labels.append(row.get("label", _label_of({k: v for k, v in row.items() if k != "label"})))
     return Axis(name, labels, columns)
@@ -143,8 +158,10 @@ def _read_bundles(name: str, rows: list[Any]) -> Axis:
 
 def _label_of(values: Mapping[str, Any]) -> Any:
     """Return the label of a row without one: its value, or its values joined."""
-    shown = [str(value).lower() if isinstance(value, bool) else value for value in values.values()]
-    return shown[0] if len(shown) == 1 else ", ".join(str(value) for value in shown)
+    shown = [value.name if isinstance(value, Enum) else value for value in values.values()]
+    if len(shown) == 1 and shown[0] is not None:
+        return shown[0]
+    return ", ".join(str(value).lower() if isinstance(value, bool | None) else str(value) for value in shown)
 
 
 def _read_table(name: str, raw: Mapping[str, Any]) -> Axis:
@@ -166,21 +183,23 @@ def _check_keys(raw: Mapping[str, Any], valid: tuple[str, ...]) -> None:
 
 def one_type(name: str, values: list[Any]) -> list[Any]:
     """Return the values of one column as one type: all text, all booleans, all whole numbers or all numbers."""
-    kinds = {type(value) for value in values}
+    kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
         inexact = [value for value in values if isinstance(value, int) and abs(value) > LARGEST_EXACT]
         if inexact:
             raise InputError(
                 f"{name}: {inexact[0]} beside numbers with a fraction, which have 53 bits; write it as one"
             )
-        return [float(value) for value in values]
-    if kinds == {int} and not all(-(2**63) <= value < 2**63 for value in values):
+        return [value if value is None else float(value) for value in values]
+    if kinds == {int} and not all(value is None or -(2**63) <= value < 2**63 for value in values):
         raise InputError(
             f"{name}: whole numbers of an axis have at most 63 bits; write larger ones with a fraction (1e30)"
         )
     if len(kinds) > 1:
         shown = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise InputError(f"{name}: values of one axis are all text, all numbers or all booleans, got {shown}")
+        raise InputError(
+            f"{name}: values of one axis are all text, all numbers, all booleans or all times, got {shown}"
+        )
     return list(values)
 
 

@@ -8,6 +8,7 @@ types, and nothing is rounded. Text goes beside them.
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import re
 import reprlib
@@ -46,6 +47,10 @@ _EXPECTED = {
 LARGEST_EXACT = 2**53
 UNMASKED = "holds no result where status is not done, truncated, copy or truncated_copy"
 """Comment of variables whose type has no value for "nothing"."""
+
+
+NOTHING = "none"
+"""The label of None."""
 
 
 class Dim(NamedTuple):
@@ -222,6 +227,42 @@ def plain_value(value: Any) -> Any:
         return plain_value(value.to_timedelta64())
     item = getattr(value, "item", None)
     return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+
+
+def to_text(value: Any) -> str:
+    """Return a value as a label of an axis that has None, too."""
+    if value is None:
+        return NOTHING
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def to_json(values: Any) -> str:
+    """Return values of parameters as JSON; times are tables of one key, which says what they are."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, datetime.timedelta):
+            return {"duration_us": value // datetime.timedelta(microseconds=1)}
+        if isinstance(value, datetime.date):
+            return {"datetime" if isinstance(value, datetime.datetime) else "date": value.isoformat()}
+        raise TypeError(f"no JSON for {value!r}")
+
+    return json.dumps(values, default=convert)
+
+
+def from_json(text: str) -> Any:
+    """Return what ``to_json`` wrote."""
+    kinds = {
+        "duration_us": lambda count: datetime.timedelta(microseconds=count),
+        "datetime": datetime.datetime.fromisoformat,
+        "date": datetime.date.fromisoformat,
+    }
+
+    def convert(table: dict[str, Any]) -> Any:
+        kind = next(iter(table)) if len(table) == 1 else ""
+        is_time = kind in kinds and isinstance(table[kind], int if kind == "duration_us" else str)
+        return kinds[kind](table[kind]) if is_time else table
+
+    return json.loads(text, object_hook=convert)
 
 
 def lay_out(parts: Sequence[Any], outputs: Sequence[Output]) -> tuple[NDArray[np.float64], list[str]]:

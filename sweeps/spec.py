@@ -12,6 +12,8 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, timedelta
+from enum import Enum
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from importlib import resources
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.sweeps import axes as axis_forms
-from faultsweep.sweeps.axes import Axis, one_type, plain, read_axis
+from faultsweep.sweeps.axes import LEFT_OUT, Axis, label_values, one_type, plain, read_axis
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
@@ -243,10 +245,10 @@ class _Reader:
         for parameter, values in axis.columns.items():
             self.claim(parameter, key)
             # by type, too, because true is equal to 1
-            check = {(type(value), value): None for value in values if value is not None}
+            check = {(type(value), value): None for value in values if value is not LEFT_OUT}
             for kind, value in check:
                 check[kind, value] = self.attempt(key, partial(self.value, parameter, value))
-            columns[parameter] = [None if value is None else check[type(value), value] for value in values]
+            columns[parameter] = [value if value is LEFT_OUT else check[type(value), value] for value in values]
         return Axis(name, axis.labels, columns)
 
     def read_replicates(self) -> Axis:
@@ -313,9 +315,9 @@ class _Reader:
         key = f"axes.{axis.name}"
         columns = {}
         for parameter, values in axis.columns.items():
-            if any(value is None for value in values) and parameter not in fixed and not self.problems:
+            if any(value is LEFT_OUT for value in values) and parameter not in fixed and not self.problems:
                 self.problem(key, f"{parameter}: a row without a value, and there is no default")
-            filled = [fixed.get(parameter) if value is None else value for value in values]
+            filled = [fixed.get(parameter) if value is LEFT_OUT else value for value in values]
             if None in filled and self.problems:  # a value that was refused
                 columns[parameter] = filled
                 continue
@@ -396,13 +398,7 @@ def is_among(value: Any, values: Iterable[Any]) -> bool:
 
 def _named(axis: Axis, values: list[Any]) -> bool:
     """Tell whether an axis that shares its parameter's name has labels of its own."""
-    shown = [str(label).lower() if isinstance(label, bool) else label for label in axis.labels]
-    return shown != values
-
-
-def label_values(values: list[Any]) -> list[Any]:
-    """Return a parameter's values as labels: booleans as text, because a dimension cannot have them."""
-    return [str(value).lower() if isinstance(value, bool) else value for value in values]
+    return axis.labels != values
 
 
 def write_toml(raw: Mapping[str, Any]) -> str:
@@ -429,8 +425,15 @@ def _toml_key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
+    """Return a value as TOML writes it; what TOML does not have (None, a duration, an enum) as text."""
+    if isinstance(value, Enum):
+        return _toml(value.name)
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, timedelta):
+        return _toml(str(value).lower())
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):

@@ -11,9 +11,12 @@ import functools
 import hashlib
 import inspect
 import math
+import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from enum import Enum
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -26,6 +29,7 @@ from faultsweep.sweeps.outputs import (
     infer_outputs,
     lay_out,
     named_parts,
+    plain_value,
     read_output,
     shown,
 )
@@ -180,11 +184,13 @@ class Argument:
 
     def check(self, value: Any) -> Any:
         """Return the value if it is a number, text, true or false."""
-        value = scalar(value)
+        value = plain_value(value)
         if self.has_default and (value is self.default or value == self.default):
             return value
-        if not isinstance(value, bool | int | float | str):
-            raise InputError(f"{self.name}: expected a number, text, true or false, got {value!r}")
+        if not isinstance(value, bool | int | float | str | date | timedelta | None):
+            raise InputError(f"{self.name}: expected a number, text, a time, true, false or None, got {value!r}")
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            raise InputError(f"{self.name}: {value} has a time zone; give times in UTC, without one")
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{self.name}: {value!r} is not a finite number")
         return value
@@ -213,12 +219,18 @@ class FunctionTarget(Target):
         self.inferred = outputs is None
         self.outputs = () if outputs is None else _read_outputs(outputs)
         self.parameters, self._open = _read_arguments(function, dict(inert or {}))
+        self._enums = _read_enums(function)
         self.version = version
 
     def check(self, name: str, value: Any) -> Any:
         """Return ``value`` if the function can take it; a function with ``**kwargs`` takes every name."""
         if self._open and name not in self.parameters:
             self.parameters = {**self.parameters, name: Argument(name)}
+        if isinstance(value, Enum):
+            self._enums = {**self._enums, name: type(value)}
+            value = value.name
+        if name in self._enums and value is not None and value not in self._enums[name].__members__:
+            raise unknown_name(f"value of {name}", str(value), self._enums[name].__members__)
         return super().check(name, value)
 
     def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
@@ -237,8 +249,9 @@ class FunctionTarget(Target):
         return Outcome(words, jobs=jobs, texts=texts)
 
     def call(self, config: Config) -> Any:
-        """Call the function."""
-        return self.function(**config)
+        """Call the function; the values of enums, which a store has by name, are what they were."""
+        enums = {name: kind[config[name]] for name, kind in self._enums.items() if config.get(name) is not None}
+        return self.function(**{**config, **enums}) if enums else self.function(**config)
 
     def lay_out(self, result: Any) -> tuple[Sequence[float] | NDArray[np.float64], list[str]]:
         """Return what the function gave as words and texts, in the order of the outputs."""
@@ -354,10 +367,26 @@ def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tupl
     return arguments, takes_any
 
 
+def _read_enums(function: Callable[..., Any]) -> dict[str, type[Enum]]:
+    """Return the arguments that are members of an enum, by their annotation or default."""
+    try:
+        hints = typing.get_type_hints(function)
+    except Exception:  # annotations may name what is not there
+        hints = {}
+    enums = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Enum)}
+    enums.pop("return", None)
+    for name, argument in inspect.signature(function).parameters.items():
+        if isinstance(argument.default, Enum):
+            enums.setdefault(name, type(argument.default))
+    return enums
+
+
 def _read_default(default: Any) -> Any:
-    """Return a default as a configuration has it: numbers, text and None as they are."""
+    """Return a default as a configuration has it: numbers, text, times and None as they are, of an enum its name."""
+    if isinstance(default, Enum):
+        return default.name
     value = scalar(default)
-    is_plain = value is None or isinstance(value, bool | int | float | str)
+    is_plain = value is None or isinstance(value, bool | int | float | str | date | timedelta)
     return value if value is REQUIRED or (is_plain and value == value) else OWN
 
 

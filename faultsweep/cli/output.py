@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,9 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def make_console(**options: Any) -> Console:

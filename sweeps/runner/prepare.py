@@ -16,6 +16,7 @@ import numpy as np
 from faultsweep.sweeps.axes import Axis, one_type
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
+from faultsweep.sweeps.outputs import to_json
 from faultsweep.sweeps.precision import NEW_RULE
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.store import (
@@ -391,7 +392,7 @@ def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
         "target": spec.target.name,
         "model_version": spec.target.version,
         "spec": spec.to_toml(),
-        "configuration": json.dumps(prepared.grid.fixed),
+        "configuration": to_json(prepared.grid.fixed),
         "formulas": json.dumps({name: formula.text for name, formula in spec.formulas.items()}),
         "axes": json.dumps(tables),
         "metrics": json.dumps([out.name for out in prepared.outputs]),

@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from faultsweep.sweeps.outputs import NOTHING, to_text
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
-NOTHING = "none"
-"""The label of None."""
 _KINDS = ("boolean", "whole", "optional", "date", "calendar", "dtype")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -67,17 +66,10 @@ def _nanoseconds(values: Sequence[datetime.timedelta]) -> NDArray[np.int64]:
     return np.array(counts, dtype=np.int64)
 
 
-def to_text(value: Any) -> str:
-    """Return a value as a label of an axis that has None, too."""
-    if value is None:
-        return NOTHING
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def from_array(values: Any, attributes: Mapping[str, Any], as_label: bool = False) -> Any:
     """Return what ``to_array`` was given, of an array and its attributes; nested lists if it has several dimensions.
 
-    ``as_label`` keeps what stands for None, and booleans of earlier stores, as text.
+    ``as_label`` keeps what stands for None, and for what is beside it, as text. Booleans of earlier stores are text.
     """
     array = np.asarray(values)
     if attributes.get("calendar") == _SINCE["calendar"]:
@@ -86,9 +78,7 @@ def from_array(values: Any, attributes: Mapping[str, Any], as_label: bool = Fals
     if attributes.get("dtype") == _LASTING["dtype"]:
         return [count // 1000 * _MICROSECOND for count in array.ravel().tolist()]
     listed = array.tolist()
-    if as_label:
-        return listed
-    if attributes.get("optional"):
+    if attributes.get("optional") and not as_label:
         is_text = attributes["optional"] == "text"
         return [None if text == NOTHING else text if is_text else json.loads(text) for text in listed]
     if attributes.get("boolean"):

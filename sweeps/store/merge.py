@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, sources
+from faultsweep.sweeps.outputs import to_json
 from faultsweep.sweeps.runner.prepare import join_axis
 from faultsweep.sweeps.store.jobs import JobsWriter, read_jobs
 from faultsweep.sweeps.store.replay import check_at_rest
@@ -290,7 +290,7 @@ class _Joined:
             "open_runs": [],
             "provenance": sorted(history, key=lambda run: run.get("time", "")),
         }
-        attributes = {**kept, **{name: json.dumps(value) for name, value in texts.items()}}
+        attributes = {**kept, **{name: to_json(value) for name, value in texts.items()}}
         store = create(path, self.grid, self.outputs, attributes, keep_jobs)
         status = self.status.copy()
         status[self.copies] = [COPY_OF[kind] for kind in self.status[self.source[self.copies]].tolist()]

@@ -26,7 +26,7 @@ import numpy as np
 import zarr
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.grid import Cells, Grid
-from faultsweep.sweeps.outputs import Output, stored_output
+from faultsweep.sweeps.outputs import Output, from_json, stored_output
 from faultsweep.sweeps.store.labels import from_array, to_array, without_kinds
 from faultsweep.sweeps.store.opener import open_folder, read_root
 from numpy.typing import NDArray
@@ -164,7 +164,7 @@ class Store:
 
     def text(self, key: str) -> Any:
         """Return an attribute that is JSON text, decoded."""
-        return json.loads(self.attributes[key])
+        return from_json(self.attributes[key])
 
     @property
     def metrics(self) -> list[str]:
@@ -253,6 +253,13 @@ class Store:
 
     def grow(self, axes: Sequence[Axis], grid: Grid, outputs: Sequence[Output], keep_jobs: bool = False) -> None:
         """Append the new rows of ``axes``, new outputs, per-job results; nothing is visible before the last step."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # zarr's, of types whose definition in Zarr 3 may yet change
+            self._grow(axes, grid, outputs, keep_jobs)
+        known = dict.fromkeys((*self.metrics, *(out.name for out in outputs)))
+        self.commit(metrics=json.dumps(list(known)), adding=json.dumps([*self.adding, *(out.name for out in outputs)]))
+
+    def _grow(self, axes: Sequence[Axis], grid: Grid, outputs: Sequence[Output], keep_jobs: bool) -> None:
         lengths = dict(zip(self.dims, (len(axis) for axis in axes), strict=True))
         raw = self._raw()
         for name, array in raw.arrays():
@@ -275,8 +282,6 @@ class Store:
             # what a configuration takes its values for may change with them: no reader of the grid needs it
             self.arrays[name].attrs.put({**without_kinds(self.arrays[name].attrs), **extra})
             self.arrays[name][...] = values
-        known = dict.fromkeys((*self.metrics, *(out.name for out in outputs)))
-        self.commit(metrics=json.dumps(list(known)), adding=json.dumps([*self.adding, *(out.name for out in outputs)]))
 
     def drop(self, names: Sequence[str]) -> None:
         """Remove variables over the grid; a kill at any moment leaves them, or what ``repair`` removes."""
@@ -351,6 +356,8 @@ def _coordinates(
         for name, values in named.items():
             parameter = grid.target.parameters.get(name) if name in axis.columns else None
             array, kind = to_array(values)
+            if name in axis.columns:  # whose values the labels may only name
+                _, kind = to_array(axis.columns[name])
             yield name, array, (axis.name,), _describe(parameter, kind)
     for name in grid.formulas:
         if name in grid.dims_of:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import enum
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,3 +165,95 @@ def test_copies_merging_and_growing_keep_types(tmp_path, run):
     data, whole = fs.open_results(tmp_path / "c.zarr"), run(typed(), tmp_path / "d.zarr")
     for name in ("real", "whole", "flag", "word", "when", "lasts", "wave", "matrix"):
         assert np.array_equal(data[name].values, whole[name].values), name
+
+
+class Colour(enum.Enum):
+    """Two colours."""
+
+    RED = 1
+    BLUE = 2
+
+
+def tell(
+    day: Any = None, when: Any = None, lasts: Any = None, flag: Any = None, limit: Any = None, colour: Any = None
+) -> dict[str, str]:
+    """Say what each argument is."""
+    return {"told": " ".join(repr(value) for value in (day, when, lasts, flag, limit, colour) if value is not None)}
+
+
+DAYS = [datetime.date(2026, 3, 1), datetime.date(2025, 12, 31)]
+TIMES = [datetime.datetime(2026, 3, 1, 12), datetime.datetime(2026, 3, 1, 13, 0, 0, 5)]
+SPANS = [datetime.timedelta(hours=1), datetime.timedelta(days=2, microseconds=7)]
+AXES = {
+    "day": (DAYS, "M", DAYS),
+    "when": (np.array(TIMES, "M8[us]"), "M", TIMES),
+    "lasts": (SPANS, "m", SPANS),
+    "flag": ([True, False], "b", [True, False]),
+    "limit": ([None, 3, 10], "U", [None, 3, 10]),
+    "colour": ([Colour.RED, Colour.BLUE], "U", [Colour.RED, Colour.BLUE]),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_axes_of_any_values(tmp_path, run, name):
+    values, kind, python = AXES[name]
+    sweep = Sweep(name="axes", axes={name: values}, function=tell)
+    data = run(sweep, tmp_path / "s.zarr").squeeze("replicate", drop=True)
+    assert data[name].dtype.kind == kind
+    given = {data.sel({name: label}).told.item() for label in data[name].values}
+    expected = {repr(value) if value is not None else "" for value in python}
+    assert given == expected
+    assert xr.open_zarr(tmp_path / "s.zarr", chunks=None)[name].dtype.kind == kind
+    assert run(sweep, tmp_path / "s.zarr").identical(fs.open_results(tmp_path / "s.zarr"))
+    label = str(python[1].name if name == "colour" else python[1])
+    assert sweep.rerun(tmp_path / "s.zarr", select={name: label}).different == []
+    grown = run(Sweep(name="axes", axes={name: list(values)[::-1]}, function=tell), tmp_path / "s.zarr")
+    assert grown.sizes[name] == len(python)
+    if name != "limit":  # TOML has no None
+        assert fs.Sweep.from_toml(written(sweep, tmp_path), function=tell).spec.axes[0].name == name
+
+
+def written(sweep, folder):
+    (folder / "spec.toml").write_text(sweep.spec.to_toml())
+    return folder / "spec.toml"
+
+
+def test_times_may_be_fixed(tmp_path, run):
+    sweep = Sweep(name="fixed", axes={"flag": [True]}, fixed={"day": DAYS[0], "lasts": SPANS[0]}, function=tell)
+    data = run(sweep, tmp_path / "s.zarr")
+    assert repr(DAYS[0]) in data.told.item()
+    assert sweep.rerun(tmp_path / "s.zarr").different == []
+    assert run(sweep, tmp_path / "s.zarr").told.item() == data.told.item()
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)], "has a time zone"),
+        ([DAYS[0], TIMES[0]], "all times"),
+        ([True, 1], "all booleans"),
+        ([None, "none"], "stands twice"),
+        ([np.datetime64("2026-01-01T00:00:00.000000001")], "whole microseconds"),
+        (["a\0"], "cannot be stored"),
+    ],
+)
+def test_values_that_no_axis_takes(values, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Sweep(name="x", axes={"limit": values}, function=tell)
+
+
+def test_a_longer_label_makes_the_labels_wider(tmp_path, run):
+    def sweep(*labels):
+        return Sweep(name="w", axes={"limit": list(labels)}, function=tell)
+
+    run(sweep("a", "b"), tmp_path / "s.zarr")
+    before = xr.open_zarr(tmp_path / "s.zarr", chunks=None)
+    for number, label in enumerate(("ccc", "ddddddd", "é" * 20), 3):
+        data = run(sweep("a", label), tmp_path / "s.zarr")
+        plain = xr.open_zarr(tmp_path / "s.zarr", chunks=None)
+        assert data.limit.values.tolist() == plain.limit.values.tolist()
+        assert len(data.limit) == number
+        assert plain.limit.values[-1] == label
+        assert plain.limit.dtype.kind == "U"
+        if number == 3:
+            assert before.limit.values.tolist() == ["a", "b"], "a reader of the old metadata sees the old labels"
