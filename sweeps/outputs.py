@@ -252,7 +252,7 @@ def to_json(values: Any) -> str:
 def from_json(text: str) -> Any:
     """Return what ``to_json`` wrote."""
     kinds = {
-        "duration_us": lambda count: datetime.timedelta(microseconds=count),
+        "duration_us": lambda count: datetime.timedelta(microseconds=int(count)),
         "datetime": datetime.datetime.fromisoformat,
         "date": datetime.date.fromisoformat,
     }
