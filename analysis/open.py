@@ -208,7 +208,7 @@ def _plain_text(data: xr.Dataset) -> xr.Dataset:
     for name in data.variables:
         variable = data[name].variable
         if variable.dtype.kind in "TO" and name in data.coords:
-            data[name] = xr.Variable(variable.dims, variable.values.astype(str), variable.attrs)
+            data[name] = xr.Variable(variable.dims, np.array(variable.values.tolist(), dtype=str), variable.attrs)
         elif variable.dtype.kind == "T":
             shown = indexing.LazilyIndexedArray(_Hidden(variable, np.ones(variable.shape, dtype=bool)))
             data[name] = xr.Variable(variable.dims, shown, variable.attrs)

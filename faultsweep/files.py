@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,3 +33,12 @@ def write_csv(path: str | Path, header: Iterable[str], rows: Iterable[Sequence[A
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
+
+
+def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], below: str = "") -> str:
+    """Return a small table as HTML, all text escaped."""
+    line = "<tr>{}</tr>".format
+    body = "".join(line("".join(f"<td>{html.escape(str(cell))}</td>" for cell in row)) for row in rows)
+    heads = line("".join(f"<th>{html.escape(cell)}</th>" for cell in head))
+    after = f"<p>{html.escape(below)}</p>" if below else ""
+    return f"<p><b>{html.escape(title)}</b></p><table><thead>{heads}</thead><tbody>{body}</tbody></table>{after}"

@@ -19,7 +19,7 @@ from faultsweep.simcore.engine.clusters.decisions import Decisions
 from faultsweep.simcore.engine.event_trace import EventTrace, TraceBuffer
 from faultsweep.simcore.engine.jit import is_compiled
 from faultsweep.simcore.engine.loop import advance
-from faultsweep.simcore.engine.metrics import per_job_results, run_metrics
+from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metrics
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.engine.watch import LATEST_S, SHORTEST_RUN_S, WITHOUT_LIMIT, check_end
@@ -36,6 +36,7 @@ from faultsweep.simcore.workloads.transforms import prepare
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.files import html_table
 
 MODEL_VERSION = 2
 """Raised whenever any result changes; stores pin it."""
@@ -69,6 +70,12 @@ class Run:
     dropped: Mapping[str, int] = field(default_factory=dict)
     failures: FailureTrace = NO_FAILURES
     decisions: Decisions | None = None
+
+    def _repr_html_(self) -> str:
+        """Show the metrics in a notebook."""
+        rows = [(name, f"{value:.6g}", METRICS[name].unit) for name, value in self.metrics.items() if value == value]
+        title = f"{self.config.get('scheduler', 'a run')} on {self.config.get('machine', 'a machine')}: {self.status}"
+        return html_table(title, ("metric", "value", "unit"), rows)
 
 
 def simulate(

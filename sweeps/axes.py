@@ -220,7 +220,7 @@ def _flag(raw: Mapping[str, Any], key: str) -> bool:
 
 
 def read_range(raw: Mapping[str, Any]) -> list[Any]:
-    """Return the values of {start, stop, step | num | geometric}, the stop included (if a step ends there).
+    """Return the values of {start, stop, step | num | geometric}, the stop included: steps have to end there.
 
     Decimal arithmetic, so that 0.1, 0.2, 0.3 are exactly these and not 0.30000000000000004. Whole numbers stay whole:
     1 to 1024 in 11 geometric values are powers of two that a parameter of whole numbers takes.
@@ -240,6 +240,8 @@ def read_range(raw: Mapping[str, Any]) -> list[Any]:
         _check_count("step", count, 1)
         if steps % 1 and round(steps) and abs(steps / round(steps) - 1) < _STEP_ROUNDING:  # 1/3 or 1/11 as a float
             return [float(start), *_even_values(first, last, round(steps) + 1)[1:-1], float(stop)]
+        if steps % 1:
+            raise InputError(_no_such_step(first, last, step, steps))
         values = [first + i * step for i in range(count)]
         whole = all(isinstance(raw[key], int) for key in ("start", "stop", "step"))
         return [int(value) if whole else float(value) for value in values]
@@ -251,6 +253,17 @@ def read_range(raw: Mapping[str, Any]) -> list[Any]:
     spaced = [start, *inner, stop] if count > 1 else [start]  # the ends are what was written, to the bit
     whole = isinstance(start, int) and isinstance(stop, int) and all(x % 1 == 0 and abs(x) < 1e15 for x in spaced)
     return [int(x) if whole else float(x) for x in spaced]
+
+
+def _no_such_step(first: Decimal, last: Decimal, step: Decimal, steps: Decimal) -> str:
+    """Return a sentence for a range whose steps do not end at its stop: the nearest steps, and stops, that would do."""
+    before, after = int(steps), int(steps) + 1
+    by = [f"{float((last - first) / count):.12g} ({count + 1} values)" for count in (before, after) if count]
+    stops = [f"{float(first + count * step):.12g}" for count in (before, after)]
+    return (
+        f"step: from {first} in steps of {step} the stop {last} is not reached; a step of {' or '.join(by)} does, or a"
+        f" stop of {' or '.join(stops)}"
+    )
 
 
 def _even_values(first: Decimal, last: Decimal, count: int) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -9,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.simcore.parameters import PARAMETERS, nothing_random
+from faultsweep.sweeps.runner.progress import format_bytes
 from faultsweep.sweeps.target import Config, Foresight, Outcome, Output, Target
 
 from faultsweep.errors import InputError
 
 _WARM_JOBS = 20
+_BYTES_A_JOB = 60
+"""Memory of a job of a model before it is simulated, which takes more."""
 _KEPT_JOBS = 1_000_000  # of models, about 60 MB
 _SIZED = (
     "log",
@@ -229,7 +233,24 @@ class SimulatorTarget(Target):
         """Return the checks of parameters that cannot be combined, and of jobs that are not there or too large."""
         from faultsweep.simcore.combinations import COMBINED
 
-        return Foresight(COMBINED, self._bad_combination), Foresight(_SIZED, self._bad_sizes)
+        return (
+            Foresight(COMBINED, self._bad_combination),
+            Foresight(_SIZED, self._bad_sizes),
+            Foresight(("log", "offset", "num_jobs"), self._too_many_jobs),
+        )
+
+    def _too_many_jobs(self, config: Config) -> str:
+        """Return the sentence for more jobs of a model than memory has room for; a log has as many as it has."""
+        from faultsweep.sweeps.logs import is_model
+
+        jobs = config["offset"] + config["num_jobs"]
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if not is_model(config["log"]) or jobs * _BYTES_A_JOB <= memory:
+            return ""
+        return (
+            f"num_jobs = {config['num_jobs']:,} needs about {format_bytes(jobs * _BYTES_A_JOB)} of memory, and this"
+            f" machine has {format_bytes(memory)}"
+        )
 
     def _bad_combination(self, config: Config) -> str:
         """Return the sentence for parameters that cannot be combined."""

@@ -247,7 +247,7 @@ class _Reader:
             # by type, too, because true is equal to 1
             check = {(type(value), value): None for value in values if value is not LEFT_OUT}
             for kind, value in check:
-                check[kind, value] = self.attempt(key, partial(self.value, parameter, value))
+                check[kind, value] = self.attempt(key, partial(self.value, parameter, value), LEFT_OUT)
             columns[parameter] = [value if value is LEFT_OUT else check[type(value), value] for value in values]
         return Axis(name, axis.labels, columns)
 

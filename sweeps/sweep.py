@@ -50,10 +50,12 @@ from faultsweep.sweeps.store.store import (
     run_folder,
     sweep_partials,
 )
+from faultsweep.sweeps.stream import Listener, Result, stream
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.files import html_table
 from faultsweep.terminal import plain
 
 STORE_VARIABLE = "FAULTSWEEP_STORE"
@@ -62,6 +64,7 @@ SUBMISSION_VARIABLE = "FAULTSWEEP_SUBMISSION"
 """Environment variable of a batch job, the same in all its lives: what is done once per submission is known by it."""
 SYNC_S = 600.0
 """Time that the disk has to take what was written, before a run ends."""
+_SHOWN_LABELS = 8
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -155,6 +158,27 @@ class Sweep:
         sweep.spec = spec
         return sweep
 
+    def _repr_html_(self) -> str:
+        """Show the axes in a notebook."""
+        spec = self.spec
+        rows = []
+        for axis in spec.axes:
+            more = ", …" if len(axis) > _SHOWN_LABELS else ""
+            rows.append((axis.name, f"{len(axis):,}", ", ".join(map(str, axis.labels[:_SHOWN_LABELS])) + more))
+        cells = math.prod(len(axis) for axis in spec.axes)
+        outputs = ", ".join(out.name for out in spec.outputs) or "what the first cell gives"
+        title = f"{spec.title or spec.name}: {cells:,} cells of {spec.target.name}"
+        return html_table(title, ("axis", "values", ""), rows, f"metrics: {outputs}")
+
+    def stream(self, store: str | Path | None = None, **options: Any) -> Iterator[Result]:
+        """Run the sweep as ``run`` does, with its options, and yield each result as soon as it is there.
+
+        In the order in which they end; copies and what the store had before are not among them. Leaving the loop early
+        stops the run after the configurations that are running; what was finished is in the store.
+        """
+        check_script()
+        yield from stream(partial(self.run, store, **options))
+
     def store_path(self, store: str | Path | None = None) -> Path:
         """Return where the results go: ``store``, or ``NAME.zarr`` in the working directory."""
         return Path(store if store is not None else f"{self.spec.name}.zarr").resolve()
@@ -209,6 +233,7 @@ class Sweep:
         time_limit_s: float = 0.0,
         progress: bool = True,
         dask_dashboard: bool = False,
+        listener: Listener | None = None,
     ) -> Any:
         """Simulate what the store lacks, and return all results as ``faultsweep.open_results`` does.
 
@@ -220,6 +245,7 @@ class Sweep:
         retry_failed : run failed cells again.
         time_limit_s : end a configuration that takes longer, and let it fail; 0 is no limit.
         progress : show what is going on.
+        listener : is told the results as they come, and may stop the run (see ``stream``).
         dask_dashboard : serve the dashboard of Dask on the loopback while this runs, for whoever has the link that is
             printed; only of a cluster that is started here.
 
@@ -248,7 +274,7 @@ class Sweep:
             stack.enter_context(ended_by_sigterm())
             lock = _enter_lock(stack, folder)
             stack.enter_context(LogFile(folder / "log.txt"))
-            run = _Run(spec, path, folder, lock, time_limit_s, progress)
+            run = _Run(spec, path, folder, lock, time_limit_s, progress, listener)
             own = None if credentials is None else Path(credentials)
             shown = _print if dask_dashboard else None
             try:
@@ -409,6 +435,7 @@ class _Run:
     lock: Lock
     time_limit_s: float
     show: bool
+    listener: Listener | None = None
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     deaths: dict[int, int] = field(default_factory=dict)
     replicates: NDArray[np.int64] | None = None
@@ -486,6 +513,8 @@ class _Run:
         self.collector = Collector(
             self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self._check, replacing
         )
+        if self.listener is not None:
+            self.collector.listen = partial(self.listener.tell, prepared.grid, prepared.outputs)
         self._replay(skip_failed=retry_failed)
         self._clear_folder(but=self._keep_deaths())
         self._list_run()
@@ -616,6 +645,7 @@ class _Run:
         with bar:
             grid, keys = self.prepared.grid, self.prepared.keys
             runner = Runner(client, context, self.folder, grid, keys, self.collector, bar, local, self.deaths)
+            runner.is_unwanted = self.listener.is_gone if self.listener is not None else lambda: False
             try:
                 runner.run(todo)
             except SweepStoppedError as error:

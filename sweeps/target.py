@@ -220,6 +220,7 @@ class FunctionTarget(Target):
         self.outputs = () if outputs is None else _read_outputs(outputs)
         self.parameters, self._open = _read_arguments(function, dict(inert or {}))
         self._enums = _read_enums(function)
+        self._by_place = _read_positional(function)
         self.version = version
 
     def check(self, name: str, value: Any) -> Any:
@@ -250,8 +251,12 @@ class FunctionTarget(Target):
 
     def call(self, config: Config) -> Any:
         """Call the function; the values of enums, which a store has by name, are what they were."""
+        if not self._enums and not self._by_place:
+            return self.function(**config)
         enums = {name: kind[config[name]] for name, kind in self._enums.items() if config.get(name) is not None}
-        return self.function(**{**config, **enums}) if enums else self.function(**config)
+        named = {**config, **enums}
+        by_place = [named.pop(name, default) for name, default in self._by_place]
+        return self.function(*by_place, **named)
 
     def lay_out(self, result: Any) -> tuple[Sequence[float] | NDArray[np.float64], list[str]]:
         """Return what the function gave as words and texts, in the order of the outputs."""
@@ -353,9 +358,13 @@ def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tupl
             f"function: {function!r} does not say which arguments it has; wrap it, such as lambda x: f(x)"
         ) from None
     for name, argument in signature.parameters.items():
-        if argument.kind in (kinds.POSITIONAL_ONLY, kinds.VAR_POSITIONAL):
-            raise InputError(f"function: argument {name!r} cannot be given by name; a sweep gives all of them by name")
-        if argument.kind == kinds.VAR_KEYWORD:
+        if argument.kind == kinds.VAR_POSITIONAL:
+            if len(signature.parameters) == 1:
+                raise InputError(
+                    f"function: its arguments *{name} have no names, which a sweep needs; wrap it, such as"
+                    f" lambda x, y: {getattr(function, '__name__', 'f')}(x, y)"
+                )
+        elif argument.kind == kinds.VAR_KEYWORD:
             takes_any = True
         else:
             rule = inert.pop(name, None)
@@ -365,6 +374,12 @@ def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tupl
     for name in inert:
         raise unknown_name("argument", name, arguments, where="inert")
     return arguments, takes_any
+
+
+def _read_positional(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """Return the arguments that a function takes by their place only, with their defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return [(each.name, each.default) for each in parameters if each.kind == inspect.Parameter.POSITIONAL_ONLY]
 
 
 def _read_enums(function: Callable[..., Any]) -> dict[str, type[Enum]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import json
 import logging
 import math
@@ -25,6 +26,7 @@ WAITING, SAVING = "waiting for workers", "saving"
 """Phases of a run, as the progress file and ``faultsweep status`` name them."""
 _LINE_EVERY_S = 30.0
 _FILE_EVERY_S = 2.0
+_NOTEBOOK_S = 0.3
 _BLOCK_S = 1.0
 _BLOCK_RUNS = 8
 _BLOCKS = 15
@@ -102,10 +104,14 @@ class Progress:
         self._last_line = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
+        self._notebook: NotebookBar | None = None
 
     def __enter__(self) -> Progress:
         """Show the bar."""
-        if self._show and sys.stderr.isatty():
+        if self._show and is_notebook():
+            self._notebook = NotebookBar()
+            self._show_in_notebook()
+        elif self._show and sys.stderr.isatty():
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
@@ -125,6 +131,7 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         """Leave the bar as it stands."""
+        self._show_in_notebook(is_over=True)
         if self._bar is not None:
             self._bar.stop()
         self._write_file(is_over=True)
@@ -179,13 +186,22 @@ class Progress:
         if time.monotonic() - self._last_file > _FILE_EVERY_S:
             self._write_file()
         failed = f"{self.failed:,} failed" if self.failed else ""
-        if self._bar is not None:
+        if self._notebook is not None:
+            self._show_in_notebook()
+        elif self._bar is not None:
             note = f"[red]{failed}" if failed else ""
             self._bar.update(self._task, completed=self.done, left=self.left(), note=note)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
             parts = (f"{self.done:,} of {self.total:,} simulations", failed, self.left())
             self.say(", ".join(filter(None, parts)))
+
+    def _show_in_notebook(self, is_over: bool = False) -> None:
+        """Bring the bar of a notebook up to date."""
+        if self._notebook is not None:
+            failed = f"{self.failed:,} failed" if self.failed else ""
+            parts = (f"{self.done:,} of {self.total:,} simulations", failed, "" if is_over else self.left())
+            self._notebook.update(self.done, self.total, ", ".join(filter(None, parts)), at_once=is_over)
 
     def left(self) -> str:
         """Return in words how long the rest will take."""
@@ -204,6 +220,35 @@ class Progress:
             self._bar.console.print(text, highlight=False)
         elif self._show:
             sys.stderr.write(plain(text) + "\n")
+
+
+def is_notebook() -> bool:
+    """Tell whether this runs in a notebook, whose front end shows HTML."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class NotebookBar:
+    """A bar in the output of a notebook's cell; it needs no widgets."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare; nothing is shown before the first update."""
+        self._clock = clock
+        self._handle: Any = None
+        self._last = -math.inf
+
+    def update(self, done: int, total: int, text: str, at_once: bool = False) -> None:
+        """Show how far it is, a few times a second at most."""
+        if not at_once and self._clock() - self._last < _NOTEBOOK_S:
+            return
+        from IPython.display import HTML, display
+
+        self._last = self._clock()
+        bar = HTML(f'<progress value="{done}" max="{max(1, total)}"></progress> {html.escape(text)}')
+        if self._handle is None:
+            self._handle = display(bar, display_id=True)
+        else:
+            self._handle.update(bar)
 
 
 def recommend_memory(worker_bytes: int) -> int:

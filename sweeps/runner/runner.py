@@ -134,6 +134,7 @@ class Runner:
         self.progress = progress
         self.local = local
         self.interrupts = 0
+        self.is_unwanted: Callable[[], bool] = lambda: False
         self._finished: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._flying: dict[int, _Flying] = {}
         self._waiting: deque[Cells] = deque()
@@ -184,6 +185,7 @@ class Runner:
                 self.progress.enter(RUNNING)
                 while self._flying or (self._left(todo) and not self.interrupts):
                     self._count_workers()
+                    self.interrupts = self.interrupts or int(self.is_unwanted())
                     if self.interrupts:
                         self._ask_to_stop()
                     else:

@@ -73,6 +73,7 @@ class Collector:
     Attributes
     ----------
     status : of every cell as it will be in the store, shape (size,).
+    listen : called with new results of simulated cells.
     not_added : errors of cells whose result was to get more, by cell; they keep the result that they have.
     """
 
@@ -105,6 +106,7 @@ class Collector:
             self._kept[again] = np.where(np.isin(self.status, WITH_RESULT), self.status, PENDING)[again]
             self.status[again] = PENDING
         self.not_added: dict[int, str] = {}
+        self.listen: Callable[[Results], None] = lambda results: None
         self._keep_jobs = store.keeps_jobs
         self.jobs = JobsWriter(store, apart=replacing) if self._keep_jobs else None
         self._last_save = time.monotonic()
@@ -204,6 +206,7 @@ class Collector:
         replaces no result.
         """
         results = self._new(results)
+        self.listen(results)
         kept = self._kept[results.cells]
         lost = (results.status == FAILED) & (kept != PENDING)
         self._put(_part(results, np.flatnonzero(~lost)))

@@ -38,7 +38,7 @@ def axis(raw, name="load"):
 def test_list():
     assert axis([1, 2.5]).columns == {"load": [1, 2.5]}
     assert spec(axes={"load": [1, 2.5]}).axes[0].labels == [1.0, 2.5]
-    assert spec(axes={"retry": [True, False]}).axes[0].labels == ["true", "false"]
+    assert spec(axes={"retry": [True, False]}).axes[0].labels == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ BAD = {
     "misspelt axis": ({"axes": {"laod": [1]}}, "axes.laod: unknown parameter 'laod'; did you mean 'load'? (valid: "),
     "empty axis": ({"axes": {"load": []}}, "axes.load: an axis without values"),
     "axis is a number": ({"axes": {"load": 1}}, "axes.load: expected a list of values, or a table with start and stop"),
-    "nested list": ({"axes": {"load": [[1]]}}, "axes.load: expected numbers, text, true or false in the list"),
+    "nested list": ({"axes": {"load": [[1]]}}, "axes.load: expected numbers, text, times, true or false in the list"),
     "duplicate": ({"axes": {"load": [1, 2, 1]}}, "axes.load: the label 1 stands twice"),
     "duplicate as float": ({"axes": {"load": [1, 1.0]}}, "axes.load: the label 1.0 stands twice"),
     "nan": ({"axes": {"load": [math.nan]}}, "axes.load: load: nan is not a finite number"),
     "nan as a label": ({"axes": {"a": [{"label": math.nan, "load": 1}]}}, "axes.a: nan is not a value of an axis"),
     "inf": ({"axes": {"load": [math.inf]}}, "axes.load: load: inf is not a finite number"),
-    "mixed": ({"axes": {"load": [1, "a"]}}, "axes.load: labels are all text or all numbers, not both;"),
+    "mixed": ({"axes": {"load": [1, "a"]}}, "axes.load: labels are all text, all numbers, all booleans or all times;"),
     "path as a name": (
         {"axes": {"../x": [{"label": "a", "load": 1}]}},
         "axes.../x: '../x' cannot be a name in a store",
@@ -201,16 +201,15 @@ BAD = {
     ),
     "bundle list": (
         {"axes": {"p": [{"label": "a", "load": [1, 2]}]}},
-        "axes.p: bundle 1: load: expected one number, text, true or false, got [1, 2]",
+        "axes.p: bundle 1: load: expected one number, text, time, true or false, got [1, 2]",
     ),
     "bundle true and 1": (
         {"axes": {"p": [{"label": "a", "load": True}, {"label": "b", "load": 1}]}},
-        "axes.p: load: values of one axis are all text, all numbers or all booleans, got bool, int",
+        "axes.p: load: values of one axis are all text, all numbers, all booleans or all times, got bool, int",
     ),
-    "label true": ({"axes": {"p": [{"label": True, "load": 1}]}}, "axes.p: row 1: expected a label as text or number"),
     "label list": (
         {"axes": {"p": {"zip": {"load": [1]}, "labels": [[1]]}}},
-        "axes.p: row 1: expected a label as text or number, got [1]",
+        "axes.p: row 1: expected a label as text, number or time, got [1]",
     ),
     "zip of lists": ({"axes": {"p": {"zip": {"load": [[1]]}}}}, "axes.p: zip.load: expected numbers, text, true or"),
     "half a character": (
