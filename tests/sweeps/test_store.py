@@ -605,7 +605,8 @@ def test_long_labels_survive_growth(tmp_path, client):
 def journal(path, number, error=""):
     writer = JournalWriter(path, ["x", "y"])
     for i in range(number):
-        writer.write((i, 2**63 + i), 1, i / 7, [i, -i], error if i % 2 else "", jobs=(10 * i, i))
+        failed = bool(error) and i % 2 == 1
+        writer.write((i, 2**63 + i), 1 + failed, i / 7, [i, -i], error * failed, jobs=(10 * i, i))
     writer.sync()
     writer.close()
 
