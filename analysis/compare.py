@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import fixed_parameters, has_result, metric_names, open_results
+from faultsweep.analysis.open import fixed_parameters, has_result, metric_names, open_results, unit_of
 from faultsweep.simcore.engine.metrics import MEASURED
 from numpy.typing import NDArray
 
@@ -183,7 +183,7 @@ def _compare_cells(
         found.metrics.append(
             MetricDifference(
                 name,
-                str(a[name].attrs.get("units", "")),
+                unit_of(a[name]),
                 int((relative > tolerance).sum()),
                 len(one),
                 float(difference.mean()),

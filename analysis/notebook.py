@@ -44,7 +44,7 @@ for curve in curves["curve"].values[:12]:
     error = [(one["mean"] - one["low"]).fillna(0), (one["high"] - one["mean"]).fillna(0)]
     axis.errorbar(one[X].values.astype({kind}), one["mean"], error, marker="o", capsize=3, label=label)
 units = results[METRIC].attrs.get("units", "")
-axis.set(xlabel=X, ylabel=f"{{METRIC}} ({{units}})" if units else METRIC)
+axis.set(xlabel=X, ylabel=f"{{METRIC}} ({{units}})" if units not in ("", "1") else METRIC)
 axis.set_title("Mean over replicates, 95 % t intervals")
 axis.legend(frameon=False, title=", ".join(others))
 axis.grid(alpha=0.3)"""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from faultsweep.analysis import accessor as accessor  # data.sweep
 from faultsweep.sweeps.outputs import from_json
 from faultsweep.sweeps.store.opener import MOST_JOBS, open_checked
 from numpy.typing import NDArray
@@ -30,6 +31,12 @@ COPIES = ("copy", "truncated_copy")
 
 BESIDE_METRICS = ("status", "wall_s", "error", "jobs_offset", "jobs_length")
 """Variables of a store that are neither metrics nor parameters."""
+
+
+def unit_of(variable: xr.DataArray) -> str:
+    """Return the unit of a metric or parameter as readers want it: "" for ratios and counts."""
+    unit = str(variable.attrs.get("units", ""))
+    return "" if unit == "1" else unit
 
 
 def open_results(path_or_url: str | Path, *, masked: bool = True) -> xr.Dataset:

@@ -62,12 +62,12 @@ class FailureTarget(Target):
 
     name = "failures"
     outputs = (
-        Output("failures_drawn", "", "Failures in the trace."),
+        Output("failures_drawn", "1", "Failures in the trace."),
         Output("failures_drawn_per_day", "1/d", "Failures per day."),
         Output("mean_gap_s", "s", "Mean time between failures."),
-        Output("gap_variation", "", "Coefficient of variation of the times between failures."),
-        Output("gap_autocorrelation", "", "Correlation of each time between failures with the next."),
-        Output("worst_tenth_share", "", "Share of the failures that the worst tenth of the nodes has."),
+        Output("gap_variation", "1", "Coefficient of variation of the times between failures."),
+        Output("gap_autocorrelation", "1", "Correlation of each time between failures with the next."),
+        Output("worst_tenth_share", "1", "Share of the failures that the worst tenth of the nodes has."),
     )
 
     def __init__(self) -> None:

@@ -151,6 +151,11 @@ class Output:
         return flat.view(np.float64)
 
 
+def udunits(unit: str) -> str:
+    """Return a unit of the simulator as UDUNITS, and so CF, writes it: "1" for ratios and counts."""
+    return {"": "1", "jobs": "1", "nodes": "1", "node s": "s"}.get(unit, unit)
+
+
 def stored_output(name: str, array: Any, dims: Sequence[str], labels: Mapping[str, Sequence[Any]]) -> Output:
     """Return the output that a variable of a store holds; ``dims`` are those beyond the grid's."""
     attributes = dict(array.attrs)

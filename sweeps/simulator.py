@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.simcore.parameters import PARAMETERS, nothing_random
+from faultsweep.sweeps.outputs import udunits
 from faultsweep.sweeps.runner.progress import format_bytes
 from faultsweep.sweeps.target import Config, Foresight, Outcome, Output, Target
 
@@ -60,7 +61,8 @@ class SimulatorTarget(Target):
         self.pinned = dict(pinned or {})
         self.parameters: Mapping[str, Any] = self._parameters()
         self.outputs = tuple(
-            Output(name, metric.unit, metric.doc, measured=name in MEASURED) for name, metric in METRICS.items()
+            Output(name, udunits(metric.unit), metric.doc, measured=name in MEASURED)
+            for name, metric in METRICS.items()
         )
         self.version = str(MODEL_VERSION)
         self._loaded: dict[tuple[Any, ...], Any] = {}

@@ -112,7 +112,7 @@ class Dashboard:
         labels = ch.labels_of(data, axis)
         number = data[axis].dtype.kind in "iuf" and len(labels) > 1
         unit = data[axis].attrs.get("units")
-        name = f"{axis} ({unit})" if unit else axis
+        name = f"{axis} ({unit})" if unit and unit != "1" else axis
         kind = pn.widgets.DiscreteSlider if number else pn.widgets.Select
         # a title is markup to the browser; the labels of a slider are numbers, those of a select are text to it
         self.at[axis] = kind(name=escape(name), options=labels, width=_WIDE)

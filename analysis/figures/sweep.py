@@ -156,7 +156,7 @@ def row_label(axis: str, label: Any, short: bool = False) -> str:
 
 def quantity(data: xr.Dataset, name: str) -> str:
     """Return a metric or parameter in words, with its unit: ``mean_wait_s`` is "Mean wait (s)"."""
-    unit = str(data[name].attrs.get("units", ""))
+    unit = "node s" if name.endswith("_node_s") else str(data[name].attrs.get("units", ""))
     words = name.removesuffix(f"_{unit.replace(' ', '_')}") if unit else name
     words = words[0].upper() + words[1:].replace("_", " ")
     return f"{words} ({unit})" if unit and unit != "1" else words

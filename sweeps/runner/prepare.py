@@ -387,6 +387,7 @@ def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
     """Return the attributes of a new store."""
     tables = [{"name": axis.name, "parameters": list(axis.columns)} for axis in prepared.grid.axes]
     return {
+        "Conventions": "CF-1.11",
         "name": spec.name,
         "title": spec.title,
         "target": spec.target.name,

@@ -40,18 +40,18 @@ def to_array(values: Sequence[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
     if kinds <= {str}:
         return _text(values), {}
     if kinds == {bool}:
-        return np.array(values, dtype=bool), {"boolean": True}
+        return np.array(values, dtype=bool), {"boolean": 1}
     if kinds <= {datetime.date}:
         return _nanoseconds([datetime.datetime(day.year, day.month, day.day) - _EPOCH for day in values]), {
             **_SINCE,
-            "date": True,
+            "date": 1,
         }
     if kinds <= {datetime.datetime}:
         return _nanoseconds([time - _EPOCH for time in values]), dict(_SINCE)
     if kinds <= {datetime.timedelta}:
         return _nanoseconds(values), dict(_LASTING)
     if float in kinds:  # whole numbers beside it are exact in 53 bits; where a formula has no value it is NaN
-        return np.array(values, dtype=np.float64), {"whole": True} if int in kinds else {}
+        return np.array(values, dtype=np.float64), {"whole": 1} if int in kinds else {}
     return np.array(values, dtype=np.int64), {}
 
 

@@ -16,7 +16,7 @@ from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, sources
-from faultsweep.sweeps.outputs import to_json
+from faultsweep.sweeps.outputs import to_json, udunits
 from faultsweep.sweeps.runner.prepare import join_axis
 from faultsweep.sweeps.store.jobs import JobsWriter, read_jobs
 from faultsweep.sweeps.store.replay import check_at_rest
@@ -161,7 +161,9 @@ def _outputs(stores: Sequence[Store]) -> tuple[Output, ...]:
     outputs: dict[str, Output] = {}
     for store in stores:
         for name in store.metrics:
-            output = replace(store.output(name), measured=simulator and name in MEASURED)
+            output = store.output(name)
+            unit = udunits(output.unit) if store.attributes["target"] in TARGETS else output.unit  # older stores
+            output = replace(output, unit=unit, measured=simulator and name in MEASURED)
             if outputs.setdefault(name, output) != output:
                 raise InputError(f"merge: the metric {name} is another one in {store.path}: {output}")
     return tuple(outputs.values())

@@ -26,7 +26,7 @@ import numpy as np
 import zarr
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.grid import Cells, Grid
-from faultsweep.sweeps.outputs import Output, from_json, stored_output
+from faultsweep.sweeps.outputs import Output, from_json, stored_output, udunits
 from faultsweep.sweeps.store.labels import from_array, to_array, without_kinds
 from faultsweep.sweeps.store.opener import open_folder, read_root
 from numpy.typing import NDArray
@@ -374,7 +374,7 @@ def _describe(parameter: Any, kind: Mapping[str, Any]) -> dict[str, Any]:
     if parameter is not None and parameter.doc:
         attributes["long_name"] = parameter.doc
     if parameter is not None and parameter.unit:
-        attributes["units"] = parameter.unit
+        attributes["units"] = udunits(parameter.unit)
     return {**attributes, **kind}
 
 
