@@ -418,10 +418,12 @@ def sources(keys: Keys, skip: NDArray[np.bool_], order: NDArray[np.int64]) -> Ce
     cells = np.flatnonzero(~skip)
     first = keys[0][cells]
     ranked = np.lexsort((order[cells], first))
-    cells = cells[ranked]
+    cells, first = cells[ranked], first[ranked]  # each is 80 MB for 10^7 cells
+    del ranked
     starts = np.ones(len(cells), dtype=bool)
-    starts[1:] = first[ranked][1:] != first[ranked][:-1]
-    leaders = cells[starts][np.cumsum(starts) - 1] if len(cells) else cells
+    starts[1:] = first[1:] != first[:-1]
+    del first
+    leaders = cells[starts][np.cumsum(starts, dtype=np.int32) - 1] if len(cells) else cells
     if (keys[1][cells] != keys[1][leaders]).any():
         raise AssertionError("two canonical forms share a 64-bit key")  # chance 3e-8 for 10^6 cells
     out = np.full(len(skip), -1, dtype=np.int64)

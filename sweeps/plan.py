@@ -103,7 +103,7 @@ def make_plan(
         shape={axis.name: len(axis) for axis in prepared.grid.axes},
         cells=prepared.grid.size,
         excluded=int(prepared.excluded.sum()),
-        simulations=len(np.unique(prepared.source[prepared.source >= 0])),
+        simulations=int((prepared.source == np.arange(prepared.grid.size)).sum()),
         missing=len(prepared.todo),
         copies=int(((prepared.source >= 0) & (prepared.source != np.arange(prepared.grid.size))).sum()),
         not_requested=int(((prepared.source < 0) & ~prepared.excluded).sum()),

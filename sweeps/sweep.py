@@ -639,7 +639,7 @@ class _Run:
             self.time_limit_s,
             self.store.keeps_jobs,
         )
-        total = len(np.unique(self.prepared.source[self.prepared.source >= 0]))
+        total = int((self.prepared.source == np.arange(len(self.prepared.source))).sum())
         LOG.info("run %s: %d of %d simulations are missing", context.run_id, len(todo), total)
         bar = Progress(total, self.show, total - len(todo), self.folder / PROGRESS)
         with bar:

@@ -133,7 +133,9 @@ def prepare(
     final = np.isin(status, FINAL) & ~again
     source = sources(keys, skip & ~np.isin(status, SETTLED), _rank(chunks, final, status))
     wanted = source[(source >= 0) & (~skip | again)]
-    todo = np.unique(wanted[~final[wanted]])
+    missing = np.zeros(grid.size, dtype=bool)  # np.unique would take a minute for 10^7 cells
+    missing[wanted[~final[wanted]]] = True
+    todo = np.flatnonzero(missing)
     todo = todo[np.argsort(chunks.of_all()[todo], kind="stable")]
     grows = store is not None and (grid.shape != old_shape or bool(new_outputs) or (spec.keep_jobs and not kept_jobs))
     return Prepared(

@@ -114,7 +114,7 @@ def match_records(
     Only records of cells that are simulated, and that have all that the store keeps of a run: its outputs, ``columns``
     are where these are, and per-job results. ``skip_failed`` passes over failures. Records of deaths are among them.
     """
-    simulated = np.unique(prepared.source[prepared.source >= 0])
+    simulated = np.flatnonzero(prepared.source == np.arange(len(prepared.source)))
     if not len(simulated):
         return
     ordered = simulated[np.argsort(prepared.keys[0][simulated], kind="stable")]

@@ -47,7 +47,6 @@ def test_list():
         ({"start": 0.1, "stop": 0.5, "step": 0.1}, [0.1, 0.2, 0.3, 0.4, 0.5]),
         ({"start": 1, "stop": 9, "step": 4}, [1, 5, 9]),
         ({"start": 1, "stop": 0, "step": -0.25}, [1.0, 0.75, 0.5, 0.25, 0.0]),
-        ({"start": 1, "stop": 2, "step": 0.3}, [1.0, 1.3, 1.6, 1.9]),
         ({"start": 0, "stop": 1, "step": 1 / 3}, [0.0, 0.333333333333333333, 0.66666666666666667, 1.0]),
         ({"start": 0, "stop": 1, "step": 1 / 11}, [*(i / 11 for i in range(11)), 1.0]),
         ({"start": 0, "stop": 1, "num": 5}, [0.0, 0.25, 0.5, 0.75, 1.0]),
@@ -211,7 +210,10 @@ BAD = {
         {"axes": {"p": {"zip": {"load": [1]}, "labels": [[1]]}}},
         "axes.p: row 1: expected a label as text, number or time, got [1]",
     ),
-    "zip of lists": ({"axes": {"p": {"zip": {"load": [[1]]}}}}, "axes.p: zip.load: expected numbers, text, true or"),
+    "zip of lists": (
+        {"axes": {"p": {"zip": {"load": [[1]]}}}},
+        "axes.p: zip.load: expected numbers, text, times, true or",
+    ),
     "half a character": (
         {"axes": {"scheduler": ["\ud800"]}},
         "axes.scheduler: the label '\\ud800' has half a character",
