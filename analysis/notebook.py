@@ -45,7 +45,7 @@ for curve in curves["curve"].values[:12]:
     axis.errorbar(one[X].values.astype({kind}), one["mean"], error, marker="o", capsize=3, label=label)
 units = results[METRIC].attrs.get("units", "")
 axis.set(xlabel=X, ylabel=f"{{METRIC}} ({{units}})" if units not in ("", "1") else METRIC)
-axis.set_title("Mean over replicates, 95 % t intervals")
+axis.set_title("Mean over replicates, 95 % confidence intervals")
 axis.legend(frameon=False, title=", ".join(others))
 axis.grid(alpha=0.3)"""
 _DIFFERENCE = """\
@@ -99,7 +99,7 @@ def make_notebook(results: xr.Dataset, place: str) -> dict[str, Any]:
         _code(_OPEN.format(**fill)),
         _markdown("## Coverage\n\nHow many cells have each status. A `copy` is no observation of its own."),
         _code(_COVERAGE.format(**fill)),
-        _markdown("## Means\n\nOver the replicates, with Student's t intervals; copies do not count."),
+        _markdown("## Means\n\nOver the replicates, with confidence intervals; copies do not count."),
         _code(_MEANS.format(**fill)),
         _code(_CURVES.format(**fill)),
         _markdown(

@@ -1,4 +1,4 @@
-"""A store as one page that needs nothing else: what was run, what came out, how sure that is, and how to repeat it."""
+"""A store as one page that needs nothing else: the verdict, what it rests on, how sure it is, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -19,14 +19,18 @@ from faultsweep.analysis.dashboard.choices import default_choices
 from faultsweep.analysis.dashboard.view import figure_of
 from faultsweep.analysis.effects import binned_effect, main_effect, variance_shares, varied
 from faultsweep.analysis.figures.describe import describe_values, short_number
-from faultsweep.analysis.figures.draw import draw_picture
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
+from faultsweep.analysis.figures.layout import DARK, LIGHT
+from faultsweep.analysis.figures.picture import svg_text
 from faultsweep.analysis.figures.sweep import quantity, row_label
+from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
 from faultsweep.analysis.ranking import HIGHER_IS_BETTER
 from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
+from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
+from faultsweep.simcore.parameters import PARAMETERS, canonical
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.files import writing
@@ -38,17 +42,35 @@ _POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
 )
-_STYLE = """
-body { font: 15px/1.45 sans-serif; color: #111; max-width: 60em; margin: 2em auto; padding: 0 1em }
-h1 { font-size: 1.7em } h2 { margin-top: 2em; border-bottom: 1px solid #999 } h3 { margin-top: 1.5em }
-table { border-collapse: collapse; margin: .7em 0; font-size: .92em } th, td { padding: .2em .7em; text-align: left;
-border-bottom: 1px solid #ccc; vertical-align: top } td.n { text-align: right; font-variant-numeric: tabular-nums }
-img { max-width: 100%; break-inside: avoid }
-pre { white-space: pre-wrap; background: #f4f4f4; padding: .7em; font-size: .85em }
+_WIDE_IN, _NARROW_IN, _NARROW_PX = 8.6, 3.9, 640
+"""Widths of pictures, and of the window below which the narrow ones are shown."""
+_MOST_CONFIGURATIONS = 300  # that are asked which parameters matter in them
+_STYLE = (
+    ":root{color-scheme:light dark;"
+    f"--paper:light-dark({LIGHT.paper},{DARK.paper});--ink:light-dark({LIGHT.ink},{DARK.ink});"
+    f"--faint:light-dark({LIGHT.faint},{DARK.faint});--grid:light-dark({LIGHT.grid},{DARK.grid})}}"
+    """
+body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 54rem;
+  margin: 0 auto; padding: 1rem; box-sizing: border-box }
+h1 { font-size: 1.5rem; margin: .3em 0 } h2 { font-size: 1.2rem; margin: 1.6em 0 .4em;
+  border-bottom: 1px solid var(--grid) } h3 { font-size: 1rem; margin: 1em 0 .3em }
+.verdict { font-size: 1.2rem; margin: .4em 0 } .wide { overflow-x: auto }
+table { border-collapse: collapse; margin: .5em 0; font-size: .92em } th, td { padding: .15em .7em .15em 0;
+  text-align: left; border-bottom: 1px solid var(--grid); vertical-align: top }
+td.n { text-align: right; font-variant-numeric: tabular-nums }
+img { max-width: 100%; height: auto; display: block } figure { margin: .5em 0; break-inside: avoid }
+figcaption, .small { font-size: .85em; color: var(--faint) }
+.provenance { overflow-wrap: anywhere } .provenance td:first-child { overflow-wrap: normal }
+pre { white-space: pre-wrap; font-size: .8em; border-left: 3px solid var(--grid); padding-left: .7em }
 tr, h2, h3 { break-inside: avoid } h2, h3 { break-after: avoid }
-.small { font-size: .85em } .warn { border-left: 4px solid #D55E00; padding-left: .8em }
-@media print { body { font-size: 10pt; max-width: none; margin: 0 } }
+.warn { border-left: 4px solid #D55E00; padding-left: .8em }
+@page { size: A4; margin: 14mm }
+@media print { :root { color-scheme: light } body { font-size: 9pt; max-width: none; padding: 0; line-height: 1.3 }
+  h2 { margin: .8em 0 .3em } h3, p, table, figure { margin: .3em 0 } figure img { max-height: 70mm; margin: 0 auto }
+  .effects { display: grid; grid-template-columns: 1fr 1fr; gap: 0 4mm }
+  body { font-size: 8.5pt } .provenance { columns: 2; font-size: .75em } .wide { overflow: visible } }
 """
+)
 
 
 def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = None, policy: str | None = None) -> None:
@@ -72,12 +94,14 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         raise unknown_name("axis", policy, map(str, data["status"].dims))
     if not bool(is_one_of(data["status"], RESULTS).any()):
         raise InputError(f"{data.encoding.get('source', 'the store')}: no cell has a result yet; run the sweep first")
-    parts = [_what_was_run(data), _coverage(data), _failures(data)]
-    parts += [_of_metric(data, metric, policy) for metric in chosen]
-    parts += [_steadiness(data), _provenance(data)]
+    shown = in_units_to_read(data, chosen)
+    parts = [_verdict(shown, chosen, policy), _warnings(data), _first_figure(shown, chosen[0])]
+    parts += [_effects(shown, chosen), _importance(shown, chosen), _sensitivities(shown, chosen)]
+    parts += [_regions(shown, chosen, policy), _failures(data), _steadiness(data), _provenance(data)]
     title = str(data.attrs.get("title") or data.attrs.get("name") or "sweep")
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_POLICY}<title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n"
     )
     with writing(path):
@@ -104,8 +128,9 @@ def _what_was_run(data: xr.Dataset) -> str:
         axes.append([str(dim), data.sizes[dim], values, ", ".join(parameters)])
     fixed = fixed_parameters(data)
     named = set(tomllib.loads(str(data.attrs.get("spec", ""))).get("fixed", {}))
+    matter = named | _that_matter(data, [name for name in fixed if name not in named])
     held, unnamed = (
-        "; ".join(f"{name} = {value}" for name, value in fixed.items() if (name in named) == wanted)
+        "; ".join(f"{name} = {value}" for name, value in fixed.items() if name in matter and (name in named) == wanted)
         for wanted in (True, False)
     )
     return (
@@ -113,15 +138,45 @@ def _what_was_run(data: xr.Dataset) -> str:
         f"{data['status'].size:,} cells.</p>"
         + _table(["axis", "labels", "values", "parameters that it sets"], axes)
         + (f"<p>The same in every cell: {escape(held)}.</p>" if held else "")
-        + (f'<p class="small">By default, where they matter: {escape(unnamed)}.</p>' if unnamed else "")
+        + (f'<p class="small">Defaults that matter here: {escape(unnamed)}.</p>' if unnamed else "")
     )
 
 
+def _that_matter(data: xr.Dataset, names: Iterable[str]) -> set[str]:
+    """Return the parameters that do something in some configuration of the sweep; of a function of one's own all."""
+    if data.attrs.get("target", "simulator") != "simulator":
+        return set(names)
+    found: set[str] = set()
+    for config in _configurations(data):
+        found |= {name for name in names if name in PARAMETERS and not PARAMETERS[name].inert(config)}
+    return found
+
+
+def _configurations(data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """Yield canonical configurations of the sweep: of every combination of rows, or of so many spread over them."""
+    dims = [dim for dim in data["status"].dims if dim != REPLICATE]
+    sizes = [data.sizes[dim] for dim in dims]
+    count = int(np.prod(sizes))
+    for cell in np.unique(np.linspace(0, count - 1, min(count, _MOST_CONFIGURATIONS)).astype(int)):
+        place = dict(zip(dims, np.unravel_index(cell, sizes), strict=True))
+        row = data.coords.to_dataset().isel(place)
+        own = {str(name): row[name].item() for name in row.coords if name in PARAMETERS and row[name].ndim == 0}
+        fixed = {name: value for name, value in fixed_parameters(data).items() if name in PARAMETERS}
+        try:
+            yield canonical({**fixed, **own})
+        except InputError:
+            continue  # a combination that the spec excludes
+
+
 def _coverage(data: xr.Dataset) -> str:
-    counts = count_cells(data)
     total = data["status"].size
-    rows = [[name.replace("_", " "), count, f"{count / total:.1%}"] for name, count in counts.items()]
-    text = "<h2>Coverage</h2>" + _table(["status", "cells", "share"], rows)
+    rows = [[name.replace("_", " "), count, f"{count / total:.1%}"] for name, count in count_cells(data).items()]
+    return "<h3>Coverage</h3>" + _table(["status", "cells", "share"], rows)
+
+
+def _warnings(data: xr.Dataset) -> str:
+    """Return what a reader has to know before the verdict is believed."""
+    counts, text = count_cells(data), ""
     if counts.get("pending"):
         text += _warning(
             f"The sweep is not finished: {counts['pending']:,} cells are pending. What follows is of the rest."
@@ -132,13 +187,62 @@ def _coverage(data: xr.Dataset) -> str:
             f"{cut:,} cells were truncated at their horizon or a job's most restarts: their means are of what had "
             "finished, and would be others with a longer horizon."
         )
-    return text
+    failed = counts.get("failed", 0) + counts.get("failed_copy", 0)
+    return text + (_warning(f"{failed:,} cells failed; their errors are below.") if failed else "")
+
+
+def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> str:
+    """Return a sentence per metric: which policy is best, which is second, and by how much; the first one in large."""
+    if policy is None or data.sizes[policy] < 2:
+        return ""
+    sentences = [text for text in (_best_of(data, metric, policy) for metric in metrics) if text]
+    first, *rest = sentences or [""]
+    more = f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in rest)}</ul>" if rest else ""
+    return (f'<p class="verdict">{escape(first)}</p>' if first else "") + more
+
+
+def _best_of(data: xr.Dataset, metric: str, policy: str) -> str:
+    found = best_policies(data, metric, policy, regions=[])
+    if found.empty or not varied(data[metric]):
+        return ""
+    row = found.to_dict("records")[0]
+    words = quantity(data, metric).partition(" (")[0].lower()
+    which = "highest" if metric in HIGHER_IS_BETTER else "lowest"
+    best, second = (row_label(policy, row[name], short=True) for name in ("best", "next"))
+    text = f"{best} has the {which} {words}"
+    if row["next"]:
+        text += f"; second is {second}, {_worse(row)}"
+        text += ": no significant difference" if row["next"] in row["as_good"].split(", ") else ""
+    rest = [axis for axis in varied(data[metric]) if axis != policy]
+    text += f". Means over {', '.join(rest)}" if rest else ""
+    return text + _where_another_is_best(data, metric, policy, row["best"])
+
+
+def _where_another_is_best(data: xr.Dataset, metric: str, policy: str, best: str) -> str:
+    """Return a sentence on the regions in which another policy than the best of all is significantly better."""
+    regions = best_policies(data, metric, policy)
+    axes = list(regions.columns[: list(regions.columns).index("best")]) if not regions.empty else []
+    if not axes:
+        return "."
+    others = [row for row in regions.to_dict("records") if best not in (row["best"], *row["as_good"].split(", "))]
+    if not others:
+        return f"; no other is significantly better in any of {len(regions)} regions."
+    names = ", ".join(f"{name} {count}" for name, count in Counter(row["best"] for row in others).most_common(3))
+    return f"; another is significantly better in {len(others)} of {len(regions)} regions ({names})."
+
+
+def _first_figure(data: xr.Dataset, metric: str) -> str:
+    if not varied(data[metric].load()) or not bool(data[metric].notnull().any()):
+        return ""
+    choices = replace(default_choices(data), metric=metric)
+    figure = figure_of(data, choices)
+    return _picture(replace(figure, panels=[replace(panel, log_y=None) for panel in figure.panels]))
 
 
 def _failures(data: xr.Dataset) -> str:
     failed = is_one_of(data["status"], ("failed", "failed_copy")).values
     if not failed.any() or "error" not in data:
-        return "<h2>Failures</h2><p>No cell failed.</p>"
+        return ""
     cells = np.argwhere(failed)
     errors = data["error"].values[failed]
     first = {str(text): cells[np.flatnonzero(errors == text)[0]] for text in set(errors)}
@@ -149,21 +253,18 @@ def _failures(data: xr.Dataset) -> str:
     return "<h2>Failures</h2>" + _table(["cells", "error", "first cell"], rows)
 
 
-def _of_metric(data: xr.Dataset, metric: str, policy: str | None) -> str:
-    words = quantity(data, metric)
-    values = data[metric].load()
-    text = f"<h2>{escape(words)}</h2>"
-    if not bool(values.notnull().any()):
-        return text + "<p>No cell has a value.</p>"
-    if varied(values):
-        choices = replace(default_choices(data), metric=metric)
-        text += _picture(figure_of(data, choices)) + _effects(data, metric) + _interactions(data, metric)
-    if policy is not None and data.sizes[policy] > 1:
-        text += _regions(data, metric, policy)
-    return text + _sensitivities(data, metric)
+def _with_values(data: xr.Dataset, metrics: Sequence[str]) -> list[str]:
+    """Return the metrics that differ between cells."""
+    return [name for name in metrics if bool(data[name].load().notnull().any()) and varied(data[name])]
 
 
-def _effects(data: xr.Dataset, metric: str) -> str:
+def _effects(data: xr.Dataset, metrics: Sequence[str]) -> str:
+    """Return what each axis does to each metric, as pictures of effects: differences to the mean of all its labels."""
+    shown = "".join(_effects_on(data, metric) for metric in _with_values(data, metrics))
+    return f'<h2>Effects</h2><div class="effects">{shown}</div>' if shown else ""
+
+
+def _effects_on(data: xr.Dataset, metric: str) -> str:
     words, panels, notes = quantity(data, metric), [], []
     sampled = sampled_axes(data)
     for axis, table in sampled.items():
@@ -173,49 +274,77 @@ def _effects(data: xr.Dataset, metric: str) -> str:
             panels.append(Panel("", quantity(data, name), words, curves=[Curve(words, at, mean, low, high, LOOKS[0])]))
     for axis in [axis for axis in varied(data[metric]) if axis not in sampled][:_MOST_SHOWN]:
         found = main_effect(data[metric], axis)
-        mean = found["mean"].values
-        low, high = (mean + (found[bound] - found["effect"]).values for bound in ("low", "high"))
+        effect, low, high = (found[part].values for part in ("effect", "low", "high"))
         labels, x = data[axis].values.tolist(), quantity(data, axis) if axis in data.coords else axis
         if isinstance(labels[0], str):
             names = [row_label(axis, label, short=True) for label in labels]
-            panels.append(Panel("", x, words, bars=[Bars(words, mean, LOOKS[0], low, high)], categories=names))
+            bars = [Bars(words, effect, LOOKS[0], low, high)]
+            panels.append(Panel("", x, f"Effect on {_low(words)}", bars=bars, categories=names, signed=True))
         else:
-            curve = Curve(words, np.asarray(labels, float), mean, low, high, LOOKS[0])
-            panels.append(Panel("", x, words, curves=[curve]))
+            curve = Curve(words, np.asarray(labels, float), effect, low, high, LOOKS[0])
+            panels.append(Panel("", x, f"Effect on {_low(words)}", curves=[curve], signed=True))
         if int(found["combinations"]) < int(found["of"]):
             notes.append(
                 f"{axis}: over {int(found['combinations']):,} of {int(found['of']):,} combinations of the others"
             )
     caption = [
-        "Each axis alone, the others averaged over; error bars are 95\u00a0% t intervals of the effect over replicates."
+        "Difference to the mean of all labels, the other axes averaged over, with 95\u00a0% confidence intervals."
     ]
     if sampled:
         caption.append("Parameters of a sampled axis: means over bins of its points, and their intervals.")
     caption += [f"Compared where all labels have results: {'; '.join(notes)}."] if notes else []
-    return "<h3>Main effects</h3>" + _picture(Figure("effects", f"Main effects on {words}", caption, panels))
+    return _picture(Figure("effects", f"Main effects on {words}", caption, panels, columns=3))
 
 
-def _interactions(data: xr.Dataset, metric: str) -> str:
+def _low(words: str) -> str:
+    return words[0].lower() + words[1:]
+
+
+def _importance(data: xr.Dataset, metrics: Sequence[str]) -> str:
+    """Return which share of each metric's variance each axis, and each pair of axes, explains."""
     if sampled_axes(data):
         return ""  # a point of a sample is no factor: Sobol indices say what its parameters do
-    try:
-        shares = variance_shares(data[metric])
-    except InputError as error:
-        return f"<h3>Interactions</h3><p>{escape(str(error))}.</p>"
-    rows = [
-        [" × ".join(axes), f"{share:.1%}"]
-        for axes, share in sorted(shares.items(), key=lambda item: -item[1])
-        if len(axes) == 1 or share >= _SMALL_SHARE
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for metric in _with_values(data, metrics):
+        try:
+            found[metric] = variance_shares(data[metric])
+        except InputError as error:
+            return f"<h2>Importance and interactions</h2><p>{escape(str(error))}.</p>"
+    if not found:
+        return ""
+    axes = {pair: max(shares.get(pair, 0.0) for shares in found.values()) for one in found.values() for pair in one}
+    shown = [
+        pair for pair in sorted(axes, key=lambda pair: -axes[pair]) if len(pair) == 1 or axes[pair] >= _SMALL_SHARE
     ]
-    rest = 1 - sum(shares.values())
+    rows = [
+        [" × ".join(pair), *(f"{shares[pair]:.1%}" if pair in shares else "" for shares in found.values())]
+        for pair in shown
+    ]
+    rows.append(["three axes or more", *(f"{max(1 - sum(shares.values()), 0):.1%}" for shares in found.values())])
     return (
-        "<h3>Interactions</h3><p>Shares of the variance between cells. A pair stands for what its two axes do together "
-        f"beyond what each does alone; pairs below {_SMALL_SHARE:.0%} are left out. Three axes or more: "
-        f"{max(rest, 0):.1%}.</p>" + _table(["axes", "share of the variance"], rows)
+        "<h2>Importance and interactions</h2>"
+        + _table(["share of the variance between cells", *(quantity(data, metric) for metric in found)], rows)
+        + '<p class="small">A pair stands for what its two axes do together beyond what each does alone; pairs below '
+        f"{_SMALL_SHARE:.0%} are left out.</p>"
     )
 
 
-def _regions(data: xr.Dataset, metric: str, policy: str) -> str:
+def _regions(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> str:
+    """Return the best policy of every region, a table per metric, where there are regions."""
+    if policy is None or data.sizes[policy] < 2:
+        return ""
+    tables = "".join(_regions_of(data, metric, policy) for metric in _with_values(data, metrics))
+    if not tables:
+        return ""
+    return (
+        f"<h2>Best {escape(policy)} per region</h2>{tables}"
+        '<p class="small">The margin is how much worse the next one is, by paired ratios of means over replicates; '
+        "intervals and p-values are corrected for all pairs of a region (Bonferroni, Holm). What is not significantly "
+        "different from the best (5\u00a0% level) is as good.</p>"
+    )
+
+
+def _regions_of(data: xr.Dataset, metric: str, policy: str) -> str:
     found = best_policies(data, metric, policy)
     if found.empty:
         return ""
@@ -233,20 +362,17 @@ def _regions(data: xr.Dataset, metric: str, policy: str) -> str:
         ]
         for row in found.to_dict("records")
     ]
-    which = "highest" if metric in HIGHER_IS_BETTER else "lowest"
-    text = (
-        f"<h3>Best {escape(policy)} per region</h3><p>The {which} mean is the best. The margin is how much worse the "
-        "next one is, of the best's mean, by paired differences over replicates; intervals and p-values are corrected "
-        "for all pairs of a region (Bonferroni, Holm). What cannot be told from the best at 95\u00a0% is as good."
-    )
-    text += f" Averaged over: {escape(', '.join(averaged))}.</p>" if averaged else "</p>"
+    which = "highest is best" if metric in HIGHER_IS_BETTER else "lowest is best"
+    text = f"<h3>{escape(quantity(data, metric))}, {which}</h3>"
+    text += f'<p class="small">Averaged over: {escape(", ".join(averaged))}.</p>' if averaged else ""
     return text + _table([*regions, "best", "mean", "next", "margin", "p", "as good"], rows)
 
 
-def _sensitivities(data: xr.Dataset, metric: str) -> str:
+def _sensitivities(data: xr.Dataset, metrics: Sequence[str]) -> str:
+    pairs = [(axis, metric) for metric in metrics for axis in sampled_axes(data)]
     text = ""
-    for axis in sampled_axes(data):
-        text += f"<h3>Sensitivities over {escape(axis)}</h3>"
+    for axis, metric in pairs:
+        text += f"<h3>Sensitivities of {escape(quantity(data, metric))} over {escape(axis)}</h3>"
         try:
             found = sobol_indices(data, metric, axis)
         except InputError as error:
@@ -291,13 +417,14 @@ def _provenance(data: xr.Dataset) -> str:
     rows = [[name, _plain(value)] for run in runs[-1:] for name, value in run.items() if value not in ("", None)]
     pins = json.loads(data.attrs.get("pins") or "{}")
     which = "One run:" if len(runs) == 1 else f"{len(runs)} runs; the last one:"
-    text = f"<h2>Provenance</h2><p>{which}</p>" + _table(["", ""], rows)
+    text = _what_was_run(data) + _coverage(data)
+    text += f'<h2>Provenance</h2><div class="provenance"><p>{which}</p>' + _table(["", ""], rows)
     if pins:
         text += "<p>Content that the results depend on:</p>" + _table(
             ["what", "hash"], [[*pair] for pair in pins.items()]
         )
     text += f"<p>Model version {escape(str(data.attrs.get('model_version', '')))}. The spec:</p>"
-    return text + f"<pre>{escape(str(data.attrs.get('spec', '')))}</pre>"
+    return text + f"<pre>{escape(str(data.attrs.get('spec', '')))}</pre></div>"
 
 
 # What parts are made of
@@ -310,7 +437,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         kinds = [' class="n"' if isinstance(value, int) else "" for value in row]
         body += "<tr>" + "".join(f"<td{kind}>{escape(c)}</td>" for kind, c in zip(kinds, cells, strict=True)) + "</tr>"
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide"><table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _warning(text: str) -> str:
@@ -318,15 +445,17 @@ def _warning(text: str) -> str:
 
 
 def _picture(figure: Figure) -> str:
-    """Return a figure as an image in the page; as vectors, so that it is sharp on paper."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "figure.svg"
-        draw_picture(figure, path)
-        content = base64.b64encode(path.read_bytes()).decode()
-    words = escape(f"{figure.title}. {' '.join(figure.caption)}", quote=True)
-    return f'<img alt="{words}" src="data:image/svg+xml;base64,{content}">'
+    """Return a figure as an image in the page: vectors, for a wide and for a narrow window, in light and in dark."""
+    wide, narrow = (
+        "data:image/svg+xml;base64," + base64.b64encode(svg_text(figure, width).encode()).decode()
+        for width in (_WIDE_IN, _NARROW_IN)
+    )
+    words = escape(f"{figure.title}. {figure.text}", quote=True)
+    caption = escape(" ".join(figure.caption))
+    return (
+        f'<figure><picture><source media="(max-width: {_NARROW_PX}px)" srcset="{narrow}">'
+        f'<img alt="{words}" src="{wide}"></picture><figcaption>{caption}</figcaption></figure>'
+    )
 
 
 def _plain(value: Any) -> str:
@@ -338,6 +467,16 @@ def _plain(value: Any) -> str:
 
 def _number(mean: float, low: float, high: float) -> str:
     return short_number(mean, 4) + ("" if np.isnan(low) else f" [{short_number(low, 4)}, {short_number(high, 4)}]")
+
+
+def _worse(row: dict[str, Any]) -> str:
+    """Return a margin in words: 12 % worse (4 to 21 %)."""
+    bounds = (
+        ""
+        if np.isnan(row["margin_low"])
+        else f" ({100 * row['margin_low']:.2g} to {100 * row['margin_high']:.2g}\u00a0%)"
+    )
+    return f"{100 * row['margin']:.2g}\u00a0% worse{bounds}"
 
 
 def _margin(row: pd.Series | dict[str, Any]) -> str:

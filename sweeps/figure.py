@@ -42,7 +42,7 @@ class Layout:
     x, along : what is on the horizontal axis, and the axis of the sweep along which it varies.
     y : metrics; each has panels of its own.
     curves, panels : axes of the sweep; "" for a single panel.
-    log_x, log_y : whether scales are logarithmic.
+    log_x, log_y : whether scales are logarithmic; None for y lets its range decide.
     delete_warm_up : whether the means are of what follows the warm-up of each run.
     """
 
@@ -53,7 +53,7 @@ class Layout:
     curves: tuple[str, ...] = ()
     panels: str = ""
     log_x: bool = False
-    log_y: bool = False
+    log_y: bool | None = None
     delete_warm_up: bool = False
 
 
@@ -79,7 +79,7 @@ def read_figure(
         raise InputError("a sweep without axes has nothing to draw over")
     metrics = [out.name for out in outputs if out.is_number]
     _check_names(raw, rows, metrics, shipped, keep_jobs)
-    log_x, log_y, warm_up = (bool(raw.get(key, False)) for key in FLAGS)
+    log_x, log_y, warm_up = (raw.get(key) for key in FLAGS)
     y = _listed(raw, "y") or tuple(metrics[:1])
     panels = "".join(_listed(raw, "panels"))
     curves = _listed(raw, "curves")
@@ -92,7 +92,7 @@ def read_figure(
             panels = rest.pop(0)
         curves, rest = tuple(rest), []
     _check_room(kind, rows, curves, rest)
-    return Layout(kind, x, along, y, curves, panels, log_x, log_y, warm_up)
+    return Layout(kind, x, along, y, curves, panels, bool(log_x), log_y, bool(warm_up))
 
 
 def _check_names(

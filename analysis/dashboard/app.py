@@ -21,8 +21,8 @@ from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.follow import FollowedStore
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.view import cells_of, figure_of, shown
-from faultsweep.analysis.figures.draw import without_tex
 from faultsweep.analysis.figures.figure import Figure
+from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.warmup import column_of
 from panel.io import hold
 

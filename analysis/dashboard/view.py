@@ -12,6 +12,7 @@ import xarray as xr
 from faultsweep.analysis.dashboard.choices import Choices, labels_of, part_of, rows_of, scalar_metrics
 from faultsweep.analysis.figures.figure import Figure, Heat, Panel
 from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, quantity, sweep_figure
+from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.open import status_name
 from faultsweep.analysis.warmup import without_warm_up
 
@@ -23,7 +24,7 @@ def title_of(data: xr.Dataset, choices: Choices) -> str:
     over = [f"{axis}" for axis in ((choices.heat_x, choices.heat_y) if choices.view == "heat map" else (choices.x,))]
     by = [axis for axis in (choices.curves, choices.facets) if axis and choices.view == "curves"]
     held = [f"{axis} = {label}" for axis, label in choices.at.items() if data.sizes[axis] > 1]
-    what = quantity(data, choices.metric)
+    what = quantity(data, choices.metric).partition(" (")[0]
     if choices.show != "value":
         what = f"{what}, {choices.show} to {choices.baseline.replace('=', ' = ', 1)}"
     text = f"{what} over {' and '.join(filter(None, over))}"
@@ -66,6 +67,7 @@ def figure_of(data: xr.Dataset, choices: Choices) -> Figure:
 
 def heat_map(data: xr.Dataset, choices: Choices) -> Figure:
     """Return the heat map of the chosen metric over the chosen two axes, as a figure of one panel."""
+    data = in_units_to_read(data, [choices.metric])
     part, against = part_of(data, choices), against_of(data, choices)
     axes = [axis for axis in (choices.heat_y, choices.heat_x) if axis]
     found = intervals(part, choices.metric, against).transpose(*axes)
@@ -78,9 +80,8 @@ def heat_map(data: xr.Dataset, choices: Choices) -> Figure:
     heat = Heat(labels_of(data, choices.heat_x), y_labels, mean, low, high, what, centre, log)
     x, y = (quantity(data, axis) if axis else "" for axis in (choices.heat_x, choices.heat_y))
     name, title = str(data.attrs.get("name", "sweep")), title_of(data, choices)
-    return Figure(
-        name, title, describe(part, [choices.metric], axes, against, bars=False), [Panel("", x, y, heat=heat)]
-    )
+    caption, facts = describe(part, [choices.metric], axes, against, bars=False)
+    return Figure(name, title, caption, [Panel("", x, y, heat=heat)], facts=facts)
 
 
 def shown(data: xr.Dataset, choices: Choices) -> Figure:

@@ -9,6 +9,7 @@ by replicate, under the same jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -78,9 +79,10 @@ def surface_figure(data: xr.Dataset, number: int) -> Figure:
         Panel(f"Against {BASELINE}, paired", INFORMATION, ERROR, heat=_heat(change, CHANGE, centre=0.0)),
     ]
     title = "Turnaround over error and information"
-    replicates = f"Means of {int(found['n'].max())} replicates."
-    caption = [*_caption(data)[:-1], replicates, _compared_with_paper(data, change)]
-    return _figure(data, f"fig-{number}", f"{title}, {_ppbw(data)}", panels, caption, f", figure {number}", columns=3)
+    facts = [_compared_with_paper(data, change)]
+    figure = _figure(data, f"fig-{number}", f"{title}, {_ppbw(data)}", panels, facts, f"figure {number}", columns=3)
+    replicates = f"Means of {int(found['n'].max())} replicates."  # a map has no intervals
+    return replace(figure, caption=[*figure.caption[:-1], replicates])
 
 
 def curve_figure(data: xr.Dataset, number: int) -> Figure:
@@ -100,9 +102,9 @@ def curve_figure(data: xr.Dataset, number: int) -> Figure:
         Panel("", INFORMATION, HOURS, turnaround),
         Panel(f"Against {BASELINE}, paired", INFORMATION, CHANGE, changes, signed=True),
     ]
-    caption = [*_caption(data), _compared_with_paper(data, change), _rmspe(data)]
+    facts = [_compared_with_paper(data, change), _rmspe(data)]
     title = f"Turnaround against information, {_ppbw(data)}"
-    return _figure(data, f"fig-{number}", title, panels, caption, f", figure {number}")
+    return _figure(data, f"fig-{number}", title, panels, facts, f"figure {number}")
 
 
 def direction(data: xr.Dataset) -> Figure:
@@ -117,7 +119,7 @@ def direction(data: xr.Dataset) -> Figure:
             curves.append(curve_over(f"estimates {words[way]}", part, "estimate_error_pct", style))
         panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, AGAINST_BASELINE, curves, signed=True))
     title = "Under- against overestimation"
-    return _figure(data, "direction", title, panels, _caption(data), ", section V", columns=3)
+    return _figure(data, "direction", title, panels, [], "section V", columns=3)
 
 
 def ctmr(data: xr.Dataset) -> Figure:
@@ -131,8 +133,8 @@ def ctmr(data: xr.Dataset) -> Figure:
     for ppbw in unique(data, "ppbw_mbps"):
         curves = _curves(taken.sel(ppbw_mbps=ppbw), ["CTMR", "naive agent"], "estimate_error_pct")
         panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, "Checkpoints by the agent", curves))
-    caption = [*_caption(data), _change_at_most(data, "no agent", ["CTMR", "naive agent"])]
-    return _figure(data, "ctmr", "The agent on, off and naive", panels, caption, ", section II.E", columns=3)
+    facts = [_change_at_most(data, "no agent", ["CTMR", "naive agent"])]
+    return _figure(data, "ctmr", "The agent on, off and naive", panels, facts, "section II.E", columns=3)
 
 
 def _changes(data: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
@@ -150,7 +152,7 @@ def overhead(data: xr.Dataset) -> Figure:
             part = change.sel(estimate_error_pct=error, ppbw_mbps=ppbw)
             title = f"PPBW {ppbw:g} Mbit/s, error {error:g} %"
             panels.append(Panel(title, MINUTES, AGAINST_BASELINE, _curves(part, policies, "overhead_s"), signed=True))
-    return _figure(data, "overhead", "Overhead of the agent", panels, _caption(data), ", section IV", columns=3)
+    return _figure(data, "overhead", "Overhead of the agent", panels, [], "section IV", columns=3)
 
 
 def cp_frac(data: xr.Dataset) -> Figure:
@@ -164,8 +166,8 @@ def cp_frac(data: xr.Dataset) -> Figure:
             curves.append(curve_over(f"overhead {seconds / 60:g} min", part, "cp_frac", style))
         title = f"PPBW {ppbw:g} Mbit/s"
         panels.append(Panel(title, "CP_frac", "Turnaround vs no agent (%)", curves, log_x=True, signed=True))
-    caption = [*_caption(data), "The paper finds about 4 % (0.04) best in almost every case that it tried."]
-    return _figure(data, "cp-frac", "How much overhead is worth it", panels, caption, ", section II.E", columns=3)
+    facts = ["The paper finds about 4 % (0.04) best in almost every case that it tried."]
+    return _figure(data, "cp-frac", "How much overhead is worth it", panels, facts, "section II.E", columns=3)
 
 
 def logs(data: xr.Dataset) -> Figure:
@@ -180,7 +182,7 @@ def logs(data: xr.Dataset) -> Figure:
         curves = _curves(change.sel(workload=workload), policies, x)
         below.append(Panel(title, "Utilisation offered", AGAINST_BASELINE, curves, signed=True))
     title = "Meta-schedulers under logs split over four clusters"
-    return _figure(data, "logs", title, [*above, *below], _caption(data), "", columns=len(above))
+    return _figure(data, "logs", title, [*above, *below], [], "", columns=len(above))
 
 
 def trunks(data: xr.Dataset) -> Figure:
@@ -195,7 +197,7 @@ def trunks(data: xr.Dataset) -> Figure:
         above.append(Panel(title, label, HOURS, curves, log_x=True, log_y=True))
         curves = _curves(change.sel(target_utilisation=load), policies, x)
         below.append(Panel(title, label, AGAINST_BASELINE, curves, log_x=True, signed=True))
-    return _figure(data, "trunks", "What hangs on trunks and load", [*above, *below], _caption(data), "", columns=3)
+    return _figure(data, "trunks", "What hangs on trunks and load", [*above, *below], [], "", columns=3)
 
 
 FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
@@ -216,10 +218,17 @@ FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
 
 
 def _figure(
-    data: xr.Dataset, name: str, title: str, panels: list[Panel], caption: list[str], where: str, columns: int = 2
+    data: xr.Dataset, name: str, title: str, panels: list[Panel], facts: list[str], where: str, columns: int = 2
 ) -> Figure:
-    text = [sentence for sentence in caption if sentence]
-    return Figure(f"akshitha2011-{name}", f"{title} (akshitha2011{where})", text, panels, columns)
+    models = [str(log) for log in unique(data, "log") if is_model(str(log)) and str(log) != "lublin"]
+    caption = [
+        "Turnaround is the mean response of all jobs; changes are paired, replicate by replicate.",
+        f"A model stands in for a log: {' and '.join(models)}." if models else "",
+        describe_replicates(mean_interval(data[TURNAROUND], data["status"])),
+    ]
+    caption, facts = ([text for text in texts if text] for texts in (caption, [*_facts(data), *facts]))
+    source = f"Akshitha et al. (2011), {where}" if where else ""
+    return Figure(f"akshitha2011-{name}", title, caption, panels, columns, facts=facts, source=source)
 
 
 def _heat(found: xr.Dataset, quantity: str, centre: float | None = None) -> Heat:
@@ -249,9 +258,8 @@ def _ppbw(data: xr.Dataset) -> str:
     return f"PPBW of {unique(data, 'ppbw_mbps')[0]:g} Mbit/s"
 
 
-def _caption(data: xr.Dataset) -> list[str]:
-    """Return what all captions say: jobs, clusters, what the paper does not print, and replicates."""
-    models = [str(log) for log in unique(data, "log") if is_model(str(log)) and str(log) != "lublin"]
+def _facts(data: xr.Dataset) -> list[str]:
+    """Return what all data sheets say: jobs, clusters, and what the paper does not print."""
     held = [
         f"{'+'.join(str(machine).partition(':')[2] for machine in unique(data, 'machine'))} nodes",
         *_held(data, "trunk_mbps", "trunks of {:g} Mbit/s"),
@@ -263,9 +271,7 @@ def _caption(data: xr.Dataset) -> list[str]:
     ]
     return [
         describe_jobs(data),
-        f"A model stands in for a log: {' and '.join(models)}." if models else "",
         f"Clusters: {', '.join(held)}; the paper prints none of these.",
-        describe_replicates(mean_interval(data[TURNAROUND], data["status"])["n"]),
     ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, VERMILION, Style
 from faultsweep.analysis.open import fixed_parameters, has_result, status_code
+from faultsweep.analysis.statistics import describe_intervals
 from faultsweep.simcore.parameters import PARAMETERS
 
 SCHEDULERS = {
@@ -154,12 +155,12 @@ def _values_with_results(data: xr.Dataset, name: str, part: Mapping[str, str]) -
     return data[name].values[known.any([dim for dim in known.dims if dim != name]).values].tolist()
 
 
-def describe_replicates(counts: xr.DataArray) -> str:
-    """Return a sentence that says what the bands are, from the numbers of independent observations."""
-    most = int(counts.max()) if counts.size else 0
+def describe_replicates(found: xr.Dataset) -> str:
+    """Return a sentence that says of how many replicates means are, and what their intervals are."""
+    most = int(found["n"].max()) if found["n"].size else 0
     if most < 2:
         return "One simulation a point: nothing is random, so there is no interval."
-    return f"Means of {most} replicates; error bars are 95\u00a0% t intervals."
+    return f"Means of {most} replicates; intervals are {describe_intervals(found)}."
 
 
 def describe_truncated(data: xr.Dataset) -> str:

@@ -1,6 +1,7 @@
 """What a figure is, apart from how it is drawn: panels of curves or bars with intervals, and a caption.
 
-A paper's module makes a ``Figure`` from a Dataset; ``analysis.figures.draw`` makes a PNG and an HTML page of it.
+A paper's module makes a ``Figure`` from a Dataset. ``picture`` draws it with matplotlib (PNG, PDF, SVG, report),
+``page`` with Bokeh (HTML, dashboard); what both have to agree on is in ``layout``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Curve:
     """One line with markers: values over x, with the bounds of their intervals (NaN where there is none).
 
     ``flagged`` points are ringed: the caption says what is the matter with them. ``rows`` are the points' numbers along
-    the axis of the sweep that they stand for, where points without a result are left out.
+    the axis of the sweep that they stand for, where points without a result are left out. ``replicates``, of shape
+    (points, replicates) with NaN for none, are drawn as dots: with few of them they say more than an interval.
     """
 
     label: str
@@ -43,6 +45,7 @@ class Curve:
     style: Style
     flagged: NDArray[np.bool_] | None = None
     rows: NDArray[np.int64] | None = None
+    replicates: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Bars:
     low: Numbers | None = None
     high: Numbers | None = None
     flagged: NDArray[np.bool_] | None = None
+    replicates: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class Heat:
 class Panel:
     """One pair of axes: curves over x, bars over categories, or a heat map; ``signed`` values have a line at 0.
 
+    ``log_y`` is None where the range of the values, together with those of the panels that share the scale, decides.
     A ``surface`` is a heat map whose axes are numbers, drawn in three dimensions. Pictures have it; pages, where one
     reads values under the mouse, leave it out.
     """
@@ -96,7 +101,7 @@ class Panel:
     categories: list[str] = field(default_factory=list)
     stacked: bool = False
     log_x: bool = False
-    log_y: bool = False
+    log_y: bool | None = None
     signed: bool = False
     heat: Heat | None = None
     surface: bool = False
@@ -112,7 +117,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side (``columns`` to a row), or a table, with a title and a caption of whole sentences."""
+    """Panels side by side, or a table, with a title and texts that stand beside the picture.
+
+    Attributes
+    ----------
+    name : of the files.
+    title : what is drawn, in a few words.
+    caption : a few short sentences: what is drawn, of how many replicates, and what the intervals are.
+    panels : panels with the same label of y share its scale, because they are compared.
+    columns : panels to a row, where there is room for so many.
+    facts : whole sentences for the data sheet: jobs, what was varied and held, what came out.
+    source : the figure of a paper that it is made after; "" for none.
+    """
 
     name: str
     title: str
@@ -120,6 +136,13 @@ class Figure:
     panels: list[Panel] = field(default_factory=list)
     columns: int = 2
     table: Table | None = None
+    facts: list[str] = field(default_factory=list)
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the caption and the facts as one text."""
+        return " ".join([*self.caption, *self.facts])
 
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (

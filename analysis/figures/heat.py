@@ -76,7 +76,7 @@ def draw_png(axis: Any, heat: Heat) -> None:
     low, high = limits(heat)
     norm = (LogNorm if heat.log else Normalize)(low, high)
     picture = axis.imshow(heat.value, origin="lower", aspect="auto", cmap=_colours(heat), norm=norm)
-    axis.figure.colorbar(picture, ax=axis, label=textwrap.fill(heat.quantity, 40))
+    axis.figure.colorbar(picture, ax=axis, label=textwrap.fill(heat.quantity, 34))
     for place, labels in ((axis.xaxis, heat.x_labels), (axis.yaxis, heat.y_labels)):
         step = -(-len(labels) // MOST_TICKS)
         place.set_ticks(range(0, len(labels), step), labels[::step])

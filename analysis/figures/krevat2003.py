@@ -5,6 +5,8 @@ Every function takes the Dataset of the experiment of the same name and returns 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.describe import (
@@ -43,17 +45,18 @@ _HELD = ("machine", "start_delay_s", "estimates", "growth_limit")
 def figure_4_1(data: xr.Dataset) -> Figure:
     """Return figure 4-1: how many jobs there are of each size, and how much of the work they are."""
     panels = []
-    for measure in ("jobs", "work"):
-        for workload in names(data, "workload"):
-            size, run_s = _jobs(data, workload)
-            weights = np.ones(len(size)) if measure == "jobs" else size * run_s
-            labels, shares = _by_size_class(size, weights)
-            bars = Bars(f"share of the {measure}", shares, Style(BLUE if measure == "jobs" else ORANGE))
-            what = "Job sizes" if measure == "jobs" else "Workload by job size"
-            title = f"{what}: {workload_title(data, workload)}"
-            panels.append(Panel(title, "Job size (nodes)", f"Share of the {measure}", bars=[bars], categories=labels))
-    caption = [describe_logs(data), "Workload: size × run time. Size classes are between powers of two."]
-    return Figure("krevat2003-fig-4-1", "Job sizes and workload (krevat2003, figure 4-1)", caption, panels)
+    for workload in names(data, "workload"):
+        size, run_s = _jobs(data, workload)
+        labels, jobs = _by_size_class(size, np.ones(len(size)))
+        work = _by_size_class(size, size * run_s)[1]
+        bars = [Bars("jobs", 100 * jobs, Style(BLUE)), Bars("work", 100 * work, Style(ORANGE))]
+        title = workload_title(data, workload)
+        panels.append(Panel(title, "Job size (nodes)", "Share of all (%)", bars=bars, categories=labels))
+    caption = [
+        "Share of the jobs and of the work (size × run time); sizes in powers of two.",
+        describe_logs(data),
+    ]
+    return Figure("krevat2003-fig-4-1", "Jobs and work by job size", caption, panels, source=_source("figure 4-1"))
 
 
 def table_4_1(data: xr.Dataset) -> Figure:
@@ -69,14 +72,14 @@ def table_4_1(data: xr.Dataset) -> Figure:
         if workload in printed:
             rows.append([f"{workload}, paper", "10,000", *printed[workload]])
     header = ["Log", "Jobs", "Size: mean", "Size: s. d.", "Workload: mean", "Workload: s. d."]
-    caption = [
-        describe_logs(data),
-        "Sizes in nodes; workload (size × run time) in 10⁶ node-seconds, multiplied by jobs / 128: on this scale the "
-        "paper's means agree (the span's whole work over 128 nodes), as a mean over jobs they do not.",
+    caption = ["Job sizes (nodes) and workload (10⁶ node-seconds) with standard deviations.", describe_logs(data)]
+    facts = [
+        "Workload (size × run time) is multiplied by jobs / 128: on this scale the paper's means agree (the span's "
+        "whole work over 128 nodes), as a mean over jobs they do not.",
         "The paper's NASA span is of the raw log, with the one-node system jobs that the cleaned log leaves out.",
     ]
-    title = "Statistics of the logs (krevat2003, table 4.1)"
-    return Figure("krevat2003-table-4-1", title, caption, table=Table(header, rows))
+    title, table = "Statistics of the logs", Table(header, rows)
+    return Figure("krevat2003-table-4-1", title, caption, table=table, facts=facts, source=_source("table 4.1"))
 
 
 def finders(data: xr.Dataset) -> Figure:
@@ -97,37 +100,38 @@ def finders(data: xr.Dataset) -> Figure:
             rows.append([f"{workload_title(data, workload)}: {finder}", here[0], paper[0], here[1], paper[1]])
     header = ["Finder", "Mean per job (ms)", "Paper: mean (ms)", "Longest pass (ms)", "Paper: longest (ms)"]
     caption = [
+        f"{label_of(str(unique(data, 'scheduler')[0]))}: processor time of one core beside the paper's of 2003.",
         describe_logs(data),
-        f"{label_of(str(unique(data, 'scheduler')[0]))}; processor time of the events and the scheduling passes, "
-        "measured on one core of the machine that ran this; the paper's times are of 2003. All finders give the same "
-        "schedule. exhaustive and pop: the paper's; divisor: oliner2004; columns: this project's.",
+    ]
+    facts = [
+        "Processor time of the events and the scheduling passes, measured on the machine that ran this.",
+        "All finders give the same schedule. exhaustive and pop: the paper's; divisor: Oliner et al. (2004); columns: "
+        "this project's.",
         describe_held(data, ("machine", "start_delay_s", "load_scale")),
     ]
-    title = "Scheduling time with each finder (krevat2003, chapter 3)"
-    return Figure("krevat2003-finders", title, caption, table=Table(header, rows))
+    title, table = "Scheduling time with each finder", Table(header, rows)
+    return Figure("krevat2003-finders", title, caption, table=table, facts=facts, source=_source("chapter 3"))
 
 
 def figure_5_1(data: xr.Dataset) -> Figure:
     """Return figure 5-1: mean wait against utilisation, four schedulers."""
-    return _curves(data, "krevat2003-fig-5-1", "Mean wait (krevat2003, figure 5-1)", "mean_wait_s")
+    return _curves(data, "fig-5-1", "Mean wait", "mean_wait_s")
 
 
 def figure_5_2(data: xr.Dataset) -> Figure:
     """Return figure 5-2: mean bounded slowdown against utilisation, four schedulers."""
-    title = "Mean bounded slowdown (krevat2003, figure 5-2)"
-    return _curves(data, "krevat2003-fig-5-2", title, "mean_bounded_slowdown")
+    return _curves(data, "fig-5-2", "Mean bounded slowdown", "mean_bounded_slowdown")
 
 
 def figure_5_3(data: xr.Dataset) -> Figure:
     """Return figure 5-3: mean bounded slowdown against utilisation, torus (solid) and flat machine (dashed)."""
-    title = "Mean bounded slowdown, torus and flat machine (krevat2003, figure 5-3)"
-    return _curves(data, "krevat2003-fig-5-3", title, "mean_bounded_slowdown", "policy")
+    return _curves(data, "fig-5-3", "Mean bounded slowdown, torus and flat machine", "mean_bounded_slowdown", "policy")
 
 
 def demo(data: xr.Dataset) -> Figure:
     """Return the figure of the demonstration: mean bounded slowdown against utilisation, torus and flat machine."""
-    title = "What a torus costs: mean bounded slowdown against utilisation"
-    return _curves(data, "demo", title, "mean_bounded_slowdown", "policy")
+    figure = _curves(data, "", "What a torus costs: mean bounded slowdown", "mean_bounded_slowdown", "policy")
+    return replace(figure, name="demo", source="")
 
 
 def figure_5_4(data: xr.Dataset) -> Figure:
@@ -142,33 +146,35 @@ def figure_5_4(data: xr.Dataset) -> Figure:
                 Panel(f"{label}: {workload_title(data, workload)}", UTILISATION, label, curves, log_y=not count)
             )
     caption = [
+        "Attempts, successes, and the successes if every opportunity is tried (most possible); a point per load.",
         describe_logs(data),
-        "Total and successful attempts under FN_tor = 0.1 and FN_max = 0.7; most possible: successes when every "
-        "opportunity is tried (FN_tor = 0, FN_max = 1). Time between migrations: between attempts.",
+        describe_replicates(mean_interval(data["utilisation"], data["status"])),
+    ]
+    facts = [
+        "Total and successful attempts under FN_tor = 0.1 and FN_max = 0.7; most possible under FN_tor = 0 and "
+        "FN_max = 1. Time between migrations: between attempts.",
         _describe_success(data),
         describe_varied(data),
         describe_held(data, (*_HELD, *set_parameters(data))),
-        describe_replicates(mean_interval(data["utilisation"], data["status"])["n"]),
     ]
-    return Figure("krevat2003-fig-5-4", "Migrations (krevat2003, figure 5-4)", caption, panels)
+    return Figure("krevat2003-fig-5-4", "Migrations", caption, panels, facts=facts, source=_source("figure 5-4"))
 
 
 def figure_5_5(data: xr.Dataset) -> Figure:
     """Return figure 5-5: mean wait against utilisation, standard migration policy and always trying."""
-    title = "Mean wait, selective and full migration (krevat2003, figure 5-5)"
-    figure = _curves(data, "krevat2003-fig-5-5", title, "mean_wait_s", "policy")
+    figure = _curves(data, "fig-5-5", "Mean wait, selective and full migration", "mean_wait_s", "policy")
     extra = "Solid: attempts under FN_tor = 0.1 and FN_max = 0.7; dashed: every opportunity is tried."
-    return Figure(figure.name, figure.title, [extra, *figure.caption], figure.panels)
+    return replace(figure, caption=[extra, *figure.caption])
 
 
 def figure_5_6(data: xr.Dataset) -> Figure:
     """Return figure 5-6: capacity utilised, lost and unused at c = 1.0."""
-    return _capacities(data, "krevat2003-fig-5-6", "Where the capacity went at c = 1.0 (krevat2003, figure 5-6)")
+    return _capacities(data, "fig-5-6", "Where the capacity went at load c = 1.0")
 
 
 def figure_5_7(data: xr.Dataset) -> Figure:
     """Return figure 5-7: capacity utilised, lost and unused at c = 1.2."""
-    return _capacities(data, "krevat2003-fig-5-7", "Where the capacity went at c = 1.2 (krevat2003, figure 5-7)")
+    return _capacities(data, "fig-5-7", "Where the capacity went at load c = 1.2")
 
 
 FIGURES = {
@@ -212,13 +218,26 @@ def _curves(data: xr.Dataset, name: str, title: str, metric: str, axis: str = "s
         curves = [_curve(part.sel({axis: row}), metric, row, 3600 if hours else 1) for row in names(data, axis)]
         panels.append(Panel(workload_title(data, workload), UTILISATION, label, curves, log_y=True))
     caption = [
+        f"{label.partition(' (')[0]} against the utilisation that is reached; a point per load.",
         describe_logs(data),
+        describe_replicates(mean_interval(data[metric], data["status"])),
+    ]
+    facts = [
         describe_varied(data),
         describe_held(data, (*_HELD, *set_parameters(data))),
-        describe_replicates(mean_interval(data[metric], data["status"])["n"]),
         _describe_saturation(data, axis),
     ]
-    return Figure(name, title, caption, panels)
+    return _figure(name, title, caption, panels, facts)
+
+
+def _figure(name: str, title: str, caption: list[str], panels: list[Panel], facts: list[str]) -> Figure:
+    source = _source(name.replace("fig-", "figure "))
+    known = [text for text in facts if text]
+    return Figure(f"krevat2003-{name}", title, [text for text in caption if text], panels, facts=known, source=source)
+
+
+def _source(place: str) -> str:
+    return f"Krevat (2003), {place}"
 
 
 def _curve(part: xr.Dataset, metric: str, row: str, divisor: float = 1.0) -> Curve:
@@ -323,12 +342,12 @@ def _capacities(data: xr.Dataset, name: str, title: str) -> Figure:
         )
     count = int(mean_interval(data["utilisation"], data["status"])["n"].max())
     caption = [
+        "Capacity utilised, lost (wanted by jobs that did not fit) and unused.",
         describe_logs(data),
-        describe_held(data, ("load_scale", *_HELD, *set_parameters(data))),
         f"Means of {count} replicates." if count > 1 else "",
-        _describe_gains(data),
     ]
-    return Figure(name, title, [text for text in caption if text], panels)
+    facts = [describe_held(data, ("load_scale", *_HELD, *set_parameters(data))), _describe_gains(data)]
+    return _figure(name, title, caption, panels, facts)
 
 
 def _describe_gains(data: xr.Dataset) -> str:

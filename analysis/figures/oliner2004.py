@@ -119,8 +119,9 @@ def loads(data: xr.Dataset) -> Figure:
             title = _title(data, workload)
             mean = replace(_mean_panel(title, "Load scale c", curves), log_y=True)
             panels.append(_change_panel(title, "Load scale c", curves) if changed else mean)
-    title = "Mean bounded slowdown against the load, both rules (oliner2004, section 6.2)"
-    return Figure("oliner2004-loads", title, _caption(data), panels, columns=len(names(data, "workload")))
+    title, source = "Mean bounded slowdown against the load, both rules", "Oliner et al. (2004), section 6.2"
+    caption, columns = _caption(data, "Below: paired differences to no prediction."), len(names(data, "workload"))
+    return Figure("oliner2004-loads", title, caption, panels, columns, facts=_facts(data), source=source)
 
 
 FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
@@ -138,8 +139,9 @@ FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
 
 
 def _figure(data: xr.Dataset, number: int, title: str, panels: list[Panel], columns: int = 2) -> Figure:
-    name = f"oliner2004-fig-{number}"
-    return Figure(name, f"{title} (oliner2004, figure {number})", _caption(data), panels, columns)
+    source = f"Oliner et al. (2004), figure {number}"
+    caption = _caption(data, "Below: paired differences to no prediction (a = 0).")
+    return Figure(f"oliner2004-fig-{number}", title, caption, panels, columns, facts=_facts(data), source=source)
 
 
 def _against_accuracy(data: xr.Dataset, number: int, title: str) -> Figure:
@@ -235,15 +237,18 @@ def _capacity_changes(data: xr.Dataset, x: str) -> list[Curve]:
     return curves
 
 
-def _caption(data: xr.Dataset) -> list[str]:
+def _caption(data: xr.Dataset, what: str) -> list[str]:
+    found = mean_interval(data["mean_bounded_slowdown"], data["status"])
+    texts = [what, describe_logs(data), describe_replicates(found), describe_truncated(data)]
+    return [text for text in texts if text]
+
+
+def _facts(data: xr.Dataset) -> list[str]:
     texts = [
-        describe_logs(data),
         _describe_atlas(data),
         _describe_failures(data),
         _describe_prediction(data),
         describe_held(data, ("machine", "scheduler", "estimates", "load_scale")),
-        describe_replicates(mean_interval(data["utilisation"], data["status"])["n"]),
-        describe_truncated(data),
         "Differences are taken replicate by replicate, under the same jobs and the same failures.",
     ]
     return [text for text in texts if text]

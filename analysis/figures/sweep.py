@@ -18,8 +18,17 @@ from faultsweep.analysis.figures.describe import (
     set_parameters,
 )
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel, Style
+from faultsweep.analysis.figures.units import SUFFIX, in_units_to_read, unit_of
 from faultsweep.analysis.open import metric_names
-from faultsweep.analysis.statistics import count_observations, mean_interval, paired_difference
+from faultsweep.analysis.statistics import (
+    MOST_POINTS,
+    REPLICATE,
+    count_observations,
+    describe_intervals,
+    mean_interval,
+    observations,
+    paired_difference,
+)
 from faultsweep.analysis.warmup import LONGEST_TAIL, unsteady
 
 _HELD = ("machine", "scheduler", "load_scale", "estimates")
@@ -37,7 +46,7 @@ def sweep_figure(
     curves: Sequence[str] = (),
     panels: str = "",
     log_x: bool = False,
-    log_y: bool = False,
+    log_y: bool | None = None,
     against: Against | None = None,
 ) -> Figure:
     """Return a figure with a panel per metric of ``y`` and row of ``panels``; see ``sweeps.figure`` for the rest.
@@ -46,11 +55,13 @@ def sweep_figure(
     ----------
     data : results with the rows that are to be drawn.
     name, title : of the figure's files, and above it.
-    kind, x, along, y, curves, panels, log_x, log_y : the layout.
+    kind, x, along, y, curves, panels, log_x, log_y : the layout; y is logarithmic where its range asks for it if
+        ``log_y`` is None. Times are in a unit to read.
     against : what the metrics are compared with, replicate by replicate; None draws themselves.
     """
     drawn = []
     saturated, truncated = unsteady(data)
+    data = in_units_to_read(data, (*y, x))
     flagged = saturated | truncated
     if against is not None and against.at is not None:
         flagged = flagged.any(against.axis)
@@ -61,24 +72,30 @@ def sweep_figure(
         places = mean_interval(data[x].sel(at), data["status"].sel(at))["mean"].rename(x)
     for metric in y:
         found = intervals(data, metric, against)
+        points = replicates(data, metric) if against is None else None
         words = (quantity(data, x), compared(quantity(data, metric), against))
         for row in found[panels].values if panels else [None]:
             at = {} if row is None else {panels: row}
             title_of = "" if row is None else row_label(panels, row)
-            series = list(_series(data, found.assign(flagged=flagged).sel(at), places, at, metric, along, curves))
+            more = {"flagged": flagged} if points is None else {"flagged": flagged, "replicates": points}
+            parts = found.assign(more).sel(at)
+            series = list(_series(data, parts, places, at, metric, along, curves))
             if kind == "bars":
                 categories = [row_label(along, label, short=True) for label in data[along].values]
-                bars = [Bars(c.label, c.y, c.style, c.low, c.high, c.flagged) for c in series]
+                bars = [Bars(c.label, c.y, c.style, c.low, c.high, c.flagged, c.replicates) for c in series]
                 drawn.append(Panel(title_of, *words, bars=bars, categories=categories, log_y=log_y, signed=signed))
             else:
                 known = [_without_gaps(curve) for curve in series]
                 drawn.append(Panel(title_of, *words, curves=known, log_x=log_x, log_y=log_y, signed=signed))
-    return Figure(
-        name,
-        title or name,
-        [*describe(data, y, (along, *curves, *filter(None, [panels])), against), *_warnings(saturated, truncated)],
-        drawn,
-    )
+    caption, facts = describe(data, y, (along, *curves, *filter(None, [panels])), against)
+    return Figure(name, title or name, [*caption, *_warnings(saturated, truncated)], drawn, facts=facts)
+
+
+def replicates(data: xr.Dataset, metric: str) -> xr.DataArray | None:
+    """Return the replicates themselves, where they are so few that they say more than an interval; else None."""
+    if not 2 <= int(count_observations(data[metric], data["status"]).max()) <= MOST_POINTS:
+        return None
+    return observations(data[metric], data["status"])
 
 
 @dataclass(frozen=True)
@@ -133,17 +150,18 @@ def _series(
         look = LOOKS[number % len(LOOKS)]
         label = ", ".join(map(row_label, curves, labels)) or quantity(data, metric)
         mean, low, high = (np.asarray(one[bound]) for bound in ("mean", "low", "high"))
+        dots = one["replicates"].transpose(..., REPLICATE).values if "replicates" in one else None
         steps = np.diff(place) if place.dtype.kind in "iuf" else np.zeros(1)
         ordered = bool((steps >= 0).all() or (steps <= 0).all())  # the points of a sample are not
         joined = ordered or places.name not in data.coords  # over a metric, curves go on along the axis
         style = Style(look.colour, look.marker, number >= len(LOOKS), joined)
-        yield Curve(label, np.asarray(place), mean, low, high, style, np.asarray(one["flagged"]))
+        yield Curve(label, np.asarray(place), mean, low, high, style, np.asarray(one["flagged"]), replicates=dots)
 
 
 def _without_gaps(curve: Curve) -> Curve:
     """Return the points that there are, in the order of the axis."""
     known = np.isfinite(curve.x) & np.isfinite(curve.y)
-    names = ("x", "y", "low", "high", "flagged")
+    names = ["x", "y", "low", "high", "flagged", *(["replicates"] if curve.replicates is not None else [])]
     return replace(curve, rows=np.flatnonzero(known), **{name: getattr(curve, name)[known] for name in names})
 
 
@@ -156,35 +174,35 @@ def row_label(axis: str, label: Any, short: bool = False) -> str:
 
 def quantity(data: xr.Dataset, name: str) -> str:
     """Return a metric or parameter in words, with its unit: ``mean_wait_s`` is "Mean wait (s)"."""
-    unit = "node s" if name.endswith("_node_s") else str(data[name].attrs.get("units", ""))
-    words = name.removesuffix(f"_{unit.replace(' ', '_')}") if unit else name
+    unit, named = unit_of(data, name), str(data[name].attrs.get(SUFFIX, unit_of(data, name)))
+    words = name.removesuffix(f"_{named.replace(' ', '_')}") if named else name
     words = words[0].upper() + words[1:].replace("_", " ")
     return f"{words} ({unit})" if unit and unit != "1" else words
 
 
 def describe(
     data: xr.Dataset, y: Sequence[str], axes: Sequence[str], against: Against | None, bars: bool = True
-) -> list[str]:
-    """Return the sentences of a caption: what metrics mean, what was varied and held, and what the intervals are.
+) -> tuple[list[str], list[str]]:
+    """Return the sentences of a caption: what metrics mean and what the intervals are; and the facts of a data sheet.
 
-    ``bars`` tells whether there are error bars; a heat map has none.
+    ``bars`` tells whether there are intervals; a heat map has none.
     """
     varied = [f"{axis} {describe_values(data[axis].values.tolist())}" for axis in axes if data.sizes[axis] > 1]
     meanings = [f"{quantity(data, name)}: {data[name].attrs['long_name']}" for name in y if _has_meaning(data, name)]
     most = int(max(count_observations(data[name], data["status"]).max() for name in y))
     paired = ", of differences replicate by replicate" if against else ""
-    intervals = f"; error bars are 95\u00a0% t intervals{paired}" if bars else paired
-    means = f"Means of {most} replicates{intervals}."
+    what = [describe_intervals(intervals(data, name, against)) for name in y] if bars and most > 1 else []
+    dots = " and dashes the replicates" if what and most <= MOST_POINTS and against is None else ""
+    shown = f"; intervals are {what[0]}{paired}{dots}" if what else paired
+    means = f"Means of {most} replicates{shown}."
     warm_up = [str(data[name].attrs["warm_up"]) for name in y if "warm_up" in data[name].attrs]
-    sentences = [
-        *meanings,
-        *warm_up,
+    caption = [*meanings, *warm_up, means if most > 1 else "One simulation a point, so there is no interval."]
+    facts = [
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",
         describe_held(data, (*_HELD, *set_parameters(data))),
-        means if most > 1 else "One simulation a point, so there is no interval.",
     ]
-    return [sentence for sentence in sentences if sentence]
+    return caption, [fact for fact in facts if fact]
 
 
 def _warnings(saturated: xr.DataArray, truncated: xr.DataArray) -> list[str]:

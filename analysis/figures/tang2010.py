@@ -39,8 +39,8 @@ def baseline(data: xr.Dataset) -> Figure:
             part = data.sel(queue_order=order, case=cases)
             bars = [_bars(part[metric], part, "mean", LOOKS[0], metric)]
             panels.append(Panel(ORDERS[order], "", _LABELS[metric], bars=bars, categories=cases))
-    title = "Response and failure slowdown with and without automatic recovery (tang2010, slide 16)"
-    return _figure("baseline", title, data, panels, _changes(data, "case", "MR", skip=("FF",)))
+    title = "Response and failure slowdown with and without automatic recovery"
+    return _figure("baseline", title, "slide 16", data, panels, _changes(data, "case", "MR", skip=("FF",)))
 
 
 def options(data: xr.Dataset) -> Figure:
@@ -51,8 +51,8 @@ def options(data: xr.Dataset) -> Figure:
             for order in names(data, "queue_order"):
                 part = data.sel(groups=groups, queue_order=order)
                 panels.append(_by_group(part, metric, f"{groups} groups: {ORDERS[order]}"))
-    title = "Several recovery options against one for all, by group of jobs (tang2010, slides 17 and 18)"
-    return _figure("options", title, data, panels, "", columns=4)
+    title = "Several recovery options against one for all, by group of jobs"
+    return _figure("options", title, "slides 17 and 18", data, panels, "", columns=2)
 
 
 def mttr(data: xr.Dataset) -> Figure:
@@ -79,9 +79,9 @@ def credits(data: xr.Dataset) -> Figure:
     refused = data["credit_refusals"].mean([dim for dim in data["credit_refusals"].dims if dim != "case"])
     counts = zip(names(data, "case"), refused.values, strict=True)
     told = ", ".join(f"{case} {count:.0f}" for case, count in counts if case.endswith("credits"))
-    title = "Honest and gaming users, with and without credits (tang2010, slides 10 and 11)"
+    title = "Honest and gaming users, with and without credits"
     text = f"Jobs whose option could not be paid (of {int(data['jobs_submitted'].max())}, means): {told}."
-    return _figure("credits", title, data, panels, text)
+    return _figure("credits", title, "slides 10 and 11", data, panels, text)
 
 
 FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
@@ -126,7 +126,7 @@ def _over(data: xr.Dataset, name: str, x: str, x_label: str, title: str, slide: 
             log_x = x != "arrival_scale"
             panels.append(Panel(ORDERS[order], x_label, _LABELS[metric], curves, log_x=log_x))
     text = _changes(data.sel({x: [data[x].values[0], data[x].values[-1]]}), "case", "MR", over=x)
-    return _figure(name, f"{title} (tang2010, slide {slide})", data, panels, text)
+    return _figure(name, title, f"slide {slide}", data, panels, text)
 
 
 def _changes(data: xr.Dataset, axis: str, base: str, skip: tuple[str, ...] = (), over: str = "") -> str:
@@ -149,16 +149,19 @@ def _percent(found: xr.Dataset) -> str:
     return f"{mean:+.1f}\u00a0%" + (f" ({low:+.1f} to {high:+.1f})" if np.isfinite(low) else "")
 
 
-def _figure(name: str, title: str, data: xr.Dataset, panels: list[Panel], text: str, columns: int = 2) -> Figure:
+def _figure(
+    name: str, title: str, where: str, data: xr.Dataset, panels: list[Panel], text: str, columns: int = 2
+) -> Figure:
     caption = [
+        "RESP: mean response of all jobs. FSD: slowdown by failures of the jobs that failed.",
         describe_logs(data),
         "An excerpt of the log of Intrepid stands in for it." if "anl-intrepid-1200" in unique(data, "log") else "",
-        _describe_failures(data),
-        describe_held(data, ("machine", "scheduler", "estimates")),
-        describe_replicates(mean_interval(data[RESP], data["status"])["n"]),
-        text,
+        describe_replicates(mean_interval(data[RESP], data["status"])),
     ]
-    return Figure(f"tang2010-{name}", title, [words for words in caption if words], panels, columns)
+    facts = [_describe_failures(data), describe_held(data, ("machine", "scheduler", "estimates")), text]
+    caption, facts = ([words for words in texts if words] for texts in (caption, facts))
+    source = f"Tang et al. (2010), {where}"
+    return Figure(f"tang2010-{name}", title, caption, panels, columns, facts=facts, source=source)
 
 
 def _describe_failures(data: xr.Dataset) -> str:

@@ -35,7 +35,7 @@ from faultsweep.analysis.figures.figure import (
     Table,
 )
 from faultsweep.analysis.open import open_jobs
-from faultsweep.analysis.statistics import mean_interval, paired_difference
+from faultsweep.analysis.statistics import describe_intervals, mean_interval, paired_difference
 
 X = "target_utilisation"
 UTILISATION = "Utilisation offered"
@@ -47,6 +47,7 @@ _LABELS = {
 }
 READINGS = {"conservative": "conservative", "backfill": "EASY"}
 NO_FAILURE = "no failure"
+DAY_S = 86400.0
 SHORTEST_MIN = 0.01  # of the times between failures that figures tell apart
 _BASELINES = {NO_FAILURE: Style(BLACK, "P", dashed=True), "no checkpoint": Style(VERMILION, "s")}
 _BASELINES["no prediction"] = _BASELINES["no checkpoint"]
@@ -91,11 +92,14 @@ def table_1(data: xr.Dataset) -> Figure:
         rows.append([*row, *[""] * (7 - len(row))])
     header = ["β", "Mean (95 % interval)", "95 % of samples", "A day", "Paper", "Paper, a day", "Samples ≤ paper"]
     caption = [
-        f"Failures of the generator {unique(data, 'failures')[0]}, scale {unique(data, 'weibull_scale_s')[0]:,.0f} s, "
-        f"in {unique(data, 'days')[0]:g} days; {data.sizes['replicate']:,} independent samples of each shape, of which "
-        "the paper prints one.",
+        f"Failures in {unique(data, 'days')[0]:g} days; {data.sizes['replicate']:,} independent samples of each shape, "
+        "of which the paper prints one.",
     ]
-    return Figure("zhang2004-table-1", "Numbers of failures (zhang2004, table I)", caption, table=Table(header, rows))
+    generator, scale_h = unique(data, "failures")[0], unique(data, "weibull_scale_s")[0] / 3600
+    facts = [f"Generator {generator}, scale {scale_h:g} h."]
+    table = Table(header, rows)
+    source = _source("table I")
+    return Figure("zhang2004-table-1", "Numbers of failures", caption, table=table, facts=facts, source=source)
 
 
 def figure_3(data: xr.Dataset) -> Figure:
@@ -194,22 +198,28 @@ def _times(data: xr.Dataset, number: int, title: str, axis: str, symbol: str) ->
         share = np.arange(1, len(gaps) + 1) / max(1, len(gaps))
         distributions.append(Curve(label, np.maximum(gaps, SHORTEST_MIN), share, none, none, line))
         order, none = np.arange(1.0, len(times[0]) + 1), np.full(len(times[0]), np.nan)
-        series.append(Curve(label, order, times[0] / 1e6, none, none, line))
+        series.append(Curve(label, order, times[0] / DAY_S, none, none, line))
         part = data.sel({axis: value})
         counts.append(f"{label}: {_interval(mean_interval(part['failures_drawn'], part['status']))}")
     gap = f"Time between failures (min; {SHORTEST_MIN:g}: or less)"
     panels = [
         Panel("(a) Times between failures", gap, "Share at most that", distributions, log_x=True),
-        Panel("(b) Failures of one sample", "Failure", "Time (10⁶ s)", series),
+        Panel("(b) Failures of one sample", "Failure", "Time (days)", series),
     ]
     samples = data.sizes["replicate"]
     alike = "; the order of the times does not change their distribution" if axis == "burst_window" else ""
+    scale_h, days = unique(data, "weibull_scale_s")[0] / 3600, unique(data, "days")[0]
     caption = [
-        f"Weibull distribution of scale {unique(data, 'weibull_scale_s')[0]:,.0f} s, {unique(data, 'days')[0]:g} days.",
+        f"Weibull distribution of scale {scale_h:g} h, {days:g} days.",
         f"(a) All {samples} samples{alike}; (b) the first of them.",
-        f"Failures in a sample: {'; '.join(counts)} (means of {samples} samples, 95 % t intervals).",
     ]
-    return Figure(f"zhang2004-fig-{number}", f"{title} (zhang2004, figure {number})", caption, panels)
+    facts = [f"Failures in a sample: {'; '.join(counts)} (means of {samples} samples, 95 % confidence intervals)."]
+    source = _source(f"figure {number}")
+    return Figure(f"zhang2004-fig-{number}", title, caption, panels, facts=facts, source=source)
+
+
+def _source(place: str) -> str:
+    return f"Zhang et al. (2004), {place}"
 
 
 def _interval(found: xr.Dataset) -> str:
@@ -270,16 +280,16 @@ def _by_metric(data: xr.Dataset, number: int, title: str, along: str, baseline: 
 def _figure(data: xr.Dataset, number: int, title: str, panels: list[Panel], changes: str, columns: int) -> Figure:
     model = "A model of the log of LLNL Atlas stands in for the paper's, of ASCI Blue-Pacific, which cannot be had."
     caption = [
+        "Means over jobs against the utilisation offered. Conservative and EASY: two readings of the paper.",
         describe_jobs(data),
         model if "llnl-model" in unique(data, "log") else "",
-        _describe_failures(data),
-        describe_held(data, ("machine", "estimates")),
         _describe_replicates(data),
         describe_truncated(data),
-        changes,
     ]
-    name = f"zhang2004-fig-{number}"
-    return Figure(name, f"{title} (zhang2004, figure {number})", [text for text in caption if text], panels, columns)
+    facts = [_describe_failures(data), describe_held(data, ("machine", "estimates")), changes]
+    caption, facts = ([text for text in texts if text] for texts in (caption, facts))
+    source = _source(f"figure {number}")
+    return Figure(f"zhang2004-fig-{number}", title, caption, panels, columns, facts=facts, source=source)
 
 
 def _describe_failures(data: xr.Dataset) -> str:
@@ -294,9 +304,10 @@ def _describe_failures(data: xr.Dataset) -> str:
 
 
 def _describe_replicates(data: xr.Dataset) -> str:
-    counts = mean_interval(data[SLOWDOWN], data["status"])["n"]
+    found = mean_interval(data[SLOWDOWN], data["status"])
+    counts = found["n"]
     each = [f"{int(counts.sel(scheduler=row).max())} ({READINGS[row]})" for row in names(data, "scheduler")]
-    return f"Means of {' and '.join(each)} replicates; error bars are 95\u00a0% t intervals."
+    return f"Means of {' and '.join(each)} replicates; intervals are {describe_intervals(found)}."
 
 
 def _describe_changes(data: xr.Dataset, axis: str, baseline: str) -> str:

@@ -26,6 +26,8 @@ COLOURS = {COUNTED: BLUE, DESTROYED: VERMILION, DELAYED: ORANGE, RUNNING: SKY, K
 SECOND_BLUE = "#3D93C4"
 """Of every other job, so that neighbours can be told apart."""
 DOWN_COLOUR = BLACK
+FREE_NODES, WAITING_JOBS = "#8a8a8a", "#4d4d4d"
+"""Colours of what has no fate."""
 BANDS: dict[str, tuple[str, str]] = {
     "counted": ("work that counts", BLUE),
     "grown": ("nodes beyond the size asked for", SKY),

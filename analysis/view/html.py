@@ -7,20 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.analysis.figures.draw import without_tex, write_page
-from faultsweep.analysis.figures.figure import BLUE, GREEN, VERMILION
+from faultsweep.analysis.figures.page import write_page
+from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.view.content import (
     BANDS,
     COLOURS,
     DOWN_COLOUR,
+    FREE_NODES,
     MARKS,
     MOST_MARKS,
     SECOND_BLUE,
+    WAITING_JOBS,
     Content,
     Frames,
     Rectangles,
 )
-from faultsweep.analysis.view.png import HOLDERS, rectangle_colours
+from faultsweep.analysis.view.png import AT_FRAME, HOLDERS, rectangle_colours
 from faultsweep.analysis.view.replay import COUNTED, FATES
 from numpy.typing import NDArray
 
@@ -179,20 +181,21 @@ def _marks(plot: Any, content: Content) -> list[tuple[str, list[Any]]]:
 
 
 def _queue(content: Content, x_range: Any) -> Any:
-    from bokeh.models import LinearAxis, Range1d
+    from bokeh.models import AdaptiveTicker, LinearAxis, Range1d
 
     curves = content.curves
     plot = _figure("queue", x_range=x_range, y_range=Range1d(start=0, end=1.05 * max(1, curves.free_nodes.max())))
     edges = curves.edges_h
-    plot.step(edges, np.append(curves.free_nodes, curves.free_nodes[-1]), mode="after", color=BLUE, line_width=2)
-    plot.yaxis.axis_label = "free nodes"
-    plot.yaxis.axis_label_text_color = BLUE
+    free = np.append(curves.free_nodes, curves.free_nodes[-1])
+    plot.varea_step(edges, np.zeros(len(edges)), free, color=FREE_NODES, fill_alpha=0.45, step_mode="after")
+    plot.yaxis.axis_label = "free nodes (grey area)"
     plot.extra_y_ranges = {"jobs": Range1d(start=0, end=1.05 * max(1, curves.queue_jobs.max()))}
-    axis = LinearAxis(y_range_name="jobs", axis_label="waiting jobs (dashed)", axis_label_text_color=VERMILION)
+    axis = LinearAxis(y_range_name="jobs", axis_label="waiting jobs (line)", axis_label_text_color=WAITING_JOBS)
     plot.add_layout(axis, "right")
     waiting = np.append(curves.queue_jobs, curves.queue_jobs[-1])
-    dashes = {"line_dash": "dashed", "y_range_name": "jobs"}
-    plot.step(edges, waiting, mode="after", color=VERMILION, line_width=2, **dashes)
+    plot.step(edges, waiting, mode="after", color=WAITING_JOBS, line_width=2, y_range_name="jobs")
+    for one in plot.yaxis:
+        one.ticker = AdaptiveTicker(min_interval=1)  # there is no half a job
     return plot
 
 
@@ -244,13 +247,13 @@ def _occupancy(frames: Frames, sides: tuple[int, int, int], plots: list[Any]) ->
         **ranges,
     )
     plot.rect("x", "y", 0.94, 0.94, source=cells, fill_color="colour", line_color="#777777", name="cells")
-    plot.scatter("x", "y", size="ring", source=cells, color=GREEN)
+    plot.scatter("x", "y", size="ring", source=cells, color=AT_FRAME)
     plot.grid.visible = False
     plot.yaxis.visible = False
     plot.xaxis.ticker = [i * (Z + 1) + Z / 2 for i in range(X)]
     plot.xaxis.major_label_overrides = {i * (Z + 1) + Z / 2: f"x = {i}" for i in range(X)}
     plot.xaxis.axis_label = f"slices of the torus along x; z from 0 to {Z - 1} to the right, y upwards"
-    lines = [Span(location=0, dimension="height", line_color=GREEN, line_dash="dotted", line_width=2) for _ in plots]
+    lines = [Span(location=0, dimension="height", line_color=AT_FRAME, line_dash="dotted", line_width=2) for _ in plots]
     for other, line in zip(plots, lines, strict=True):
         other.add_layout(line)
     text = Div(text="", width=_WIDTH)

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.analysis.figures.draw import without_math
-from faultsweep.analysis.figures.figure import BLUE, GREEN, VERMILION
+from faultsweep.analysis.figures.texts import without_math
 from faultsweep.analysis.view.content import (
     BANDS,
     COLOURS,
     DOWN_COLOUR,
+    FREE_NODES,
     MARKS,
     MOST_MARKS,
     SECOND_BLUE,
+    WAITING_JOBS,
     Content,
     Frames,
     Rectangles,
@@ -29,8 +30,10 @@ _WIDTH = 11.0
 _HEIGHTS = {"gantt": 4.6, "queue": 1.9, "bands": 2.2, "occupancy": 2.3}
 _DPI = 150
 _FEW_MARKS = 150
-HOLDERS = ("#56B4E9", "#E69F00", "#CC79A7", "#0072B2", "#D55E00", "#F0E442", "#8C6BB1", "#A6761D", "#66C2A5", "#999999")
-"""Colours of jobs in an occupancy view, by job number."""
+AT_FRAME = "#333333"
+"""Colour of what belongs to the time of the occupancy."""
+HOLDERS = ("#8DD3C7", "#BEBADA", "#FB8072", "#80B1D3", "#FDB462", "#B3DE69", "#FCCDE5", "#BC80BD", "#CCEBC5", "#FFED6F")
+"""Colours of jobs in an occupancy view, by job number; paler than those of fates, which mean something else."""
 
 
 def draw_png(content: Content, path: Path, at_h: float | None = None) -> None:
@@ -60,7 +63,7 @@ def draw_png(content: Content, path: Path, at_h: float | None = None) -> None:
             frame = _frame_at(content.frames, at_h)
             _occupancy(canvas, grid[3], content.frames, content.sides, frame)
             for axis in (gantt, queue, bands):
-                axis.axvline(content.frames.time_h[frame], color=GREEN, linewidth=1.2, linestyle=":")
+                axis.axvline(content.frames.time_h[frame], color=AT_FRAME, linewidth=1.4, linestyle=":")
         with writing(path):
             canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": content.title, "Description": caption})
 
@@ -75,6 +78,7 @@ def _gantt(axis: Any, content: Content) -> None:
     from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
+    from matplotlib.ticker import MaxNLocator
 
     nodes = content.run.machine.nodes
     fates = sorted(set(content.run.stays.fate.tolist()))
@@ -107,6 +111,7 @@ def _gantt(axis: Any, content: Content) -> None:
         axis.axhline(border, color="black", linewidth=0.9, linestyle=(0, (6, 3)))
     axis.set_xlim(content.start_h, content.stop_h)
     axis.set_ylim(0, nodes)
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_ylabel("node")
     axis.tick_params(labelbottom=False)
     above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False, "borderaxespad": 0.2}
@@ -127,14 +132,18 @@ def _corners(left: Any, right: Any, low: Any, high: Any) -> Any:
 
 
 def _queue(axis: Any, content: Content) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     curves = content.curves
-    axis.stairs(curves.free_nodes, curves.edges_h, color=BLUE, linewidth=1.4)
-    axis.set_ylabel("free nodes", color=BLUE)
+    axis.stairs(curves.free_nodes, curves.edges_h, color=FREE_NODES, linewidth=1.4, fill=True, alpha=0.45)
+    axis.set_ylabel("free nodes\n(grey area)")
     axis.set_ylim(bottom=0)
     other = axis.twinx()
-    other.stairs(curves.queue_jobs, curves.edges_h, color=VERMILION, linewidth=1.4, linestyle="--")
-    other.set_ylabel("waiting jobs\n(dashed)", color=VERMILION)
-    other.set_ylim(bottom=0)
+    other.stairs(curves.queue_jobs, curves.edges_h, color=WAITING_JOBS, linewidth=1.4)
+    other.set_ylabel("waiting jobs\n(line)", color=WAITING_JOBS)
+    other.set_ylim(bottom=0, top=max(1.0, 1.05 * float(curves.queue_jobs.max())))
+    for place in (axis.yaxis, other.yaxis):
+        place.set_major_locator(MaxNLocator(nbins=5, integer=True))  # there is no half a job
     axis.tick_params(labelbottom=False)
     axis.grid(axis="x", color="#DDDDDD", linewidth=0.6)
 
@@ -183,7 +192,7 @@ def _occupancy(canvas: Any, place: Any, frames: Frames, sides: tuple[int, int, i
         axis.add_patch(Rectangle((at * (Z + 1), 0), Z, Y, **border))
     x, y, z = np.unravel_index(np.flatnonzero(frames.in_largest[frame]), sides)
     if len(x):
-        axis.plot(x * (Z + 1) + z + 0.5, y + 0.5, "o", color=GREEN, markersize=4, linestyle="none")
+        axis.plot(x * (Z + 1) + z + 0.5, y + 0.5, "o", color=AT_FRAME, markersize=4, linestyle="none")
     axis.set_aspect("equal")
     axis.set_xticks([at * (Z + 1) + Z / 2 for at in range(X)], [f"x = {at}" for at in range(X)])
     axis.set_yticks(np.arange(Y) + 0.5, range(Y))

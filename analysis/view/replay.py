@@ -244,7 +244,7 @@ class _Reader:
         return stay
 
     def _mark(self, kind: str, time_s: float, job_id: int, nodes: list[int]) -> None:
-        self.marks[kind].append((time_s, float(np.median(nodes)), job_id))
+        self.marks[kind].append((time_s, float(_middle(nodes)), job_id))
 
     def arrive(self, time_s: float, job_id: int, attempt: int, nodes: list[int]) -> None:
         self.begin_s = min(self.begin_s, time_s)
@@ -427,3 +427,10 @@ def _healthy(
 def _marks(rows: list[tuple[float, float, int]]) -> Marks:
     times, nodes, jobs = list(zip(*rows, strict=True)) or [()] * 3
     return Marks(np.array(times, float), np.array(nodes, float), np.array(jobs, np.int64))
+
+
+def _middle(nodes: list[int]) -> int:
+    """Return the middle node of the longest run of neighbours: a mark there is on the job, also on one in pieces."""
+    runs = np.split(np.sort(nodes), np.flatnonzero(np.diff(np.sort(nodes)) != 1) + 1)
+    longest = max(runs, key=len)
+    return int(longest[len(longest) // 2])

@@ -30,7 +30,11 @@ def figure(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for NAME.png and NAME.html.")] = Path(),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture and its texts.")] = Path(),
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", "-f", help="png, pdf, svg or html; can be given again. [default: png and html]"),
+    ] = None,
     logs: LogsOption = None,
     cluster: ClusterOption = None,
     workers: WorkersOption = None,
@@ -39,17 +43,19 @@ def figure(
 ) -> None:
     """Run what is missing of a sweep and draw its figure: a PNG, and an HTML page that works offline.
 
+    The caption is a text beside them, NAME.md and NAME.tex; NAME-data.md is the data sheet.
     The table \\[figure] of a spec says what is drawn; else it is the first metric over the first axis of numbers.
     The name of a paper, such as krevat2003, makes all its figures. A complete store needs neither logs nor a cluster.
     In a new store, a log that is not on this machine is replaced by the model that was calibrated to it, and the figure
     says so ('faultsweep logs fetch NAME' gets the log). For LLNL T3D stands LLNL Atlas where that is here.
     """
-    from faultsweep.analysis.figures import draw
+    from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
     from faultsweep.analysis.open import open_results
     from faultsweep.cli.output import check_folder
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results, with_substitutes
 
     check_folder(output)
+    check_formats(formats or USUAL_FORMATS)
     names = _experiments_of(spec)
     with ExitStack() as stack:
         for name in names:
@@ -63,7 +69,8 @@ def figure(
                 sweep.run(place, cluster=cluster, progress=not quiet)
             results = open_results(place)
             drawn = _figure(sweep, layout, results)
-            for path in draw(replace(drawn, caption=[*drawn.caption, *_thanks(results)]), output):
+            drawn = replace(drawn, facts=[*drawn.facts, *_thanks(results)])
+            for path in draw(drawn, output, formats or USUAL_FORMATS):
                 typer.echo(str(path))
 
 

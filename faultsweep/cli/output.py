@@ -82,6 +82,20 @@ def say_compiling() -> None:
     sys.stderr.flush()
 
 
+def _readable(name: str, value: float, unit: str) -> str:
+    """Return a value in a unit to read: times in minutes or hours, shares of the capacity in percent."""
+    from faultsweep.units import time_unit
+
+    if unit == "s":
+        unit, seconds = time_unit(value)
+        return f"{value / seconds:,.4g} {unit}"
+    if unit == "node s":
+        return f"{value / 3600:,.4g} node-h"
+    if name.startswith("lost_to_") or name in _SHARES:
+        return f"{100 * value:.4g} %"
+    return f"{value:,.6g} {unit}".rstrip()
+
+
 def write_jobs(jobs: Mapping[str, NDArray[Any]], path: str) -> None:
     """Write per-job results as CSV; what a job does not have is empty."""
     names = [*_FIRST_COLUMNS, *(name for name in jobs if name not in _FIRST_COLUMNS)]
@@ -134,20 +148,54 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def print_metrics(run: Run, speed: Mapping[str, float]) -> None:
-    """Print the metrics of a run as a table."""
+_ALWAYS = ("mean_wait_s", "p90_wait_s", "mean_bounded_slowdown", "utilisation")
+_IF_ANY = (
+    *("unfinished_jobs", "failure_slowdown", "mean_scheduling_s"),
+    *("failures_that_hit", "lost_to_failures", "restarts", "checkpoint_overhead_ratio", "checkpoints_wasted"),
+    *("jobs_co_allocated", "saturated_time_frac", "congestion_slowdown", "jobs_taken"),
+    *("migrations_successful", "migrations_attempted", "credit_refusals"),
+)
+"""Metrics that are shown if what they count or measure happened, the most telling first."""
+_OTHERWISE = (
+    "lost_capacity",
+    "offered_load",
+    "makespan_s",
+    "median_wait_s",
+    "mean_response_s",
+    "lost_to_fragmentation",
+)
+_SHARES = ("utilisation", "unused_capacity", "lost_capacity", "trunk_utilisation", "saturated_time_frac")
+HEADLINE = 10
+"""Metrics that ``simulate`` shows."""
+
+
+def headline(metrics: Mapping[str, float], config: Mapping[str, Any]) -> list[str]:
+    """Return the names of the ten metrics that matter for what was run."""
+    with_failures = config.get("failures", "none") != "none"
+    asked = ("failures_seen", "failures_that_hit", "lost_to_failures") if with_failures else ()
+    happened = [name for name in _IF_ANY if metrics.get(name, 0) > 0]  # a NaN is not above 0
+    known = [name for name in (*_ALWAYS, *asked, *happened, *_OTHERWISE) if not math.isnan(metrics.get(name, math.nan))]
+    chosen = list(dict.fromkeys(known))[:HEADLINE]
+    return [name for name in metrics if name in chosen]
+
+
+def print_metrics(run: Run, speed: Mapping[str, float], every: bool = False) -> None:
+    """Print the metrics of a run that matter as a table, or every one that it has."""
     from rich.table import Table
 
     from faultsweep.simcore.engine.metrics import METRICS
 
+    known = [name for name, value in run.metrics.items() if not math.isnan(value)]
+    shown = known if every else headline(run.metrics, run.config)
     table = Table(title=f"{run.config['scheduler']} on {run.config['machine']}, {run.status}", title_justify="left")
-    for heading in ("metric", "value", "unit", "meaning"):
-        table.add_column(heading, justify="right" if heading == "value" else "left")
-    for name, value in run.metrics.items():
-        if not math.isnan(value):
-            table.add_row(name, f"{value:,.6g}", METRICS[name].unit, METRICS[name].doc)
+    for heading in ("metric", "value", "meaning"):
+        table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=heading != "meaning")
+    for name in shown:
+        table.add_row(name, _readable(name, run.metrics[name], METRICS[name].unit), METRICS[name].doc)
     console = make_console()
     console.print(table)
+    if len(shown) < len(known):
+        console.print(f"{len(known) - len(shown)} more metrics: --all; as JSON: --json")
     for reason, count in run.dropped.items():
         console.print(f"{count:,} jobs of the log were not simulated: {reason}")
     console.print(f"simulated in {speed['elapsed_s']:.4g} s, {speed['jobs_per_s']:,.0f} jobs per second")

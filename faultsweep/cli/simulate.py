@@ -26,6 +26,7 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
         bool,
         typer.Option(False, "--skip-malformed", help="Leave malformed lines of the log out and count them."),
     ),
+    "all_metrics": (bool, typer.Option(False, "--all", help="Print every metric, not the ten that matter.")),
     "json_output": (bool, typer.Option(False, "--json", help="Print the metrics as JSON.")),
     "debug": (
         bool,
@@ -81,7 +82,7 @@ def _with_options(function: Any) -> Any:
 @app.command()
 @_with_options
 def simulate(**options: Any) -> None:
-    """Simulate one configuration and print its metrics.
+    """Simulate one configuration and print the ten metrics that matter for it.
 
     Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
     """
@@ -114,7 +115,7 @@ def simulate(**options: Any) -> None:
     if options["trace"] and run.decisions is not None:
         for sentence in run.decisions.sentences():
             typer.echo(sentence, err=options["json_output"])
-    _report(run, workload.content_hash, options["json_output"])
+    _report(run, workload.content_hash, options["json_output"], options["all_metrics"])
 
 
 def _write(run: Run, options: Mapping[str, Any]) -> None:
@@ -137,7 +138,7 @@ def _write(run: Run, options: Mapping[str, Any]) -> None:
         write_failures(run.failures, options["failures_out"])
 
 
-def _report(run: Run, content_hash: str, as_json: bool) -> None:
+def _report(run: Run, content_hash: str, as_json: bool, every: bool) -> None:
     from faultsweep.cli.output import print_json, print_metrics
 
     speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
@@ -145,4 +146,4 @@ def _report(run: Run, content_hash: str, as_json: bool) -> None:
         about = {"status": run.status, "dropped": dict(run.dropped), "content_hash": content_hash, "config": run.config}
         print_json({**run.metrics, **speed, **about})
     else:
-        print_metrics(run, speed)
+        print_metrics(run, speed, every)

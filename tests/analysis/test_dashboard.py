@@ -84,7 +84,7 @@ def test_a_wrong_link_is_one_sentence(data, query, sentence):
 def test_a_figure_has_the_means_at_the_chosen_labels(data):
     chosen = ch.check(data, replace(ch.default_choices(data), at={"nodes": "128"}))
     figure = figure_of(data, chosen)
-    assert figure.title == "Wait (s) over load by policy, at nodes = 128"
+    assert figure.title == "Wait over load by policy, at nodes = 128"
     expected = mean_interval(data["wait_s"].sel(policy="daly, 2 h", nodes=128), data["status"])
     assert figure.panels[0].curves[1].y.tolist() == pytest.approx(expected["mean"].values.tolist())
     assert figure.panels[0].curves[1].x.tolist() == LOADS
@@ -175,12 +175,12 @@ def test_a_heat_map_of_differences_has_its_middle_at_zero(data):
 
 
 def test_values_below_zero_are_in_the_picture(data, tmp_path):
-    from faultsweep.analysis.figures.draw import _png_panel
+    from faultsweep.analysis.figures.picture import draw_panel
     from matplotlib.figure import Figure as Canvas
 
     figure = figure_of(data, ch.check(data, replace(ch.default_choices(data), metric="loss")))
     axis = Canvas().subplots()
-    _png_panel(axis, figure.panels[0])
+    draw_panel(axis, figure.panels[0])
     assert axis.get_ylim()[0] < np.nanmin(figure.panels[0].curves[0].y)
 
 

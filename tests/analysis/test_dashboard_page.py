@@ -23,6 +23,8 @@ from .stores import STATUSES, make_results, write_results
 pytestmark = pytest.mark.chromium
 
 LOADS = [0.5, 1.0, 1.5, 2.0]
+MINUTE = 60.0
+"""Seconds in the unit in which these waits are read."""
 POLICIES = ["never", "daly", "<b>young</b>"]
 MACHINES = ["flat:128", "torus:4x4x8"]
 SHAPE = (3, 4, 2, 5)
@@ -131,9 +133,9 @@ def test_it_draws_what_the_store_has(served, page):
     curves = plotted(page)
     assert list(curves) == POLICIES
     for policy, curve in curves.items():
-        cells = served.data["mean_wait_s"].sel(policy=policy, machine="flat:128")
+        cells = served.data["mean_wait_s"].sel(policy=policy, machine="flat:128") / MINUTE
         expect_curve(curve, mean_interval(cells))
-    assert page.locator("h2").first.inner_text() == "Mean wait (s) over load_scale by policy, at machine = flat:128"
+    assert page.locator("h2").first.inner_text() == "Mean wait over load_scale by policy, at machine = flat:128"
 
 
 def test_knobs_change_what_is_drawn(served, page):
@@ -148,7 +150,7 @@ def test_knobs_change_what_is_drawn(served, page):
 def test_a_difference_is_paired(served, page):
     page.get_by_label("Baseline").select_option("policy=never")
     shown(page, "difference to policy = never")
-    cells = served.data["mean_wait_s"].sel(machine="flat:128")
+    cells = served.data["mean_wait_s"].sel(machine="flat:128") / MINUTE
     found = paired_difference(cells, "policy", "never").sel(policy="daly")
     expect_curve(plotted(page)["daly"], found)
     assert plotted(page)["never"]["y"] == [0, 0, 0]
@@ -184,7 +186,7 @@ def test_the_heat_map_has_a_value_for_each_pair(served, page):
     page.get_by_label("View", exact=True).select_option("heat map")
     shown(page, "over load_scale and policy")
     wait_for(page, lambda: len(heat_of(page)) == 12)
-    waits = served.data["mean_wait_s"].mean("replicate")
+    waits = served.data["mean_wait_s"].mean("replicate") / MINUTE
     for (load, policy), value in heat_of(page).items():
         expected = waits.sel(machine="flat:128", load_scale=float(load), policy=policy).item()
         assert value is None if float(load) == 2.0 else value == pytest.approx(expected)
@@ -214,10 +216,10 @@ def test_a_click_on_the_heat_map_shows_the_cells_behind_it(served, page):
 
 def test_a_metric_is_across(served, page):
     page.get_by_label("Horizontal axis", exact=True).select_option("utilisation")
-    shown(page, "Mean wait (s) over utilisation along load_scale by policy")
+    shown(page, "Mean wait over utilisation along load_scale by policy")
     cells = served.data.sel(machine="flat:128", policy="daly").isel(load_scale=slice(3)).mean("replicate")
     wait_for(page, lambda: plotted(page)["daly"]["x"] == pytest.approx(cells["utilisation"].values.tolist()))
-    assert plotted(page)["daly"]["y"] == pytest.approx(cells["mean_wait_s"].values.tolist())
+    assert plotted(page)["daly"]["y"] == pytest.approx((cells["mean_wait_s"] / MINUTE).values.tolist())
     page.get_by_label("A point per label of").select_option("machine")
     shown(page, "over utilisation along machine by policy, at load_scale = 0.5")
 
@@ -258,7 +260,7 @@ def test_it_follows_a_store_that_is_being_written(served, page):
     with contextlib.suppress(UserWarning):
         part.to_zarr(served.path, region={"load_scale": slice(3, 4)})
     wait_for(page, lambda: page.get_by_text("100% done").count() == 1)
-    cells = served.data["mean_wait_s"].sel(policy="never", machine="flat:128")
+    cells = served.data["mean_wait_s"].sel(policy="never", machine="flat:128") / MINUTE
     wait_for(page, lambda: len(plotted(page)["never"]["x"]) == 4)
     expect_curve(plotted(page)["never"], mean_interval(cells), loads=4)
 

@@ -53,7 +53,7 @@ def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
     figure = FIGURES[name](results)
     assert figure.name == name
     said = {"failures": "5 days"}.get(raw.get("target", ""), "stands in")
-    assert ("lublin" if raw["fixed"].get("log") == "lublin" else said) in " ".join(figure.caption)
+    assert ("lublin" if raw["fixed"].get("log") == "lublin" else said) in figure.text
     assert all(panel.curves or panel.bars or panel.heat for panel in figure.panels)
     drawn = [part.y for panel in figure.panels for part in [*panel.curves, *panel.bars]]
     drawn += [panel.heat.value for panel in figure.panels if panel.heat]
@@ -272,7 +272,8 @@ def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
     for table in ("", '[figure]\ny = ["utilisation"]\nx = "scheduler"\n'):
         spec.write_text(text + table)
         figure(str(spec), output=tmp_path / "out", quiet=True)
-        assert capsys.readouterr().out.split() == [str(tmp_path / "out" / f"mine.{kind}") for kind in ("png", "html")]
+        written = [f"mine{end}" for end in (".png", ".html", ".md", ".tex", "-data.md")]
+        assert capsys.readouterr().out.split() == [str(tmp_path / "out" / name) for name in written]
     spec.write_text(text + '[figure]\nkind = "krevat2003-fig-5-2"\n')
     with pytest.raises(InputError, match=r"mine.toml: figure: kind: .* this sweep lacks workload$"):
         figure(str(spec), output=tmp_path / "out", quiet=True)

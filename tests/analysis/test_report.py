@@ -14,6 +14,7 @@ from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
 from faultsweep.analysis.report import write_report
+from faultsweep.simcore.parameters import resolve
 from faultsweep.sweeps.axes import read_axis
 from faultsweep.sweeps.spec import write_toml
 from scipy import stats
@@ -96,6 +97,7 @@ def test_it_says_what_was_run_and_what_came_out(page):
         "failed    1    0.7%",
         "The sweep is not finished: 1 cells are pending",
         "1    ValueError: &lt;script&gt;alert(1)&lt;/script&gt;    scheduler = conservative, load_scale = 2.0,",
+        "Backfill has the lowest mean wait; second is Conservative,",
         "Best scheduler per region",
         "One run:   versions    python 3.11, numpy 2.4    folders    /a, /b",
         "log nasa    sha256:00",
@@ -103,7 +105,18 @@ def test_it_says_what_was_run_and_what_came_out(page):
         assert re.sub(r"\s+", " ", part) in re.sub(r"\s+", " ", words)
     assert "<script" not in text
     assert not re.search(r'(?:src|href)="(?!data:)', text)
-    assert text.count("<img") == 4
+    assert text.count("<img") == 3
+    order = [
+        'class="verdict"',
+        "<img",
+        "<h2>Effects",
+        "<h2>Importance",
+        "per region</h2>",
+        "<h2>What was run",
+        "<h2>Prov",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
     assert all("alt=" in image for image in re.findall("<img[^>]*", text))
 
 
@@ -155,3 +168,42 @@ def test_a_sampled_axis_is_reported_by_its_parameters(tmp_path):
     assert not figure.panels[0].curves[0].style.joined
     draw_html(figure, tmp_path / "b.html")
     draw_picture(figure, tmp_path / "b.png")
+
+
+def test_only_parameters_that_matter_are_listed(tmp_path):
+    """A run without failures and checkpoints has neither predictors nor intervals of checkpoints."""
+    axes = {"scheduler": ["fcfs", "backfill"], "load_scale": [0.8, 1.0]}
+    fixed = resolve({"log": "nasa-model", "machine": "flat:128"})
+    fixed = {name: value for name, value in fixed.items() if name not in axes}
+    wait = np.random.default_rng(1).gamma(9, 10, (2, 2, 3))
+    data = make_results(axes, {"mean_wait_s": wait}, replicates=3, fixed=fixed, target="simulator")
+    write_report(open_results(write_results(tmp_path / "a.zarr", data)), tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text()
+    listed = text[text.index("Defaults that matter here:") :].partition("</p>")[0]
+    assert "slowdown_bound_s" in listed
+    assert not re.search("checkpoint|accuracy|mtbf|placement|migration", listed)
+    assert listed.count(";") < 30
+
+
+@pytest.mark.chromium
+def test_a_small_sweep_is_two_pages_of_a4_and_fits_every_window(tmp_path):
+    page = tmp_path / "report.html"
+    write_report(results(tmp_path).isel(machine=[0]), page)
+    browser = shutil.which("chromium")
+    if browser is None:
+        require("chromium", "there is no chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        tab = chromium.new_context(color_scheme="dark").new_page()
+        tab.goto(page.as_uri())
+        assert tab.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
+        for width in (400, 800, 1440):
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert tab.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+        tab.pdf(path=tmp_path / "a.pdf", prefer_css_page_size=True)
+        chromium.close()
+    content = (tmp_path / "a.pdf").read_bytes()
+    assert len(re.findall(rb"/Type /Page\b", content)) <= 2
+    assert re.search(rb"/MediaBox \[0 0 59[456]\S* 84[123]", content)

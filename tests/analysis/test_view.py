@@ -471,3 +471,27 @@ def test_a_job_that_restarts_on_its_own_nodes_was_not_in_the_queue():
     share = make_content(read_again, "t").curves.share
     assert share["counted"] == pytest.approx(run.metrics["utilisation"])
     assert share["destroyed"] == pytest.approx(run.metrics["lost_to_failures"])
+
+
+def test_marks_are_on_the_jobs_own_nodes(failing):
+    """On a torus a job is in pieces along the nodes' numbers: the middle of all its nodes may be another's."""
+    run = replayed(failing)
+    marks, stays = run.marks["restart"], run.stays
+    assert len(marks.time_s) > 3
+    for time_s, node, job in zip(marks.time_s, marks.node, marks.job_id, strict=True):
+        own = np.flatnonzero((stays.job_id == job) & (stays.start_s <= time_s) & (stays.end_s >= time_s))
+        nodes = [stays.node[stays.first_node[k] : stays.first_node[k + 1]] for k in own]
+        assert node in np.concatenate(nodes)
+
+
+def test_an_axis_of_jobs_has_whole_numbers(failing, tmp_path):
+    content = make_content(replayed(failing), "a run")
+    from faultsweep.analysis.view.png import _queue
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas()
+    axis = canvas.subplots()
+    _queue(axis, content)
+    ticks = [tick for one in canvas.axes for tick in one.get_yticks()]
+    assert ticks
+    assert all(tick == round(tick) for tick in ticks)

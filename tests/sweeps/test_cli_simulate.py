@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import math
 import os
 import signal
 import subprocess
@@ -11,8 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+from faultsweep.simcore.engine.metrics import METRICS
 
 from faultsweep import __main__
+from faultsweep.cli.output import headline
 
 LOG = """; MaxNodes: 8
 ; MaxProcs: 8
@@ -65,6 +68,28 @@ def test_table_names_metrics_and_units(log, simulate):
     assert (code, err) == (0, "")
     assert "mean_wait_s" in out
     assert "jobs per second" in out
+    assert "failures" not in out
+    _, every, _ = simulate("--log", log, "--machine", "flat:8", "--all")
+    assert len(every.splitlines()) > 3 * len(out.splitlines()) > 30
+    assert "lost_to_failures" in every
+    assert "--all" in out
+    assert "--all" not in every
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config", "has", "lacks"),
+    [
+        ({}, {}, {"utilisation", "makespan_s"}, {"failures_seen", "restarts", "unfinished_jobs"}),
+        ({}, {"failures": "mtbf"}, {"failures_seen", "lost_to_failures"}, {"restarts", "jobs_taken"}),
+        ({"unfinished_jobs": 2.0, "migrations_attempted": 3.0}, {}, {"unfinished_jobs", "migrations_attempted"}, set()),
+        ({"failure_slowdown": 1.5, "restarts": 4.0}, {"failures": "mtbf"}, {"failure_slowdown", "restarts"}, set()),
+    ],
+)
+def test_ten_metrics_are_those_that_matter(metrics, config, has, lacks):
+    shown = headline({**dict.fromkeys(METRICS, 0.0), "failure_slowdown": math.nan, **metrics}, config)
+    assert len(shown) == 10
+    assert has <= set(shown)
+    assert not lacks & set(shown)
 
 
 @pytest.mark.parametrize(

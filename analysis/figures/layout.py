@@ -1,0 +1,216 @@
+"""What both ways to draw a figure agree on: scales, ticks, where intervals stand, and colours on light and dark.
+
+Nothing here draws. A picture and a page of one ``Figure`` have the same order, marks, colours and scales because both
+ask here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from faultsweep.analysis.figures.figure import BLACK, BLUE, Bars, Curve, Figure, Numbers, Panel
+
+Limits = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of what is no data: paper, text, secondary text, grid lines; and of data that would not be seen."""
+
+    paper: str
+    ink: str
+    faint: str
+    grid: str
+    instead: tuple[tuple[str, str], ...] = ()
+
+    def colour(self, colour: str) -> str:
+        """Return the colour in which data of this colour are drawn."""
+        return dict(self.instead).get(colour, colour)
+
+
+LIGHT = Theme("#ffffff", "#1a1a1a", "#5a5a5a", "#e2e2e2")
+_BRIGHTER = ((BLACK, "#f2f2f2"), (BLUE, "#4aa3e0"), ("#BBBBBB", "#7d828a"))
+DARK = Theme("#16181c", "#ececec", "#adb1b8", "#3a3f47", _BRIGHTER)
+
+LARGEST_IN_FULL = 7
+"""Ticks of so many digits are written in full."""
+_MOST_TICKS = 10  # points that may each have a tick
+_ROOM = 0.06  # of an axis that stays free above and below what is drawn
+_MOST_BANDED = 2  # curves of a panel whose bands can be told apart
+_FACTOR = 5.0  # beyond the means that a logarithmic axis goes on for the intervals
+_DODGE = 0.013  # of the width of a panel, from one interval to the next
+_ASKS_FOR_LOG = 20.0
+"""Positive values over so large a range are drawn on a logarithmic axis: the small ones would be one line otherwise."""
+
+
+def asks_for_log(values: Iterable[Numbers]) -> bool:
+    """Tell whether values are all positive and reach over so many sizes that only a logarithmic axis shows them."""
+    known = [part[np.isfinite(part)] for part in values]
+    every = np.concatenate(known) if known else np.zeros(0)
+    return bool(len(every) and every.min() > 0 and every.max() > _ASKS_FOR_LOG * every.min())
+
+
+def as_curves(panel: Panel) -> list[Curve]:
+    """Return the series of a panel; bars stand over the numbers of their categories."""
+    if not panel.bars:
+        return panel.curves
+    return [_bars_as_curve(bars, len(panel.categories)) for bars in panel.bars]
+
+
+def _bars_as_curve(bars: Bars, count: int) -> Curve:
+    none = np.full(count, np.nan)
+    low, high = (none if bound is None else bound for bound in (bars.low, bars.high))
+    x = np.arange(count, dtype=float)
+    return Curve(bars.label, x, bars.y, low, high, bars.style, bars.flagged, replicates=bars.replicates)
+
+
+def labels(figure: Figure) -> list[tuple[str, Curve]]:
+    """Return what the legend has: each label once, in the order of the panels, with the first curve that bears it."""
+    found: dict[str, Curve] = {}
+    for panel in figure.panels:
+        for curve in as_curves(panel):
+            found.setdefault(curve.label, curve)
+    return list(found.items()) if len(found) > 1 else []
+
+
+def offset_of_bar(panel: Panel, number: int) -> float:
+    """Return where a series of bars stands beside the middle of its category, whose width is 1."""
+    if panel.stacked:
+        return 0.0
+    return (number - (len(panel.bars) - 1) / 2) * bar_width(panel)
+
+
+def bar_width(panel: Panel) -> float:
+    """Return the width of a bar in a category of width 1."""
+    return 0.7 if panel.stacked else 0.8 / max(1, len(panel.bars))
+
+
+def is_banded(panel: Panel) -> bool:
+    """Tell whether intervals are bands: of one or two lines; of more, bars beside each other can be told apart."""
+    return bool(panel.curves) and len(panel.curves) <= _MOST_BANDED and all(c.style.joined for c in panel.curves)
+
+
+def places(panel: Panel) -> list[Numbers]:
+    """Return where the points of each curve are drawn along x: beside each other where they would cover each other."""
+    curves = panel.curves
+    own = [curve.x for curve in curves]
+    if len(curves) < 2 or is_banded(panel) or not any(np.isfinite(curve.low).any() for curve in curves):
+        return own
+    shared = np.unique(np.concatenate(own))
+    if len(shared) < 2 or len(shared) > max(map(len, own)) or (panel.log_x and shared[0] <= 0):
+        return own  # over a metric each curve has its own places
+    to, back = (np.log, np.exp) if panel.log_x else (_same, _same)
+    at = to(shared)
+    step = min(_DODGE * (at[-1] - at[0]), 0.6 * float(np.diff(at).min()) / len(curves))
+    middle = (len(curves) - 1) / 2
+    return [back(to(curve.x) + (number - middle) * step) for number, curve in enumerate(curves)]
+
+
+def _same(x: Numbers) -> Numbers:
+    return x
+
+
+def shared_scales(figure: Figure) -> Figure:
+    """Return the figure with one kind of scale, linear or logarithmic, for panels that share one."""
+    logs = {label: _is_log(panels) for label, panels in _sharing(figure).items()}
+    return replace(figure, panels=[replace(panel, log_y=logs[panel.y_label]) for panel in figure.panels])
+
+
+def _sharing(figure: Figure) -> dict[str, list[Panel]]:
+    """Return the panels that share a scale, by their label of y."""
+    together: dict[str, list[Panel]] = {}
+    for panel in figure.panels:
+        together.setdefault(panel.y_label, []).append(panel)
+    return together
+
+
+def _is_log(panels: list[Panel]) -> bool:
+    said = {panel.log_y for panel in panels if panel.log_y is not None}
+    if said or any(panel.signed or panel.bars for panel in panels):
+        return True in said
+    return asks_for_log([curve.y for panel in panels for curve in panel.curves])
+
+
+def y_limits(figure: Figure) -> list[Limits | None]:
+    """Return the ends of the y axis of each panel; panels with the same label of y have the same ones."""
+    found = {label: _limits(panels) for label, panels in _sharing(figure).items()}
+    return [None if panel.heat is not None else found[panel.y_label] for panel in figure.panels]
+
+
+def _limits(panels: list[Panel]) -> Limits | None:
+    values = np.concatenate([_heights(panel) for panel in panels] or [np.zeros(0)])
+    log, signed = any(panel.log_y for panel in panels), any(panel.signed for panel in panels)
+    values = values[np.isfinite(values) & ((values > 0) | (not log))]
+    if not len(values):
+        return None
+    low, high = float(values.min()), float(values.max())
+    if log:
+        room = max((high / low) ** _ROOM, 1.1)
+        return low / room, high * room
+    if all(panel.stacked for panel in panels):
+        return 0.0, high
+    if signed or any(panel.bars for panel in panels) or low >= 0:
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = _ROOM * (high - low) or 1.0
+    return low - room if low < 0 else 0.0, high + room if high > 0 else room * signed
+
+
+def _heights(panel: Panel) -> Numbers:
+    """Return all that has to fit between the ends of the y axis; an interval far beyond the means is cut off."""
+    if panel.heat is not None:
+        return np.zeros(0)
+    series = as_curves(panel)
+    if panel.stacked:
+        return np.sum([np.nan_to_num(curve.y) for curve in series], axis=0)
+    means = np.concatenate([curve.y for curve in series] or [np.zeros(0)])
+    dots = [curve.replicates.ravel() for curve in series if curve.replicates is not None]
+    bounds = np.concatenate([np.concatenate([curve.low, curve.high]) for curve in series] or [np.zeros(0)])
+    means = np.concatenate([means, *dots])
+    known = means[np.isfinite(means) & ((means > 0) | (not panel.log_y))]
+    if not len(known):
+        return means
+    if panel.log_y:
+        return np.concatenate([means, np.clip(bounds, known.min() / _FACTOR, known.max() * _FACTOR)])
+    reach = 1.5 * float(np.ptp(known)) + 0.5 * float(np.abs(known).max())
+    return np.concatenate([means, np.clip(bounds, known.min() - reach, known.max() + reach)])
+
+
+def x_ticks(panel: Panel) -> list[float]:
+    """Return the ticks of a logarithmic x: the points of its curves, none if they are too many to be read."""
+    found = np.unique(np.concatenate([curve.x[curve.x > 0] for curve in panel.curves]))
+    return [float(x) for x in found] if len(found) <= _MOST_TICKS else []
+
+
+def log_base(panel: Panel) -> int:
+    """Return the base of the ticks of a logarithmic x: 2, but 10 where so many powers of two would not be read."""
+    x = np.concatenate([curve.x[curve.x > 0] for curve in panel.curves])
+    return 10 if len(x) and x.max() > 1000 * x.min() else 2
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return the ticks of a logarithmic axis: three in each decade if these are few, else one in some of them."""
+    decades = math.log10(high / low)
+    digits = (1.0, 2.0, 5.0) if decades <= 4 else (1.0,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [digit * 10.0**power for power in powers[:: max(1, round(decades / 8))] for digit in digits]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def in_full(x: float, place: int | None = None) -> str:
+    """Return a tick of a logarithmic axis up to ten million in full; Python writes a million as 1e+06."""
+    return f"{x:.0f}" if 1e5 <= abs(x) < 10**LARGEST_IN_FULL else f"{x:g}"
+
+
+def columns_for(figure: Figure, width: float, least: float) -> int:
+    """Return how many panels stand in a row of this width; a last row of one panel alone is avoided where it can be."""
+    count = max(1, len(figure.panels))
+    most = max(1, min(figure.columns, count, int(width // least)))
+    if most == figure.columns or count <= most:
+        return most
+    return min(range(most, 0, -1), key=lambda columns: (math.ceil(count / columns) * columns - count > 1, -columns))
+
+
+Wrap = Callable[[str], str]

@@ -1,0 +1,194 @@
+"""What both ways to draw a figure share: scales, places of intervals, units, colours; and the texts beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+from faultsweep.analysis.figures.captions import data_sheet, latex, markdown
+from faultsweep.analysis.figures.draw import draw, draw_html
+from faultsweep.analysis.figures.figure import BLACK, BLUE, LOOKS, Curve, Figure, Panel, Style, Table
+from faultsweep.analysis.figures.layout import (
+    DARK,
+    LIGHT,
+    asks_for_log,
+    columns_for,
+    is_banded,
+    labels,
+    log_ticks,
+    places,
+    shared_scales,
+    y_limits,
+)
+from faultsweep.analysis.figures.page import plots_of
+from faultsweep.analysis.figures.picture import make_canvas, svg_text
+from faultsweep.analysis.figures.units import in_units_to_read
+
+from faultsweep.errors import InputError
+from faultsweep.units import time_unit
+
+X = np.array([1.0, 2.0, 4.0])
+
+
+def curve(label, y, number=0, x=X, half=1.0):
+    y = np.asarray(y, float)
+    return Curve(label, x, y, y - half, y + half, LOOKS[number])
+
+
+def figure(*panels, columns=2):
+    return Figure("a", "A title", ["A sentence."], list(panels), columns)
+
+
+@pytest.mark.parametrize(
+    ("largest", "unit"), [(0.02, "ms"), (1, "s"), (90, "s"), (600, "min"), (250_000, "h"), (3e6, "days")]
+)
+def test_times_have_a_unit_to_read(largest, unit):
+    assert time_unit(largest)[0] == unit
+
+
+def test_a_metric_keeps_its_words_in_another_unit():
+    from faultsweep.analysis.figures.sweep import quantity
+
+    data = xr.Dataset({"mean_wait_s": ("load", [600.0, 250_000.0]), "lost_node_s": ("load", [3600.0, 7200.0])})
+    data["mean_wait_s"].attrs["units"], data["lost_node_s"].attrs["units"] = "s", "s"
+    found = in_units_to_read(data, ["mean_wait_s", "lost_node_s", "absent"])
+    assert quantity(found, "mean_wait_s") == "Mean wait (h)"
+    assert found["mean_wait_s"].values.tolist() == pytest.approx([1 / 6, 69.44], rel=1e-4)
+    assert quantity(found, "lost_node_s") == "Lost (node h)"
+    assert found["lost_node_s"].values.tolist() == [1, 2]
+    assert data["mean_wait_s"].attrs["units"] == "s"
+
+
+def test_a_range_of_many_sizes_asks_for_a_logarithmic_axis():
+    assert asks_for_log([np.array([1.0, 40.0])])
+    assert not asks_for_log([np.array([1.0, 15.0])])
+    assert not asks_for_log([np.array([0.0, 40.0])])
+    assert not asks_for_log([np.full(2, np.nan)])
+
+
+def test_panels_that_are_compared_share_their_scale_in_both_ways_to_draw():
+    panels = [Panel(t, "x", y, [curve("a", v)]) for t, y, v in (("1", "h", X), ("2", "h", 10 * X), ("3", "%", X))]
+    shared = shared_scales(figure(*panels))
+    limits = y_limits(shared)
+    assert limits[0] == limits[1] != limits[2]
+    axes = make_canvas(shared).axes
+    assert [axis.get_ylim() for axis in axes] == limits
+    assert [(plot.y_range.start, plot.y_range.end) for plot in plots_of(shared)] == limits
+
+
+def test_a_scale_that_is_shared_is_logarithmic_for_all_or_none():
+    low, high = (Panel(str(n), "x", "y", [curve("a", n * X, half=0.1)]) for n in (1, 100))
+    assert [panel.log_y for panel in shared_scales(figure(low, high)).panels] == [True, True]
+    assert [panel.log_y for panel in shared_scales(figure(low)).panels] == [False]
+    said = replace(high, log_y=False)
+    assert [panel.log_y for panel in shared_scales(figure(low, said)).panels] == [False, False]
+    assert [panel.log_y for panel in shared_scales(figure(low, replace(high, signed=True))).panels] == [False, False]
+
+
+def test_one_wild_interval_does_not_flatten_the_means():
+    wild = replace(curve("a", X), low=np.array([-1e6, 1, 3]), high=np.array([1e6, 3, 5]))
+    low, high = y_limits(figure(Panel("", "x", "y", [wild])))[0]
+    assert -20 < low < high < 20
+
+
+def test_intervals_of_many_curves_stand_beside_each_other_and_bands_of_two_do_not():
+    two = Panel("", "x", "y", [curve(str(n), X, n) for n in range(2)])
+    four = Panel("", "x", "y", [curve(str(n), X, n) for n in range(4)])
+    assert is_banded(two)
+    assert all(np.array_equal(at, X) for at in places(two))
+    at = np.array(places(four))
+    assert (np.diff(at, axis=0) > 0).all()
+    assert np.allclose(at.mean(axis=0), X)
+    assert np.abs(at - X).max() < 0.3
+    over_a_metric = replace(four, curves=[curve(str(n), X, n, x=X + n / 10) for n in range(4)])
+    assert np.array_equal(places(over_a_metric)[3], X + 0.3)
+
+
+def test_both_ways_to_draw_have_the_same_order_and_places():
+    panel = Panel("", "x", "y", [curve(str(n), (n + 1) * X, n) for n in range(3)])
+    [plot] = plots_of(figure(panel))
+    sources = {r.name: r.data_source.data for r in plot.renderers}
+    assert list(sources) == ["0", "1", "2"] == [label for label, _ in labels(figure(panel))]
+    canvas = make_canvas(figure(panel))
+    drawn = [container[0].get_xdata() for container in canvas.axes[0].containers]
+    for name, at in zip(sources, drawn, strict=True):
+        assert np.array_equal(sources[name]["at"], at)
+    assert [text.get_text() for text in canvas.legends[0].get_texts()] == ["0", "1", "2"]
+
+
+def test_a_legend_covers_no_panel():
+    many = [curve(f"a policy with a long name {n}", (n + 1) * X, n) for n in range(6)]
+    canvas = make_canvas(figure(Panel("title", "x", "y", many), Panel("other", "x", "y", many)))
+    canvas.draw_without_rendering()
+    legend = canvas.legends[0].get_window_extent()
+    boxes = [axis.get_tightbbox() for axis in canvas.axes]
+    assert all(legend.y0 >= box.y1 for box in boxes)
+    assert 0 <= legend.x0 < legend.x1 <= canvas.bbox.x1
+
+
+def test_a_narrow_picture_has_its_panels_below_each_other():
+    shared = figure(*[Panel(str(n), "x", "y", [curve("a", X)]) for n in range(6)], columns=3)
+    assert [columns_for(shared, width, 3.2) for width in (4, 7, 12)] == [1, 2, 3]
+    assert make_canvas(shared, 4.0).get_size_inches()[1] > 2 * make_canvas(shared, 12.0).get_size_inches()[1]
+
+
+def test_ticks_of_a_logarithmic_axis():
+    assert log_ticks(0.9, 25) == [1, 2, 5, 10, 20]
+    assert len(log_ticks(1e-3, 1e9)) <= 13
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_and_lines_are_seen_on_their_paper(theme):
+    assert contrast(theme.ink, theme.paper) > 7
+    assert contrast(theme.faint, theme.paper) > 4.5
+    assert all(contrast(theme.colour(style.colour), theme.paper) > 2 for style in LOOKS)
+
+
+def test_a_picture_of_a_page_follows_light_and_dark():
+    text = svg_text(figure(Panel("", "x", "y", [replace(curve("a", X), style=Style(BLACK))])), 4.0)
+    assert "prefers-color-scheme:dark" in text
+    for theme in (LIGHT, DARK):
+        assert theme.ink in text
+    assert f":{DARK.colour(BLACK)}" in text
+    assert text == svg_text(figure(Panel("", "x", "y", [replace(curve("a", X), style=Style(BLACK))])), 4.0)
+
+
+def test_a_page_has_one_legend_and_the_colours_of_both_themes(tmp_path):
+    panels = [Panel(str(n), "x", "y", [curve("a <b>", X), curve("c", X, 1)]) for n in range(2)]
+    draw_html(figure(*panels), tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text()
+    assert text.count("<button") == 2
+    assert "a &lt;b&gt;</button>" in text
+    script = text[text.index("const TO_DARK") :]
+    colours = json.loads(script[script.index("{") : script.index(";")])
+    assert colours[BLUE.lower()] == DARK.colour(BLUE)
+
+
+def test_captions_are_texts_beside_the_picture(tmp_path):
+    shown = replace(figure(Panel("", "x", "y", [curve("a", X)])), title="50 % of a_b", facts=["Fact <one>."])
+    shown = replace(shown, source="Krevat (2003), figure 5-1", table=Table(["a", "b"], [["1", "2|3"]]))
+    assert markdown(shown) == "**50 % of a\\_b.** A sentence.\n"
+    assert "\\caption{50 \\% of a\\_b. A sentence.}" in latex(shown)
+    sheet = data_sheet(shown)
+    assert "After Krevat (2003), figure 5-1." in sheet
+    assert "| 1 | 2\\|3 |" in sheet
+    assert "- Fact \\<one\\>." in sheet
+    paths = draw(replace(shown, table=None), tmp_path, ["svg", "pdf"])
+    assert [path.name for path in paths] == ["a.svg", "a.pdf", "a.md", "a.tex", "a-data.md"]
+    assert all(path.stat().st_size for path in paths)
+    with pytest.raises(InputError, match="unknown format 'jpg'"):
+        draw(shown, tmp_path, ["jpg"])
