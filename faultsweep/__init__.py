@@ -30,6 +30,7 @@ _PUBLIC = {
     "FunctionTarget": "faultsweep.sweeps.target",
     "Output": "faultsweep.sweeps.target",
     "open_results": "faultsweep.analysis.open",
+    "plot": "faultsweep.analysis.plot",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

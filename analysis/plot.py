@@ -1,0 +1,117 @@
+"""Any figure of results in one line, as a notebook shows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from faultsweep.analysis.dashboard.choices import along_of, check, default_choices
+from faultsweep.analysis.dashboard.view import figure_of, heat_map
+from faultsweep.analysis.figures import FIGURES
+from faultsweep.analysis.figures.captions import markdown
+from faultsweep.analysis.figures.draw import FORMATS, draw_html, draw_picture
+from faultsweep.analysis.figures.figure import Figure
+from faultsweep.analysis.figures.picture import svg_text
+
+from faultsweep.errors import InputError, unknown_name
+
+_WIDE_IN, _COLUMN_IN = 9.0, 5.6
+
+
+class Plot:
+    """A figure that a notebook shows as vectors in the reader's light or dark, with its caption.
+
+    Attributes
+    ----------
+    figure : the description of it; ``figure.text`` has all that is known.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        """Keep the figure."""
+        self.figure = figure
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as PNG, PDF, SVG or HTML, by the name of the file, and return the path.
+
+        Raises
+        ------
+        InputError
+            The name ends otherwise, or the file cannot be written.
+        """
+        path = Path(path)
+        if path.suffix[1:] not in FORMATS:
+            raise unknown_name("format", path.suffix[1:], FORMATS)
+        (draw_html if path.suffix == ".html" else draw_picture)(self.figure, path)
+        return path
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Return what Jupyter shows: the picture, else the caption."""
+        width = _COLUMN_IN if len(self.figure.panels) == 1 else _WIDE_IN
+        return {"image/svg+xml": svg_text(self.figure, width), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        """Return the title and the caption."""
+        return markdown(self.figure).strip()
+
+
+def plot(
+    results: xr.Dataset,
+    metric: str | None = None,
+    *,
+    kind: str = "auto",
+    x: str | None = None,
+    curves: str | None = None,
+    panels: str | None = None,
+    baseline: str | None = None,
+    ratio: bool = False,
+    log_y: bool | None = None,
+    at: dict[str, Any] | None = None,
+) -> Plot:
+    """Return a figure of results, to be shown in a notebook or saved.
+
+    Parameters
+    ----------
+    results : of ``open_results``.
+    metric : that is drawn; the mean bounded slowdown, the mean wait or the first one if not given.
+    kind : "auto" (curves over numbers, bars over names), "heat map", or the name of a shipped figure such as
+        "krevat2003-fig-5-1".
+    x, curves, panels : axes, also "" for none; ``x`` may be a varied parameter or another metric.
+    baseline : "axis=label" that the metric is compared with, replicate by replicate: the difference or, with ``ratio``,
+        the ratio.
+    log_y : whether y is logarithmic; by default if the range of the values asks for it.
+    at : axis -> label of the axes that are not drawn over; their first labels if not given.
+
+    Raises
+    ------
+    InputError
+        A name that the results do not have, or choices that do not fit together.
+    """
+    if kind in FIGURES:
+        return Plot(FIGURES[kind](results))
+    if kind not in ("auto", "heat map"):
+        raise unknown_name("kind", kind, ("auto", "heat map", *FIGURES))
+    if ratio and not baseline:
+        raise InputError("ratio: to what? name a baseline such as baseline='scheduler=fcfs'")
+    chosen = default_choices(results)
+    given = {"metric": metric, "x": x, "curves": curves, "facets": panels, "baseline": baseline}
+    wanted = replace(chosen, **{name: value for name, value in given.items() if value is not None})
+    taken = [wanted.x, *([panels] if panels else []), *([curves] if curves else [])]
+    if curves is None and wanted.curves in taken:
+        wanted = replace(wanted, curves="")
+    wanted = replace(wanted, along=along_of(results, replace(wanted, along="")))
+    show = "value" if not baseline else "ratio" if ratio else "difference"
+    labels = {axis: str(label) for axis, label in (at or {}).items()}
+    view = "heat map" if kind == "heat map" else "curves"
+    heat = {"heat_x": x, "heat_y": curves}
+    wanted = replace(wanted, show=show, view=view, at={**wanted.at, **labels})
+    wanted = replace(wanted, **{name: value for name, value in heat.items() if value is not None})
+    wanted = check(results, wanted)
+    if view == "heat map":
+        return Plot(heat_map(results, wanted))
+    return Plot(_with_scale(figure_of(results, wanted), log_y))
+
+
+def _with_scale(figure: Figure, log_y: bool | None) -> Figure:
+    return replace(figure, panels=[replace(panel, log_y=log_y) for panel in figure.panels])
