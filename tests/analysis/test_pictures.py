@@ -1,0 +1,83 @@
+"""Pictures stay as they were when somebody looked at them: every kind of panel, light and dark, wide and narrow.
+
+FAULTSWEEP_REDRAW=1 draws the kept pictures anew; look at each before it is committed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Heat, Panel, Table
+from faultsweep.analysis.figures.layout import DARK, LIGHT
+from faultsweep.analysis.figures.picture import _settings, make_canvas
+from matplotlib import rc_context
+from PIL import Image
+
+KEPT = Path(__file__).parent / "pictures"
+DPI = 50
+MOST = 3.0
+"""Mean difference of the pixels, of 255: another version of a font stays below it, a line elsewhere does not."""
+X = np.array([1.0, 2.0, 4.0, 8.0])
+
+
+def curve(number, factor, **more):
+    y = factor * np.sqrt(X)
+    return Curve(f"policy {number}", X, y, 0.8 * y, 1.25 * y, LOOKS[number], **more)
+
+
+def figures():
+    few = [curve(0, 1.0), curve(1, 2.0)]
+    many = [curve(n, 1.0 + n) for n in range(5)]
+    dots = curve(0, 1.0, replicates=np.sqrt(X)[:, None] * [0.85, 1.0, 1.2], flagged=X > 4)
+    bars = [Bars(f"policy {n}", np.array([1.0, 2, 3]) + n, LOOKS[n], np.array([0.8, 1.8, 2.8]) + n,
+                 np.array([1.2, 2.2, 3.2]) + n) for n in range(3)]  # fmt: skip
+    shares = [Bars(name, np.full(3, share), LOOKS[n]) for n, (name, share) in enumerate([("used", 0.7), ("lost", 0.3)])]
+    names = ["Even", "a long name of a policy", "All-B"]
+    value = np.arange(12.0).reshape(3, 4)
+    heat = Heat(["0", "1", "2", "3"], ["a", "b", "c"], value - 5, value, value, "change (%)", centre=0.0)
+    return {
+        "bands": Figure("bands", "Two lines have bands", [], [Panel("one", "load", "wait (h)", few, log_x=True)]),
+        "dodged": Figure("dodged", "Five lines, shared scale", [], [Panel(t, "load", "wait (h)", many) for t in "ab"]),
+        "log": Figure("log", "A wide range", [], [Panel("", "load", "wait (h)", [curve(0, 1.0), curve(1, 100.0)])]),
+        "dots": Figure("dots", "Replicates and a ring", [], [Panel("", "load", "wait (h)", [dots])]),
+        "signed": Figure("signed", "Changes", [], [Panel("", "load", "change (%)", [curve(2, -3.0)], signed=True)]),
+        "bars": Figure("bars", "Bars", [], [Panel("", "policy", "wait (h)", bars=bars, categories=names)]),
+        "stacked": Figure(
+            "stacked", "Shares", [], [Panel("", "", "share", bars=shares, categories=names, stacked=True)]
+        ),
+        "heat": Figure("heat", "A map", [], [Panel("", "x", "y", heat=heat)]),
+        "table": Figure("table", "A table", [], table=Table(["what", "how much"], [["a", "1"], ["b", "2,000"]])),
+    }
+
+
+CASES = [(name, width, LIGHT) for name in figures() for width in (None,)]
+CASES += [("dodged", 4.0, LIGHT), ("dodged", None, DARK), ("bars", None, DARK)]
+
+
+@pytest.mark.parametrize(("name", "width", "theme"), CASES)
+def test_a_picture_is_as_it_was(name, width, theme):
+    kept = KEPT / f"{name}{'-narrow' if width else ''}{'-dark' if theme is DARK else ''}.png"
+    file = io.BytesIO()
+    with rc_context(_settings(theme)):
+        make_canvas(figures()[name], width, theme).savefig(file, dpi=DPI, facecolor=theme.paper)
+    drawn = Image.open(file).convert("RGB")
+    if os.environ.get("FAULTSWEEP_REDRAW"):
+        drawn.quantize(64).save(kept, optimize=True)
+    expected = Image.open(kept).convert("RGB")
+    assert drawn.size == expected.size
+    assert np.abs(np.asarray(drawn, float) - np.asarray(expected, float)).mean() < MOST
+
+
+def test_another_picture_is_told_apart():
+    """The limit is no empty one: a curve that moves by a tenth of the axis, or another colour, is seen."""
+    kept = np.asarray(Image.open(KEPT / "dots.png").convert("RGB"), float)
+    file = io.BytesIO()
+    with rc_context(_settings(LIGHT)):
+        other = Figure("dots", "Replicates and a ring", [], [Panel("", "load", "wait (h)", [curve(1, 3.0)])])
+        make_canvas(other).savefig(file, dpi=DPI)
+    drawn = np.asarray(Image.open(file).convert("RGB"), float)
+    assert np.abs(drawn - kept).mean() > MOST
