@@ -95,7 +95,7 @@ def plot(
     if ratio and not baseline:
         raise InputError("ratio: to what? name a baseline such as baseline='scheduler=fcfs'")
     chosen = default_choices(results)
-    given = {"metric": metric, "x": x, "curves": curves, "facets": panels, "baseline": baseline}
+    given: dict[str, Any] = {"metric": metric, "x": x, "curves": curves, "facets": panels, "baseline": baseline}
     wanted = replace(chosen, **{name: value for name, value in given.items() if value is not None})
     taken = [wanted.x, *([panels] if panels else []), *([curves] if curves else [])]
     if curves is None and wanted.curves in taken:
@@ -104,7 +104,7 @@ def plot(
     show = "value" if not baseline else "ratio" if ratio else "difference"
     labels = {axis: str(label) for axis, label in (at or {}).items()}
     view = "heat map" if kind == "heat map" else "curves"
-    heat = {"heat_x": x, "heat_y": curves}
+    heat: dict[str, Any] = {"heat_x": x, "heat_y": curves}
     wanted = replace(wanted, show=show, view=view, at={**wanted.at, **labels})
     wanted = replace(wanted, **{name: value for name, value in heat.items() if value is not None})
     wanted = check(results, wanted)
