@@ -98,7 +98,7 @@ bench: $(DEV) ## measure the speeds that the documents state
 
 fuzz: warm ## compare engine and reference on thousands of random workloads; read 100,000 damaged dumps
 	@FAULTSWEEP_FUZZ_DUMPS=100000 $(PYTEST) tests/simcore/workloads/test_accounting.py
-	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_*_against_reference.py tests/test_metamorphic.py tests/simcore/test_node_choice.py
+	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_*_against_reference.py tests/test_metamorphic.py tests/test_laws_of_time.py tests/simcore/test_node_choice.py
 	@$(BIN)/python -m tests.fuzz_bounds --runs $(RUNS) --jobs $(JOBS)
 
 mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch

@@ -22,6 +22,7 @@ from faultsweep.simcore.registry import (
     ESTIMATES,
     EVENT_ORDERS,
     FAILURE_FITS,
+    FAILURE_STARTS,
     FINDERS,
     META_SCHEDULERS,
     NODE_CHOICES,
@@ -398,6 +399,11 @@ def _no_random_delay(config: Config) -> bool:
     return _no_manual_delay(config) or config["manual_delay_h"] == 0
 
 
+def _has_no_age(config: Config) -> bool:
+    """Tell whether nothing depends on when the times between failures began."""
+    return config["failures"] != "mtbf" or config["mtbf_shape"] == 1
+
+
 def _no_repair_time(config: Config) -> bool:
     return config["failures"] != "mtbf" or config["down_time_s"] >= 0
 
@@ -469,6 +475,16 @@ PARAMETERS: dict[str, Parameter] = _table(
         "workload",
         minimum=1.0,
         inert=_is_not("estimates", "f-model"),
+    ),
+    Parameter(
+        "default_request_s",
+        float,
+        0.0,
+        "Requested time of jobs that the log has none of (unlimited ones); 0: their run time.",
+        "workload",
+        minimum=0,
+        unit="s",
+        inert=_is("estimates", "actual", "f-model"),
     ),
     Parameter(
         "kill_at_estimate",
@@ -784,6 +800,15 @@ PARAMETERS: dict[str, Parameter] = _table(
         minimum=0.05,
         maximum=20,
         inert=_is_not("failures", "mtbf"),
+    ),
+    Parameter(
+        "failure_start",
+        str,
+        "stationary",
+        "How the times between failures of mtbf begin.",
+        "failures",
+        choices=FAILURE_STARTS,
+        inert=_has_no_age,
     ),
     Parameter(
         "mttr_h", float, 1.0, "Mean time to repair of mtbf.", "failures", minimum=0, unit="h", inert=_no_repair_time
@@ -1293,7 +1318,15 @@ PARAMETERS: dict[str, Parameter] = _table(
     # run control and metrics
     Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),
     Parameter("max_restarts", int, 10_000, "Restarts of one job at which the run is truncated.", "run", minimum=0),
-    Parameter("horizon_s", float, math.inf, "Time at which the run is truncated.", "run", minimum=0, unit="s"),
+    Parameter(
+        "horizon_s",
+        float,
+        math.inf,
+        "Time since the first submission at which the run is truncated.",
+        "run",
+        minimum=0,
+        unit="s",
+    ),
     Parameter(
         "time_scheduling",
         bool,

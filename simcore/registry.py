@@ -54,10 +54,16 @@ FINDERS = {
 }
 
 FAILURE_FITS = {
-    "auto": "As it is for a trace of our own, scaled for any other log.",
-    "exact": "Failures at the times that the log has.",
+    "auto": "Exact for a trace of our own, scaled for any other log.",
+    "exact": "The times of the log, from the first submission on.",
     "scale": "The log's span stretched or compressed to that of the jobs.",
     "repeat": "The log again and again until the jobs end.",
+    "calendar": "A trace of our own whose times are those of the job log's clock.",
+}
+
+FAILURE_STARTS = {
+    "stationary": "As if they had begun long before the run: its length / MTBF failures on average.",
+    "new": "With the run: all nodes are new, and shapes below 1 have more failures at first.",
 }
 
 NODE_MAPS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -32,13 +32,13 @@ from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
-from faultsweep.simcore.workloads.transforms import prepare
+from faultsweep.simcore.workloads.transforms import doubts, prepare
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 from faultsweep.files import html_table
 
-MODEL_VERSION = 2
+MODEL_VERSION = 3
 """Raised whenever any result changes; stores pin it."""
 
 _MAX_CAPACITY = 1 << 10
@@ -51,14 +51,17 @@ class Run:
     Attributes
     ----------
     metrics : value by name; units and descriptions are in ``faultsweep.simcore.engine.metrics.METRICS``.
-    jobs : per-job arrays of shape (jobs,), in order of submission.
+    jobs : per-job arrays of shape (jobs,), in order of submission; times of the day are on the log's clock.
     status : ``done``, or ``truncated`` if the run ended at the horizon or at the restarts of a job.
     elapsed_s : duration of the compiled simulation alone, s.
     config : the resolved configuration.
     events : the event trace if it was asked for.
     dropped : jobs of the log that were not simulated, by reason.
-    failures : the failures of nodes (and, behind them, of trunks) up to the end of the run.
+    failures : the failures of nodes (and, behind them, of trunks) up to the end of the run, in seconds since
+        ``origin_s``.
+    origin_s : the first submission of the jobs that were simulated, on the log's clock.
     decisions : the steps of the agent on clusters if they were asked for.
+    doubts : what had to be assumed of the log because it does not say it, a sentence each.
     """
 
     metrics: dict[str, float]
@@ -69,7 +72,9 @@ class Run:
     events: EventTrace | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     failures: FailureTrace = NO_FAILURES
+    origin_s: float = 0.0
     decisions: Decisions | None = None
+    doubts: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""
@@ -99,8 +104,8 @@ def simulate(
     ----------
     workload : the jobs, as read from a log or made by a model; ``offset``, ``num_jobs``, ``load_scale`` and the other
         workload parameters are applied here.
-    failures : a trace, a source, or the value of the parameter ``failures`` (a generator's name or a file); none if
-        not given.
+    failures : a trace or a source, in seconds since the first submission of the jobs that are simulated; or the value
+        of the parameter ``failures`` (a generator's name or a file); none if not given.
     placement : the rule that places a job on the torus: a value of the parameter, or a score of your own, a function of
         any of ``faultsweep.simcore.policies.placement.scores.INPUTS`` that returns a number; the free box with the
         lowest wins.
@@ -146,9 +151,11 @@ def simulate(
     watch = _Watch(events, debug, progress, before_compiling)
     given = _Given(prepared, estimate_s, machine, config, source, span, watch, max(1, repeat))
     if machine.kind == CLUSTERS:
-        return _simulate_clusters(given, communication, trace)
-    _check_cluster_arguments(machine, communication, trace)
-    return _simulate_machine(given, score, options)
+        run = _simulate_clusters(given, communication, trace)
+    else:
+        _check_cluster_arguments(machine, communication, trace)
+        run = _simulate_machine(given, score, options)
+    return replace(run, doubts=doubts(workload, config))
 
 
 def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:
@@ -161,7 +168,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
         watch.before_compiling()
     _load_kernels("columns" if machine.kind == FLAT else config["finder"])
     base_rate = None if source is None else _base_rate(source, machine, span, config)
-    rules = _Rules(score, base_rate, span.start_s)
+    rules = _Rules(score, base_rate)
     durations = []
     for _ in range(repeat):
         ran = _run(jobs, machine, config, source, rules, watch)
@@ -172,21 +179,33 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     metrics = run_metrics(state, results, ran.passes_s)
     if watch.debug:
         check_capacities(metrics, float(state.now))
+    events = buffer.finish(prepared.job_id, config["start_delay_s"]) if buffer else None
     return Run(
         metrics=metrics,
-        jobs=results,
+        jobs=_on_log_clock(results, span.origin_s),
         status="done" if ran.code == st.ALL_DONE else "truncated",
         elapsed_s=float(np.median(durations)),
         config=config,
-        events=buffer.finish(prepared.job_id, config["start_delay_s"]) if buffer else None,
+        events=events and replace(events, time_s=events.time_s + span.origin_s),
         dropped=prepared.dropped,
         failures=NO_FAILURES if source is None else _seen(source, state, prepared),
+        origin_s=span.origin_s,
     )
+
+
+def _on_log_clock(results: dict[str, NDArray[Any]], origin_s: float) -> dict[str, NDArray[Any]]:
+    """Return per-job results with times on the log's clock."""
+    times = ("submit_s", "first_start_s", "start_s", "finish_s")
+    return results | {name: results[name] + origin_s for name in times}
 
 
 def _check_times(workload: Workload, estimate_s: NDArray[np.float64]) -> None:
     """Raise InputError, naming the job, for a time that a run cannot reckon with once it is scaled."""
-    for name, values in (("submission", workload.submit_s), ("run time", workload.run_s), ("estimate", estimate_s)):
+    for name, values in (
+        ("submission", workload.origin_s + workload.submit_s),
+        ("run time", workload.run_s),
+        ("estimate", estimate_s),
+    ):
         least = -LATEST_S if name == "submission" else SHORTEST_RUN_S
         bad = ~((values >= least) & (values <= LATEST_S))  # NaN, too
         if bad.any():
@@ -232,7 +251,7 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
     if source is not None and not source.endless:
         check_failures(source.until(math.inf), machine)
     source = with_trunks(source, config, machine.nodes, len(machine.clusters), span)
-    jobs = _job_arrays(prepared, estimate_s, config, machine) | {"run_s": prepared.run_s}
+    jobs = _job_arrays(prepared, estimate_s, config, machine) | {"run_s": prepared.run_s, "job_id": prepared.job_id}
     jobs["home"] = np.zeros(len(prepared), np.int64) if prepared.home is None else prepared.home
     if watch.before_compiling is not None and not is_compiled(clusters=True):
         watch.before_compiling()
@@ -246,16 +265,19 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
     metrics = run_metrics(state, results, ran.passes_s, clusters.cluster_metrics(state, communication, config))
     if watch.debug:
         check_capacities(metrics, float(state.now))
+    events = ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None
+    decisions = Decisions.of(ran.decisions, prepared.job_id) if trace else None
     return Run(
         metrics=metrics,
-        jobs=results | clusters.cluster_jobs(state, communication, config),
+        jobs=_on_log_clock(results, span.origin_s) | clusters.cluster_jobs(state, communication, config),
         status="done" if ran.code == st.ALL_DONE else "truncated",
         elapsed_s=float(np.median(elapsed)),
         config=config,
-        events=ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None,
+        events=events and replace(events, time_s=events.time_s + span.origin_s),
         dropped=prepared.dropped,
         failures=NO_FAILURES if source is None else _seen(source, state, prepared),
-        decisions=Decisions.of(ran.decisions, prepared.job_id) if trace else None,
+        origin_s=span.origin_s,
+        decisions=decisions and replace(decisions, time_s=decisions.time_s + span.origin_s),
     )
 
 
@@ -311,7 +333,7 @@ def _base_rate(source: FailureSource, machine: Machine, span: Span, config: Mapp
         return None
     if span.length_s <= 0:
         return BaseRate(np.empty(0), np.zeros(1), 1.0)
-    return base_rate_table(source.until(span.end_s), machine.nodes, span.start_s, span.end_s)
+    return base_rate_table(source.until(span.length_s), machine.nodes, 0.0, span.length_s)
 
 
 def _check_event_order(config: Mapping[str, Any], source: FailureSource | None) -> None:
@@ -336,11 +358,10 @@ def _job_arrays(
 
 
 class _Rules(NamedTuple):
-    """What policies need beside the configuration: a user's score, what a precision refers to, the first bucket, s."""
+    """What policies need beside the configuration: a user's score, and what a precision refers to."""
 
     score: Score | None
     base_rate: BaseRate | None
-    origin_s: float
 
 
 class _Watch(NamedTuple):
@@ -399,7 +420,6 @@ def _run(
             base_rate=rules.base_rate,
         )
         state.drawn_until = drawn.known_until_s
-        state.bucket_origin = rules.origin_s
         buffer = TraceBuffer(state) if watch.events else None
         stopwatch = Stopwatch(state) if config["time_scheduling"] else None
         go_on: Advance = stopwatch.advance if stopwatch else advance
@@ -434,22 +454,21 @@ class _Drawn:
     ) -> None:
         self._capacity = capacity
         self._source, self._machine, self._base_rate = source, machine, base_rate
-        self._start_s = float(jobs["submit_s"][0])
         self._look_ahead_s = _look_ahead_s(jobs, config)
-        self._draw_s = float(jobs["submit_s"][-1]) - self._start_s + 2.0 * self._look_ahead_s
+        self._draw_s = float(jobs["submit_s"][-1]) + 2.0 * self._look_ahead_s
 
     @property
     def known_until_s(self) -> float:
         """Time up to which the simulation may go on, s."""
         if self._source is None or not self._source.endless:
             return math.inf
-        return self._start_s + self._draw_s - self._look_ahead_s
+        return self._draw_s - self._look_ahead_s
 
     def known(self) -> FailureTrace | None:
         """Return the failures drawn so far."""
         if self._source is None:
             return None
-        until_s = self._start_s + self._draw_s if self._source.endless else math.inf
+        until_s = self._draw_s if self._source.endless else math.inf
         return check_failures(self._source.until(until_s), self._machine)
 
     def extend(self, state: State) -> State:

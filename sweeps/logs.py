@@ -18,6 +18,7 @@ from faultsweep.simcore.workloads.accounting.files import read_jobs, read_record
 from faultsweep.simcore.workloads.accounting.records import JobRecords
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
 from faultsweep.simcore.workloads.swf import read_swf
+from faultsweep.simcore.workloads.transforms import span
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -171,14 +172,24 @@ def load_workload(
         accounting dump, or of a model that ``faultsweep logs fit`` has written (.toml).
     logs_dir : folder (with its subfolders) in which a named log is looked for first; then come the folder in
         FAULTSWEEP_LOGS, the user's cache, and the archive on the network.
-    num_jobs, seed, replicate : for a model only: how many jobs (0: 10,000) and which; a log is returned whole.
+    num_jobs : how many jobs: of a log the first ones (0: all), of a model so many (0: 10,000).
+    seed, replicate : which jobs of a model.
     on_error : what happens to malformed lines, see ``read_swf``.
 
     Raises
     ------
     InputError
-        If there is no such log, it cannot be fetched, or its content is not what the name stands for.
+        If there is no such log, it cannot be fetched, or its content is not what the name stands for, or it has fewer
+        jobs.
     """
+    workload = _load_whole(name_or_path, logs_dir, num_jobs, seed, replicate, on_error)
+    return span(workload, 0, 0 if is_model(str(name_or_path)) else num_jobs)
+
+
+def _load_whole(
+    name_or_path: str | Path, logs_dir: str | Path | None, num_jobs: int, seed: int, replicate: int, on_error: str
+) -> Workload:
+    """Return the jobs of a log, all of them, or ``num_jobs`` of a model."""
     list(_folders(logs_dir))  # a folder that is not there is said for every log, so that nobody trusts in it
     name = str(name_or_path)
     if not name:
@@ -211,19 +222,12 @@ def load_records(name_or_path: str, logs_dir: str | Path | None = None, timezone
 
 
 def load_configured(config: Mapping[str, Any], logs_dir: str | Path | None = None, on_error: str = "raise") -> Workload:
-    """Return the jobs that a resolved configuration needs: of a model, as many as its span reaches over.
+    """Return the jobs that a resolved configuration needs: a log whole, of a model as many as its span reaches over.
 
     A file keeps the name that the user gave it by, for sentences about its jobs.
     """
     reach = config["offset"] + (config["num_jobs"] or DEFAULT_JOBS)
-    workload = load_workload(
-        config["log"],
-        logs_dir,
-        num_jobs=reach,
-        seed=config["seed"],
-        replicate=config["replicate"],
-        on_error=on_error,
-    )
+    workload = _load_whole(config["log"], logs_dir, reach, config["seed"], config["replicate"], on_error)
     return workload if is_name(config["log"]) else replace(workload, name=config["log"])
 
 

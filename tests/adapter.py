@@ -165,12 +165,13 @@ def workload_of(jobs: Sequence[Sequence]) -> Workload:
     return Workload(job_id, column[0], column[1], requested, size, np.full(len(jobs), -1), name="case")
 
 
-def failures_of(failures: Sequence[Sequence]) -> FailureTrace | None:
-    """The failures (time, node, down time) as the engine wants them; None if there are none."""
+def failures_of(failures: Sequence[Sequence], jobs: Sequence[Sequence]) -> FailureTrace | None:
+    """The failures (time, node, down time) on the jobs' clock as the engine wants them; None if there are none."""
     if not failures:
         return None
     time, node, down = zip(*failures, strict=True)
-    return FailureTrace(np.array(time, float), np.array(node, np.int64), np.array(down, float), name="case")
+    since = np.array(time, float) - min(row[1] for row in jobs)
+    return FailureTrace(since, np.array(node, np.int64), np.array(down, float), name="case")
 
 
 def engine_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequence] = (), **options) -> Outcome:
@@ -184,7 +185,7 @@ def engine_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequen
     if machine.startswith("midplanes:"):  # rows count midplanes, a job log counts nodes
         jobs = [(*row[:4], 512 * row[4]) for row in jobs]
     run = simulate(
-        workload_of(jobs), failures=failures_of(failures), events=True, machine=machine, **parameters, **more
+        workload_of(jobs), failures=failures_of(failures, jobs), events=True, machine=machine, **parameters, **more
     )
     return outcome_of(run)
 

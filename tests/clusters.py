@@ -49,7 +49,7 @@ class System:
         failures = None
         if self.failures:
             time_s, node, down_s = zip(*self.failures, strict=True)
-            failures = FailureTrace(np.array(time_s, float), np.array(node), np.array(down_s, float))
+            failures = FailureTrace(np.array(time_s, float) - columns[0].min(), np.array(node), np.array(down_s, float))
         defaults = {"scheduler": "first-fit", "mesh_share": 0.0, "estimates": "requested", "events": True}
         return simulate(
             workload,

@@ -92,12 +92,12 @@ def describe(
     from faultsweep.cli.output import check_picture
     from faultsweep.simcore.workloads.models import DEFAULT_JOBS
     from faultsweep.simcore.workloads.transforms import span
-    from faultsweep.sweeps.logs import load_workload
+    from faultsweep.sweeps.logs import is_model, load_workload
 
     if picture is not None:
         check_picture(picture, log)
-    reach = offset + (num_jobs or DEFAULT_JOBS)
     on_error = "skip" if skip_malformed else "raise"
+    reach = offset + (num_jobs or DEFAULT_JOBS) if is_model(log) else 0
     whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error)
     workload = span(whole, offset, num_jobs)
     _print(whole, workload)
@@ -211,7 +211,7 @@ def _print(whole: Workload, workload: Workload) -> None:
 def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     import numpy as np
 
-    from faultsweep.simcore.workloads.summary import capacity, offered_load, processors, span_s, work
+    from faultsweep.simcore.workloads.summary import processors, span_s, work
     from faultsweep.sweeps.logs import is_model
 
     size, run = workload.size, workload.run_s
@@ -221,7 +221,9 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     if workload.procs_per_node > 1:
         rounded = processors(workload) != workload.nodes * workload.procs_per_node
         machine += f" of {workload.procs_per_node} processors"
-        machine += f" at most, {processors(workload):,} in all" if rounded else ""
+        machine += (
+            f" at most, {processors(workload):,} in all (nodes of several kinds: procs_per_node)" if rounded else ""
+        )
     gaps = np.diff(workload.submit_s)
     known = ~np.isnan(workload.requested_s)
     facts = [
@@ -229,7 +231,7 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
         ("jobs shown", f"{len(workload):,}" if len(workload) < len(whole) else ""),
         ("machine", machine),
         ("span", describe_time(span_s(workload))),
-        ("offered load", f"{offered_load(workload):.3f}" if capacity(workload) else ""),
+        ("offered load", _load(workload)),
         ("work per node", f"{work(workload).sum() / workload.nodes:,.4g} processor-seconds" if workload.nodes else ""),
         ("size", f"mean {size.mean():.2f}, standard deviation {size.std():.2f}, largest {size.max():,}"),
         ("run time", f"mean {describe_time(run.mean())}, " + _quantiles(run)),
@@ -238,6 +240,18 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
         ("parameters" if is_model(whole.name) else "content", workload.content_hash),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _load(workload: Workload) -> str:
+    """Return the offered load, of processors and, where that is another, of whole nodes."""
+    from faultsweep.simcore.workloads.summary import capacity, offered_load, offered_load_of_nodes
+
+    if not capacity(workload):
+        return ""
+    of_processors, of_nodes = f"{offered_load(workload):.3f}", f"{offered_load_of_nodes(workload):.3f}"
+    if of_processors == of_nodes:
+        return of_processors
+    return f"{of_processors} of the processors; {of_nodes} of the nodes, as simulated: jobs share none"
 
 
 def _requested(workload: Workload) -> str:

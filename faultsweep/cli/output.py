@@ -182,6 +182,7 @@ def headline(metrics: Mapping[str, float], config: Mapping[str, Any]) -> list[st
 def print_metrics(run: Run, speed: Mapping[str, float], every: bool = False) -> None:
     """Print the metrics of a run that matter as a table, or every one that it has."""
     from rich.table import Table
+    from rich.text import Text
 
     from faultsweep.simcore.engine.metrics import METRICS
 
@@ -196,6 +197,8 @@ def print_metrics(run: Run, speed: Mapping[str, float], every: bool = False) -> 
     console.print(table)
     if len(shown) < len(known):
         console.print(f"{len(known) - len(shown)} more metrics: --all; as JSON: --json")
+    for sentence in run.doubts:
+        console.print(Text(sentence))
     for reason, count in run.dropped.items():
         console.print(f"{count:,} jobs of the log were not simulated: {reason}")
     console.print(f"simulated in {speed['elapsed_s']:.4g} s, {speed['jobs_per_s']:,.0f} jobs per second")

@@ -143,7 +143,13 @@ def _report(run: Run, content_hash: str, as_json: bool, every: bool) -> None:
 
     speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
     if as_json:
-        about = {"status": run.status, "dropped": dict(run.dropped), "content_hash": content_hash, "config": run.config}
+        about = {
+            "status": run.status,
+            "dropped": dict(run.dropped),
+            "doubts": list(run.doubts),
+            "content_hash": content_hash,
+            "config": run.config,
+        }
         print_json({**run.metrics, **speed, **about})
     else:
         print_metrics(run, speed, every)

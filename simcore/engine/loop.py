@@ -212,7 +212,8 @@ def _apply_one(s: State) -> int:
         _arrive(s)
     else:
         _apply_timer(s)
-    _release_early(s)
+    if s.event_order == SUBMITS_FIRST:
+        _release_early(s)
     return CONTINUE
 
 
@@ -289,10 +290,11 @@ def _apply_failures(s: State) -> int:
     while s.next_failure < s.fail_time.shape[0] and s.fail_time[s.next_failure] == s.now:
         at = s.next_failure
         s.next_failure = at + 1
-        s.num_failures += 1
         node = int(s.fail_node[at])
-        if s.node_choice == LEAST_FAILURES:
-            count_failure(s, node)
+        if s.now >= s.job.submit[0]:  # what is learnt from failures begins there
+            s.num_failures += 1
+            if s.node_choice == LEAST_FAILURES:
+                count_failure(s, node)
         if s.tracing == 1:
             trace_node_event(s, FAIL_EVENT, node)
         victim = job_on(s, node)

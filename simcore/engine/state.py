@@ -243,7 +243,6 @@ class State(Common):
     bucket_long: float  # from when on a job runs long, s
     finished_start: float  # earliest start of the jobs that finish at this instant, s (migration to safer nodes)
     move_cost: float  # s
-    bucket_origin: float  # where the first bucket begins, s
     delay_mean: float  # of resubmission by hand, s
     delay_sigma: float  # of the logarithm
     regained: float  # when the last nodes that came back early since the last compression were due, s (flat)

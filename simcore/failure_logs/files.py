@@ -80,7 +80,7 @@ def read_failures(path: str | Path, *, system: int = 0, filter_s: float = 300.0)
         node_name=table.node_name or tuple(str(node) for node in range(table.num_nodes)),
         numbered=table.numbered,
         torus=table.torus,
-        job_clock=table.job_clock,
+        own=table.own,
         counts={reason: count for reason, count in table.counts.items() if count},
         content_hash=content_hash,
     )

@@ -23,11 +23,11 @@ BURST_GAP_FRAC = 0.1  # failures closer than this share of the mean gap belong t
 
 
 def has_identity(records: FailureRecords, machine_nodes: int, torus: tuple[int, ...] = ()) -> bool:
-    """Tell whether the log's nodes are the machine's: the log is on the job log's clock, or of as large a machine.
+    """Tell whether the log's nodes are the machine's: a trace of our own, or a log of as large a machine.
 
     ``torus`` holds the sides of the machine, if it is one; the midplanes of Blue Gene/L are those of 4x4x8 alone.
     """
-    if records.job_clock:
+    if records.own:
         return True
     if records.torus and torus and records.torus != torus:
         return False
@@ -84,7 +84,8 @@ def _cover(records: FailureRecords, machine_nodes: int) -> NDArray[np.int64]:
 
 
 class Fitted(NamedTuple):
-    """Failures on the job log's clock: times, the row of the log each is from, the period if they repeat (else 0)."""
+    """Failures since the first submission: times, the row of the log each is from, the period if they repeat (else
+    0)."""
 
     time_s: NDArray[np.float64]
     row: NDArray[np.int64]
@@ -107,15 +108,16 @@ def fit_times(
     ----------
     records : the failures.
     span : of the jobs.
-    fit : "exact" keeps the times of a trace on the job log's clock (those of a log begin at the start of the span).
-        "scale" stretches the log to the span, and ends there. "repeat" keeps the pace of the log: it is cut, or begins
-        again, until the span is full, and this pattern goes on for ever. "auto" is "exact" for a trace on the job log's
-        clock, else "scale".
+    fit : "exact" keeps the times between failures: those of a trace of our own are seconds since the first submission,
+        a log begins at it. "calendar" takes the times of a trace of our own as times on the job log's clock. "scale"
+        stretches the log to the span, and ends there. "repeat" keeps the pace of the log: it is cut, or begins
+        again, until the span is full, and this pattern goes on for ever. "auto" is "exact" for a trace of our own, else
+        "scale".
     rng : for thinning and superposing.
     node_ratio : nodes of the machine / nodes of the log.
     num_failures : failures in the whole log's span, scaled to the span of the jobs used; negative: not given.
-    failures_per_day : their rate; negative: not given. With neither, "exact" keeps all failures, the others the log's
-        failures per node and day, as oliner2004 does (section 6.2).
+    failures_per_day : their rate; negative: not given. With neither, "exact" and "calendar" keep all failures, the
+        others the log's failures per node and day, as oliner2004 does (section 6.2).
 
     Notes
     -----
@@ -127,14 +129,20 @@ def fit_times(
     """
     if fit not in FAILURE_FITS:
         raise unknown_name("fit", fit, FAILURE_FITS, where="failure_fit")
-    fit = ("exact" if records.job_clock else "scale") if fit == "auto" else fit
+    fit = ("exact" if records.own else "scale") if fit == "auto" else fit
+    if fit == "calendar" and not records.own:
+        raise InputError(
+            f"{records.name}: is on a clock of its own, so failure_fit = calendar cannot bring it to the jobs' clock "
+            "(valid: exact, scale, repeat)"
+        )
     wanted = _wanted(span, num_failures, failures_per_day)
-    if span.length_s <= 0 and not (fit == "exact" and wanted is None):
+    keeps = fit in ("exact", "calendar")
+    if span.length_s <= 0 and not (keeps and wanted is None):
         raise InputError(
             f"{records.name}: the jobs used are all submitted at one time, so there is no span to fit failures to "
             "(failure_fit = exact keeps their own times)"
         )
-    if fit != "exact" and records.span_s <= 0:
+    if not keeps and records.span_s <= 0:
         raise InputError(f"{records.name}: all its failures are of one time, so they cannot be brought to another span")
     if fit == "scale":
         if wanted is None:
@@ -145,15 +153,15 @@ def fit_times(
         if wanted is None:
             wanted = math.floor(len(row) * node_ratio + 0.5)
     else:
-        time_s, row, period = _exact(records, span, only_inside=wanted is not None)
+        time_s, row, period = _kept(records, span, fit, only_inside=wanted is not None)
         if wanted is None:
             wanted = len(row)
     if wanted == len(row):
         return Fitted(time_s, row, period)
     if not len(row):
         raise InputError(f"{records.name}: has no failure in the span of the jobs, so it cannot be brought to {wanted}")
-    origin, length = (time_s[0], time_s[-1] - time_s[0]) if fit == "exact" else (span.start_s, span.length_s)
-    return _choose(time_s, row, wanted, float(origin), float(length), rng)._replace(period_s=period)
+    first, length = (time_s[0], time_s[-1] - time_s[0]) if keeps else (0.0, span.length_s)
+    return _choose(time_s, row, wanted, float(first), float(length), rng)._replace(period_s=period)
 
 
 def _wanted(span: Span, num_failures: int, failures_per_day: float) -> int | None:
@@ -168,14 +176,13 @@ def _wanted(span: Span, num_failures: int, failures_per_day: float) -> int | Non
     return None
 
 
-def _exact(records: FailureRecords, span: Span, only_inside: bool) -> Fitted:
-    """Keep the times of a trace; ``only_inside``: of the failures in the span."""
-    time_s = records.time_s
-    if not records.job_clock:
-        time_s = span.start_s + (time_s - time_s[0])
+def _kept(records: FailureRecords, span: Span, fit: str, only_inside: bool) -> Fitted:
+    """Keep the times between failures ("exact", "calendar"); ``only_inside``: of the failures in the span."""
+    zero = span.origin_s if fit == "calendar" else 0.0 if records.own else records.time_s[0]
+    time_s = records.time_s - zero
     row = np.arange(len(records))
     if only_inside:
-        row = np.flatnonzero((time_s >= span.start_s) & (time_s <= span.end_s))
+        row = np.flatnonzero((time_s >= 0.0) & (time_s <= span.length_s))
     return Fitted(time_s[row], row, 0.0)
 
 
@@ -193,8 +200,8 @@ def _laps(records: FailureRecords, laps: int) -> tuple[NDArray[np.float64], NDAr
 def _scale(records: FailureRecords, span: Span, laps: int) -> Fitted:
     """Stretch the log, run through ``laps`` times, from the first to the last second of the span."""
     since, row = _laps(records, laps)
-    time_s = round_ms(span.start_s + since * (span.length_s / since[-1]))
-    return Fitted(np.minimum(time_s, span.end_s), row, 0.0)
+    time_s = round_ms(since * (span.length_s / since[-1]))
+    return Fitted(np.minimum(time_s, span.length_s), row, 0.0)
 
 
 def _repeat(records: FailureRecords, span: Span) -> Fitted:
@@ -203,7 +210,7 @@ def _repeat(records: FailureRecords, span: Span) -> Fitted:
     since, row = _laps(records, math.floor(span.length_s / again_s) + 1)
     since += again_s / len(records) / 2
     inside = since < span.length_s
-    return Fitted(np.minimum(round_ms(span.start_s + since[inside]), span.end_s), row[inside], span.length_s)
+    return Fitted(np.minimum(round_ms(since[inside]), span.length_s), row[inside], span.length_s)
 
 
 def bursts_of(time_s: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,6 +1,7 @@
 """Our own format: a header line ``time_s,node,down_s`` and one line per failure; lines that start with # are comments.
 
-Times are seconds on the job log's clock, nodes are indices of the machine, down times are seconds (0: transient).
+Times are seconds since the first submission of the jobs that are simulated (on the job log's clock:
+``failure_fit = calendar``), nodes are indices of the machine, down times are seconds (0: transient).
 A comment ``# nodes: N`` tells the nodes of the machine.
 """
 
@@ -56,7 +57,7 @@ def read(lines: Lines, system: int, filter_s: float) -> Table:
         np.array(nodes, np.int64),
         np.array(downs, np.float64),
         num_nodes=max(declared, max(nodes, default=-1) + 1),
-        job_clock=True,
+        own=True,
         counts={"failures": len(times)},
     )
 

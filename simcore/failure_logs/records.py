@@ -24,7 +24,8 @@ class FailureRecords:
     node_name : what the log calls each node, (num_nodes,).
     numbered : whether ``node`` is the log's own numbering, so that identity is a sensible mapping.
     torus : sides of the torus whose node indices ``node`` are; empty if the log's machine is none.
-    job_clock : whether the times are on the job log's clock (a trace of our own) rather than a real machine's.
+    own : whether it is a trace of our own, whose times are seconds since the first submission (or on the job log's
+        clock: failure_fit = calendar), rather than a log of a real machine.
     counts : what was read and what was left out or repaired, by description.
     content_hash : "sha256:..." of the uncompressed content, and of the choices made in reading it.
     """
@@ -38,7 +39,7 @@ class FailureRecords:
     node_name: tuple[str, ...] = ()
     numbered: bool = True
     torus: tuple[int, ...] = ()
-    job_clock: bool = False
+    own: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""
 
@@ -63,7 +64,7 @@ class Table:
     node_name: tuple[str, ...] = ()
     numbered: bool = True
     torus: tuple[int, ...] = ()
-    job_clock: bool = False
+    own: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
 

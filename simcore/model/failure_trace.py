@@ -14,7 +14,7 @@ class FailureTrace:
 
     Attributes
     ----------
-    time_s : float64 (k,), non-decreasing, seconds on the job log's clock.
+    time_s : float64 (k,), non-decreasing, seconds since the first submission of the jobs that are simulated.
     node : int64 (k,), index of the node that fails, 0 <= node < nodes of the machine.
     down_s : float64 (k,), >= 0: how long the node stays down; 0 is a transient failure.
     name : what the trace is called in tables and figures.

@@ -16,7 +16,8 @@ from faultsweep.errors import InputError
 class Workload:
     """Jobs in order of submission; jobs of one instant keep the order of the log.
 
-    All arrays have shape (n,). Times are seconds on the log's own clock.
+    All arrays have shape (n,). Times are seconds on the log's own clock, or, of jobs that are about to be simulated,
+    seconds since their first submission (``origin_s``).
 
     Attributes
     ----------
@@ -29,8 +30,7 @@ class Workload:
     name : what the workload is called in tables and figures.
     nodes : nodes of the machine the log comes from; 0 when unknown.
     procs_per_node : processors in a node of that machine (sizes count processors).
-    origin_s : time zero of the run for generated failures and checkpoint buckets: 0 for a log used from its first
-        job on, the first submission of a span that starts later.
+    origin_s : time zero of ``submit_s`` on the log's clock: 0 as read, the first submission as simulated.
     log_span_s : of a model, time of the last submission of the whole log that it was calibrated to, s; 0 otherwise.
     header : comment lines of the log, kept for acknowledgement and for writing it again.
     dropped : how many jobs of the log cannot be simulated, by reason.

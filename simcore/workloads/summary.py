@@ -38,6 +38,16 @@ def offered_load(workload: Workload) -> float:
     return float(work(workload).sum() / capacity(workload)) if capacity(workload) else float("nan")
 
 
+def offered_load_of_nodes(workload: Workload) -> float:
+    """Return nodes that no other job may use x run time / (nodes x span): what a simulation offers the log's machine.
+
+    NaN when there is no capacity to compare with.
+    """
+    nodes = -(-workload.size // workload.procs_per_node)
+    room = workload.nodes * span_s(workload)
+    return float((nodes * workload.run_s).sum() / room) if room else float("nan")
+
+
 def size_classes(workload: Workload) -> list[tuple[int, int, NDArray[np.bool_]]]:
     """Return (smallest, largest, which jobs) of the classes of size 1, 2, 3-4, 5-8, ... that have jobs."""
     exponent = np.ceil(np.log2(workload.size)).astype(int)

@@ -1,6 +1,7 @@
 """What a configuration does to a log before a run: spans, load, arrival rate, sizes, estimates.
 
-All are pure functions; none shifts times, so a job keeps the time of the log.
+All are pure functions. Before a run, times become seconds since the first submission (``from_origin``): so a log that
+begins later gives the same results.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from faultsweep.simcore.parameters import co_allocates
 from faultsweep.simcore.registry import ESTIMATES, SIZE_MAPS
 from faultsweep.simcore.streams import round_ms, stream
 from faultsweep.simcore.workloads.splitting import split_over
+from faultsweep.simcore.workloads.swf import header_number
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -36,7 +38,8 @@ def prepare(
     ----------
     workload : as read or generated; sizes in processors.
     config : resolved configuration; ``offset``, ``num_jobs``, ``procs_per_node``, ``size_map``, ``arrival_scale``,
-        ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``, ``seed`` and ``replicate`` are used.
+        ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``, ``default_request_s``, ``seed`` and
+        ``replicate`` are used.
     machine_nodes : nodes of the machine that is simulated, or of the largest job that it can hold.
     clusters : nodes of its clusters, if it has any: then ``split`` says to which each job is submitted.
     node_size : nodes of the log in one of its nodes.
@@ -44,7 +47,8 @@ def prepare(
     Returns
     -------
     tuple
-        The workload with sizes in nodes, and the estimated run time of each job in seconds, float64 of shape (jobs,).
+        The workload with sizes in nodes and times since its first submission, and the estimated run time of each job
+        in seconds, float64 of shape (jobs,).
 
     Raises
     ------
@@ -55,6 +59,10 @@ def prepare(
     largest = largest_size(config, machine_nodes, clusters)
     holder = "the largest cluster" if largest < machine_nodes else "the machine"
     workload = map_sizes(workload, largest, config["procs_per_node"], config["size_map"], node_size, holder)
+    workload = from_origin(workload)
+    if config["default_request_s"] > 0 and config["estimates"] == "requested":
+        unknown = np.isnan(workload.requested_s)
+        workload = replace(workload, requested_s=np.where(unknown, config["default_request_s"], workload.requested_s))
     if clusters:
         workload = split_over(workload, clusters, config["split"], config["seed"], config["replicate"])
     workload = scale_arrivals(workload, config["arrival_scale"])
@@ -65,6 +73,30 @@ def prepare(
     return workload, estimates(
         workload, config["estimates"], config["estimate_factor"], config["seed"], config["replicate"]
     )
+
+
+def doubts(workload: Workload, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what had to be assumed of a log because it does not say it, a sentence each, with the parameter that says
+    it."""
+    found = []
+    jobs = span(workload, config["offset"], config["num_jobs"])
+    unknown = int(np.isnan(jobs.requested_s).sum())
+    if config["estimates"] == "requested" and unknown:
+        limit = config["default_request_s"]
+        found.append(
+            f"{unknown:,} of {len(jobs):,} jobs have no requested time; their estimate is "
+            + (f"{limit:g} s (default_request_s)" if limit else "their run time (default_request_s gives them another)")
+        )
+    nodes, processors = (header_number(workload.header, key) for key in ("MaxNodes", "MaxProcs"))
+    mixed = (
+        nodes and processors % nodes and (workload.nodes, workload.procs_per_node) == (nodes, -(-processors // nodes))
+    )
+    if mixed and not config["procs_per_node"]:
+        found.append(
+            f"the log's {processors:,} processors on {nodes:,} nodes do not divide: nodes are of several kinds, and "
+            f"sizes are counted in nodes of {workload.procs_per_node} processors (procs_per_node says another number)"
+        )
+    return tuple(f"{workload.name}: {sentence}" for sentence in found)
 
 
 def largest_size(config: Mapping[str, Any], machine_nodes: int, clusters: tuple[int, ...]) -> int:
@@ -78,17 +110,21 @@ def largest_size(config: Mapping[str, Any], machine_nodes: int, clusters: tuple[
 
 
 def span(workload: Workload, offset: int = 0, num_jobs: int = 0) -> Workload:
-    """Return ``num_jobs`` jobs (0: all) after passing over ``offset``.
-
-    A span that does not begin with the first job has its first submission as origin.
-    """
+    """Return ``num_jobs`` jobs (0: all) after passing over ``offset``."""
     total = len(workload)
     if offset >= total or offset + num_jobs > total:
         wanted = f"jobs {offset} to {offset + num_jobs - 1}" if num_jobs else f"jobs from {offset} on"
         raise InputError(f"{workload.name}: {wanted} asked for (offset, num_jobs), but it has only {total} valid jobs")
     end = offset + num_jobs if num_jobs else total
-    origin = float(workload.submit_s[offset]) if offset else workload.origin_s
-    return take(workload, slice(offset, end), origin_s=origin)
+    return take(workload, slice(offset, end))
+
+
+def from_origin(workload: Workload) -> Workload:
+    """Return the workload with submissions in seconds since the first one."""
+    if not len(workload):
+        return workload
+    first = float(workload.submit_s[0])
+    return replace(workload, submit_s=workload.submit_s - first, origin_s=workload.origin_s + first)
 
 
 def scale_load(workload: Workload, load_scale: float) -> Workload:

@@ -12,6 +12,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def workload(machine: str, seed: int) -> Workload:
 
 
 def failure_trace(machine: str, seed: int) -> FailureTrace:
-    """Failures in bursts, some of nodes that are down, some at one time."""
+    """Failures on the jobs' clock: in bursts, of nodes that are down, at one time, before the first submission."""
     draw, (largest, _) = Draw(seed + 1000), LARGEST[machine]
     rows, time = [], 500
     for _ in range(40):
@@ -206,8 +207,8 @@ def draw_config(rng: random.Random) -> dict[str, Any]:
     return {"machine": machine, "workload": rng.randrange(4), **config}
 
 
-def run(case: dict[str, Any]) -> Run:
-    """Run one configuration of the file."""
+def run(case: dict[str, Any], later_s: float = 0.0) -> Run:
+    """Run one configuration of the file, with all submissions so much later."""
     config = {name: float(value) if value == "inf" else value for name, value in case.items()}
     machine, seed = config["machine"], config.pop("workload")
     if config.pop("communication", 0):
@@ -215,9 +216,11 @@ def run(case: dict[str, Any]) -> Run:
     if config.get("placement") == "score":
         config["placement"] = clearance
     if config.get("failures") == "given":
-        config["failures"] = failure_trace(machine, seed)
+        trace = failure_trace(machine, seed)
+        config["failures"] = replace(trace, time_s=trace.time_s - workload(machine, seed).submit_s[0])
     more = {"trace": True} if machine.startswith("clusters") else {}
-    return simulate(workload(machine, seed), events=True, **more, **config)
+    jobs = workload(machine, seed)
+    return simulate(replace(jobs, submit_s=jobs.submit_s + later_s), events=True, **more, **config)
 
 
 def digest(rows: Any) -> str:

@@ -67,15 +67,16 @@ def risk(reported, options: Options):
     return 1 - survives
 
 
-def choose(machine: Torus | Flat, occupied, boxes, job, now, until, failures, options: Options, last_submit, rule):
-    """The box among ``boxes`` (in search order) that a job with the look-ahead (now, until) takes."""
+def choose(machine: Torus | Flat, occupied, boxes, job, now, until, failures, options: Options, first, last, rule):
+    """The box among ``boxes`` (in search order) that a job with the look-ahead (now, until) takes; submissions are
+    from first to last."""
     if not machine.is_torus:
         return boxes[0]
     left = [machine.mfp(occupied | box) for box in boxes]
     best = [box for box, after in zip(boxes, left, strict=True) if after == max(left)]
     if rule == "mfp" or not failures:  # without failures no predictor is asked
         return best[0]
-    false_rate = false_positive_rate(failures, machine.nodes, until - now, 0, last_submit, options)
+    false_rate = false_positive_rate(failures, machine.nodes, until - now, first, last, options)
     reported = {box: reported_nodes(box, job, failures, now, until, false_rate, options) for box in boxes}
     if rule == "balancing":
         before = machine.mfp(occupied)

@@ -91,9 +91,9 @@ class Replay:
         self.jobs = {row[0]: History(row[0], exact(row[1]), exact(row[2]), row[3]) for row in jobs}
         self.down: dict[int, list[list[Any]]] = defaultdict(list)
         self.failures = 0
+        self.begin = min(job.submit for job in self.jobs.values())
         for event in self.events:
             getattr(self, f"read_{event.kind}")(event)
-        self.begin = min(job.submit for job in self.jobs.values())
         self.end = max((job.finish for job in self.jobs.values() if job.finish is not None), default=self.begin)
 
     # -- one reader for each kind of row -------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Replay:
         job.stays[-1].end = event.time
 
     def read_fail(self, event: Event) -> None:
-        self.failures += 1
+        self.failures += event.time >= self.begin
         node = event.nodes[0]
         if not self.down[node] or self.down[node][-1][1] != inf:
             self.down[node].append([event.time, inf])

@@ -55,6 +55,7 @@ class Simulator:
         self.jobs = [self.make_job(index, *row) for index, row in enumerate(sorted(rows, key=lambda row: row[1]))]
         self.now: Any = -inf
         self.coming = list(self.jobs)
+        self.first_submit = min((job.submit for job in self.jobs), default=0)
         self.last_submit = max((job.submit for job in self.jobs), default=0)
         self.pending_failures = list(self.failures)
         self.queue: list[Job] = []
@@ -66,7 +67,9 @@ class Simulator:
         self.events: list[Event] = []
         self.migrations_attempted = self.migrations_successful = 0
         self.migration_times: list[Any] = []
-        self.failures_hitting = 0
+        self.last_seen: Any = None  # who holds which nodes, and what is down
+        self.changed = True  # since the last migration attempt that counted
+        self.failures_seen = self.failures_hitting = 0
         self.starts = 0
         self.last_node = -1
         self.status = "done"
@@ -91,7 +94,7 @@ class Simulator:
             self.migrations_attempted,
             self.migrations_successful,
             self.migration_times,
-            len(self.failures) - len(self.pending_failures),
+            self.failures_seen,
             self.failures_hitting,
             self.machine.nodes,
             self.machine_name,
@@ -113,7 +116,7 @@ class Simulator:
     def simulate(self) -> None:
         while any(job.finish is None for job in self.jobs):
             self.now = self.next_instant()
-            if self.now == inf or self.now > self.options.horizon:
+            if self.now == inf or self.now - self.first_submit > self.options.horizon:
                 self.status = "truncated"
                 return
             if self.options.event_order == "instant":
@@ -197,7 +200,9 @@ class Simulator:
         self.conservative.released = True
 
     def fail(self, time, node: int, down_time) -> None:
-        self.failed_so_far[node] += 1
+        if time >= self.first_submit:
+            self.failures_seen += 1
+            self.failed_so_far[node] += 1
         self.log("fail", None, [node])
         self.conservative.broken = True
         self.down[node] = max(self.down.get(node, -inf), time + down_time)
@@ -307,8 +312,8 @@ class Simulator:
             return []
         times = set()
         for time, _, _ in self.failures:
-            begin = time // options.bucket * options.bucket
-            at = begin
+            since = time - self.first_submit
+            begin = at = self.first_submit + since // options.bucket * options.bucket
             while at < begin + options.bucket:
                 times.add(at)
                 if options.bucket_repeat is None:
@@ -356,7 +361,8 @@ class Simulator:
         if not self.machine.is_torus:
             options = replace(options, placement="mfp")  # no rule places, so the recall is the predictor's own
         count, window = self.machine.nodes, self.options.checkpoint_interval
-        false_rate = false_positive_rate(self.failures, count, window, 0, self.last_submit, options)
+        span = self.first_submit, self.last_submit
+        false_rate = false_positive_rate(self.failures, count, window, *span, options)
         reported = reported_nodes(attempt.nodes, attempt.job, self.failures, self.now, end, false_rate, options)
         return risk(reported, options) * (attempt.work_at(self.now) - attempt.job.saved) > options.checkpoint_cost
 
@@ -415,7 +421,7 @@ class Simulator:
 
     def present(self) -> list[Attempt]:
         """The running jobs that count as running in this pass (decision 5)."""
-        if self.options.event_order == "instant":
+        if self.options.event_order != "submits-first":
             return self.running
         return [a for a in self.running if a.end > self.now or a.estimated_end > self.now]
 
@@ -441,6 +447,11 @@ class Simulator:
     # -- the pass ------------------------------------------------------------------------------------------------
 
     def schedule(self) -> None:
+        self.look()
+        self.start_jobs()
+        self.look()
+
+    def start_jobs(self) -> None:
         if self.options.queue_order == "wfp":
             self.order()
         if self.options.scheduler == "conservative":
@@ -475,7 +486,8 @@ class Simulator:
             return self.machine.least_blocking(boxes, occupied)
         rule = "mfp" if oblivious else self.options.placement
         window = (self.now, until)
-        return choose(self.machine, occupied, boxes, job, *window, self.failures, self.options, self.last_submit, rule)
+        span = self.first_submit, self.last_submit
+        return choose(self.machine, occupied, boxes, job, *window, self.failures, self.options, *span, rule)
 
     def start(self, job: Job, nodes: frozenset[int]) -> None:
         if job in self.queue:  # not one that restarts on its own nodes (option C)
@@ -539,13 +551,26 @@ class Simulator:
             return
         if Fraction(before, free) > self.options.migration_mfp_frac:
             return
-        self.migrations_attempted += 1
-        self.migration_times.append(self.now)
+        self.look()
+        counts = self.changed
+        if counts:
+            self.migrations_attempted += 1
+            self.migration_times.append(self.now)
         places = self.replace_all()
         after = self.machine.mfp(set().union(*places.values(), self.down, self.held()))
-        if after < before:
-            return
-        self.migrations_successful += after > before
+        if after >= before:
+            self.migrations_successful += counts and after > before
+            self.move(places)
+        self.look()
+        self.changed = self.changed and not counts
+
+    def look(self) -> None:
+        """Note whether anything has changed on the machine since the last look."""
+        seen = {(a.job, a.number, a.nodes) for a in self.present()}, set(self.down)
+        self.changed = self.changed or seen != self.last_seen
+        self.last_seen = seen
+
+    def move(self, places: dict[Attempt, frozenset[int]]) -> None:
         for attempt in self.present():
             if places[attempt] != attempt.nodes:
                 attempt.nodes = places[attempt]

@@ -189,12 +189,10 @@ def test_an_interval_within_buckets_is_a_second_at_least():
         simulate(jobs((0, 10, 1)), machine="flat:1", checkpoint="bucket", bucket_repeat_s=0.5)
 
 
-def test_buckets_begin_at_time_zero_of_the_run():
-    """0 for a log used from its first job on, the first submission of a span that starts later."""
-    workload = jobs((0, 10, 1), (1030, 500, 1))
+def test_buckets_begin_at_the_first_submission():
+    workload = jobs((30, 10, 1), (1030, 500, 1))
     options = {"machine": "flat:1", "checkpoint": "bucket", "bucket_s": 100.0, "checkpoint_cost_s": 5.0}
-    trace = failures((1290, 0))
-    whole = simulate(workload, failures=trace, **options)
-    assert whole.jobs["work_lost_s"].tolist() == [0, 85]  # saved at 1200, went on at 1205
-    later = simulate(workload, failures=trace, offset=1, **options)
-    assert later.jobs["work_lost_s"].tolist() == [55]  # saved at 1230
+    whole = simulate(workload, failures=failures((1285, 0)), **options)
+    assert whole.jobs["work_lost_s"].tolist() == [0, 80]  # saved 1200 s after the first submission, went on at 1205
+    later = simulate(workload, failures=failures((260, 0)), offset=1, **options)
+    assert later.jobs["work_lost_s"].tolist() == [55]

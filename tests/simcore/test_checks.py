@@ -281,7 +281,7 @@ def test_sound_runs_pass(scheduler):
         given_ = {"start_delay_s": float(delay), "migration_cost_s": float(cost), "estimates": estimates}
         given_ |= {"checkpoint": checkpoint, "checkpoint_cost_s": 1.0, "checkpoint_interval_s": 4.0, "bucket_s": 20.0}
         given_ |= {"accuracy": 0.5, "node_choice": node_choice, "move_cost_s": 2.0, "restart_cost_s": float(cost)}
-        workload, trace = workload_of(rows), failures_of(failures)
+        workload, trace = workload_of(rows), failures_of(failures, rows)
         simulate(workload, failures=trace, machine=machine, scheduler=scheduler, debug=True, **given_)
 
     check()

@@ -56,7 +56,7 @@ def test_every_finder_gives_the_same_schedule(scheduler):
         machine, rows, failures = case
         placement, accuracy = prediction
         options = {"placement": placement, "accuracy": accuracy, "growth_limit": growth, "estimates": "requested"}
-        options |= {"machine": machine, "scheduler": scheduler, "failures": failures_of(failures), "events": True}
+        options |= {"machine": machine, "scheduler": scheduler, "failures": failures_of(failures, rows), "events": True}
         workload = workload_of(rows)
         assert_same_run(simulate(workload, **options), simulate(workload, finder=finder, **options))
 

@@ -265,7 +265,7 @@ def test_every_invariant_holds_after_every_instant(case, scheduler, hold, order)
         rows = [(*row[:4], 512 * row[4], row[5]) for row in rows]
     letters = "".join(row[5] for row in sorted(rows, key=lambda row: row[1]))
     given = {"recovery": "mix", "options": letters, "manual_delay_h": 0.001, "hold_nodes": hold, "queue_order": order}
-    simulate(workload_of(rows), failures=failures_of(failures), debug=True, **more, **given)
+    simulate(workload_of(rows), failures=failures_of(failures, rows), debug=True, **more, **given)
 
 
 @examples(40)

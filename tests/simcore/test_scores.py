@@ -24,7 +24,7 @@ SCHEDULERS = ("fcfs", "backfill", "conservative", "backfill+migration")
 
 def run(placement, scheduler="backfill+migration", **parameters):
     given = {"machine": MACHINE, "scheduler": scheduler, "placement": placement, "events": True}
-    return simulate(workload_of(JOBS), failures=failures_of(FAILURES), **given, **parameters)
+    return simulate(workload_of(JOBS), failures=failures_of(FAILURES, JOBS), **given, **parameters)
 
 
 def largest_left(mfp_after):

@@ -11,6 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.workloads.swf import write_swf
 from faultsweep.sweeps import logs, simulator
 from faultsweep.sweeps.logs import NAMED_LOGS, find, load_configured, load_workload
 
@@ -197,6 +198,15 @@ def test_models_take_number_seed_and_replicate(cache):
     assert len(workload) == 50
     assert workload.run_s.tolist() == load_workload("lublin", num_jobs=50, seed=3, replicate=1).run_s.tolist()
     assert len(load_workload("sdsc-model")) == 10_000
+
+
+def test_the_first_jobs_of_a_file(tmp_path):
+    path = tmp_path / "a.swf"
+    write_swf(load_workload("sdsc-model", num_jobs=40), path)
+    assert load_workload(path, num_jobs=5).job_id.tolist() == load_workload(path).job_id.tolist()[:5]
+    with pytest.raises(InputError, match="only 40 valid jobs"):
+        load_workload(path, num_jobs=41)
+    assert len(load_configured(resolve({"log": str(path), "num_jobs": 5}))) == 40  # a run takes its span itself
 
 
 def test_names_files_and_aliases_are_distinct():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.clusters.agent import activate
 from faultsweep.simcore.engine.clusters.passes import schedule
+from faultsweep.simcore.engine.clusters.placing import mark_impossible
 from faultsweep.simcore.engine.clusters.running import (
     add_timer,
     cancel_timer,
@@ -66,6 +67,8 @@ def advance_clusters(state: ClusterState, budget: int) -> int:
 def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
     s = state_at(handle)
     jobs = s.job.submit.shape[0]
+    if s.now == -np.inf and mark_impossible(s, jobs) > 0:
+        return STUCK
     most = most_events(jobs, s.nodes + s.capacity.shape[0])
     until, work = clock_ns() + RETURN_AFTER_NS, 0
     for _ in range(budget):
@@ -94,6 +97,8 @@ def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
             return NO_PROGRESS
         if code != CONTINUE:
             return code
+        if s.num_running == 0 and s.next_arrival == jobs and mark_impossible(s, 0) > 0:
+            return STUCK
         work += 1 + s.capacity.shape[0] * (s.queue_tail - s.queue_head) + (s.nodes >> 8)
         if work >= WORK_UNTIL_LOOK:
             work = 0
@@ -222,7 +227,8 @@ def _apply_failures(s: ClusterState) -> int:
     while s.next_failure < s.fail_time.shape[0] and s.fail_time[s.next_failure] == s.now:
         at = s.next_failure
         s.next_failure = at + 1
-        s.num_failures += 1
+        if s.now >= s.job.submit[0]:
+            s.num_failures += 1
         node = int(s.fail_node[at])
         if s.tracing == 1:
             trace_node(s, FAIL_EVENT, node)

@@ -8,7 +8,9 @@ from faultsweep.simcore.engine.clusters.state import (
     EASY,
     LOCAL_ONLY,
     MIGRATION_ONLY,
+    NEVER,
     TOLERANCE,
+    UNLIMITED,
     ClusterState,
 )
 from faultsweep.simcore.engine.clusters.traffic import demand_of, find_edges, leaving_edges, mesh_columns
@@ -190,3 +192,27 @@ def _cut_from(s: ClusterState, cluster: int, rank: int, size: int, columns: int,
 def places_now(s: ClusterState, job: int) -> bool:
     """Tell whether a job could start now, and leave its place in PARTS."""
     return place(s, job, s.free_here, s.trunk_believed)
+
+
+@kernel
+def mark_impossible(s: ClusterState, jobs: int) -> int:
+    """Mark the jobs that could not start even if nothing ran and all nodes were up; return how many there are.
+
+    Asked of all ``jobs`` before the run; of those that wait (``jobs`` = 0) while nothing runs: what the agent has found
+    out of a job is for good. While a trunk is down nothing is said.
+    """
+    for c in range(s.capacity.shape[0]):
+        if s.trunk_down[c] == 1:
+            return 0
+        s.shadow_extra[c] = UNLIMITED
+        s.trial_believed[c] = 0.0
+    first, end = (0, jobs) if jobs > 0 else (s.queue_head, s.queue_tail)
+    impossible = 0
+    s.places += 1
+    for at in range(first, end):
+        job = at if jobs > 0 else s.queue[at]
+        if not place(s, job, s.cluster_nodes, s.trial_believed):
+            s.job.refused_at[job] = NEVER
+            impossible += 1
+    s.places += 1
+    return impossible

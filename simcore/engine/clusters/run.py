@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 
 _MAX_CAPACITY = 1 << 10
+_NAMED = 5  # jobs that a message names
 
 Jobs = Mapping[str, NDArray[Any]]
 
@@ -86,9 +87,39 @@ def run_clusters(
             raise InputError(f"{machine.name}: the agent takes too many steps at one instant to be traced")
     check_end(ran.code, machine.name, ran.state)
     if ran.code == st.STUCK:
-        waiting = int(np.isnan(ran.state.job.finish).sum())
-        raise InputError(f"{machine.name}: {waiting} jobs wait for nodes or trunks that never come up again")
+        raise InputError(f"{machine.name}: {_why_stuck(ran.state, machine, jobs['job_id'])}")
     return ran
+
+
+def _why_stuck(s: ClusterState, machine: Machine, job_id: NDArray[np.int64]) -> str:
+    """Say which jobs wait for ever, and why."""
+    impossible = np.flatnonzero(s.job.refused_at == cs.NEVER)
+    if not len(impossible):
+        waiting = int(np.isnan(s.job.finish).sum())
+        return f"{waiting} jobs wait for nodes or trunks that never come up again"
+    named = ", ".join(str(job_id[job]) for job in impossible[:_NAMED])
+    others = f" and {len(impossible) - _NAMED:,} others" if len(impossible) > _NAMED else ""
+    first = int(impossible[0])
+    return (
+        f"job{'s' if len(impossible) > 1 else ''} {named}{others} can never start: job {job_id[first]} needs "
+        f"{s.job.size[first]} nodes, {_why_never(s, machine, first)}"
+    )
+
+
+def _why_never(s: ClusterState, machine: Machine, job: int) -> str:
+    """Say why a job has no place on the idle machine."""
+    home = int(s.job.home[job])
+    if s.meta == cs.LOCAL_ONLY:
+        return f"its cluster has {machine.clusters[home]}, and it may run nowhere else (meta_scheduler = local)"
+    largest = f"the largest cluster has {max(machine.clusters)}"
+    if s.meta == cs.MIGRATION_ONLY:
+        return f"{largest}, and it may not run over several (meta_scheduler = migration-only)"
+    if s.job.offences[job] >= 2:
+        return f"{largest}, and the agent has taken it off its trunks twice, so it may not run over several again"
+    if np.isnan(s.job.stated[job]):
+        return f"{largest}, and it states no bandwidth, so it may not run over several (information below 1)"
+    mbps = s.job.stated[job]
+    return f"{largest}, and with {mbps:g} Mbit/s for each processor no partition fits the trunks"
 
 
 class _Run:
@@ -105,8 +136,7 @@ class _Run:
         capacity: int,
     ) -> None:
         self._machine, self._source, self._watch, self._capacity = machine, source, watch, capacity
-        self._start_s = float(jobs["submit_s"][0])
-        self._draw_s = float(jobs["submit_s"][-1]) - self._start_s + 2.0 * float(jobs["estimate_s"].max())
+        self._draw_s = float(jobs["submit_s"][-1]) + 2.0 * float(jobs["estimate_s"].max())
         self.state = build_clusters(
             jobs,
             communication,
@@ -127,7 +157,7 @@ class _Run:
     @property
     def _known_until_s(self) -> float:
         endless = self._source is not None and self._source.endless
-        return self._start_s + self._draw_s if endless else math.inf
+        return self._draw_s if endless else math.inf
 
     def _failures(self) -> FailureTrace | None:
         """Return the failures drawn so far."""

@@ -273,10 +273,11 @@ def kill(s: ClusterState, job: int) -> None:
     s.job.lost[job] += lost
     s.job.lost_nodes[job] += lost * nodes
     _release(s, job)
+    if s.tracing == 1:
+        trace_row(s, KILL_EVENT, job)
     s.job.restarts[job] += 1
     _enqueue_by_arrival(s, job)
     if s.tracing == 1:
-        trace_row(s, KILL_EVENT, job)
         trace_row(s, REQUEUE_EVENT, job)
 
 

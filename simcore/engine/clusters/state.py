@@ -24,6 +24,7 @@ from faultsweep.simcore.engine.state import Common, CommonJobs
 
 # --- phases of a job --------------------------------------------------------------------------------------------------
 IDLE, WORKS, RESTORES, SAVES = range(4)
+NEVER = -2
 
 FREE_NODE, DOWN_NODE = -1, -2
 UNLIMITED = 1 << 60  # nodes beside a reservation, where there is none
@@ -57,7 +58,7 @@ class ClusterJobs(CommonJobs):
     underestimated: IntOfJob  # stated less than it needs, or was taken by the agent
     offences: IntOfJob  # times that the agent took it
     run_slot: IntOfJob  # its position in the list running
-    refused_at: IntOfJob  # places when it last could not be placed
+    refused_at: IntOfJob  # places when it last could not be placed; NEVER if it can never start
     co_allocated: IntOfJob  # starts over more than one cluster
 
 

@@ -46,7 +46,7 @@ def _trunk_source(config: Mapping[str, Any], machine_nodes: int, clusters: int, 
     named = ("seed", "replicate", "trunk_mtbf_h", "trunk_down_s", "trunk_repair_distribution", "repair_sigma")
     facts = {name: config[name] for name in named}
     facts |= {"nodes": machine_nodes, "clusters": clusters}
-    return DrawnSource("trunks", blocks(), span.start_s, DAY_S / mean_s, facts)
+    return DrawnSource("trunks", blocks(), DAY_S / mean_s, facts)
 
 
 class BothSources(FailureSource):

@@ -1,4 +1,4 @@
-"""``bucket``: time is cut into buckets from time zero of the run on, and at the start of one that will contain a
+"""``bucket``: time is cut into buckets from the first submission on, and at the start of one that will contain a
 failure jobs are checkpointed: all, those that have run long, or the biggest (zhang2004, section V-C); again within it
 at an interval, if one is given."""
 
@@ -23,8 +23,7 @@ def next_in_buckets(s: State) -> None:
     if at == count:
         s.next_foreseen = np.inf
         return
-    number = np.floor((s.fail_time[at] - s.bucket_origin) / s.bucket)
-    s.next_foreseen = s.bucket_origin + number * s.bucket
+    s.next_foreseen = np.floor(s.fail_time[at] / s.bucket) * s.bucket
     # also where rounding puts the failure at the end of its bucket
     s.bucket_end = max(s.next_foreseen + s.bucket, np.nextafter(s.fail_time[at], np.inf))
 

@@ -2,7 +2,11 @@
 
 Times between failures are Weibull with a shape of 0.7 by default (1 is exponential), as in Schroeder and Gibson, "A
 Large-Scale Study of Failures in High-Performance Computing Systems", DSN 2006; all nodes fail alike. A system-wide MTBF
-makes one renewal process, a per-node MTBF one of each node, all new at the start of the run.
+makes one renewal process, a per-node MTBF one of each node. They go on during repairs.
+
+The processes are stationary unless ``failure_start`` says that they are new: the run looks at them from some time on,
+so the first time to a failure has the equilibrium distribution, and a run sees its length / MTBF failures on average
+(Cox, "Renewal Theory", 1962, chapter 4). Nodes that are all new have three times as many in a month of their 16,384 h.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
     scale_s = mean_s / gamma(1.0 + 1.0 / shape)
     times = stream(config["seed"], config["replicate"], "failures/times")
     places = stream(config["seed"], config["replicate"], "failures/nodes")
-    drawn = _system(times, places, shape, scale_s, nodes) if system else _per_node(times, shape, scale_s, nodes)
+    first = first_gaps_ms(times, 1 if system else nodes, shape, scale_s, config["failure_start"])
+    drawn = _system(times, places, first, shape, scale_s, nodes) if system else _per_node(times, first, shape, scale_s)
 
     def blocks() -> Iterator[Block]:
         repairs = stream(config["seed"], config["replicate"], "failures/repairs")
@@ -53,13 +58,27 @@ def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
         "mtbf_h",
         "node_mtbf_h",
         "mtbf_shape",
+        "failure_start",
         "mttr_h",
         "repair_distribution",
         "repair_sigma",
     )
     facts = {name: config[name] for name in (*names, "down_time_s")} | {"nodes": nodes}
     rate = DAY_S / mean_s * (1 if system else nodes)
-    return DrawnSource("mtbf", blocks(), span.start_s, rate, facts)
+    return DrawnSource("mtbf", blocks(), rate, facts)
+
+
+def first_gaps_ms(rng: np.random.Generator, count: int, shape: float, scale_s: float, start: str) -> NDArray[np.int64]:
+    """Draw times to the first failure of processes, in whole milliseconds, int64 (count,).
+
+    "new": a Weibull time. "stationary": what is left of the one that is under way, whose distribution function is
+    P(1 / shape, (t / scale)^shape), the regularised incomplete gamma function; a shape of 1 has no memory.
+    """
+    if start == "new" or shape == 1.0:
+        return weibull_gaps_ms(exponentials(rng, count), shape, scale_s)
+    from scipy.special import gammaincinv
+
+    return weibull_gaps_ms(gammaincinv(1.0 / shape, rng.random(count)), shape, scale_s)
 
 
 def draw_repairs(rng: np.random.Generator, count: int, config: dict[str, Any]) -> NDArray[np.float64]:
@@ -87,9 +106,16 @@ def draw_times(rng: np.random.Generator, count: int, mean_s: float, kind: str, s
 
 
 def _system(
-    times: np.random.Generator, places: np.random.Generator, shape: float, scale_s: float, nodes: int
+    times: np.random.Generator,
+    places: np.random.Generator,
+    first_ms: NDArray[np.int64],
+    shape: float,
+    scale_s: float,
+    nodes: int,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    now = 0
+    """Draw the failures of the system, each of any node."""
+    now = int(first_ms[0])
+    yield first_ms, np.floor(places.random(1) * nodes).astype(np.int64)
     while True:
         time_ms = now + np.cumsum(weibull_gaps_ms(exponentials(times, BLOCK), shape, scale_s))
         now = int(time_ms[-1])
@@ -97,11 +123,12 @@ def _system(
 
 
 def _per_node(
-    times: np.random.Generator, shape: float, scale_s: float, nodes: int
+    times: np.random.Generator, first_ms: NDArray[np.int64], shape: float, scale_s: float
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Draw the next failure of every node in turn; yield those before which no node can still fail."""
-    last = np.zeros(nodes, np.int64)
-    waiting = np.empty((2, 0), np.int64)
+    nodes = len(first_ms)
+    last = first_ms
+    waiting = np.stack([first_ms, np.arange(nodes)])
     rounds = max(1, BLOCK // nodes)
     while True:
         gaps = weibull_gaps_ms(exponentials(times, rounds * nodes), shape, scale_s).reshape(rounds, nodes)

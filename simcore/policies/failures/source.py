@@ -27,19 +27,14 @@ class Span:
 
     Attributes
     ----------
-    start_s : time zero of the run for generated failures, on the job log's clock.
-    end_s : the last submission.
-    full_s : length of the same time for the whole log, to which ``num_failures`` refers.
+    origin_s : the first submission, on the job log's clock; failures are in seconds since then.
+    length_s : time from the first to the last submission.
+    full_s : the same of the whole log, to which ``num_failures`` refers.
     """
 
-    start_s: float
-    end_s: float
+    origin_s: float
+    length_s: float
     full_s: float
-
-    @property
-    def length_s(self) -> float:
-        """Seconds from start to end."""
-        return self.end_s - self.start_s
 
     @staticmethod
     def of(log: Workload, used: Workload, arrival_scale: float = 1.0) -> Span:
@@ -47,12 +42,13 @@ class Span:
 
         The jobs of a model that was calibrated to a log are a part of one that is as long.
         """
-        full = (log.log_span_s or float(log.submit_s[-1] - min(log.origin_s, log.submit_s[0]))) / arrival_scale
-        return Span(float(min(used.origin_s, used.submit_s[0])), float(used.submit_s[-1]), full)
+        full = (log.log_span_s or float(log.submit_s[-1] - log.submit_s[0])) / arrival_scale
+        first = float(used.submit_s[0])
+        return Span(used.origin_s + first, float(used.submit_s[-1]) - first, full)
 
 
 class FailureSource(ABC):
-    """Node failures of a run, as far as one asks for them.
+    """Node failures of a run, as far as one asks for them, in seconds since its first submission.
 
     Attributes
     ----------
@@ -114,15 +110,12 @@ class DrawnSource(FailureSource):
 
     endless = True
 
-    def __init__(
-        self, name: str, blocks: Iterator[Block], start_s: float, failures_per_day: float, facts: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, name: str, blocks: Iterator[Block], failures_per_day: float, facts: Mapping[str, Any]) -> None:
         """Draw from ``blocks``, an endless iterator in order of time; ``facts`` are all that decides the failures."""
         self.name = name
-        self.content_hash = hash_of({"source": name, "start_s": start_s, **facts})
+        self.content_hash = hash_of({"source": name, **facts})
         self.failures_per_day = failures_per_day
         self._blocks = blocks
-        self._start_s = start_s
         self._drawn = FailureTrace(np.empty(0), np.empty(0, np.int64), np.empty(0), name, self.content_hash)
 
     def until(self, time_s: float) -> FailureTrace:
@@ -134,7 +127,7 @@ class DrawnSource(FailureSource):
         while last <= time_s:
             block = next(self._blocks)
             if len(block.time_ms):
-                fresh.append((self._start_s + block.time_ms / 1000.0, block.node, block.down_s))
+                fresh.append((block.time_ms / 1000.0, block.node, block.down_s))
                 last = float(fresh[-1][0][-1])
                 count += len(block.time_ms)
                 _refuse_too_many(self.name, count)

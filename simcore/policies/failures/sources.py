@@ -138,9 +138,8 @@ def fitted_source(records: FailureRecords, config: Config, machine_nodes: int, s
         down_s = np.full(len(records), config["down_time_s"])
     facts = {name: config[name] for name in _FITTED}
     facts |= {"log": records.content_hash, "seed": seed, "replicate": replicate, "machine": machine}
-    trace = FailureTrace(
-        fitted.time_s, node[fitted.row], down_s[fitted.row], records.name, hash_of(facts | {"span": vars(span)})
-    )
+    facts["span"] = vars(span) if config["failure_fit"] == "calendar" else (span.length_s, span.full_s)
+    trace = FailureTrace(fitted.time_s, node[fitted.row], down_s[fitted.row], records.name, hash_of(facts))
     length = span.length_s if span.length_s > 0 else records.span_s
-    inside = np.count_nonzero((trace.time_s >= span.start_s) & (trace.time_s <= span.end_s))
+    inside = np.count_nonzero((trace.time_s >= 0.0) & (trace.time_s <= span.length_s))
     return TraceSource(trace, float(inside / length * DAY_S) if length else 0.0, fitted.period_s)

@@ -125,4 +125,4 @@ def _source(
     names = ("seed", "replicate", "weibull_shape", "weibull_scale_s", "zipf_alpha", *own)
     facts = {name: config[name] for name in names} | {"nodes": nodes, "down_s": down_s}
     rate = DAY_S / weibull_mean_s(config["weibull_shape"], config["weibull_scale_s"])
-    return DrawnSource(config["failures"], blocks(), span.start_s, rate, facts)
+    return DrawnSource(config["failures"], blocks(), rate, facts)

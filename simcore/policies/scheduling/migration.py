@@ -31,7 +31,12 @@ _KEPT = -2  # a job that keeps its place because it would have to grow
 @kernel
 def migrate(s: State) -> int:
     """Attempt a migration if the thresholds allow it; return 1 if jobs moved, 0 if not, OVERFLOW if a list does not
-    fit."""
+    fit.
+
+    Only attempts on a machine that has changed since the last one that counted do count: the thesis attempts a
+    migration whenever the state of the torus is modified. Repeating one gives the same places again unless a predictor
+    is asked.
+    """
     free = s.free
     if free == 0 or s.queue_head == s.queue_tail:
         return 0
@@ -40,9 +45,11 @@ def migrate(s: State) -> int:
         return OVERFLOW
     if free / s.nodes < s.migration_free or before / free > s.migration_mfp:
         return 0
-    _count_attempt(s)
-    if s.attempted_version == s.version and s.placement == MFP:
-        return 0  # re-placing the same jobs again gives the same places
+    counts = s.attempted_version != s.version
+    if counts:
+        _count_attempt(s)
+    elif s.placement == MFP:
+        return 0
     running = _order_by_size(s)
     after = _re_place(s, running)
     if after == OVERFLOW:
@@ -50,9 +57,10 @@ def migrate(s: State) -> int:
     moved = 0
     if after >= before:
         moved = _apply(s, running)
-        if after > before:
+        if after > before and counts:
             s.successes += 1
-    s.attempted_version = s.version
+    if counts:
+        s.attempted_version = s.version
     return 1 if moved > 0 else 0
 
 

@@ -301,3 +301,39 @@ def test_the_down_times_of_trunks_have_their_mean_and_distribution(kind):
     assert down_s.mean() == pytest.approx(600.0, rel=0.06)
     law = stats.expon(scale=600) if kind == "exponential" else stats.lognorm(1.0, scale=600 * np.exp(-0.5))
     assert stats.kstest(down_s, law.cdf).pvalue > 1e-3
+
+
+LARGE = [job(0.0, 10.0, 10.0, 4), job(5.0, 10.0, 10.0, 9, bandwidth=300, stated=300), job(6.0, 10.0, 10.0, 10)]
+
+
+@pytest.mark.parametrize("failures", [[], [(float(second), 0, 5.0) for second in range(1, 4000, 3)]])
+@pytest.mark.parametrize(
+    ("parameters", "trunks", "sentence"),
+    [
+        ({"meta_scheduler": "bandwidth-aware"}, 10_000.0, "job 2 can never start: job 2 needs 10 nodes"),
+        ({"meta_scheduler": "bandwidth-aware"}, 10_000.0, "it states no bandwidth"),
+        ({"meta_scheduler": "bandwidth-aware"}, 250.0, r"jobs 1, 2 can never start: job 1 needs 9 nodes, .*300 Mbit/s"),
+    ],
+)
+def test_jobs_that_can_never_start_are_named_at_once(parameters, trunks, sentence, failures):
+    with pytest.raises(InputError, match=sentence):
+        System((8, 8), (trunks, trunks), LARGE, failures=failures, parameters=parameters).engine()
+
+
+def test_a_job_that_may_not_run_over_clusters_again_is_named():
+    """Its stated bandwidth fits, its true one, which the agent finds out, never does."""
+    jobs = [job(0.0, 10.0, 5000.0, 12, bandwidth=900, stated=10), job(1.0, 50.0, 50.0, 4)]
+    given = {"meta_scheduler": "bandwidth-aware", "agent": "naive", "overhead_s": 60.0}
+    failures = [(float(second), 0, 5.0) for second in range(100_000, 200_000, 30)]
+    with pytest.raises(InputError, match=r"job 0 can never start: job 0 needs 12 nodes, .*900 Mbit/s"):
+        System((8, 8), (1000.0, 1000.0), jobs, failures=failures, parameters=given).engine()
+
+
+def test_a_kill_has_the_attempt_that_is_killed():
+    system = System((4, 4), (1e3, 1e3), [job(0.0, 50.0, 0.0, 4)], failures=[(10.0, 0, 0.0), (20.0, 1, 0.0)])
+    rows = [(kind, attempt) for _, kind, _, attempt, _ in system.engine().events.rows()]
+    assert [row for row in rows if row[0] in ("start", "kill", "requeue", "finish")] == [
+        *(("start", 0), ("kill", 0), ("requeue", 1)),
+        *(("start", 1), ("kill", 1), ("requeue", 2)),
+        *(("start", 2), ("finish", 2)),
+    ]

@@ -53,21 +53,25 @@ def some_records(draw):
     times = np.cumsum(draw(st.lists(st.sampled_from([0.0, 1.0, 7.5, 3600.0, 5e5]), min_size=size, max_size=size)))
     assume(times[-1] > times[0])
     nodes = draw(st.lists(st.integers(0, 7), min_size=size, max_size=size))
-    return records_of(times, nodes, job_clock=draw(st.booleans()))
+    return records_of(times, nodes, own=draw(st.booleans()))
 
 
 @settings(max_examples=150)
 @given(
     some_records(),
-    st.sampled_from(["scale", "repeat", "exact"]),
+    st.sampled_from(["scale", "repeat", "exact", "calendar"]),
     st.integers(0, 300),
     st.sampled_from(["rank", "permutation", "identity", "auto"]),
     st.integers(8, 30),
     st.floats(1e5, 1e8),
 )
 def test_counts_are_exactly_as_asked(records, fit, count, node_map, nodes, length):
-    span = Span(500.0, 500.0 + length, length)
-    if fit == "exact" and records.job_clock and not ((records.time_s >= 500) & (records.time_s <= span.end_s)).any():
+    span = Span(500.0, length, length)
+    if fit == "calendar":
+        assume(records.own)
+    begin = 500.0 if fit == "calendar" else 0.0
+    inside = (records.time_s >= begin) & (records.time_s <= begin + length)
+    if fit in ("exact", "calendar") and records.own and not inside.any():
         assume(count > 0)
         with pytest.raises(InputError, match="no failure in the span"):
             fitted(records, nodes, span, num_failures=count, failure_fit=fit, node_map=node_map)
@@ -75,10 +79,10 @@ def test_counts_are_exactly_as_asked(records, fit, count, node_map, nodes, lengt
     if fit == "repeat":  # a log with gaps longer than the span may have no failure there to repeat
         assume(np.diff(records.time_s).max(initial=0.0) <= length)
     source = fitted(records, nodes, span, num_failures=count, failure_fit=fit, node_map=node_map)
-    trace = source.until(span.end_s)
+    trace = source.until(span.length_s)
     assert len(trace) == count
     assert (np.diff(trace.time_s) >= 0).all()
-    assert (trace.time_s >= span.start_s).all()
+    assert (trace.time_s >= 0).all()
     assert ((trace.node >= 0) & (trace.node < nodes)).all()
 
 
@@ -112,29 +116,41 @@ def test_default_number_keeps_failures_per_node_and_day():
     span = Span(0.0, 2000 * 3600.0, 1e9)
     assert len(fitted(records, 4, span).until(math.inf)) == 1001
     assert len(fitted(records, 8, span).until(math.inf)) == 2002
-    assert len(fitted(records, 4, span, failure_fit="repeat").until(span.end_s)) == 1000
+    assert len(fitted(records, 4, span, failure_fit="repeat").until(span.length_s)) == 1000
 
 
 def test_exact_keeps_the_trace():
-    records = records_of([5, 70.25, 1e9], [1, 2, 7], job_clock=True)
-    trace = fitted(records).until(math.inf)
+    records = records_of([5, 70.25, 1e9], [1, 2, 7], own=True)
+    span = Span(100, 200, 200)
+    trace = fitted(records, span=span).until(math.inf)
     assert trace.time_s.tolist() == [5, 70.25, 1e9]
     assert trace.node.tolist() == [1, 2, 7]
-    moved = fitted(records_of([5, 70, 1000], [1, 2, 7]), failure_fit="exact", span=Span(100, 200, 100)).until(math.inf)
-    assert moved.time_s.tolist() == [100, 165, 1095]
+    log = fitted(records_of([5, 70, 1000], [1, 2, 7]), failure_fit="exact", span=span).until(math.inf)
+    assert log.time_s.tolist() == [0, 65, 995]
+
+
+def test_a_trace_keeps_the_calendar_of_the_jobs_where_that_is_asked_for():
+    span = Span(100, 200, 200)
+    records = records_of([5, 170.25, 1e9], [1, 2, 7], own=True)
+    source = fitted(records, failure_fit="calendar", span=span)
+    assert source.until(math.inf).time_s.tolist() == [-95, 70.25, 1e9 - 100]
+    later = fitted(records, failure_fit="calendar", span=Span(101, 200, 200))
+    assert later.content_hash != source.content_hash
+    with pytest.raises(InputError, match="a clock of its own, so failure_fit = calendar"):
+        fitted(records_of([5, 70], [1, 2]), failure_fit="calendar", span=span)
 
 
 def test_scale_spans_the_jobs():
-    trace = fitted(records_of([10, 20, 40], [0, 1, 2]), num_failures=3, span=Span(100, 400, 300)).until(math.inf)
-    assert trace.time_s.tolist() == [100, 200, 400]
+    trace = fitted(records_of([10, 20, 40], [0, 1, 2]), num_failures=3, span=Span(100, 300, 300)).until(math.inf)
+    assert trace.time_s.tolist() == [0, 100, 300]
 
 
 def test_repeat_keeps_the_pace_and_goes_on():
     """Gaps 10, 20, and a mean gap of 15 before it begins again; half of that at the edges."""
-    source = fitted(records_of([10, 20, 40], [0, 1, 2]), failure_fit="repeat", span=Span(100, 200, 100))
-    trace = source.until(400)
+    source = fitted(records_of([10, 20, 40], [0, 1, 2]), failure_fit="repeat", span=Span(100, 100, 100))
+    trace = source.until(300)
     period = np.array([7.5, 17.5, 37.5, 52.5, 62.5, 82.5, 97.5])
-    assert trace.time_s.tolist() == [*(100 + period), *(200 + period), *(300 + period)]
+    assert trace.time_s.tolist() == [*period, *(100 + period), *(200 + period)]
     assert trace.node.tolist() == [0, 1, 2, 0, 1, 2, 0] * 3
     assert source.endless
 
@@ -237,7 +253,7 @@ def test_auto_is_identity_where_the_machines_agree():
     count = {"num_failures": 8}
     assert fitted(records, 8, **count).until(math.inf).node.tolist() == list(range(8))[::-1]
     assert fitted(records, 9, **count).until(math.inf).node.tolist() != list(range(8))[::-1]
-    ours = records_of([1, 2], [6, 3], job_clock=True)
+    ours = records_of([1, 2], [6, 3], own=True)
     assert fitted(ours, 100).until(math.inf).node.tolist() == [6, 3]
     with pytest.raises(
         InputError, match=r"names node 6, the machine has nodes 0 to 3 \(node_map = rank or permutation"
@@ -258,7 +274,7 @@ def test_down_times():
     [
         (records_of([1, 1], [0, 1]), {}, "all its failures are of one time"),
         (records_of([1], [0]), {"failure_fit": "repeat"}, "all its failures are of one time"),
-        (records_of([1e9, 2e9], [0, 1], job_clock=True), {"num_failures": 5}, "no failure in the span of the jobs"),
+        (records_of([1e9, 2e9], [0, 1], own=True), {"num_failures": 5}, "no failure in the span of the jobs"),
     ],
 )
 def test_logs_that_do_not_fit(records, parameters, message):
@@ -268,7 +284,7 @@ def test_logs_that_do_not_fit(records, parameters, message):
 
 def test_jobs_of_one_instant():
     records = records_of([1, 5], [0, 1])
-    now = Span(3.0, 3.0, 3.0)
+    now = Span(3.0, 0.0, 3.0)
     with pytest.raises(InputError, match="no span to fit failures to"):
         fitted(records, span=now)
     assert len(fitted(records, span=now, failure_fit="exact").until(math.inf)) == 2

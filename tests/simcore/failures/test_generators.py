@@ -209,11 +209,12 @@ def test_seed_and_replicate_matter_and_times_are_whole_milliseconds(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_start_of_the_span_shifts_all_times(kind):
-    shifted = source(span=Span(1000.0, 1000 + SPAN.end_s, SPAN.full_s), **kind).until(1000 + 3e6)
-    plain = source(**kind).until(3e6)
-    assert shifted.time_s == pytest.approx(plain.time_s + 1000, abs=1e-6)
-    assert np.array_equal(shifted.node, plain.node)
+def test_the_clock_of_the_jobs_changes_no_failure(kind):
+    shifted = source(span=Span(1e9, SPAN.length_s, SPAN.full_s), **kind)
+    plain = source(**kind)
+    for name in ("time_s", "node", "down_s"):
+        assert np.array_equal(getattr(shifted.until(3e6), name), getattr(plain.until(3e6), name))
+    assert shifted.content_hash == plain.content_hash
 
 
 def test_endless_sources_refuse_infinity_and_too_much():
@@ -321,3 +322,30 @@ def test_inert_parameters_do_nothing(kind):
             assert np.array_equal(trace.down_s, plain.until(1e6).down_s), name
         elif name not in ("mtbf_h", "node_mtbf_h"):
             assert source(**other).content_hash != plain.content_hash, name
+
+
+@pytest.mark.parametrize("shape", [0.3, 0.7, 1.0, 2.0])
+@pytest.mark.parametrize("rate", [{"node_mtbf_h": 4096.0}, {"mtbf_h": 4.0}], ids=["of-a-node", "of-the-system"])
+def test_mtbf_is_stationary(rate, shape):
+    """On a fixed horizon (a makespan would depend on the failures) there are horizon / MTBF failures on average."""
+    given = {"failures": "mtbf", "mtbf_shape": shape, **rate}
+    counts = [
+        len(source(nodes=1024, span=SPAN, replicate=replicate, **given).until(30 * DAY_S)) for replicate in range(40)
+    ]
+    error = np.std(counts, ddof=1) / len(counts) ** 0.5
+    assert abs(np.mean(counts) - 180) < 4 * error
+    assert error < 15
+
+
+def test_new_nodes_fail_more_at_first():
+    given = {"failures": "mtbf", "node_mtbf_h": 4096.0}
+    new, old = (source(nodes=1024, failure_start=start, **given).until(30 * DAY_S) for start in ("new", "stationary"))
+    assert len(new) > 2 * len(old)
+    halves = [np.count_nonzero(new.time_s < 15 * DAY_S), np.count_nonzero(new.time_s >= 15 * DAY_S)]
+    assert halves[0] > 1.2 * halves[1]
+
+
+def test_exponential_times_have_no_age():
+    given = {"failures": "mtbf", "node_mtbf_h": 500.0, "mtbf_shape": 1.0}
+    new, old = (source(nodes=64, failure_start=start, **given).until(30 * DAY_S) for start in ("new", "stationary"))
+    assert np.array_equal(new.time_s, old.time_s)

@@ -70,7 +70,7 @@ def test_plain_csv(tmp_path):
     assert records.time_s.tolist() == [1.25, 5, 5]  # in order of time, ties as in the file
     assert records.node.tolist() == [0, 2, 1]
     assert records.down_s.tolist() == [0, 60, 7200.5]
-    assert (records.num_nodes, records.kind, records.job_clock) == (3, "csv", True)
+    assert (records.num_nodes, records.kind, records.own) == (3, "csv", True)
 
 
 def test_lanl_columns_and_repairs(tmp_path):

@@ -106,6 +106,8 @@ def test_span_of_scaled_arrivals():
     log = jobs()
     half = Workload(**{**log.__dict__, "submit_s": log.submit_s / 2})
     assert Span.of(log, half, 2.0) == Span(0.0, 19_500.0, 19_500.0)
+    late = Workload(**{**log.__dict__, "submit_s": log.submit_s + 1e9})
+    assert Span.of(late, late) == Span(1e9, 39_000.0, 39_000.0)
     assert Span.of(log, log).full_s < DAY_S
 
 
@@ -118,4 +120,4 @@ def test_a_calibrated_model_is_a_part_of_its_log():
         source = source_for(resolve({"failures": "bursts", "num_failures": 4000}), 128, span)
         assert len(source.until(np.inf)) == pytest.approx(4000 * span.length_s / (736 * DAY_S), abs=1)
     plain = generate("lublin", 1000)
-    assert Span.of(plain, plain).full_s == plain.submit_s[-1]
+    assert Span.of(plain, plain).full_s == plain.submit_s[-1] - plain.submit_s[0]

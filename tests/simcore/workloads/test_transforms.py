@@ -28,15 +28,19 @@ def workload(sizes=(1, 2, 3, 4), gap=10.0, first=100.0, requested=np.nan, **fiel
     )
 
 
-def test_a_span_keeps_times_and_moves_the_origin():
+def test_a_span_keeps_times():
     log = workload()
     part = transforms.span(log, 1, 2)
     assert part.job_id.tolist() == [2, 3]
     assert part.submit_s.tolist() == [110, 120]
-    assert part.origin_s == 110
-    assert transforms.span(log, 0, 3).origin_s == 0
     assert len(transforms.span(log, 1, 0)) == 3
-    assert transforms.span(part, 1, 1).origin_s == 120
+
+
+def test_times_of_a_run_begin_at_its_first_submission():
+    part = transforms.from_origin(transforms.span(workload(), 1, 2))
+    assert (part.submit_s.tolist(), part.origin_s) == ([0, 10], 110)
+    again = transforms.from_origin(transforms.span(part, 1, 1))
+    assert (again.submit_s.tolist(), again.origin_s) == ([0], 120)
 
 
 @pytest.mark.parametrize(("offset", "num_jobs"), [(0, 5), (3, 2), (4, 0), (99, 1)])
@@ -159,18 +163,19 @@ def test_prepare_applies_a_configuration():
     )
     ready, estimate = transforms.prepare(workload(requested=50.0, nodes=4), config, machine_nodes=2)
     assert ready.job_id.tolist() == [2, 3]
-    assert ready.submit_s.tolist() == [110, 115]
+    assert ready.submit_s.tolist() == [0, 5]
     assert ready.size.tolist() == [2, 2]
     assert ready.run_s.tolist() == [12, 14]
     assert estimate.tolist() == [100, 100]
     assert ready.origin_s == 110
 
 
-def test_prepare_changes_nothing_by_default():
+def test_prepare_changes_nothing_but_the_clock_by_default():
     log = workload(nodes=4)
     ready, estimate = transforms.prepare(log, resolve({}), machine_nodes=128)
-    for name in ("job_id", "submit_s", "run_s", "size"):
+    for name in ("job_id", "run_s", "size"):
         assert getattr(ready, name).tolist() == getattr(log, name).tolist()
+    assert (ready.submit_s + ready.origin_s).tolist() == log.submit_s.tolist()
     assert estimate.tolist() == log.run_s.tolist()
 
 
@@ -180,3 +185,22 @@ def test_krevat2003_table_4_1_sdsc_span(job_logs):
     assert round(part.size.mean(), 1) == 9.7
     assert round(part.size.std(), 1) == 14.8
     assert round((part.size * part.run_s).sum() / 128 / 1e6, 1) == 7.1
+
+
+def test_jobs_without_a_requested_time_get_the_default_and_are_counted():
+    log = workload(requested=np.nan)
+    config = resolve({"estimates": "requested", "default_request_s": 60.0, "load_scale": 2.0})
+    assert transforms.prepare(log, config, machine_nodes=4)[1].tolist() == [120] * 4
+    assert transforms.doubts(log, config) == (
+        "small: 4 of 4 jobs have no requested time; their estimate is 60 s (default_request_s)",
+    )
+    assert "their run time (default_request_s" in transforms.doubts(log, resolve({"estimates": "requested"}))[0]
+    assert transforms.doubts(log, resolve({})) == ()
+
+
+def test_nodes_of_several_kinds_are_doubted():
+    log = workload(header=("; MaxNodes: 184", "; MaxProcs: 1664"), nodes=184, procs_per_node=10)
+    assert "1,664 processors on 184 nodes do not divide" in transforms.doubts(log, resolve({}))[0]
+    assert transforms.doubts(log, resolve({"procs_per_node": 8})) == ()
+    even = workload(header=("; MaxNodes: 208", "; MaxProcs: 1664"), nodes=208, procs_per_node=8)
+    assert transforms.doubts(even, resolve({})) == ()
