@@ -214,8 +214,8 @@ NODES = [
     Case(
         "fewest failures first",
         "flat:4",
-        jobs((10, 5, 3), (20, 5, 2)),
-        {1: (10, 15, [1, 2, 3]), 2: (20, 25, [2, 3])},
+        jobs((0, 1, 1), (10, 5, 3), (20, 5, 2)),  # failures count from the first submission on
+        {2: (10, 15, [1, 2, 3]), 3: (20, 25, [2, 3])},
         failures=EARLY,
         options=LFF,
     ),
