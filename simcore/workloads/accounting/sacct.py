@@ -187,9 +187,11 @@ class _Reader:
         rows = [line.split(self.layout.separator) for line in lines]
         width, place = len(self.layout.names), self.layout.places["jobid"]
         numbers = list(range(first, first + len(lines)))
-        used = len(lines)
+        used = len(lines) if last else max(0, len(lines) - 1)  # what follows may be more of the last row
         if any(len(row) != width or not _is_job_or_step(row[place]) for row in rows):
             rows, numbers, used = self._mend(lines, first, last)
+        else:
+            rows, numbers = rows[:used], numbers[:used]
         self.dump.report.rows += len(rows)
         jobs = [index for index, row in enumerate(rows) if "." not in row[place] or "[" in row[place]]
         if len(jobs) < len(rows):
@@ -217,6 +219,8 @@ class _Reader:
             if row is None:
                 at += self._continues(rows, lines[at], first + at)
                 continue
+            if not last and at + length == len(lines):
+                break
             self.dump.report.joined["lines of a row that has line breaks inside a field"] += length - 1
             rows.append(row)
             numbers.append(first + at)

@@ -17,6 +17,7 @@ from faultsweep.simcore.workloads.accounting.units import Zone, clock, count, ex
 from faultsweep.simcore.workloads.accounting.write import write_records
 from faultsweep.simcore.workloads.swf import read_swf
 
+from benchmarks.accounting import write_dump
 from faultsweep.errors import InputError
 
 HEADER = "JobID|User|State|Submit|Eligible|Start|End|ElapsedRaw|Timelimit|AllocTRES|ReqTRES|ReqMem|NodeList|"
@@ -703,5 +704,31 @@ def test_a_recorded_slurm_with_every_kind_of_row():
         assert not differ[np.isnan(both.numbers("restarts"))].any(), name
 
 
+def test_the_dump_of_the_benchmark_is_read_in_pieces(tmp_path, monkeypatch):
+    write_dump(tmp_path / "dump.psv", 4000)
+    whole = read_records([tmp_path / "dump.psv"])
+    monkeypatch.setattr(sacct, "_CHUNK", 10_000)
+    pieces = read_records([tmp_path / "dump.psv"])
+    assert (len(whole), whole.report.rows, whole.report.left_out[sacct.STEPS]) == (2000, 4000, 2000)
+    assert whole.report == pieces.report
+    for name in whole.columns:
+        assert np.array_equal(np.array(column(whole, name), object), np.array(column(pieces, name), object)) or (
+            np.array_equal(whole.columns[name], pieces.columns[name], equal_nan=True)
+        )
+
+
 def is_missing(values):
     return np.isnan(values) if values.dtype.kind == "f" else np.array([value is None for value in values], bool)
+
+
+@pytest.mark.parametrize("chunk", [1, 60, 200, 1000])
+def test_rows_with_line_breaks_may_reach_over_the_pieces_of_a_file(tmp_path, monkeypatch, chunk):
+    header = HEADER.replace("JobName", "SubmitLine") + "|Restarts"
+    rows = [row(str(k), JobName="a | b\n c\n" * (k % 3)) + "|0" for k in range(20)]
+    monkeypatch.setattr(sacct, "_CHUNK", chunk)
+    jobs = read_records([dump(tmp_path, *rows, header=header)])
+    assert column(jobs, "job") == [str(k) for k in range(20)]
+    bad = dump(tmp_path, *rows[:7], "x|y", *rows[7:], header=header)
+    with pytest.raises(InputError, match="the row has 2 fields"):
+        read_records([bad])
+    assert len(read_records([bad], on_error="skip")) == 20
