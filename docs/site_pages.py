@@ -24,13 +24,15 @@ PYTHON = {
     ),
     "Sweeps": (
         "sweeps.sweep.Sweep",
-        "sweeps.target.Output",
+        "sweeps.outputs.Output",
+        "sweeps.stream.Result",
         "sweeps.target.FunctionTarget",
         "sweeps.rerun.rerun",
         "cluster.connect.connect",
     ),
     "Results": (
         "analysis.open.open_results",
+        "analysis.accessor.SweepAccessor",
         "analysis.open.open_jobs",
         "analysis.statistics.mean_interval",
         "analysis.statistics.paired_difference",

@@ -28,7 +28,7 @@ _PUBLIC = {
     "Sweep": "faultsweep.sweeps.sweep",
     "rerun": "faultsweep.sweeps.rerun",
     "FunctionTarget": "faultsweep.sweeps.target",
-    "Output": "faultsweep.sweeps.target",
+    "Output": "faultsweep.sweeps.outputs",
     "open_results": "faultsweep.analysis.open",
     "plot": "faultsweep.analysis.plot",
 }
