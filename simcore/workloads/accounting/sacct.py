@@ -72,6 +72,7 @@ _JOB = re.compile(r"\d{1,12}(?:_(?:\d{1,9}|\[[\d,:%.-]{1,100000}\]?)|\+\d{1,6})?
 _STEP = re.compile(r"\d{1,12}(?:_\d{1,9}|\+\d{1,6})?\.[\w+.-]{1,64}", re.A)
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.A)
 _TRES = re.compile(r"([A-Za-z]+(?:/[\w.-]+)?(?::[\w.-]+)?)=(\d[\d.]*)([KMGTPE]?)", re.A)
+_PLAIN_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.A)
 _UNKNOWN = frozenset(("", "Unknown", "None", "N/A", "NONE", "unknown"))
 _NOWHERE = frozenset(("", "None assigned", "None", "(null)"))
 
@@ -479,7 +480,7 @@ def _stamps(what: str, texts: Sequence[str]) -> tuple[NDArray[np.float64], bool]
     """Return times as seconds since 1970, on the clock that they are written in, and whether that is UTC."""
     plain = ["NaT" if text in _UNKNOWN else text for text in texts]
     own_zone = False
-    if all(text == "NaT" or (len(text) == 19 and text[13] == ":" == text[16] and text[18].isdigit()) for text in plain):
+    if all(text == "NaT" or _PLAIN_STAMP.fullmatch(text) for text in plain):  # NumPy takes zones and words, too
         try:
             when = np.array(plain, "datetime64[s]")
         except ValueError:

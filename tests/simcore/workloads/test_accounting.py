@@ -235,6 +235,7 @@ def test_times_as_seconds_or_with_their_zone_need_no_guess(tmp_path):
         (row(AllocTRES="cpu=x"), "the column alloctres is 'cpu=x', not a list of resources"),
         (row(start="25:99:00"), "the column start is"),
         (row(Timelimit="soon"), "the column timelimit is 'soon', not a duration"),
+        (row(Start="2026-03-01T10:+0:08"), "the column start is"),
         (row("abc"), "the column jobid is 'abc', not the number of a job"),
         ("a|b", "the row has 2 fields, the header names 15"),
         (row("1_[5-1]"), "not a list of tasks"),
