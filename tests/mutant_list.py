@@ -250,6 +250,30 @@ MUTANTS: tuple[Mutant, ...] = (
     # migration
     Mutant(
         MIGRATION,
+        "    elif s.placement == MFP:\n        return 0\n",
+        "    else:\n        return 0\n",
+        "a predictor is not asked again on an unchanged machine",
+    ),
+    Mutant(
+        MIGRATION,
+        "    if counts:\n        _count_attempt(s)\n",
+        "    _count_attempt(s)\n    if counts:\n        pass\n",
+        "attempts on an unchanged machine count",
+    ),
+    Mutant(
+        ENGINE,
+        "        if s.now >= s.job.submit[0]:  # what is learnt",
+        "        if s.now >= -np.inf:  # what is learnt",
+        "failures before the first submission count",
+    ),
+    Mutant(
+        ENGINE,
+        "    if s.event_order == SUBMITS_FIRST:\n        _release_early(s)",
+        "    if s.event_order != INSTANT:\n        _release_early(s)",
+        "nodes are free before a completion under ends-first, too",
+    ),
+    Mutant(
+        MIGRATION,
         "free / s.nodes < s.migration_free",
         "free / s.nodes <= s.migration_free",
         "exactly the least share of free nodes is not enough",
@@ -263,8 +287,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(MIGRATION, "    if after >= before:\n", "    if after > before:\n", "an equal arrangement is not kept"),
     Mutant(
         MIGRATION,
-        "        if after > before:\n            s.successes",
-        "        if after >= before:\n            s.successes",
+        "        if after > before and counts:\n            s.successes",
+        "        if after >= before and counts:\n            s.successes",
         "an equal arrangement is a success",
     ),
     Mutant(
