@@ -28,10 +28,10 @@ _MEASURE_S = 20.0
 _PATIENCE_S = 3.0
 _OVERHEAD_S = 5e-5
 """What the engine adds to a simulation, about."""
-_ARRAY_BYTES = 1750
-"""What zarr.json says of an array, in its own file and in the root's (a mean over the metrics of the simulator)."""
-_FRAME_BYTES = 40
-"""What the compressed chunk of an array has beside its numbers."""
+_ARRAY_BYTES = 2900
+"""What zarr.json says of an array, in its own file and in both of the root's (a mean over the simulator's metrics)."""
+_FRAME_BYTES = 190
+"""What the compressed chunk of an array has beside its numbers, and its lines in the manifest."""
 
 
 @dataclass
@@ -129,7 +129,7 @@ def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
     """Return the size of the complete store, without per-job results, from the length of its spec.
 
     Numbers hardly compress, while status and missing errors vanish. A chunk costs its frame, however little is in it,
-    and every array is described twice: by itself and in the root.
+    and every array is described three times: by itself, in the root and in the root's copy.
     """
     grid = prepared.grid
     numbers = 1 + sum(out.width + 2 * out.texts for out in prepared.outputs)
@@ -138,7 +138,7 @@ def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
     coordinates = {*grid.dims_of, *(axis.name for axis in grid.axes)}
     arrays = len(prepared.outputs) + len(VARIABLES) + len(coordinates)
     rows = sum(len(axis) * max(1, len(axis.columns)) for axis in grid.axes)
-    return 8 * (numbers * grid.size + rows) + _FRAME_BYTES * chunks * numbers + _ARRAY_BYTES * arrays + 2 * text_bytes
+    return 8 * (numbers * grid.size + rows) + _FRAME_BYTES * chunks * numbers + _ARRAY_BYTES * arrays + 3 * text_bytes
 
 
 def _describe_precision(spec: Spec, plan: Plan) -> str:

@@ -62,7 +62,7 @@ def rerun(
         is asked for, and there is none of such a run.
     """
     store = Store(Path(path), mode="r")
-    target = _target(store, target, logs)
+    target = stored_target(store, target, logs)
     cell, labels = _find(store, parse_select(select) if isinstance(select, str) else select)
     configuration = _configuration(store, cell, target)
     _check_pins(store, target, configuration)
@@ -81,7 +81,8 @@ def rerun(
     return Rerun(labels, configuration, STATUS_NAMES[status], metrics, stored, different, run)
 
 
-def _target(store: Store, target: Target | None, logs: str | Path | None) -> Target:
+def stored_target(store: Store, target: Target | None, logs: str | Path | None) -> Target:
+    """Return the target that a store has results of, with logs looked for where its runs found them."""
     wanted = store.attributes["target"]
     if target is None and wanted in TARGETS:
         folders = [folder for entry in reversed(store.text("provenance")) for folder in entry.get("folders", ())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from faultsweep.sweeps.batch_job import read_run
 from faultsweep.sweeps.spec import find_spec, load_toml
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.lock import say_owner
+from faultsweep.sweeps.store.manifest import Damage
+from faultsweep.sweeps.store.repair import Checked, check
 from faultsweep.sweeps.store.store import (
+    DAMAGED,
     FAILED,
     FAILURES,
     FINAL,
@@ -26,6 +30,8 @@ from faultsweep.sweeps.store.store import (
 
 from faultsweep.errors import InputError
 
+DAMAGED_CODE = 7
+"""Exit code where files of a store are absent or damaged."""
 _SHOWN = 20
 _SENTENCES = 5
 
@@ -58,6 +64,28 @@ def read_status(path: Path) -> dict[str, Any]:
     run = read_run(path)
     if run["job"] is not None and not path.exists():
         return {"store": str(path), "complete": False, **run}
+    found = check(path, quick=True)
+    try:
+        return {**_read_cells(path), "damage": _damage(found), **run}
+    except (InputError, ValueError, RuntimeError):
+        if not found.damage:
+            raise
+        return {"store": str(path), "complete": False, "damage": _damage(found), **run}
+
+
+def _damage(found: Checked) -> dict[str, Any]:
+    """Return what is absent or damaged, as ``status`` tells it."""
+    return {
+        "verifiable": found.verifiable,
+        "content_read": found.whole,
+        "files": [{"name": one.name, "what": one.what} for one in found.damage],
+        "older": found.older,
+        "cells": found.cells,
+    }
+
+
+def _read_cells(path: Path) -> dict[str, Any]:
+    """Return what a store says of its cells."""
     attributes = check_format(path)
     store = Store(path, mode="r")
     status = store.status()
@@ -73,23 +101,24 @@ def read_status(path: Path) -> dict[str, Any]:
         "shape": dict(zip(store.dims, store.chunks.shape, strict=True)),
         "cells": len(status),
         "status": {name: int(number) for name, number in zip(STATUS_NAMES, counts, strict=True)},
-        "complete": not counts[PENDING],
+        "complete": not counts[PENDING] and not counts[DAMAGED],
         "simulated_s": float(np.nansum(wall[ran])),
         "size_bytes": store.size_bytes(),
         "failed": _failures(store, status),
         "pins": store.text("pins"),
         "runs": store.text("provenance"),
-        **run,
     }
 
 
 def exit_code(found: dict[str, Any]) -> int:
     """Return 0 for a complete store, 3 while it is worked on, 4 if nothing runs and cells lack, 5 if cells failed.
 
-    6 if cells lack and it is not known whether anything runs.
+    6 if cells lack and it is not known whether anything runs; 7 if files are absent or damaged.
     """
     if found["state"] in ("running", "waiting"):
         return 3
+    if found.get("damage") and (found["damage"]["files"] or found["damage"]["cells"]):
+        return DAMAGED_CODE
     if not found["complete"]:
         return 6 if found["state"] == "unknown" else 4
     return 5 if found["status"]["failed"] else 0
@@ -119,8 +148,9 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
     if as_json:
         print_json({**found, "exit_code": exit_code(found)})
         return exit_code(found)
+    _print_damage(console, path, found)
     if "cells" not in found:
-        console.print(f"{path}: not made yet")
+        console.print(f"{path}: {'damaged' if found.get('damage') else 'not made yet'}")
         _print_run(console, found)
         return exit_code(found)
     shape = " x ".join(f"{n} {dim}" for dim, n in found["shape"].items())
@@ -140,6 +170,19 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
     if counts[FAILED] > _SHOWN:
         console.print("  ... faultsweep status --json lists more")
     return exit_code(found)
+
+
+def _print_damage(console: Any, path: Path, found: Mapping[str, Any]) -> None:
+    """Print what is absent or damaged, and what mends it."""
+    damage = found.get("damage")
+    if not damage:
+        return
+    files = [Damage(**one) for one in damage["files"]]
+    checked = Checked(damage=files, older=damage["older"], cells=damage["cells"])
+    for text in checked.sentences(path):
+        console.print(text)
+    if not checked.is_sound:
+        console.print(f"mend it: faultsweep check --repair {path}, or run the sweep again")
 
 
 def _print_run(console: Any, found: dict[str, Any]) -> None:

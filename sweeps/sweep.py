@@ -29,7 +29,7 @@ from faultsweep.sweeps.precision import replicates_wanted, rule_of, with_replica
 from faultsweep.sweeps.rerun import Rerun, rerun
 from faultsweep.sweeps.runner.first import First, find_first
 from faultsweep.sweeps.runner.prepare import Prepared, attributes, check_store, prepare
-from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress
+from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress, format_count
 from faultsweep.sweeps.runner.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
 from faultsweep.sweeps.runner.task import Context, output_columns
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
@@ -37,7 +37,9 @@ from faultsweep.sweeps.store.collector import Collector, Results, describe_count
 from faultsweep.sweeps.store.jobs import derive, drop_unused, unpack_jobs
 from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside
 from faultsweep.sweeps.store.lock import Lock
+from faultsweep.sweeps.store.manifest import is_sealed, settle, verify
 from faultsweep.sweeps.store.provenance import describe_run
+from faultsweep.sweeps.store.repair import check, repair, seal
 from faultsweep.sweeps.store.replay import find_journals, match_records, open_run
 from faultsweep.sweeps.store.store import (
     DONE,
@@ -46,6 +48,7 @@ from faultsweep.sweeps.store.store import (
     PENDING,
     STATUS_NAMES,
     Store,
+    check_format,
     create,
     run_folder,
     sweep_partials,
@@ -234,6 +237,7 @@ class Sweep:
         progress: bool = True,
         dask_dashboard: bool = False,
         listener: Listener | None = None,
+        only_damaged: bool = False,
     ) -> Any:
         """Simulate what the store lacks, and return all results as ``faultsweep.open_results`` does.
 
@@ -248,6 +252,7 @@ class Sweep:
         listener : is told the results as they come, and may stop the run (see ``stream``).
         dask_dashboard : serve the dashboard of Dask on the loopback while this runs, for whoever has the link that is
             printed; only of a cluster that is started here.
+        only_damaged : run the cells that have lost their results again, and nothing else.
 
         Raises
         ------
@@ -267,6 +272,7 @@ class Sweep:
         _check_submitted(path)
         if (run_folder(path) / "slurm").is_dir():
             refuse_if_submitted(path)
+        notes = _heal(path)
         spec = self._known(path)
         check_store(spec, path, recompute)
         folder = _make_run_folder(path)
@@ -274,7 +280,9 @@ class Sweep:
             stack.enter_context(ended_by_sigterm())
             lock = _enter_lock(stack, folder)
             stack.enter_context(LogFile(folder / "log.txt"))
-            run = _Run(spec, path, folder, lock, time_limit_s, progress, listener)
+            run = _Run(spec, path, folder, lock, time_limit_s, progress, listener, only_damaged=only_damaged)
+            for text in notes:
+                run.say(text)
             own = None if credentials is None else Path(credentials)
             shown = _print if dask_dashboard else None
             try:
@@ -315,6 +323,23 @@ def _having(spec: Spec, outputs: Sequence[Output]) -> Spec:
     if not isinstance(target, FunctionTarget):
         raise TypeError(target.name)
     return read_spec(spec.raw, target.with_outputs(outputs), where=spec.where)
+
+
+def _heal(path: Path) -> list[str]:
+    """Mend a store whose files are absent or damaged, so that it can be read; returns sentences about it."""
+    if not (path / "zarr.json").exists() and not is_sealed(path):
+        return []
+    try:
+        found = check(path)
+    except InputError:
+        return []  # no store: what it is, is told where it is opened
+    if not found.damage:
+        return found.sentences(path)
+    with Lock(_make_run_folder(path) / "lock"):
+        done = repair(path)
+    restored = f"{format_count(len(done.restored), 'file')} restored" if done.restored else ""
+    again = f"{format_count(done.cells, 'cell')} simulated again" if done.cells else ""
+    return [*found.sentences(path), f"{path}: {' and '.join(filter(None, (restored, again)))}"]
 
 
 def _print(text: str) -> None:
@@ -440,6 +465,7 @@ class _Run:
     deaths: dict[int, int] = field(default_factory=dict)
     replicates: NDArray[np.int64] | None = None
     is_first: bool = True  # and no later round of one call of Sweep.run
+    only_damaged: bool = False
 
     def infer(self, workers: _Workers) -> First | None:
         """Run the first cell if it has to tell what the function gives; its outputs are the spec's from then on."""
@@ -467,7 +493,7 @@ class _Run:
 
     def begun_round(self) -> _Run:
         """Return the run of the round that an earlier run has begun, since its journals are of that; else this one."""
-        if self.spec.precision is None or not self.path.exists():
+        if self.spec.precision is None or self.only_damaged or not self.path.exists():
             return self
         prepared = prepare(self.spec, self.path)
         if prepared.store is None or prepared.store.recomputing or prepared.grows or len(prepared.todo):
@@ -481,7 +507,7 @@ class _Run:
 
     def _round(self, store: Store, prepared: Prepared) -> _Run | None:
         precision = self.spec.precision
-        if precision is None:
+        if precision is None or self.only_damaged:
             return None
         have, needed = replicates_wanted(store, precision, prepared.asked)
         more = int((needed > have).sum())
@@ -501,7 +527,9 @@ class _Run:
             recompute = retry_failed = False
         sweep_partials(self.folder)
         shutil.rmtree(self.folder / "new.zarr", ignore_errors=True)
-        prepared = prepare(self.spec, self.path, recompute, retry_failed, self.replicates)
+        if is_sealed(self.path) and check_format(self.path).get("open_runs", "[]") != "[]":
+            settle(self.path, verify(self.path).behind)
+        prepared = prepare(self.spec, self.path, recompute, retry_failed, self.replicates, self.only_damaged)
         if prepared.store is not None:
             find_journals(prepared.store)  # refuses a store that another run writes, before anything is changed
         self.prepared = prepared
@@ -511,7 +539,14 @@ class _Run:
             self.store.forget(_corner(failed, prepared.grid.shape, self.store.chunks.shape))
         replacing = bool((prepared.again & ~np.isin(prepared.status, FAILURES)).any())
         self.collector = Collector(
-            self.store, prepared.outputs, prepared.source, prepared.excluded, prepared.again, self._check, replacing
+            self.store,
+            prepared.outputs,
+            prepared.source,
+            prepared.excluded,
+            prepared.again,
+            self._check,
+            replacing,
+            mark=not self.only_damaged,
         )
         if self.listener is not None:
             self.collector.listen = partial(self.listener.tell, prepared.grid, prepared.outputs)
@@ -535,6 +570,9 @@ class _Run:
         store = prepared.store
         self.history = [*store.text("provenance"), *(self.history if self.is_first else [])]
         store.repair()
+        if not is_sealed(self.path):
+            seal(self.path)
+            store.reopen()
         store.drop(prepared.dropped)
         pins = {**store.text("pins"), **prepared.pins}
         if prepared.recompute:

@@ -88,7 +88,10 @@ def describe_share(data: xr.Dataset) -> tuple[float, str]:
     """Return the share of the requested cells that is done, and the counts in words."""
     counts = count_cells(data)
     results = sum(counts.get(name, 0) for name in RESULTS)
-    failed, pending = counts.get("failed", 0) + counts.get("failed_copy", 0), counts.get("pending", 0)
+    failed, pending = (
+        counts.get("failed", 0) + counts.get("failed_copy", 0),
+        counts.get("pending", 0) + counts.get("damaged", 0),
+    )
     requested = results + failed + pending
     share = (results + failed) / requested if requested else 1.0
     words = f"{share:.0%} done: {results:,} of {requested:,} cells have a result"

@@ -1,4 +1,4 @@
-"""``faultsweep plan | run | status | rerun``."""
+"""``faultsweep plan | run | status | check | rerun``."""
 
 from __future__ import annotations
 
@@ -168,12 +168,35 @@ def status(
     """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
 
     Exit code 0: complete; 3: running, or waiting in a queue; 4: incomplete, and nothing runs; 5: complete, but cells
-    failed; 6: incomplete, and SLURM does not say whether its job runs. The scheduler of the run is not asked: --logs,
-    --cluster and --workers of a run do nothing here.
+    failed; 6: incomplete, and SLURM does not say whether its job runs; 7: files are absent or damaged. The scheduler of
+    the run is not asked: --logs, --cluster and --workers of a run do nothing here.
     """
     from faultsweep.sweeps.status import find_store, print_status
 
     raise typer.Exit(print_status(find_store(spec, store), as_json=json_))
+
+
+@app.command()
+def check(
+    store: Annotated[Path, typer.Argument(help="The store.")],
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Restore what is kept twice, and run exactly the damaged cells again.")
+    ] = False,
+    seal: Annotated[
+        bool, typer.Option("--seal", help="Give a store of an earlier format checksums; take its files as they are.")
+    ] = False,
+    logs: LogsOption = None,
+    workers: WorkersOption = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare every file of a store with its checksum, and name what is absent, damaged or of an earlier time.
+
+    Exit code 0: sound; 6: of an earlier format, which has no checksums; 7: damaged. Cells of a function of your own are
+    marked by --repair, and its next run simulates them.
+    """
+    from faultsweep.sweeps.check import print_check
+
+    raise typer.Exit(print_check(store, repair, seal, logs, workers, as_json=json_))
 
 
 @app.command()

@@ -20,6 +20,7 @@ from faultsweep.sweeps.outputs import to_json
 from faultsweep.sweeps.precision import NEW_RULE
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.store import (
+    DAMAGED,
     DONE,
     FAILURES,
     FINAL,
@@ -87,10 +88,12 @@ def prepare(
     recompute: bool = False,
     retry_failed: bool = False,
     replicates: NDArray[np.int64] | None = None,
+    mend: bool = False,
 ) -> Prepared:
     """Compare the spec with the store at ``path``, if there is one; nothing is changed.
 
     ``replicates`` says for every configuration, over all axes but the last, how many are asked for; all if not given.
+    Cells that have lost their results are run in any case; ``mend`` asks for nothing else.
 
     Raises
     ------
@@ -112,6 +115,11 @@ def prepare(
         old_shape = store.chunks.shape
         dropped = _dropped(store, spec)
         outputs, new_outputs = _join_outputs(store, spec, dropped)
+    if store is not None and (store.status() == DAMAGED).any():
+        requested = None  # any cell may have to be run: formulas need values everywhere
+        asked_rows = None if mend else _join_axes(store, spec)[1]
+    else:
+        asked_rows = requested
     try:
         grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
         excluded = grid.excluded()
@@ -123,11 +131,14 @@ def prepare(
     kept_jobs = store is not None and store.keeps_jobs and "jobs_offset" not in dropped
     derived = [name for name in adding if kept_jobs and name in spec.target.derivable()]
     again = _again(store, spec, status, grid.shape, adding, derived, recompute)
+    again |= status == DAMAGED
     if retry_failed:
         again |= np.isin(status, FAILURES)
     chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape, outputs))
     keys = grid.keys()
-    skip = (excluded if requested is None else excluded | ~_outer(requested)) & ~unfinished
+    skip = (excluded if asked_rows is None else excluded | ~_outer(asked_rows)) & ~unfinished
+    if mend:
+        skip = status != DAMAGED
     if replicates is not None:
         skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
     final = np.isin(status, FINAL) & ~again
@@ -169,6 +180,7 @@ def _stored_status(store: Store | None, shape: tuple[int, ...]) -> tuple[NDArray
         old = tuple(slice(0, n) for n in store.chunks.shape)
         status[old] = store.status().reshape(store.chunks.shape)
         unfinished[old] = (status[old] == PENDING) & bool(store.recomputing)
+        unfinished |= status == DAMAGED
     return status.ravel(), unfinished.ravel()
 
 

@@ -86,11 +86,13 @@ class Collector:
         again: NDArray[np.bool_] | None = None,
         check: Callable[[], None] = lambda: None,
         replacing: bool = False,
+        mark: bool = True,
     ) -> None:
         """Prepare for a grid whose cell ``i`` takes the result of cell ``source[i]`` (-1: none is wanted).
 
         Cells in ``again`` count as pending, whatever the store has. ``check`` is called before every write; it raises
-        if the store now belongs to another process. ``replacing`` says that results are replaced.
+        if the store now belongs to another process. ``replacing`` says that results are replaced. Without
+        ``mark``, cells that no run is wanted for keep their status.
         """
         self.store = store
         self.outputs = list(outputs)
@@ -111,7 +113,8 @@ class Collector:
         self.jobs = JobsWriter(store, apart=replacing) if self._keep_jobs else None
         self._last_save = time.monotonic()
         self._save_cost_s = 0.0
-        self._mark_unwanted(excluded)
+        if mark:
+            self._mark_unwanted(excluded)
         self._link()
 
     def _mark_unwanted(self, excluded: NDArray[np.bool_]) -> None:

@@ -7,21 +7,21 @@ rows. Rows are visible before the cell's status is; what a killed process append
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-from faultsweep.sweeps.store.store import WITH_RESULT, Store
+from faultsweep.sweeps.store.manifest import remove
+from faultsweep.sweeps.store.store import WITH_RESULT, Store, compressors, raw_group
 from faultsweep.sweeps.target import Target
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
 GROUP = "jobs"
-_ROWS = 65_536
+ROWS = 65_536
+"""Rows of a chunk of the table."""
 
 
 def pack_jobs(jobs: Mapping[str, Any]) -> bytes:
@@ -78,14 +78,11 @@ class JobsWriter:
     def __init__(self, store: Store, apart: bool = False) -> None:
         """Continue behind the rows that are there; ``apart`` from them in a chunk of its own, if they are replaced."""
         self.store = store
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            root = zarr.open_group(store.path, mode="r+", zarr_format=3, use_consolidated=False)
-            self._group = root.require_group(GROUP)
-            self._arrays: dict[str, Any] = dict(self._group.arrays())
+        self._group = raw_group(store.path, store.metrics).require_group(GROUP)
+        self._arrays: dict[str, Any] = dict(self._group.arrays())
         self._rows = max((array.shape[0] for array in self._arrays.values()), default=0)
         if apart:
-            self._rows = -(-self._rows // _ROWS) * _ROWS
+            self._rows = -(-self._rows // ROWS) * ROWS
         self._dtypes = {name: np.dtype(array.dtype) for name, array in self._arrays.items()}
         self._waiting: list[tuple[int, dict[str, NDArray[Any]]]] = []
         self._waiting_rows = 0
@@ -121,7 +118,13 @@ class JobsWriter:
             absent = _absent(dtype)
             if name not in self._arrays:
                 self._arrays[name] = self._group.create_array(
-                    name, shape=(start,), chunks=(_ROWS,), dtype=dtype, dimension_names=("job",), fill_value=absent
+                    name,
+                    shape=(start,),
+                    chunks=(ROWS,),
+                    dtype=dtype,
+                    dimension_names=("job",),
+                    fill_value=absent,
+                    compressors=compressors(),
                 )
             self._arrays[name].resize((stop,))
             parts = [arrays.get(name, np.full(length, absent, dtype)) for length, arrays in self._waiting]
@@ -144,10 +147,10 @@ def drop_unused(store: Store) -> None:
     if GROUP not in store.group:
         return
     offset, length = (np.asarray(store.arrays[name][...]).ravel() for name in ("jobs_offset", "jobs_length"))
-    starts, ends = offset[length > 0] // _ROWS, (offset + length - 1)[length > 0] // _ROWS + 1
+    starts, ends = offset[length > 0] // ROWS, (offset + length - 1)[length > 0] // ROWS + 1
     group: Any = store.group[GROUP]
     for name, array in group.arrays():
-        chunks = -(-array.shape[0] // _ROWS)
+        chunks = -(-array.shape[0] // ROWS)
         steps = np.bincount(starts, minlength=chunks + 1) - np.bincount(ends, minlength=chunks + 1)
         for chunk in np.flatnonzero(np.cumsum(steps)[:chunks] == 0):
-            (store.path / GROUP / name / "c" / str(chunk)).unlink(missing_ok=True)
+            remove(store.path, f"{GROUP}/{name}/{array.metadata.encode_chunk_key((int(chunk),))}")

@@ -19,10 +19,12 @@ from faultsweep.sweeps.grid import Cells, Grid, sources
 from faultsweep.sweeps.outputs import to_json, udunits
 from faultsweep.sweeps.runner.prepare import join_axis
 from faultsweep.sweeps.store.jobs import JobsWriter, read_jobs
+from faultsweep.sweeps.store.repair import refuse_damage
 from faultsweep.sweeps.store.replay import check_at_rest
 from faultsweep.sweeps.store.store import (
     COPY,
     COPY_OF,
+    DAMAGED,
     DONE,
     EXCLUDED,
     FAILED,
@@ -44,7 +46,7 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 from faultsweep.files import writing
 
-_PRECEDENCE = (NOT_REQUESTED, EXCLUDED, PENDING, FAILED_COPY, FAILED, TRUNCATED_COPY, COPY, TRUNCATED, DONE)
+_PRECEDENCE = (NOT_REQUESTED, EXCLUDED, PENDING, DAMAGED, FAILED_COPY, FAILED, TRUNCATED_COPY, COPY, TRUNCATED, DONE)
 """Of two stores' statuses of one cell the later one holds."""
 _NAMED = 10
 _ROWS_AT_ONCE = 1_000_000
@@ -108,6 +110,7 @@ def merge(stores: Sequence[str | Path], path: str | Path) -> Store:
 def _open(path: Path) -> Store:
     store = Store(path, mode="r")
     check_at_rest(store)
+    refuse_damage(path)
     return store
 
 
@@ -279,9 +282,8 @@ class _Joined:
         for other in self.stores:
             history += [run for run in other.text("provenance") if run not in history]
             pins |= other.text("pins")
-        kept = {
-            k: v for k, v in first.attributes.items() if k not in ("faultsweep_format", "recomputing", "submission")
-        }
+        own = ("faultsweep_format", "recomputing", "submission", "manifest")
+        kept = {name: value for name, value in first.attributes.items() if name not in own}
         fixed = {name: value for other in reversed(self.stores) for name, value in other.text("configuration").items()}
         texts: Mapping[str, Any] = {
             "axes": tables,
@@ -305,6 +307,7 @@ class _Joined:
         if keep_jobs:
             self._write_jobs(store)
         self._put(store, "status", status)
+        store.commit()
 
     def _lacking(self) -> list[str]:
         """Return the metrics that not all stores have, or that one of them is still adding."""

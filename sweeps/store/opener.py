@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.sweeps.grid import MOST_CELLS, MOST_LABELS
+from faultsweep.sweeps.store.manifest import JOBS, MANIFEST, OVER_GRID, needed_files
 from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from faultsweep.errors import InputError
 
-FORMATS = (1,)
+FORMATS = (1, 2)
 """The versions of the layout that can be read."""
 
 CODECS = ("bytes", "vlen-utf8", "zstd", "crc32c")
@@ -54,9 +55,6 @@ _A_FILE = ": a file, not a store of a sweep; name a store, or a folder that is n
 _MOST_INFLATED = 100
 _ALWAYS_ALLOWED_BYTES = 100_000_000
 
-JOBS = "jobs"
-OVER_GRID = ("status", "wall_s", "error", "jobs_offset", "jobs_length")
-"""Variables of the grid beside the metrics."""
 _JSON_ATTRIBUTES: dict[str, Any] = {
     "axes": (list,),
     "configuration": (dict,),
@@ -265,6 +263,7 @@ class CheckedStore(WrapperStore[ZarrStore]):
         self._place = place
         members = root["consolidated_metadata"]["metadata"]
         self._metadata = {"zarr.json": dict(root), **{f"{name}/zarr.json": node for name, node in members.items()}}
+        self._files: set[str] | None = None
         self._arrays = {name: node for name, node in members.items() if node["node_type"] == "array"}
 
     def _with_store(self, store: ZarrStore) -> CheckedStore:
@@ -276,11 +275,22 @@ class CheckedStore(WrapperStore[ZarrStore]):
             node = self._metadata.get(key)
             return None if node is None else prototype.buffer.from_bytes(json.dumps(node).encode())
         found = await self._store.get(key, prototype, byte_range)
+        name = "/".join(key.split("/")[: 1 + key.startswith(f"{JOBS}/")])
+        if name not in self._arrays:
+            return found
+        if found is None and self.read_only and key in await self._needed(prototype):
+            raise InputError(f"{self._place}: {key} is absent; faultsweep check {self._place} says what is damaged")
         if found is not None and byte_range is None:
-            name = "/".join(key.split("/")[: 1 + key.startswith(f"{JOBS}/")])
-            if name in self._arrays:
-                self._check_chunk(name, key, found.to_bytes())
+            self._check_chunk(name, key, found.to_bytes())
         return found
+
+    async def _needed(self, prototype: Any) -> set[str]:
+        """Return the files that have to be there, read once: a chunk that equals its fill value need not be."""
+        if self._files is None:
+            end = self.root["attributes"].get("manifest")
+            content = await self._store.get(MANIFEST, prototype) if isinstance(end, int) else None
+            self._files = set() if content is None else needed_files(content.to_bytes(), end)
+        return self._files
 
     async def exists(self, key: str) -> bool:
         """Tell whether there is a file."""

@@ -22,7 +22,9 @@ from typing import Any
 
 from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.logs import acknowledgements
+from faultsweep.sweeps.store.manifest import COPIES, MANIFEST, SECOND, data_files, is_sealed, whole_manifest
 from faultsweep.sweeps.store.opener import MOST_FILES, read_root
+from faultsweep.sweeps.store.repair import refuse_damage
 from faultsweep.sweeps.store.replay import check_at_rest
 from faultsweep.sweeps.store.store import Store, check_format
 
@@ -86,11 +88,13 @@ def pack(store: str | Path, archive: str | Path, *, licence: str | None = None, 
         raise InputError(f"{target}: the folder {target.parent} does not exist; make it, or name another")
     root = _described(source, licence, citation)
     check_at_rest(Store(source, mode="r"))
+    refuse_damage(source)
     partial = target.with_name(f"{target.name}.partial")
     try:
         with writing(target):
             files, size = _write(source, partial, root)
             check_at_rest(Store(source, mode="r"))
+            refuse_damage(source)
             os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
@@ -138,22 +142,21 @@ def _write(store: Path, archive: Path, root: Mapping[str, Any]) -> tuple[int, in
     """Write the archive; returns the number and size of the store's files."""
     sums, size = [], 0
     # the store is a folder of the user's own; links in it are followed, and become files
-    files = sorted(p for p in store.rglob("*") if p.is_file() and p.suffix != ".partial" and p.name != "zarr.json")
-    files += sorted(store.rglob("*/zarr.json"))
+    names = [name for name in data_files(store) if name not in (README, SUMS)]
+    names.sort(key=lambda name: (name.endswith("zarr.json"), name))
+    manifest, content = whole_manifest(((name, (store / name).read_bytes()) for name in sorted(names)), root)
+    last = {MANIFEST: manifest, SECOND: manifest, f"{COPIES}/zarr.json": content, "zarr.json": content}
+    if not is_sealed(store):
+        last = {"zarr.json": json.dumps(root, indent=1).encode()}
+    last[README] = _readme(root["attributes"]).encode()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as out:
-        for file in files:
-            name = file.relative_to(store).as_posix()
-            if name not in (README, SUMS, "zarr.json"):
-                content = file.read_bytes()
-                sums.append((_sha256(content), name))
-                size += len(content)
-                out.writestr(_entry(name), content)
-        content = json.dumps(root, indent=1).encode()
-        for name, text in (("zarr.json", content), (README, _readme(root["attributes"]).encode())):
+        for name in (*names, *last):
+            text = last.get(name) or (store / name).read_bytes()
             sums.append((_sha256(text), name))
+            size += len(text) if name != README else 0
             out.writestr(_entry(name), text)
         out.writestr(_entry(SUMS), "".join(f"{digest}  {name}\n" for digest, name in sorted(sums, key=lambda s: s[1])))
-    return len(sums) - 1, size + len(content)
+    return len(sums) - 1, size
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -340,9 +343,8 @@ def _check_metadata(draft: Path) -> None:
     members = read_root(draft)["consolidated_metadata"]["metadata"]
     for file in draft.rglob("*"):
         name = file.relative_to(draft).as_posix()
-        if file.name.startswith(".z") or (
-            file.name == "zarr.json" and name != "zarr.json" and not _agrees(file, name, members)
-        ):
+        root = name in ("zarr.json", f"{COPIES}/zarr.json")
+        if file.name.startswith(".z") or (file.name == "zarr.json" and not root and not _agrees(file, name, members)):
             raise InputError(f"{draft}: refused, because {name} is not what its root says")
 
 

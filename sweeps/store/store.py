@@ -28,14 +28,26 @@ from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.grid import Cells, Grid
 from faultsweep.sweeps.outputs import Output, from_json, stored_output, udunits
 from faultsweep.sweeps.store.labels import from_array, to_array, without_kinds
-from faultsweep.sweeps.store.opener import open_folder, read_root
+from faultsweep.sweeps.store.manifest import (
+    COPIES,
+    FOLDER,
+    RecordingStore,
+    digest_of,
+    manifest_size,
+    remove,
+    replace_file,
+    root_text,
+)
+from faultsweep.sweeps.store.opener import JOBS, CheckedStore, open_folder, read_root
 from numpy.typing import NDArray
+from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import default_buffer_prototype
+from zarr.storage import LocalStore
 
-FORMAT = 1
+FORMAT = 2
 """The version of this layout; a test keeps a store of every released one."""
 
-PENDING, DONE, FAILED, TRUNCATED, COPY, EXCLUDED, NOT_REQUESTED, TRUNCATED_COPY, FAILED_COPY = range(9)
+PENDING, DONE, FAILED, TRUNCATED, COPY, EXCLUDED, NOT_REQUESTED, TRUNCATED_COPY, FAILED_COPY, DAMAGED = range(10)
 STATUS_NAMES = (
     "pending",
     "done",
@@ -46,6 +58,7 @@ STATUS_NAMES = (
     "not_requested",
     "truncated_copy",
     "failed_copy",
+    "damaged",
 )
 COPY_OF = {DONE: COPY, TRUNCATED: TRUNCATED_COPY, FAILED: FAILED_COPY}
 """The status of a cell that takes the result of another one, by the status of that."""
@@ -57,11 +70,9 @@ WITH_RESULT = (DONE, TRUNCATED, COPY, TRUNCATED_COPY)
 CHUNK_CELLS = 16_384
 """Cells of a chunk, about: 1,024 gives 16 times the files and is 10 times slower to open."""
 
-_CHUNK_NAMES = {
-    "v2": {"name": "v2", "configuration": {"separator": "."}},
-    "default": {"name": "default", "configuration": {"separator": "/"}},
-}
 _RUN = ".run"
+STATE = "state.json"
+"""File beside a store that says how far it was."""
 _LABEL_CHUNK = 16_384
 _CHUNK_WORDS = 4_000_000
 """Words of a chunk of the widest metric, at most (32 MB): large arrays make chunks of few cells."""
@@ -152,15 +163,22 @@ class Store:
         self._open()
 
     def _open(self) -> None:
-        checked = open_folder(self.path, read_only=self._mode == "r")
+        checked = open_folder(self.path)
         self.attributes: dict[str, Any] = dict(checked.root["attributes"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            metrics = self.metrics
+            if self._mode != "r":
+                checked = CheckedStore(RecordingStore(LocalStore(self.path), metrics), checked.root, str(self.path))
             self.group = zarr.open_group(checked, mode=self._mode, zarr_format=3, use_consolidated=True)
         self.arrays: dict[str, Any] = dict(self.group.arrays())
         status = self.arrays["status"]
         self.chunks = Chunks(status.shape, status.chunks)
         self.dims: list[str] = list(status.metadata.dimension_names)
+
+    def reopen(self) -> None:
+        """Read the store anew, after its files have been written otherwise."""
+        self._open()
 
     def text(self, key: str) -> Any:
         """Return an attribute that is JSON text, decoded."""
@@ -277,7 +295,7 @@ class Store:
             if not set(dims) <= set(lengths) or name not in self.arrays:
                 continue
             if self.arrays[name].dtype != values.dtype:
-                _change_type(self.path / name / "zarr.json", values.dtype, extra)
+                _change_type(self.path, f"{name}/zarr.json", values.dtype, extra)
                 self.arrays[name] = self._raw()[name]
             # what a configuration takes its values for may change with them: no reader of the grid needs it
             self.arrays[name].attrs.put({**without_kinds(self.arrays[name].attrs), **extra})
@@ -288,28 +306,28 @@ class Store:
         if not names:
             return
         for name in names:
-            (self.path / name / "zarr.json").unlink()
+            remove(self.path, f"{name}/zarr.json")
         metrics, adding = ([name for name in known if name not in names] for known in (self.metrics, self.adding))
         self.commit(metrics=json.dumps(metrics), adding=json.dumps(adding))
         for name in names:
+            remove(self.path, name)
             shutil.rmtree(self.path / name, ignore_errors=True)
 
     def _raw(self) -> Any:
         """Return the group by its own metadata, which a killed growth may have left ahead of the consolidated."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return zarr.open_group(self.path, mode="r+", zarr_format=3, use_consolidated=False)
+        return raw_group(self.path, self.metrics)
 
     def repair(self) -> None:
         """Undo what a killed process left: arrays made, changed or removed but not yet visible so, temporary files."""
         visible = json.loads((self.path / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
         for name, file in _members(self.path).items():
             if name not in visible:
+                remove(self.path, name)
                 shutil.rmtree(file.parent, ignore_errors=True)
         for name, metadata in visible.items():
             file = self.path / name / "zarr.json"
-            if not file.exists() or json.loads(file.read_text()) != metadata:
-                _replace_text(file, json.dumps(metadata, indent=1))
+            if not _says(file, metadata):
+                replace_file(self.path, f"{name}/zarr.json", json.dumps(metadata, indent=1).encode())
         sweep_partials(self.path)
 
     def commit(self, **attributes: Any) -> None:
@@ -336,7 +354,9 @@ def create(
     lengths = chunk_shape(grid.shape, outputs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        group = zarr.open_group(draft, mode="w-", zarr_format=3)
+        (draft / COPIES).mkdir(parents=True)
+        recording = RecordingStore(LocalStore(draft), [output.name for output in outputs])
+        group = zarr.open_group(recording, mode="a", zarr_format=3)
         for name, values, along, extra in _coordinates(grid.axes, grid):
             _create_coordinate(group, name, values, along, extra)
         for output in outputs:
@@ -387,6 +407,7 @@ def _create_coordinate(
         chunks=(_LABEL_CHUNK,) if values.ndim == 1 else chunk_shape(values.shape),
         dtype=values.dtype,
         fill_value="" if values.dtype.kind == "U" else values.dtype.type(0),
+        compressors=compressors(),
         dimension_names=dims,
         attributes=extra,
     )
@@ -407,6 +428,7 @@ def _create_metric(
         dtype=output.stored,
         fill_value=output.fill,
         dimension_names=(*dims, *(dim.name for dim in output.along)),
+        compressors=compressors(),
         attributes=output.attributes(),
     )
 
@@ -422,7 +444,14 @@ def _create_variables(
     ]
     for name, dtype, fill, attributes in variables:
         group.create_array(
-            name, shape=shape, chunks=lengths, dtype=dtype, fill_value=fill, dimension_names=dims, attributes=attributes
+            name,
+            shape=shape,
+            chunks=lengths,
+            dtype=dtype,
+            fill_value=fill,
+            compressors=compressors(),
+            dimension_names=dims,
+            attributes=attributes,
         )
     if keep_jobs:
         _create_job_index(group, dims, shape, lengths)
@@ -442,6 +471,7 @@ def _create_job_index(group: Any, dims: Sequence[str], shape: tuple[int, ...], l
             chunks=lengths,
             dtype="int64",
             fill_value=fill,
+            compressors=compressors(),
             dimension_names=dims,
             attributes={"long_name": text},
         )
@@ -454,41 +484,71 @@ def commit(path: Path, attributes: Mapping[str, Any]) -> None:
     content["attributes"] = {**content.get("attributes", {}), **attributes}
     members = {name: json.loads(file.read_text()) for name, file in _members(path).items()}
     content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
-    _replace_text(root, json.dumps(content, indent=1))
+    size = manifest_size(path) if (path / FOLDER).is_dir() else None
+    text = json.dumps(content, indent=1).encode() if size is None else root_text(content, size)
+    replace_file(path, "zarr.json", text)
+    remember(path)
 
 
 def _members(path: Path) -> dict[str, Path]:
     """Return the metadata files of the arrays and groups in a store, by their names."""
-    files = sorted([*path.glob("*/zarr.json"), *path.glob("*/*/zarr.json")])
+    files = sorted([*path.glob("*/zarr.json"), *path.glob(f"{JOBS}/*/zarr.json")])
     return {file.parent.relative_to(path).as_posix(): file for file in files}
 
 
-def _replace_text(path: Path, text: str) -> None:
-    """Replace a file in one step."""
-    fresh = path.with_name(f"{path.name}.partial")
-    with fresh.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+def _says(file: Path, metadata: Mapping[str, Any]) -> bool:
+    """Tell whether the metadata of an array is this."""
+    try:
+        return bool(json.loads(file.read_bytes()) == metadata)
+    except (OSError, ValueError):
+        return False
 
 
-def _change_type(file: Path, dtype: np.dtype, attributes: Mapping[str, Any]) -> None:
+def raw_group(path: Path, metrics: Sequence[str]) -> Any:
+    """Return the group by its own metadata, which a growth may have ahead of the consolidated one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        store = RecordingStore(LocalStore(path), metrics)
+        return zarr.open_group(store, mode="r+", zarr_format=3, use_consolidated=False)
+
+
+def compressors() -> Any:
+    """Return how chunks are compressed, with a checksum behind each that every reader of Zarr compares."""
+    return ZstdCodec(level=0), Crc32cCodec()
+
+
+def remember(path: Path) -> None:
+    """Write beside a store how far it is, so that an older copy of it that is put in its place is known."""
+    folder = run_folder(path)
+    if folder.is_dir() and (path / FOLDER).is_dir():
+        fresh = folder / f"{STATE}.partial"
+        root = digest_of((path / "zarr.json").read_bytes())
+        fresh.write_text(json.dumps({"manifest": manifest_size(path), "root": root}))
+        os.replace(fresh, folder / STATE)
+
+
+def other_names(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the chunks of an array are named so that none has a name that it has now."""
+    if metadata["chunk_key_encoding"]["name"] == "default":
+        return {"name": "v2", "configuration": {"separator": "."}}
+    return {"name": "default", "configuration": {"separator": "/"}}
+
+
+def _change_type(path: Path, name: str, dtype: np.dtype, attributes: Mapping[str, Any]) -> None:
     """Make a coordinate one of another type (floats, longer text), by the file of its metadata; its values follow.
 
     Its chunks get other names than they have, so that those which present readers know stay as they are.
     """
-    metadata = json.loads(file.read_text())
+    metadata = json.loads((path / name).read_text())
     shape, chunks = metadata["shape"], metadata["chunk_grid"]["configuration"]["chunk_shape"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fresh = zarr.create_array({}, shape=shape, chunks=chunks, dtype=dtype, zarr_format=3)
+        fresh = zarr.create_array({}, shape=shape, chunks=chunks, dtype=dtype, compressors=compressors(), zarr_format=3)
     made = json.loads(fresh.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes())
     metadata |= {name: made[name] for name in ("data_type", "fill_value", "codecs")}
-    now = metadata.get("chunk_key_encoding", {}).get("name", "default")
-    metadata["chunk_key_encoding"] = _CHUNK_NAMES["v2" if now == "default" else "default"]
+    metadata["chunk_key_encoding"] = other_names(metadata)
     metadata["attributes"] = {**metadata.get("attributes", {}), **attributes}
-    _replace_text(file, json.dumps(metadata, indent=1))
+    replace_file(path, name, json.dumps(metadata, indent=1).encode())
 
 
 def check_format(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import datetime
 import os
 import signal
 import time
+import uuid
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,17 @@ def field(a: int) -> xr.Dataset:
         {"temperature": (("time", "place"), a * np.arange(6.0).reshape(3, 2), {"units": "K", "long_name": "how warm"})},
         {"time": times, "place": ["here", "there"]},
     )
+
+
+def with_everything(a, mode):
+    """Results, a failure, per-job results, and numbers that no other cell has."""
+    if a == 4 and mode == "y":
+        raise ValueError("four is too much")
+    jobs = {"wait_s": np.arange(3.0) * a + len(mode), "size": np.arange(3) + a}
+    return {"y": a / 7 + len(mode) * 1e-3, "z": float(np.sin(a)), "jobs": jobs}
+
+
+def leaves_a_file(a, folder):
+    """A result, and a file for every call."""
+    (Path(folder) / f"{a}-{uuid.uuid4().hex}").touch()
+    return {"y": a / 3}

@@ -71,6 +71,7 @@ def test_a_run_starts_and_stops_its_own_cluster(tmp_path):
         "log.txt",
         "marks",
         "progress.json",
+        "state.json",
     ]
 
 

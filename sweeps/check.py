@@ -1,0 +1,119 @@
+"""``faultsweep check``: what of a store is absent or damaged, and how it is mended."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from faultsweep.sweeps.built_in import TARGETS
+from faultsweep.sweeps.rerun import stored_target
+from faultsweep.sweeps.runner.progress import format_bytes, format_count
+from faultsweep.sweeps.spec import read_spec
+from faultsweep.sweeps.status import DAMAGED_CODE
+from faultsweep.sweeps.store.lock import Lock
+from faultsweep.sweeps.store.manifest import is_sealed
+from faultsweep.sweeps.store.repair import Checked, check, prove, repair, seal
+from faultsweep.sweeps.store.replay import check_at_rest
+from faultsweep.sweeps.store.store import FORMAT, Store, check_format, run_folder
+from faultsweep.sweeps.sweep import Sweep
+
+from faultsweep.errors import InputError
+from faultsweep.terminal import make_console
+
+_UNVERIFIABLE = 6
+
+
+def seal_store(path: Path) -> None:
+    """Give a store of an earlier format, or one whose manifest is gone, a manifest and checksums.
+
+    Raises
+    ------
+    InputError
+        There is no such store, a run writes it, it has a manifest, or a chunk of it cannot be read.
+    """
+    if is_sealed(path):
+        raise InputError(f"{path}: has a manifest already; faultsweep check compares it")
+    store = Store(path, mode="r")
+    check_at_rest(store)
+    if check_format(path)["faultsweep_format"] == FORMAT:
+        prove(path)
+    with _locked(path):
+        Store(path).repair()
+        seal(path)
+
+
+def repair_store(path: Path, logs: Path | None = None, workers: int | None = None, progress: bool = True) -> Checked:
+    """Restore what is kept twice, run the damaged cells again, and return what is known then.
+
+    Cells of a function of the user's own are only marked: no store holds a function.
+
+    Raises
+    ------
+    InputError
+        Something cannot be restored, a run writes the store, or its logs or the model have changed since.
+    """
+    with _locked(path):
+        if not check(path).is_sound:
+            repair(path)
+    store = Store(path, mode="r")
+    if check(path).cells and store.attributes["target"] in TARGETS:
+        target = stored_target(store, None, logs)
+        spec = read_spec(tomllib.loads(store.attributes["spec"]), target, where=f"the spec in {path}")
+        Sweep.of(spec).run(path, workers=workers, progress=progress, only_damaged=True)
+    return check(path)
+
+
+def _locked(path: Path) -> Lock:
+    run_folder(path).mkdir(exist_ok=True)
+    return Lock(run_folder(path) / "lock")
+
+
+def print_check(
+    path: Path, mend: bool, seal: bool, logs: Path | None, workers: int | None, as_json: bool = False
+) -> int:
+    """Check a store, mend or seal it first if that is asked for, and print what is found; returns the exit code."""
+    from faultsweep.cli.output import print_json
+
+    path = path.resolve()
+    console = make_console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)
+    if seal:
+        seal_store(path)
+    found = check(path)
+    if mend and found.verifiable and not found.is_sound:
+        for text in found.sentences(path):
+            console.print(text)
+        found = repair_store(path, logs, workers, progress=not as_json)
+    if as_json:
+        print_json({**_as_json(found), "exit_code": _code(found)})
+        return _code(found)
+    for text in found.sentences(path) if found.verifiable else ():
+        console.print(text)
+    if not found.verifiable:
+        console.print(f"{path}: of an earlier format, which has no checksums; faultsweep check --seal {path} adds them")
+    elif found.is_sound:
+        size = format_bytes(found.size_bytes)
+        console.print(f"{path}: sound ({format_count(found.files, 'file')}, {size}, all compared)")
+    elif not mend:
+        console.print(f"mend it: faultsweep check --repair {path}, or run the sweep again")
+    elif found.cells:
+        console.print("run the script of the sweep again: it simulates them")
+    return _code(found)
+
+
+def _code(found: Checked) -> int:
+    if not found.verifiable:
+        return _UNVERIFIABLE
+    return 0 if found.is_sound else DAMAGED_CODE
+
+
+def _as_json(found: Checked) -> dict[str, Any]:
+    return {
+        "sound": found.verifiable and found.is_sound,
+        "verifiable": found.verifiable,
+        "damage": [{"name": one.name, "what": one.what} for one in found.damage],
+        "older": found.older,
+        "damaged_cells": found.cells,
+        "files": found.files,
+        "size_bytes": found.size_bytes,
+    }

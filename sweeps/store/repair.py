@@ -1,0 +1,391 @@
+"""Finding what is absent or damaged in a store, and mending it: what is kept twice is restored, cells are run again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faultsweep.sweeps.store.jobs import GROUP, ROWS
+from faultsweep.sweeps.store.manifest import (
+    COPIES,
+    FOLDER,
+    MANIFEST,
+    ROOT,
+    SECOND,
+    Damage,
+    Verified,
+    chunk_of,
+    data_files,
+    digest_of,
+    is_kept_twice,
+    is_sealed,
+    manifest_size,
+    note,
+    read_lines,
+    remove,
+    replace_file,
+    rewrite,
+    settle,
+    verify,
+)
+from faultsweep.sweeps.store.opener import parse_root, read_root
+from faultsweep.sweeps.store.store import (
+    DAMAGED,
+    FAILURES,
+    FINAL,
+    FORMAT,
+    PENDING,
+    STATE,
+    STATUS_NAMES,
+    WITH_RESULT,
+    Store,
+    other_names,
+    remember,
+    run_folder,
+)
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+QUICK_BYTES = 2_000_000_000
+"""A store that is larger is verified by the sizes of its files where the user has not asked for more."""
+_SHOWN = 10
+
+
+@dataclass
+class Checked:
+    """What is known of the soundness of a store.
+
+    Attributes
+    ----------
+    verifiable : whether it has a manifest; one of an earlier format has none.
+    damage : files that are not what they have to be.
+    older : whether a run beside it has left a later state of it than this one, as where a backup was put back.
+    cells : number of cells whose results are damaged, and that a run simulates again.
+    files, size_bytes : that were compared.
+    whole : whether their content was read, not their sizes alone.
+    """
+
+    verifiable: bool = True
+    damage: list[Damage] = field(default_factory=list)
+    older: bool = False
+    cells: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    whole: bool = True
+
+    @property
+    def is_sound(self) -> bool:
+        """Tell whether nothing is absent, damaged or older than it should be."""
+        return not self.damage and not self.cells
+
+    def sentences(self, place: str | Path) -> list[str]:
+        """Return in words what is wrong."""
+        lines = [f"{damage.name}: {damage.what}" for damage in self.damage[:_SHOWN]]
+        more = len(self.damage) - _SHOWN
+        lines += [f"{more:,} more files are absent or damaged"] if more > 0 else []
+        if self.cells:
+            lines.append(f"{self.cells:,} cells have lost their results; a run simulates them again")
+        if self.older:
+            lines.append(
+                f"{place} is older than what its last run has left, as where a backup was put back; what it lacks is"
+                " simulated again"
+            )
+        return lines
+
+
+def check(path: Path, quick: bool = False) -> Checked:
+    """Compare a store with its manifest; ``quick`` reads no more than 2 GB of it.
+
+    Raises
+    ------
+    InputError
+        There is no store.
+    """
+    if not is_sealed(path):
+        attributes = read_root(path)["attributes"]
+        if attributes["faultsweep_format"] < FORMAT:
+            return Checked(verifiable=False)
+        return Checked(damage=[Damage(MANIFEST, "absent")])
+    sizes = quick and sum((path / name).stat().st_size for name in data_files(path)) > QUICK_BYTES
+    found = verify(path, sizes_only=sizes)
+    cells = 0
+    if not any(damage.name.startswith(("status/", ROOT)) for damage in found.damage):
+        cells = int((Store(path, mode="r").status() == DAMAGED).sum())
+    return Checked(True, found.damage, _is_older(path), cells, found.files, found.size_bytes, not sizes)
+
+
+def _is_older(path: Path) -> bool:
+    """Tell whether a run has left a later state of the store than the one that is there."""
+    try:
+        left = json.loads((run_folder(path) / STATE).read_text())
+        history, _ = read_lines(path)
+        known = {digest for _, _, digest in history.get(ROOT, ())}
+        return bool(left["root"] not in known and left["manifest"] > manifest_size(path))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def refuse_damage(path: Path) -> None:
+    """Raise InputError if a store is damaged, or cells of it have lost their results."""
+    found = check(path)
+    if not found.is_sound:
+        why = "; ".join(found.sentences(path)[:3])
+        raise InputError(f"{path}: is damaged ({why}); mend it first: faultsweep check --repair {path}")
+
+
+@dataclass
+class Mended:
+    """What ``repair`` has done.
+
+    Attributes
+    ----------
+    restored : files that were written again from their copies, or removed because they were no part of the store.
+    lost : files whose cells have to be run again.
+    cells : number of these cells.
+    """
+
+    restored: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    cells: int = 0
+
+
+def repair(path: Path) -> Mended:
+    """Restore what is kept twice, and mark the cells that have lost results; whoever calls this has the lock.
+
+    Raises
+    ------
+    InputError
+        The manifest is gone, or something is damaged in both places where it is kept.
+    """
+    if not is_sealed(path):
+        raise InputError(
+            f"{path}: has no manifest any more, so nothing tells what is absent; restore {FOLDER}/ from a copy, or take"
+            f" the store as it is: faultsweep check --seal {path}"
+        )
+    done = Mended()
+    found = verify(path)
+    if _restore_root(path, found, done):
+        found = verify(path)
+    _restore_copies(path, found, done)
+    found = verify(path)
+    store = Store(path)
+    store.repair()
+    lost = [damage.name for damage in verify(path).damage if damage.name not in (MANIFEST, SECOND)]
+    gone = [name for name in lost if not _is_computed(store, name)]
+    if gone:
+        raise InputError(
+            f"{path}: {gone[0]} and its copy are damaged, and nothing can compute it; restore the store from a backup"
+        )
+    done.lost = lost
+    _forget(store, lost)
+    if any(damage.name in (MANIFEST, SECOND) for damage in verify(path).damage):
+        rewrite(path)
+        done.restored.append(MANIFEST)
+    done.cells = int((Store(path, mode="r").status() == DAMAGED).sum())
+    settle(path, verify(path).behind)
+    remember(path)
+    return done
+
+
+def _restore_root(path: Path, found: Verified, done: Mended) -> bool:
+    """Write the root again if it is not the last one; returns whether it was."""
+    if ROOT not in {damage.name for damage in found.damage}:
+        return False
+    history, _ = read_lines(path)
+    for name in (f"{COPIES}/{ROOT}", ROOT):
+        try:
+            content = (path / name).read_bytes()
+            parse_root(content, str(path))
+        except (OSError, InputError):
+            continue
+        if name == f"{COPIES}/{ROOT}" and digest_of(content) not in [digest for *_, digest in history.get(name, ())]:
+            continue
+        replace_file(path, ROOT, content)
+        done.restored.append(ROOT)
+        return True
+    raise InputError(f"{path}: zarr.json and its copy are both damaged; restore the store from a backup")
+
+
+def _restore_copies(path: Path, found: Verified, done: Mended) -> None:
+    """Write again what is sound in one of two places; remove what is no part of the store."""
+    members = read_root(path)["consolidated_metadata"]["metadata"]
+    metrics = json.loads(read_root(path)["attributes"]["metrics"])
+    for name, what in ((damage.name, damage.what) for damage in found.damage):
+        array = name.removesuffix(f"/{ROOT}")
+        if what == "not in the manifest":
+            (path / name).unlink(missing_ok=True)
+        elif name.startswith(f"{COPIES}/"):
+            original = name.removeprefix(f"{COPIES}/")
+            if original not in found.sound:
+                continue
+            _write_again(path, name, path / original)
+        elif name.endswith(f"/{ROOT}") and array in members:
+            replace_file(path, name, json.dumps(members[array], indent=1).encode())
+        elif is_kept_twice(name, metrics) and f"{COPIES}/{name}" in found.sound:
+            _write_again(path, name, path / COPIES / name)
+        else:
+            continue
+        done.restored.append(name)
+
+
+def _write_again(path: Path, name: str, source: Path) -> None:
+    if source.is_file():
+        replace_file(path, name, source.read_bytes())
+    else:
+        remove(path, name)
+
+
+def _is_computed(store: Store, name: str) -> bool:
+    """Tell whether a run can compute what a file has: all but coordinates."""
+    array = name.partition("/")[0]
+    return array in (*store.metrics, "status", "wall_s", "error", "jobs_offset", "jobs_length", GROUP, FOLDER)
+
+
+def _forget(store: Store, lost: Sequence[str]) -> None:
+    """Mark the cells whose results stood in these files, and leave chunks without results in their place."""
+    chunks: dict[int, set[str]] = {}
+    rows: set[int] = set()
+    for name in lost:
+        array, dims = name.partition("/")[0], len(store.dims)
+        if array == GROUP:
+            rows.add(chunk_of(name)[-1])
+        elif array != FOLDER:
+            place = chunk_of(name)[:dims]
+            inside = all(i < n for i, n in zip(place, store.chunks.counts, strict=True))
+            if inside:
+                chunks.setdefault(int(np.ravel_multi_index(place, store.chunks.counts)), set()).add(array)
+    pointing = _pointing(store, rows, chunks)
+    for chunk in sorted({*chunks, *pointing}):
+        arrays = chunks.get(chunk, set())
+        status = _status_of(store, chunk, arrays)
+        again = pointing.get(chunk, np.zeros(len(status), dtype=bool))
+        if arrays & {*store.metrics, "jobs_offset", "jobs_length"}:
+            again = again | np.isin(status, WITH_RESULT)
+        if "wall_s" in arrays:
+            again = again | np.isin(status, FINAL)
+        if "error" in arrays:
+            again = again | np.isin(status, FAILURES)
+        status[again] = DAMAGED
+        store.write_block("status", chunk, status)  # first: nobody is to read what follows
+        for array in sorted(arrays - {"status"}):
+            region = store.chunks.region(chunk)
+            store.arrays[array][region] = store.arrays[array].fill_value
+    for name in lost:
+        if name.partition("/")[0] == GROUP or name.startswith(f"{COPIES}/"):
+            note(store.path, [(name, None)])
+            (store.path / name).unlink(missing_ok=True)
+
+
+def _pointing(store: Store, rows: set[int], chunks: dict[int, set[str]]) -> dict[int, NDArray[np.bool_]]:
+    """Return, by chunk, the cells whose per-job results stand in damaged chunks of the table."""
+    found: dict[int, NDArray[np.bool_]] = {}
+    for chunk in range(store.chunks.num if rows else 0):
+        if chunks.get(chunk, set()) & {"jobs_offset", "jobs_length", "status"}:
+            continue  # all cells of such a chunk are run again
+        offset, length = (store.read_block(name, chunk) for name in ("jobs_offset", "jobs_length"))
+        touched = np.zeros(len(offset), dtype=bool)
+        for row in rows:
+            touched |= (length > 0) & (offset < (row + 1) * ROWS) & (offset + length > row * ROWS)
+        touched &= np.isin(store.read_block("status", chunk), WITH_RESULT)
+        if touched.any():
+            found[chunk] = touched
+    return found
+
+
+def _status_of(store: Store, chunk: int, lost: set[str]) -> NDArray[np.int8]:
+    """Return the status of the cells of a chunk; where that is lost, damaged for cells that have any result."""
+    if "status" not in lost:
+        return store.read_block("status", chunk).copy()
+    status = np.full(len(store.chunks.cells(chunk)), PENDING, dtype=np.int8)
+    for name in (*store.metrics, "wall_s"):
+        if name not in lost:
+            values = store.read_block(name, chunk).reshape(len(status), -1)
+            empty = np.isnan(values) if values.dtype.kind in "fc" else values == store.arrays[name].fill_value
+            status[~empty.all(1)] = DAMAGED
+    if "error" not in lost:
+        status[store.read_block("error", chunk) != ""] = DAMAGED
+    return status
+
+
+def seal(path: Path) -> None:
+    """Give a store of an earlier format, or one that has lost it, a manifest and checksums; its results stay.
+
+    Readers see the old store or the sealed one: new chunks have other names until the root is replaced.
+
+    Raises
+    ------
+    InputError
+        A chunk cannot be read.
+    """
+    root = read_root(path)
+    members = root["consolidated_metadata"]["metadata"]
+    store = Store(path, mode="r")
+    status = members["status"]["attributes"]
+    status |= {"flag_values": list(range(len(STATUS_NAMES))), "flag_meanings": " ".join(STATUS_NAMES)}
+    shutil.rmtree(path / FOLDER, ignore_errors=True)
+    old: list[Path] = []
+    for name, node in members.items():
+        if node["node_type"] == "array":
+            old += _with_checksums(path, name, node)
+            (path / name / ROOT).write_text(json.dumps(node, indent=1))
+    root["attributes"]["faultsweep_format"] = FORMAT
+    for name in list(data_files(path)):
+        if is_kept_twice(name, store.metrics) and path / name not in old:
+            (path / COPIES / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path / name, path / COPIES / name)
+    rewrite(path, root, {file.relative_to(path).as_posix() for file in old})
+    for file in old:
+        file.unlink(missing_ok=True)
+    remember(path)
+
+
+def _with_checksums(path: Path, name: str, node: dict[str, Any]) -> list[Path]:
+    """Write the chunks of an array again with checksums, by other names; returns the old ones."""
+    from google_crc32c import value as crc32c
+    from numcodecs.zstd import Zstd
+
+    names = [codec["name"] for codec in node["codecs"]]
+    if "crc32c" in names:
+        return []
+    files = [file for file in sorted((path / name).rglob("*")) if file.is_file() and chunk_of(_below(path, file, name))]
+    was_default = node["chunk_key_encoding"]["name"] == "default"
+    files = [file for file in files if (file.relative_to(path / name).parts[0] == "c") == was_default]
+    node["codecs"] = [*node["codecs"], {"name": "crc32c"}]
+    node["chunk_key_encoding"] = other_names(node)
+    for file in files:
+        content = file.read_bytes()
+        try:
+            if "zstd" in names:
+                Zstd().decode(content)
+        except RuntimeError as error:
+            raise InputError(f"{file}: is damaged ({error}); restore it from a copy, then seal the store") from None
+        place = chunk_of(_below(path, file, name))
+        fresh = path / name / (".".join(map(str, place)) if was_default else "/".join(["c", *map(str, place)]))
+        fresh.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(content + struct.pack("<I", crc32c(content)))
+    return files
+
+
+def _below(path: Path, file: Path, name: str) -> str:
+    return f"x/{file.relative_to(path / name).as_posix()}"
+
+
+def prove(path: Path) -> None:
+    """Read every chunk of a store that has checksums but no manifest; InputError names one that is damaged."""
+    store = Store(path, mode="r")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        group: Iterable[Any] = store.group[GROUP].arrays() if GROUP in store.group else ()  # type: ignore[union-attr]
+        for name, array in [*store.arrays.items(), *group]:
+            try:
+                array[...]
+            except (ValueError, RuntimeError, InputError) as error:
+                raise InputError(f"{path}: {name} is damaged ({error}); restore it from a copy") from None

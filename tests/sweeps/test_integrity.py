@@ -1,0 +1,358 @@
+"""A store proves itself: what is lost or changed of its files is named, and what is run again is equal to the bit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from faultsweep.analysis.open import open_all_jobs, open_jobs, open_results
+from faultsweep.sweeps.check import print_check, repair_store, seal_store
+from faultsweep.sweeps.status import print_status, read_status
+from faultsweep.sweeps.store.manifest import MANIFEST, SECOND, is_sealed, verify
+from faultsweep.sweeps.store.merge import merge
+from faultsweep.sweeps.store.pack import pack, unpack
+from faultsweep.sweeps.store.repair import check, repair
+from faultsweep.sweeps.store.store import DAMAGED, Store, commit, run_folder
+from faultsweep.sweeps.sweep import Sweep
+
+from faultsweep.errors import InputError
+from tests.sweeps import functions
+
+OLD = Path(__file__).parent.parent / "fixed" / "store-1.zarr.zip"
+OUTPUTS = ["y", "z"]
+
+
+def sweep(a=(1, 2, 3, 4), mode=("x", "y"), **more):
+    settings = {"keep_jobs": True, "function": functions.with_everything, "outputs": OUTPUTS, **more}
+    return Sweep(axes={"a": list(a), "mode": list(mode)}, **settings)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, client):
+    """A store that has grown, so that it has files of two runs."""
+    path = tmp_path_factory.mktemp("integrity") / "s.zarr"
+    sweep(a=(1, 2)).run(path, cluster=client, progress=False)
+    sweep().run(path, cluster=client, progress=False)
+    return path
+
+
+@pytest.fixture
+def store(made, tmp_path):
+    """A store that may be damaged."""
+    return Path(shutil.copytree(made, tmp_path / "s.zarr"))
+
+
+def results(path):
+    """All that a store says of its cells but what is measured."""
+    data = xr.open_zarr(path, chunks=None).load()
+    jobs = open_all_jobs(open_results(path)).load()
+    rows = {}
+    for name in jobs.data_vars:
+        for cell in np.ndindex(data["status"].shape):
+            first, length = int(data["jobs_offset"].values[cell]), int(data["jobs_length"].values[cell])
+            rows[name, cell] = jobs[name].values[first : first + length].tobytes() if first >= 0 else b""
+    values = {
+        name: repr(data[name].values.tolist()) if data[name].dtype.kind not in "if" else data[name].values.tobytes()
+        for name in data.variables
+        if name not in ("wall_s", "jobs_offset")
+    }
+    return values, rows
+
+
+def all_files(path):
+    return sorted(file for file in path.rglob("*") if file.is_file())
+
+
+def flip(file, bit):
+    content = bytearray(file.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(content)
+
+
+def test_a_whole_store_is_sound(store, capsys):
+    found = check(store)
+    assert found.is_sound
+    assert found.verifiable
+    assert found.files == len(all_files(store)) - 2
+    assert not found.older
+    assert print_check(store, mend=False, seal=False, logs=None, workers=None) == 0
+    assert "sound" in capsys.readouterr().out
+
+
+def test_every_flipped_bit_of_every_file_is_seen_and_names_the_file(store):
+    """Not in metrics alone: in coordinates, status, per-job results, metadata and in the manifest itself, too."""
+    rng = random.Random(5)
+    names = set()
+    for file in all_files(store):
+        name = file.relative_to(store).as_posix()
+        content = file.read_bytes()
+        for bit in {0, 8 * len(content) - 1, *(rng.randrange(8 * len(content)) for _ in range(4))}:
+            flip(file, bit)
+            found = verify(store)
+            assert name in {damage.name for damage in found.damage}, (name, bit)
+            file.write_bytes(content)
+        names.add(name.partition("/")[0])
+    assert names >= {"y", "z", "status", "error", "wall_s", "a", "jobs", "jobs_offset", "integrity", "zarr.json"}
+    assert verify(store).damage == []
+
+
+def test_other_readers_see_a_flipped_bit_of_a_chunk(store):
+    """Every chunk has a checksum that any reader of Zarr compares."""
+    for name in ("y", "z", "wall_s", "a", "jobs_length"):
+        [chunk] = all_files(store / name / "c")
+        for bit in range(0, 8 * chunk.stat().st_size, 7):
+            content = chunk.read_bytes()
+            flip(chunk, bit)
+            with pytest.raises((ValueError, RuntimeError)):
+                xr.open_zarr(store, chunks=None)[name].load()
+            chunk.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["flipped", "removed", "torn"])
+def test_every_file_heals_to_the_bit(store, made, how, client):
+    """By ``run`` itself; the store that comes out is the one that was, and only cells that were lost have run."""
+    expected = results(made)
+    files = [file for file in all_files(store) if how != "torn" or file.name in ("zarr.json", "manifest", "0")]
+    for file in files:
+        if not file.exists():  # per-job results stand elsewhere now
+            continue
+        name = file.relative_to(store).as_posix()
+        content = file.read_bytes()
+        if how == "flipped":
+            flip(file, 8 * (len(content) // 2))
+        elif how == "removed":
+            file.unlink()
+        else:
+            file.write_bytes(content[: len(content) // 2])
+        assert check(store).damage, name
+        with pytest.raises(InputError):
+            pack(store, store.parent / "no.zarr.zip")
+        done = repair(store)
+        assert name in done.restored or done.lost == [name] or name in (MANIFEST, SECOND), (name, done)
+        if done.cells:
+            assert read_status(store)["damage"]["cells"] == done.cells
+            sweep().run(store, cluster=client, progress=False)
+        assert check(store).is_sound, name
+        assert results(store) == expected, name
+    assert not (store.parent / "no.zarr.zip").exists()
+
+
+def test_only_the_cells_that_were_lost_run_again(tmp_path, client, monkeypatch):
+    path = tmp_path / "s.zarr"
+    monkeypatch.setattr("faultsweep.sweeps.store.store.CHUNK_CELLS", 4)
+    calls = tmp_path / "calls"
+    calls.mkdir()
+    big = Sweep(
+        axes={"a": list(range(10)), "folder": [str(calls)]},
+        function=functions.leaves_a_file,
+        outputs=["y"],
+        replicates=1,
+    )
+    big.run(path, cluster=client, progress=False)
+    before = xr.open_zarr(path, chunks=None)["y"].values.tobytes()
+    assert len(list(calls.iterdir())) == 10
+    store = Store(path, mode="r")
+    assert store.chunks.num > 2
+    (path / "y" / "c" / "1" / "0" / "0").unlink()
+    lost = len(store.chunks.cells(1))
+    for file in calls.iterdir():
+        file.unlink()
+    assert read_status(path)["damage"]["files"] == [{"name": "y/c/1/0/0", "what": "absent"}]
+    big.run(path, cluster=client, progress=False)
+    assert len(list(calls.iterdir())) == lost
+    assert xr.open_zarr(path, chunks=None)["y"].values.tobytes() == before
+    assert check(path).is_sound
+
+
+def test_damaged_cells_that_a_spec_does_not_ask_for_are_not_forgotten(store, made, client):
+    next(iter(all_files(store / "y" / "c"))).unlink()
+    sweep(a=(1, 2)).run(store, cluster=client, progress=False)
+    assert results(store) == results(made)
+
+
+def test_a_lost_chunk_is_an_error_to_a_reader(store):
+    [chunk] = all_files(store / "y" / "c")
+    chunk.unlink()
+    with pytest.raises(InputError, match=r"y/c/0/0/0 is absent; faultsweep check"):
+        open_results(store)["y"].load()
+
+
+def test_status_names_what_is_wrong(store, capsys):
+    next(iter(all_files(store / "z" / "c"))).unlink()
+    flip(next(iter(all_files(store / "wall_s" / "c"))), 100)
+    assert print_status(store) == 7
+    said = capsys.readouterr().out
+    assert "z/c/0/0/0: absent" in said
+    assert "wall_s/c/0/0/0: damaged" in said
+    assert "faultsweep check --repair" in said
+    assert print_check(store, mend=False, seal=False, logs=None, workers=None, as_json=True) == 7
+    assert {"name": "z/c/0/0/0", "what": "absent"} in json.loads(capsys.readouterr().out)["damage"]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_a_partial_copy_heals(store, made, share, client):
+    """What a copy that was interrupted has: the files up to one, or a purge that took some."""
+    files = all_files(store)
+    random.Random(share).shuffle(files)
+    kept = {MANIFEST, "zarr.json"}
+    for file in files[: int(share * len(files))]:
+        if file.relative_to(store).as_posix() not in kept:
+            file.unlink()
+    assert check(store).damage
+    with contextlib.suppress(InputError):
+        sweep().run(store, cluster=client, progress=False)
+        assert results(store) == results(made)
+        assert check(store).is_sound
+        return
+    with pytest.raises(InputError, match="restore the store from a backup"):
+        repair(store)
+
+
+def test_a_store_without_a_manifest_is_not_believed(store, client):
+    shutil.rmtree(store / "integrity")
+    assert not is_sealed(store)
+    assert [damage.what for damage in check(store).damage] == ["absent"]
+    for action in (
+        lambda: sweep().run(store, cluster=client, progress=False),
+        lambda: pack(store, store.parent / "x.zarr.zip"),
+        lambda: merge([store, store], store.parent / "m.zarr"),
+    ):
+        with pytest.raises(InputError, match="manifest"):
+            action()
+    seal_store(store)
+    assert check(store).is_sound
+    flip(next(iter(all_files(store / "y" / "c"))), 9)
+    shutil.rmtree(store / "integrity")
+    with pytest.raises(InputError, match="y is damaged"):
+        seal_store(store)
+
+
+def test_a_backup_that_is_put_back_beside_new_journals_is_named_and_grows_again(tmp_path, made, client):
+    path = tmp_path / "s.zarr"
+    sweep(a=(1, 2)).run(path, cluster=client, progress=False)
+    backup = shutil.copytree(path, tmp_path / "backup.zarr")
+    sweep().run(path, cluster=client, progress=False)
+    (run_folder(path) / "journals" / "0123-1.journal").write_bytes(b"of the later run")
+    shutil.rmtree(path)
+    shutil.move(backup, path)
+    found = check(path)
+    assert found.older
+    assert found.is_sound
+    assert "older than what its last run has left" in found.sentences(path)[0]
+    sweep().run(path, cluster=client, progress=False)
+    assert results(path) == results(made)
+    assert not check(path).older
+
+
+def test_old_files_laid_over_a_later_store_are_named_and_healed(tmp_path, made, client):
+    path = tmp_path / "s.zarr"
+    sweep(a=(1, 2)).run(path, cluster=client, progress=False)
+    backup = shutil.copytree(path, tmp_path / "backup.zarr")
+    sweep().run(path, cluster=client, progress=False)
+    shutil.copy(backup / "y" / "c" / "0" / "0" / "0", path / "y" / "c" / "0" / "0" / "0")
+    assert ("y/c/0/0/0", "of an earlier time") in [(one.name, one.what) for one in check(path).damage]
+    sweep().run(path, cluster=client, progress=False)
+    assert results(path) == results(made)
+    shutil.copytree(backup, path, dirs_exist_ok=True)  # of the later store the files stay that the older one lacks
+    sweep().run(path, cluster=client, progress=False)
+    assert results(path) == results(made)
+    assert check(path).is_sound
+
+
+def test_a_kill_between_the_line_and_the_file_is_no_damage(store, made, client):
+    """The line is written first; the file is then what an earlier line says."""
+    commit(store, {"open_runs": "[]"})
+    root = (store / "zarr.json").read_bytes()
+    status = next(iter(all_files(store / "status" / "c")))
+    before = status.read_bytes()
+    opened = Store(store)
+    opened.write_block("status", 0, np.full(8, DAMAGED, dtype=np.int8))
+    status.write_bytes(before)
+    assert check(store).damage == []
+    commit(store, {"title": "another"})
+    (store / "zarr.json").write_bytes(root)
+    assert check(store).damage == []
+
+
+def test_a_store_of_the_earlier_format_opens_is_sealed_and_keeps_its_results(tmp_path, capsys):
+    path = tmp_path / "s.zarr"
+    unpack(OLD, path)
+    before = xr.open_zarr(path, chunks=None).load()
+    assert not check(path).verifiable
+    assert print_check(path, mend=False, seal=False, logs=None, workers=None) == 6
+    assert "of an earlier format" in capsys.readouterr().out
+    assert open_results(path).attrs["faultsweep_format"] == 1
+    assert print_check(path, mend=False, seal=True, logs=None, workers=None) == 0
+    after = xr.open_zarr(path, chunks=None).load()
+    assert after.attrs["faultsweep_format"] == 2
+    xr.testing.assert_equal(before, after)
+    for file in all_files(path):
+        content = file.read_bytes()
+        flip(file, 3)
+        assert check(path).damage, file
+        file.write_bytes(content)
+    with pytest.raises(InputError, match="has a manifest already"):
+        seal_store(path)
+
+
+def test_an_archive_is_sealed_as_the_store_is(store, tmp_path):
+    pack(store, tmp_path / "s.zarr.zip")
+    unpack(tmp_path / "s.zarr.zip", tmp_path / "u.zarr")
+    assert check(tmp_path / "u.zarr").is_sound
+    flip(next(iter(all_files(tmp_path / "u.zarr" / "y" / "c"))), 50)
+    assert not check(tmp_path / "u.zarr").is_sound
+
+
+def test_the_simulator_heals_from_the_command_line(tmp_path, capsys):
+    """``check --repair`` needs nothing but the store."""
+    path = tmp_path / "s.zarr"
+    axes = {"scheduler": ["fcfs", "backfill"], "load_scale": [0.8, 1.2]}
+    fixed = {"log": "sdsc-model", "num_jobs": 60, "failures": "mtbf", "mtbf_h": 50}
+    Sweep(axes=axes, fixed=fixed, replicates=2).run(path, workers=1, progress=False)
+    before = xr.open_zarr(path, chunks=None).load().drop_vars("wall_s")
+    measured = [name for name in before.data_vars if "scheduling" in str(name)]
+    for name in ("mean_wait_s", "utilisation"):
+        flip(next(iter(all_files(path / name / "c"))), 77)
+    assert print_check(path, mend=True, seal=False, logs=None, workers=1) == 0
+    assert "mean_wait_s/c/0/0/0: damaged" in capsys.readouterr().out
+    after = xr.open_zarr(path, chunks=None).load().drop_vars("wall_s")
+    xr.testing.assert_equal(after.drop_vars(measured), before.drop_vars(measured))
+
+
+def test_a_repair_that_is_killed_goes_on(store, made, client, monkeypatch):
+    """Whatever a kill leaves, the next run ends with the same results."""
+    from faultsweep.sweeps.store import repair as module
+
+    steps = ["_restore_copies", "_forget", "rewrite", "settle"]
+    for step in steps:
+        for file in all_files(store / "y" / "c"):
+            flip(file, 40)
+        flip(store / "integrity" / "manifest", 40)
+        real = getattr(module, step)
+
+        def killed(*given, real=real, **more):
+            real(*given, **more)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(module, step, killed)
+        with contextlib.suppress(KeyboardInterrupt):
+            repair(store)
+        monkeypatch.setattr(module, step, real)
+        sweep().run(store, cluster=client, progress=False)
+        assert results(store) == results(made), step
+        assert check(store).is_sound, step
+
+
+def test_per_job_results_are_read_after_healing(store, client):
+    chunk = next(file for file in all_files(store / "jobs") if file.name != "zarr.json")
+    os.truncate(chunk, 10)
+    assert repair_store(store).cells == 7
+    sweep().run(store, cluster=client, progress=False)
+    assert open_jobs(open_results(store), a=2, mode="x")["size"].values.tolist() == [2, 3, 4]
