@@ -76,4 +76,5 @@ def _check_scheduler(config: Config, machine: Machine) -> None:
             "(valid: fcfs, backfill)"
         )
     if config["queue_order"] != "fcfs":
-        raise InputError("queue_order: wfp is not for the scheduler conservative (valid with it: fcfs)")
+        order = config["queue_order"]
+        raise InputError(f"queue_order: {order} is not for the scheduler conservative (valid with it: fcfs)")

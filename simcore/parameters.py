@@ -294,7 +294,7 @@ def nothing_random(config: Config) -> bool:
 
     if is_model(config["log"]) or config["estimates"] == "f-model" or not _no_cluster_draws(config):
         return False
-    if not no_recovery(config):
+    if not no_recovery(config) or (config["queue_order"] == "random" and not has_clusters(config)):
         return False
     if config["node_choice"] == "random" and not _any_node_will_do(config):
         return False
@@ -518,7 +518,7 @@ PARAMETERS: dict[str, Parameter] = _table(
         "queue_order",
         str,
         "fcfs",
-        "Order of the queue: by arrival, or by the utility (wait / estimate)^3 x nodes at every pass (wfp).",
+        "Order of the queue: by arrival, by a utility that grows with the wait (wfp), or by a priority of each job.",
         "scheduling",
         choices=QUEUE_ORDERS,
     ),

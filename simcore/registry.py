@@ -157,6 +157,14 @@ TRUNK_OUTAGES = {
 QUEUE_ORDERS = {
     "fcfs": "By arrival.",
     "wfp": "By the utility (wait / estimate)^3 x nodes, anew at every pass, as Cobalt's WFP (tang2010).",
+    "sjf": "Shortest estimate first.",
+    "ljf": "Longest estimate first.",
+    "saf": "Smallest area, estimate x nodes, first.",
+    "random": "In an order that is drawn once.",
+    "f1": "By log10(estimate) x nodes + 870 log10(submission), lowest first (Carastan-Santos 2017).",
+    "f2": "By sqrt(estimate) x nodes + 25,600 log10(submission), lowest first (Carastan-Santos 2017).",
+    "f3": "By estimate x nodes + 6,860,000 log10(submission), lowest first (Carastan-Santos 2017).",
+    "f4": "By estimate x sqrt(nodes) + 530,000 log10(submission), lowest first (Carastan-Santos 2017).",
 }
 
 OPTIONS = {

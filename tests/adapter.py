@@ -122,6 +122,9 @@ def reference_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Seq
     if options.get("node_choice") == "random":
         key = coin_key(0, 0, "nodes")
         options["draw"] = lambda number, job, restarts: float(coins(key, number, job, restarts))
+    if options.get("queue_order") == "random":
+        lots = coin_key(0, 0, "queue")
+        options["lot"] = lambda job: float(coins(lots, 0, job, 0))
     result = reference_simulate(jobs, machine, failures, **options)
     nodes = {e.job_id: e.nodes for e in result.events if e.kind in ("start", "migrate")}
     rows = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from faultsweep.simcore.registry import QUEUE_ORDERS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,41 @@ def test_order_by_utility(scheduler):
             assert_same((machine, [row[:5] for row in jobs], failures), **options)
 
     check()
+
+
+@pytest.mark.parametrize("order", [name for name in QUEUE_ORDERS if name not in ("fcfs", "wfp")])
+def test_order_by_priority(order):
+    @examples(25)
+    @given(
+        recoveries(st.one_of(machines, menus)), DELAYS, ESTIMATES, st.booleans(), st.sampled_from(("fcfs", "backfill"))
+    )
+    def check(case, delay, estimates, recovers, scheduler):
+        options = {"scheduler": scheduler, "estimates": estimates, "queue_order": order}
+        if recovers:
+            assert_recovers_same(case, delay, **options)
+        else:
+            machine, jobs, failures = case
+            assert_same((machine, [row[:5] for row in jobs], failures), **options)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("order", "starts"),
+    [
+        ("fcfs", [1, 2, 3, 4]),
+        ("sjf", [1, 4, 3, 2]),
+        ("ljf", [1, 2, 3, 4]),
+        ("saf", [1, 3, 4, 2]),
+        ("f1", [1, 2, 3, 4]),
+        ("f3", [1, 2, 3, 4]),
+    ],
+)
+def test_orders_of_four_jobs(order, starts):
+    """Behind the first job wait areas of 4 x 40, 1 x 30 and 4 x 20, submitted at 1, 2 and 3 s; all run alone."""
+    jobs = [(1, 0, 50, None, 4), (2, 1, 40, None, 4), (3, 2, 30, None, 1), (4, 3, 20, None, 4)]
+    events = engine_run(jobs, "flat:4", scheduler="fcfs", queue_order=order).events
+    assert [job for _, kind, job, _ in in_order(events) if kind == "start"] == starts
 
 
 def test_a_killed_job_comes_before_later_ones_of_equal_utility():

@@ -18,6 +18,7 @@ from faultsweep.simcore.model.menus import Menu
 from faultsweep.simcore.parameters import FORESEEN, no_failures, recall_of, recovers_nothing, saves_nothing
 from faultsweep.simcore.policies.placement.scores import Score
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, coin_key
+from faultsweep.simcore.policies.queue_order.priorities import priorities
 from faultsweep.simcore.registry import (
     BUCKET_JOBS,
     CHECKPOINTS,
@@ -82,6 +83,7 @@ def build_state(
     if tracing:
         state = state.with_arrays(trace=trace_buffer(nodes, n, rows.shape[1], capacity))
     _set_jobs(state, jobs)
+    state.job.priority[:] = priorities(jobs, config)
     _set_machine(state, machine)
     _set_codes(state, machine, config)
     _set_numbers(state, config, base_rate)

@@ -131,7 +131,7 @@ class Checker:
 
     def _is_overtaken(self, job: int) -> bool:
         """Tell whether a job started at this instant that comes before a waiting one by its utility."""
-        if self.state.queue_order != st.BY_UTILITY:
+        if self.state.queue_order == st.BY_ARRIVAL:
             return False
         return any(self._utility(other) >= self._utility(job) for other in self.started)
 
@@ -139,6 +139,8 @@ class Checker:
         jobs = self.state.job
         if not np.isnan(jobs.fixed_utility[job]):
             return float(jobs.fixed_utility[job])
+        if self.state.queue_order != st.BY_WAIT:
+            return float(jobs.priority[job])
         waited = float(self.state.now - jobs.utility_since[job]) / float(jobs.estimate[job])
         return waited * waited * waited * int(jobs.requested[job])
 
@@ -158,7 +160,7 @@ class Checker:
         state, queue = self.state, _queue(self.state)
         if not len(queue) or state.event_order != st.INSTANT:
             return -1, set()
-        head, by_utility = int(queue[0]), bool(state.queue_order == st.BY_UTILITY)
+        head, by_utility = int(queue[0]), bool(state.queue_order != st.BY_ARRIVAL)
         known = (state.job.restarts == 0) | (state.recovery == 0)
         if by_utility:
             return head, {job for job in self.started if known[job] and self._utility(job) < self._utility(head)}
@@ -326,7 +328,7 @@ def _check_queue(checker: Checker) -> str:
     queue, waiting = _queue(state), np.flatnonzero(state.job.status == st.WAITING)
     if not np.array_equal(np.sort(queue), waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs are {waiting.tolist()}"
-    if state.queue_order == st.BY_UTILITY:
+    if state.queue_order != st.BY_ARRIVAL:
         return ""
     if state.recovery:
         queue, waiting = (jobs[state.job.restarts[jobs] == 0] for jobs in (queue, waiting))

@@ -23,7 +23,7 @@ from faultsweep.simcore.engine.state import (
     BACKFILL,
     BACKFILL_MIGRATION,
     BROKEN,
-    BY_UTILITY,
+    BY_ARRIVAL,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
     CONSERVATIVE,
@@ -419,7 +419,7 @@ def schedule(s: State) -> bool:
         return False
     if s.num_suspended > 0 and s.released + s.disturbed > 0 and not restart_suspended(s):
         return False
-    if s.queue_order == BY_UTILITY:
+    if s.queue_order != BY_ARRIVAL:
         order_queue(s)
     if s.partitions > 0:
         schedule_menu(s)

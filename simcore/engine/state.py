@@ -102,7 +102,7 @@ PRODUCT, MAXIMUM = range(len(policies.PARTITION_FAILURES))
 NO_CHECKPOINTS, PERIODIC, YOUNG, DALY, RISK, EXACT, BUCKETED = range(len(policies.CHECKPOINTS))
 FIRST_FIT, LEAST_FAILURES, RANDOM_NODES, ROUND_ROBIN = range(len(policies.NODE_CHOICES))
 ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(len(policies.BUCKET_JOBS))
-BY_ARRIVAL, BY_UTILITY = range(len(policies.QUEUE_ORDERS))
+BY_ARRIVAL, BY_WAIT, *_ = range(len(policies.QUEUE_ORDERS))  # the others by a priority that stays
 CONSTANT, EXPONENTIAL, LOGNORMAL = range(len(policies.REPAIRS))
 NOTIFY, REAR, ORIGINAL_NODES, MIDDLE, HEAD = range(len(policies.OPTIONS))
 
@@ -147,9 +147,10 @@ class Jobs(CommonJobs):
     expected_end: FloatOfJob  # when the scheduler expects that
     interval: FloatOfJob  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
     next_save: FloatOfJob  # work at which the next of them is due, s
-    utility: FloatOfJob  # in the order of the queue (wfp)
+    priority: FloatOfJob  # from the arrival on: the highest comes first (sjf, saf, f1, ...)
+    utility: FloatOfJob  # in the order of the queue: the highest comes first (all orders but fcfs)
     utility_since: FloatOfJob  # when the wait began that counts there, s
-    fixed_utility: FloatOfJob  # of a recovered job; NaN if it follows from the wait
+    fixed_utility: FloatOfJob  # of a recovered job; NaN if it follows from the order
     promised: FloatOfJob  # reserved start (conservative) ...
     promised_rank: FloatOfJob  # ... and its rank among the events of that time
     box: IntOfJob  # packed box (torus) ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf
+from math import inf, log10, sqrt
 from typing import Any
 
 from .conservative import Conservative
@@ -184,7 +184,7 @@ class Simulator:
         job.key = key
         if job.waits_since is None:
             job.waits_since = job.submit
-        if self.options.queue_order == "wfp":  # sorted before it is used: the place decides between equal utilities
+        if self.options.queue_order != "fcfs":  # sorted before it is used: the place decides between equal utilities
             later = [] if self.options.recovery else [other.key > key for other in self.queue]
             self.queue.insert(later.index(True) if True in later else len(self.queue), job)
             return
@@ -264,10 +264,10 @@ class Simulator:
                 self.insert(job)
 
     def insert(self, job: Job) -> None:
-        """Insert a job of option D or E; under WFP with a utility that keeps it there for now."""
+        """Insert a job of option D or E; under another order than fcfs with a utility that keeps it there for now."""
         job.waits_since = self.now
         place = 0 if job.option == "E" else len(self.queue) // 2
-        if self.options.queue_order == "wfp":
+        if self.options.queue_order != "fcfs":
             self.order()
             utilities = [self.utility(other) for other in self.queue]
             if job.option == "E":
@@ -281,10 +281,28 @@ class Simulator:
         self.queue.insert(place, job)
 
     def utility(self, job: Job) -> Any:
-        """WFP: the cube of the wait over the estimate, times the size asked for."""
+        """The highest comes first. WFP: the cube of the wait over the estimate, times the size asked for."""
         if job.fixed_utility is not None:
             return job.fixed_utility
+        if self.options.queue_order != "wfp":
+            return self.priority(job)
         return (Fraction(self.now - job.waits_since) / Fraction(job.estimate)) ** 3 * job.requested_size
+
+    def priority(self, job: Job) -> Any:
+        """What a job is worth whatever its wait."""
+        e, n, order = job.estimate, job.requested_size, self.options.queue_order
+        if order in ("sjf", "ljf", "saf"):
+            return {"sjf": -e, "ljf": e, "saf": -e * n}[order]
+        if order == "random":
+            return self.options.lot(job.index)
+        e, s = float(e), round(log10(job.submit - min(other.submit for other in self.jobs) + 1), 9)
+        value = {
+            "f1": round(log10(e), 9) * n + 870 * s,
+            "f2": sqrt(e) * n + 25600 * s,
+            "f3": e * n + 6860000 * s,
+            "f4": e * sqrt(n) + 530000 * s,
+        }[order]
+        return -value
 
     def order(self) -> None:
         self.queue.sort(key=self.utility, reverse=True)
@@ -452,7 +470,7 @@ class Simulator:
         self.look()
 
     def start_jobs(self) -> None:
-        if self.options.queue_order == "wfp":
+        if self.options.queue_order != "fcfs":
             self.order()
         if self.options.scheduler == "conservative":
             self.conservative.schedule()

@@ -56,7 +56,8 @@ class Options:
     lff_moves: bool = True
     move_threshold: int = 1
     move_cost: Any = 300
-    queue_order: str = "fcfs"  # fcfs, wfp
+    queue_order: str = "fcfs"  # fcfs, wfp, sjf, ljf, saf, random, f1, f2, f3, f4
+    lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False
     manual_delay: Callable[[int, int], Any] = lambda job, restarts: 0

@@ -1,14 +1,15 @@
-"""The order of the queue by a utility of wait, estimate and size, as Cobalt's WFP on the Blue Gene/P (tang2010).
+"""The order of the queue by the utility of its jobs: their priority, which stays, or one that grows with the wait.
 
-A job that has waited w of an estimated e seconds for n nodes has the utility (w / e)^3 n: one that waits longer than it
-will run soon comes first, and large jobs before small ones. Jobs of equal utility keep their order.
+The latter is that of Cobalt's WFP on the Blue Gene/P (tang2010). A job that has waited w of an estimated e seconds for
+n nodes has the utility (w / e)^3 n: one that waits longer than it will run soon comes first, and large jobs before
+small ones. Jobs of equal utility keep their order.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.state import BY_WAIT, State
 
 
 @kernel
@@ -17,7 +18,9 @@ def order_queue(s: State) -> None:
     for at in range(s.queue_head, s.queue_tail):
         job = s.queue[at]
         utility = s.job.fixed_utility[job]
-        if np.isnan(utility):
+        if np.isnan(utility) and s.queue_order != BY_WAIT:
+            utility = s.job.priority[job]
+        elif np.isnan(utility):
             share = (s.now - s.job.utility_since[job]) / s.job.estimate[job]
             utility = share * share * share * s.job.requested[job]
         s.job.utility[job] = utility

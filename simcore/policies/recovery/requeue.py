@@ -28,7 +28,7 @@ from faultsweep.simcore.engine.events import (
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     AWAY,
-    BY_UTILITY,
+    BY_ARRIVAL,
     EXPONENTIAL,
     HEAD,
     KILL_EVENT,
@@ -94,7 +94,7 @@ def resubmit(s: State, job: int) -> None:
         s.job.fixed_utility[job] = np.inf
         enqueue_behind(s, job, 0)
     elif option == MIDDLE:
-        if s.queue_order == BY_UTILITY:
+        if s.queue_order != BY_ARRIVAL:
             order_queue(s)
             s.job.fixed_utility[job] = _middle_utility(s)
         enqueue_behind(s, job, (s.queue_tail - s.queue_head) // 2)
