@@ -227,11 +227,6 @@ def _no_cluster_draws(config: Config) -> bool:
     return not (errs or some or drawn or config["trunk_mtbf_h"] > 0)
 
 
-def _has_menu(config: Config) -> bool:
-    """Tell whether the jobs of the machine take partitions of a menu."""
-    return not config["machine"].startswith(("torus:", "flat:", "clusters:"))
-
-
 def _no_growth_limit(config: Config) -> bool:
     return _is_flat(config) or config["scheduler"] not in ("backfill", "backfill+migration", "conservative")
 

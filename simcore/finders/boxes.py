@@ -134,31 +134,6 @@ def box_nodes(dims: Sequence[int], box: ArrayLike) -> NDArray[np.int64]:
     return np.sort(((i * Y + j) * Z + k).ravel())
 
 
-def nodes_box(dims: Sequence[int], nodes: ArrayLike) -> Box:
-    """Return the box, int64 (6,), that consists of the given nodes; raise InputError if they are none."""
-    X, Y, Z = check_dims(dims)
-    indices = np.unique(np.asarray(nodes, dtype=np.int64))
-    inside = len(indices) > 0 and indices[0] >= 0 and indices[-1] < X * Y * Z
-    if inside:
-        places = (indices // (Y * Z), indices // Z % Y, indices % Z)
-        intervals = [_ring_interval(np.unique(place), side) for place, side in zip(places, (X, Y, Z), strict=True)]
-        box = np.array([length for length, _ in intervals] + [start for _, start in intervals], dtype=np.int64)
-        # Extents that hold the nodes hold no others exactly if the sizes agree.
-        if all(length for length, _ in intervals) and box[:3].prod() == len(indices):
-            return box
-    raise InputError(f"nodes: {indices.tolist()} are not one contiguous box of a torus of {X}x{Y}x{Z} nodes")
-
-
-def _ring_interval(places: NDArray[np.int64], side: int) -> tuple[int, int]:
-    """Return (length, start) of sorted places on a ring, (0, 0) if they are not one interval."""
-    if len(places) == side:
-        return side, 0
-    gaps = np.flatnonzero(np.diff(places, append=places[0] + side) > 1)
-    if len(gaps) != 1:
-        return 0, 0
-    return len(places), int(places[(gaps[0] + 1) % len(places)])
-
-
 def _check_box(dims: Dims, box: ArrayLike) -> list[int]:
     values = np.asarray(box)
     valid = values.shape == (6,) and values.dtype.kind in "iu"

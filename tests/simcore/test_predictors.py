@@ -16,15 +16,11 @@ from faultsweep.simcore.policies.prediction.predictors import (
     coins,
     fails_within,
     false_positive_rate,
-    node_probabilities,
-    partition_probability,
     reported,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-
-from faultsweep.errors import InputError
 
 NODES = 32
 
@@ -61,28 +57,6 @@ def test_window_by_brute_force(trace, now, window):
         for node in range(4)
     ]
     assert fails_within(trace, 4, now, window).tolist() == expected
-
-
-# The worked case of balancing: P_f of a box of two nodes, one or both of which fail in the window.
-@pytest.mark.parametrize(
-    ("fails", "rule", "expected"),
-    [
-        ([0, 1], "product", 0.4),
-        ([0, 1], "max", 0.4),
-        ([1, 1], "product", 0.64),
-        ([1, 1], "max", 0.4),
-        ([0, 0], "product", 0),
-    ],
-)
-def test_partition_probability(fails, rule, expected):
-    probabilities = node_probabilities(np.array(fails, bool), 0.4)
-    assert partition_probability(probabilities, rule) == pytest.approx(expected)
-
-
-def test_partition_of_no_node_and_unknown_rule():
-    assert partition_probability(np.empty(0)) == partition_probability(np.empty(0), "max") == 0
-    with pytest.raises(InputError, match="partition_failure"):
-        partition_probability(np.empty(0), "sum")
 
 
 @entry_kernel

@@ -24,10 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.model.failure_trace import FailureTrace
-from faultsweep.simcore.registry import PARTITION_FAILURES
 from numpy.typing import NDArray
-
-from faultsweep.errors import unknown_name
 
 _MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
@@ -80,26 +77,6 @@ def reported(
     """
     thrown = coins(key, np.arange(len(fails)), job, restarts)
     return thrown < np.where(fails, accuracy, false_positive_rate)
-
-
-def node_probabilities(marked: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]:
-    """Return the failure probability p_n of every node: the confidence a of marked ones, 0 of others.
-
-    ``marked`` is ``fails_within`` for the balancing predictor of the paper, ``reported`` for one that errs.
-    """
-    return np.where(marked, confidence, 0.0)
-
-
-def partition_probability(node_probability: NDArray[np.float64], rule: str = "product") -> float:
-    """Return the failure probability of a partition from those of its nodes, shape (size,).
-
-    "product": 1 - product of (1 - p_n), as nodes that fail independently (section 5.2.1); "max": the largest p_n (4.1).
-    """
-    if rule not in PARTITION_FAILURES:
-        raise unknown_name("partition failure", rule, PARTITION_FAILURES, where="partition_failure")
-    if rule == "max":
-        return float(node_probability.max(initial=0.0))
-    return float(1.0 - np.prod(1.0 - node_probability))
 
 
 class BaseRate(NamedTuple):
