@@ -362,7 +362,9 @@ def fuzz(first: int, runs: int, jobs: int, cache: str) -> tuple[Counter[str], di
         worker.stop()
 
     if jobs > 1:  # the first worker compiles for all
-        Worker(cache).run(first)
+        pioneer = Worker(cache)
+        pioneer.run(first)
+        pioneer.stop()
     threads = [threading.Thread(target=share) for _ in range(jobs)]
     for thread in threads:
         thread.start()
