@@ -31,6 +31,7 @@ _PUBLIC = {
     "Output": "faultsweep.sweeps.outputs",
     "open_results": "faultsweep.analysis.open",
     "plot": "faultsweep.analysis.plot",
+    "compare_policies": "faultsweep.analysis.verdict",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

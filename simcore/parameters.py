@@ -35,6 +35,7 @@ from faultsweep.simcore.registry import (
     RECOVERIES,
     RECOVERY_MIXES,
     REPAIRS,
+    RESAMPLES,
     SCHEDULERS,
     SIZE_MAPS,
     SPLITS,
@@ -287,7 +288,9 @@ def nothing_random(config: Config) -> bool:
     """Tell whether no random number is drawn: the jobs are those of a log, and so are estimates and failures."""
     from faultsweep.simcore.workloads.models import is_model
 
-    if is_model(config["log"]) or config["estimates"] == "f-model" or not _no_cluster_draws(config):
+    if is_model(config["log"]) or config["estimates"] == "f-model" or config["resample"] != "none":
+        return False
+    if not _no_cluster_draws(config):
         return False
     if not no_recovery(config) or (config["queue_order"] == "random" and not has_clusters(config)):
         return False
@@ -430,6 +433,14 @@ PARAMETERS: dict[str, Parameter] = _table(
     Parameter("offset", int, 0, "Valid jobs of the log to pass over.", "workload", minimum=0, unit="jobs"),
     Parameter(
         "num_jobs", int, 0, "Valid jobs of the log to use; 0 uses all of them.", "workload", minimum=0, unit="jobs"
+    ),
+    Parameter(
+        "resample",
+        str,
+        "none",
+        "Whether each replicate has other jobs of the log's users.",
+        "workload",
+        choices=RESAMPLES,
     ),
     Parameter(
         "load_scale",

@@ -28,6 +28,11 @@ ESTIMATES = {
     "f-model": "Uniform between the run time and f times it.",
 }
 
+RESAMPLES = {
+    "none": "The log as it is, in every replicate.",
+    "users": "Another realisation for each replicate: the log's users in other weeks, drawn and moved by whole weeks.",
+}
+
 SIZE_MAPS = {
     "exact": "Sizes as the log has them; one larger than the machine is an error.",
     "scale": "Sizes times nodes of the machine / nodes of the log, rounded up.",

@@ -13,7 +13,7 @@ from faultsweep.errors import InputError, unknown_name
 
 SIMULATOR, FAILURES = "simulator", "failures"
 TARGETS = (SIMULATOR, FAILURES)
-_OF_A_TARGET = ("target", "formulas", "exclude", "metrics", "figure", "precision")
+_OF_A_TARGET = ("target", "formulas", "exclude", "metrics", "figure", "precision", "best", "refine")
 """Keys of a spec that cannot be checked without its target."""
 
 

@@ -12,7 +12,7 @@ from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import Job, describe_job, plan_job, read_job, submit_job
 from faultsweep.sweeps.batch_job import job_folder, refuse_if_taken
-from faultsweep.sweeps.precision import replicates_wanted
+from faultsweep.sweeps.rounds import replicates_wanted
 from faultsweep.sweeps.runner.prepare import Prepared, check_store, prepare
 from faultsweep.sweeps.runner.progress import PROGRESS
 from faultsweep.sweeps.spec import Spec, find_spec
@@ -110,8 +110,8 @@ def count_missing(spec: Spec, prepared: Prepared) -> tuple[int, bool]:
     store, missing = prepared.store, len(prepared.todo)
     if store is None or missing or prepared.grows:
         return missing, False
-    if spec.precision is not None:
-        have, needed = replicates_wanted(store, spec.precision, prepared.asked)
+    if spec.adds_replicates:
+        have, needed = replicates_wanted(store, spec, prepared.asked)
         missing = int((needed - have).clip(0).sum())
     return missing, not (missing or store.adding or store.recomputing)
 

@@ -143,6 +143,12 @@ def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
 
 def _describe_precision(spec: Spec, plan: Plan) -> str:
     """Return a sentence on the replicates that may be added, "" if none are."""
+    if spec.best is not None:
+        most, first = spec.best.most, spec.best.first
+        return (
+            f"where the best {spec.best.axis} by {spec.best.metric} is in doubt, up to {most} replicates: at most "
+            f"{plan.simulations * (most - first) // first:,} simulations more"
+        )
     if spec.precision is None:
         return ""
     most, first = spec.precision.most, len(spec.axes[-1])

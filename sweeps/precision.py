@@ -83,10 +83,10 @@ def read_precision(raw: Any, outputs: Sequence[Output], replicates: int) -> Prec
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
     if replicates < 2:
         raise InputError("an interval needs two replicates or more; set replicates = 5, or leave it out")
-    return Precision(_share(table.get("within")), tuple(metrics), most, level, replicates)
+    return Precision(read_share(table.get("within")), tuple(metrics), most, level, replicates)
 
 
-def _share(raw: Any) -> float:
+def read_share(raw: Any, key: str = "within") -> float:
     """Return "5%" or 0.05 as 0.05."""
     try:
         if isinstance(raw, str) and raw.strip().endswith("%"):
@@ -96,7 +96,7 @@ def _share(raw: Any) -> float:
     except (TypeError, ValueError):
         share = float("nan")
     if not (math.isfinite(share) and 0 < share < 1):
-        raise InputError(f'within: expected a share of the mean such as "5%" or 0.05, got {raw!r}')
+        raise InputError(f'{key}: expected a share of the mean such as "5%" or 0.05, got {raw!r}')
     return share
 
 

@@ -25,6 +25,7 @@ _SIZED = (
     "machine",
     "offset",
     "num_jobs",
+    "resample",
     "procs_per_node",
     "size_map",
     "meta_scheduler",
@@ -266,6 +267,7 @@ class SimulatorTarget(Target):
 
     def _bad_sizes(self, config: Config) -> str:
         """Return the sentence for jobs of a log that are not there, or that are larger than the machine."""
+        from faultsweep.simcore.workloads.resampling import check_resampled
         from faultsweep.simcore.workloads.transforms import largest_size, map_sizes, span
         from faultsweep.sweeps.logs import is_model
 
@@ -273,6 +275,8 @@ class SimulatorTarget(Target):
             return ""
         try:
             jobs = span(self._workload(config), config["offset"], config["num_jobs"])
+            if config["resample"] != "none":
+                check_resampled(jobs)
             machine = self._machine(config["machine"])
             largest = largest_size(config, machine.largest, machine.clusters)
             holder = "the largest cluster" if largest < machine.nodes else "the machine"
@@ -305,7 +309,8 @@ class SimulatorTarget(Target):
 
     def warm(self, config: Config) -> None:
         """Compile the kernels, or load them from the disk, with a few jobs of this configuration."""
-        self.simulate({**config, "num_jobs": min(config["num_jobs"] or _WARM_JOBS, _WARM_JOBS)})
+        few = {"num_jobs": min(config["num_jobs"] or _WARM_JOBS, _WARM_JOBS), "resample": "none"}
+        self.simulate({**config, **few})
 
     def simulate(self, config: Config, events: bool = False, trace: bool = False) -> Any:
         """Simulate one configuration and return the whole ``Run``."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from faultsweep.sweeps import axes as axis_forms
 from faultsweep.sweeps.axes import LEFT_OUT, Axis, label_values, one_type, plain, read_axis
+from faultsweep.sweeps.best import FEWEST, Best, read_best
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
@@ -31,7 +32,7 @@ from faultsweep.errors import InputError, unknown_name
 
 KEYS = (
     *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),
-    *("metrics", "keep_jobs", "figure", "precision"),
+    *("metrics", "keep_jobs", "figure", "precision", "best", "refine"),
 )
 REPLICATE = "replicate"
 _SHOWN = 20
@@ -52,6 +53,7 @@ class Spec:
     outputs : the outputs that are stored.
     keep_jobs : whether per-job results are stored.
     precision : how precise means have to be, None where the number of replicates is given.
+    best : what is to be selected, None if nothing is.
     raw : the spec as it was written, for printing and for the store.
     where : the file that it was read from, "" if none.
     """
@@ -66,8 +68,14 @@ class Spec:
     outputs: tuple[Output, ...]
     keep_jobs: bool = False
     precision: Precision | None = None
+    best: Best | None = None
     raw: dict[str, Any] = field(default_factory=dict)
     where: str = ""
+
+    @property
+    def adds_replicates(self) -> bool:
+        """Tell whether a run adds replicates to those that it begins with."""
+        return self.precision is not None or self.best is not None
 
     def layout(self) -> Layout:
         """Return what the sweep's figure shows, or raise InputError if that needs to be said in its table."""
@@ -170,6 +178,11 @@ class _Reader:
         if "precision" in self.raw and not self.problems:
             read = partial(read_precision, self.raw["precision"], outputs, len(axes[-1]))
             precision = self.attempt("precision", read)
+        best = None
+        if "best" in self.raw and not self.problems:
+            best = self.attempt("best", partial(read_best, self.raw["best"], axes, outputs))
+        if precision is not None and best is not None:
+            self.problem("best", "replicates are added for a precision or for a selection; leave one out")
         self.precheck(axes, fixed)
         if self.problems:
             raise InputError("\n".join(dict.fromkeys(self.problems)))
@@ -185,6 +198,7 @@ class _Reader:
             outputs,
             keep_jobs,
             precision,
+            best,
             self.raw,
             self.where,
         )
@@ -256,6 +270,8 @@ class _Reader:
         if not 1 <= count <= axis_forms.LONGEST_AXIS:
             self.problem("replicates", f"expected 1 to {axis_forms.LONGEST_AXIS:,}, got {count:,}")
             count = 1
+        if "best" in self.raw:
+            count = max(FEWEST, count)
         takes = REPLICATE in self.target.parameters
         if takes:
             self.claim(REPLICATE, "replicates")

@@ -25,8 +25,9 @@ from faultsweep.sweeps.batch_job import refuse_if_submitted
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
 from faultsweep.sweeps.grid import Grid, first_cell
 from faultsweep.sweeps.plan import Plan, make_plan
-from faultsweep.sweeps.precision import replicates_wanted, rule_of, with_replicates
+from faultsweep.sweeps.precision import rule_of, with_replicates
 from faultsweep.sweeps.rerun import Rerun, rerun
+from faultsweep.sweeps.rounds import replicates_wanted
 from faultsweep.sweeps.runner.first import First, find_first
 from faultsweep.sweeps.runner.prepare import Prepared, attributes, check_store, prepare
 from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress, format_count
@@ -95,6 +96,7 @@ class Sweep:
         keep_jobs: bool = False,
         figure: Mapping[str, Any] | None = None,
         precision: str | float | Mapping[str, Any] | None = None,
+        best: Mapping[str, Any] | None = None,
         function: Callable[..., Any] | None = None,
         outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
@@ -106,8 +108,8 @@ class Sweep:
 
         Parameters
         ----------
-        axes, name, title, target, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure : as in a TOML
-            spec.
+        axes, name, title, target, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure, precision,
+            best : as in a TOML spec.
         function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
         inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
         version : of a function, raised by you when what it calls or reads has changed: a store refuses to mix versions.
@@ -126,6 +128,7 @@ class Sweep:
         raw |= {"target": target} if target != SIMULATOR else {}
         raw |= {"keep_jobs": keep_jobs} if keep_jobs is not False else {}
         raw |= {"precision": precision} if precision is not None else {}
+        raw |= {"best": best} if best is not None else {}
         parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": exclude, "figure": figure}
         raw |= {key: part for key, part in parts.items() if part is not None and part not in ({}, (), [])}
         self.spec = read_spec(raw, _make_target(target, function, outputs, inert, version, logs, folder or Path.cwd()))
@@ -493,7 +496,7 @@ class _Run:
 
     def begun_round(self) -> _Run:
         """Return the run of the round that an earlier run has begun, since its journals are of that; else this one."""
-        if self.spec.precision is None or self.only_damaged or not self.path.exists():
+        if not self.spec.adds_replicates or self.only_damaged or not self.path.exists():
             return self
         prepared = prepare(self.spec, self.path)
         if prepared.store is None or prepared.store.recomputing or prepared.grows or len(prepared.todo):
@@ -501,19 +504,18 @@ class _Run:
         return self._round(prepared.store, prepared) or self
 
     def next_round(self) -> _Run | None:
-        """Return the run that adds replicates where a precision is asked for that is not reached; None if it is."""
+        """Return the run that adds replicates that a precision or a selection asks for; None if there are none."""
         following = self._round(self.store, self.prepared)
         return following and replace(following, is_first=False)
 
     def _round(self, store: Store, prepared: Prepared) -> _Run | None:
-        precision = self.spec.precision
-        if precision is None or self.only_damaged:
+        if not self.spec.adds_replicates or self.only_damaged:
             return None
-        have, needed = replicates_wanted(store, precision, prepared.asked)
+        have, needed = replicates_wanted(store, self.spec, prepared.asked)
         more = int((needed > have).sum())
         if not more:
             return None
-        LOG.info("precision: %d configurations get more replicates, up to %d", more, needed.max())
+        LOG.info("%d configurations get more replicates, up to %d", more, needed.max())
         spec = replace(self.spec, axes=with_replicates(self.spec.axes, int(needed.max())))
         return replace(self, spec=spec, replicates=needed, run_id=uuid.uuid4().hex[:12], deaths={})
 

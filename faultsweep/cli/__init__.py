@@ -16,6 +16,7 @@ import typer
 
 from faultsweep.cli import (
     accounting,
+    best,
     cluster,
     dashboard,
     failures,
@@ -47,6 +48,7 @@ app = App(
 app.add_typer(simulate.app)
 app.add_typer(validate.app)
 app.add_typer(sweep.app)
+app.add_typer(best.app)
 app.add_typer(cluster.app)
 app.add_typer(cluster.cluster_app, name="cluster", help="Settings of this SLURM: init, check.")
 app.add_typer(figure.app)

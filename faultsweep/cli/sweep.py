@@ -88,7 +88,7 @@ def run(
     """
     from faultsweep.sweeps.status import describe_failures, print_status
 
-    sweep, store = _sweep(spec, store, logs, folder)
+    sweep, store = open_sweep(spec, store, logs, folder)
     if verbose:
         _log_to_stderr()
     sweep.run(
@@ -108,7 +108,9 @@ def run(
         raise InputError(failures)
 
 
-def _sweep(spec: str, store: Path | None, logs: Path | None, folder: Path | None = None) -> tuple[Sweep, Path | None]:
+def open_sweep(
+    spec: str, store: Path | None, logs: Path | None, folder: Path | None = None
+) -> tuple[Sweep, Path | None]:
     """Return a sweep and its store; say on standard error what stands in for logs of a shipped experiment."""
     from faultsweep.sweeps.substitutes import describe_substitutes, is_shipped, with_substitutes
     from faultsweep.sweeps.sweep import Sweep
@@ -149,7 +151,7 @@ def plan(
     """
     from faultsweep.sweeps.plan import print_plan
 
-    sweep, store = _sweep(spec, store, logs, folder)
+    sweep, store = open_sweep(spec, store, logs, folder)
     plan = sweep.plan(store, workers=workers, measure=measure, recompute=recompute, retry_failed=retry_failed)
     print_plan(plan, resolved=resolved, as_json=json_)
 

@@ -15,6 +15,7 @@ from faultsweep.simcore.model.workload import Workload, take
 from faultsweep.simcore.parameters import co_allocates
 from faultsweep.simcore.registry import ESTIMATES, SIZE_MAPS
 from faultsweep.simcore.streams import round_ms, stream
+from faultsweep.simcore.workloads.resampling import resample
 from faultsweep.simcore.workloads.splitting import split_over
 from faultsweep.simcore.workloads.swf import header_number
 from numpy.typing import NDArray
@@ -37,8 +38,9 @@ def prepare(
     Parameters
     ----------
     workload : as read or generated; sizes in processors.
-    config : resolved configuration; ``offset``, ``num_jobs``, ``procs_per_node``, ``size_map``, ``arrival_scale``,
-        ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``, ``default_request_s``, ``seed`` and
+    config : resolved configuration; ``offset``, ``num_jobs``, ``resample``, ``procs_per_node``, ``size_map``,
+        ``arrival_scale``, ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``,
+        ``default_request_s``, ``seed`` and
         ``replicate`` are used.
     machine_nodes : nodes of the machine that is simulated, or of the largest job that it can hold.
     clusters : nodes of its clusters, if it has any: then ``split`` says to which each job is submitted.
@@ -56,6 +58,8 @@ def prepare(
         If the log has too few jobs, or a job does not fit the machine and ``size_map`` does not say what to do.
     """
     workload = span(workload, config["offset"], config["num_jobs"])
+    if config["resample"] != "none":
+        workload = resample(workload, config["seed"], config["replicate"])
     largest = largest_size(config, machine_nodes, clusters)
     holder = "the largest cluster" if largest < machine_nodes else "the machine"
     workload = map_sizes(workload, largest, config["procs_per_node"], config["size_map"], node_size, holder)

@@ -1,0 +1,319 @@
+"""Which policy is best, in words, as a table and as a picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from faultsweep.analysis.figures.figure import BLUE, LOOKS, Bars, Curve, Figure, Panel, Style
+from faultsweep.analysis.open import fixed_parameters
+from faultsweep.analysis.ranking import HIGHER_IS_BETTER, rank
+from faultsweep.analysis.regions import policy_axis
+from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_ratio
+from faultsweep.simcore.workloads.models import is_model
+
+from faultsweep.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from faultsweep.analysis.refinement import Refined
+    from faultsweep.sweeps.best import Best, Region
+    from faultsweep.sweeps.refine import Search
+
+USUAL_METRIC = "mean_bounded_slowdown"
+_SHOWN_REGIONS = 12
+_MOST_LINEAR = 5.0  # a ratio above which the axis of ratios is logarithmic
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a selection says.
+
+    Attributes
+    ----------
+    sentence : the answer.
+    table : a row per region and policy, best first: the labels of the region, ``policy``, ``mean, low, high, n``,
+        ``worse, worse_low, worse_high`` (how much worse than the best, 0.12 is 12 %) and ``result`` in words.
+    simulations, saved : replicates of all policies that were looked at, and how many fewer these are than if all
+        policies of a region had as many as the one with most.
+    scope : what the answer holds for, "" if for more than one log.
+    """
+
+    sentence: str
+    table: pd.DataFrame
+    simulations: int
+    saved: int
+    scope: str = ""
+
+
+def compare_policies(
+    results: xr.Dataset,
+    policy: str | None = None,
+    metric: str | None = None,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Return how policies compare in every region: the combinations of labels of the other axes.
+
+    Parameters
+    ----------
+    results : opened by ``fs.open_results``.
+    policy : the axis whose labels are compared; the scheduler, or the first axis of names, if not given.
+    metric : that decides; the mean bounded slowdown, or the first metric, if not given.
+    level : of single intervals, and of all ratios of a region together.
+
+    Returns
+    -------
+    A row per region and policy, best first: labels of the region; the policy; ``mean, low, high, n``; ``ratio,
+    ratio_low, ratio_high`` to the best mean, paired under common random numbers; ``p``, adjusted by Holm's method over
+    all pairs of the region; and ``as_good``, whether it cannot be told from the best. ``attrs["scope"]`` says "for this
+    log only" where all replicates are of one log.
+
+    Raises
+    ------
+    InputError
+        There is no such axis or metric, or no axis to compare along.
+    """
+    metrics = [str(name) for name in results.data_vars if "replicate" in results[name].dims]
+    metric = metric or (USUAL_METRIC if USUAL_METRIC in results else _first_metric(results))
+    if metric not in results.data_vars:
+        raise unknown_name("metric", metric, metrics)
+    policy = policy_axis(results) if policy is None else policy
+    if policy is None:
+        raise InputError("no axis of names has two labels or more; name the axis whose labels are compared")
+    values, status = results[metric].load(), results["status"]
+    if policy not in status.dims:
+        raise unknown_name("axis", policy, map(str, status.dims))
+    others = [str(dim) for dim in status.dims if dim not in (policy, REPLICATE)]
+    shown = [dim for dim in others if status.sizes[dim] > 1]
+    rows = []
+    for labels in product(*(results[dim].values for dim in others)):
+        at = dict(zip(others, labels, strict=True))
+        table = rank(values.sel(at, drop=True), policy, status.sel(at, drop=True), level, metric in HIGHER_IS_BETTER)
+        for number, label in enumerate(table[policy].values):
+            row = {dim: at[dim] for dim in shown} | {policy: label}
+            row |= {name: table[name].values[number] for name in _COLUMNS}
+            rows.append(row)
+    frame = pd.DataFrame(rows, columns=[*shown, policy, *_COLUMNS])
+    frame.attrs["scope"] = scope_of(results)
+    return frame
+
+
+_COLUMNS = ("mean", "low", "high", "n", "ratio", "ratio_low", "ratio_high", "p", "as_good")
+
+
+def _first_metric(results: xr.Dataset) -> str:
+    from faultsweep.analysis.open import metric_names
+
+    return metric_names(results)[0]
+
+
+def scope_of(results: xr.Dataset) -> str:
+    """Return "for this log only" where all replicates have the jobs of one real log as it is, "" elsewhere.
+
+    A log is one realisation: its replicates differ by their failures alone, and say nothing about another month of the
+    same machine. Models draw other jobs for each replicate, and so does the parameter ``resample``.
+    """
+    fixed = fixed_parameters(results)
+    logs = np.unique(results["log"].values) if "log" in results.variables else [fixed.get("log")]
+    resampled = "resample" in results.variables or fixed.get("resample", "none") != "none"
+    real = [log for log in logs if isinstance(log, str) and not is_model(log)]
+    if resampled or not real:
+        return ""
+    return "for this log only" if len(real) == 1 else "for these logs only"
+
+
+def judge(results: xr.Dataset, best: Best, regions: Sequence[Region]) -> Verdict:
+    """Return the verdict of a selection: ``regions`` of ``sweeps.best``, of results opened by ``open_results``."""
+    tables = [_table(results, best, region) for region in regions]
+    counts = [region.selection.looked for region in regions if region.selection is not None]
+    simulations = int(sum(count.sum() for count in counts))
+    whole = int(sum(len(count) * count.max(initial=0) for count in counts))
+    scope = scope_of(results)
+    sentence = _sentence(best, regions, tables) + (f" This holds {scope}." if scope else "")
+    return Verdict(sentence, pd.concat(tables, ignore_index=True), simulations, whole - simulations, scope)
+
+
+def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
+    """Return the rows of a region, best first, then what failed."""
+    part = results[[best.metric, "status"]].sel(region.at)
+    part = part.squeeze([dim for dim in part["status"].dims if dim not in (best.axis, REPLICATE)], drop=True)
+    rows = []
+    if region.selection is not None:
+        rows = [_row(part, best, region, place, label) for place, label in enumerate(region.labels)]
+        order = sorted(rows, key=lambda row: (row["result"] != "best", row["worse"]))
+        rows = order
+    for label in region.failed_labels:
+        rows.append({"policy": label, "result": "failed"})
+    columns = ["policy", "mean", "low", "high", "n", "worse", "worse_low", "worse_high", "result"]
+    frame = pd.DataFrame(rows, columns=columns)
+    for place, (axis, label) in enumerate(region.at.items()):
+        frame.insert(place, axis, label)
+    return frame
+
+
+def _row(part: xr.Dataset, best: Best, region: Region, place: int, label: Any) -> dict[str, Any]:
+    selection = region.selection
+    assert selection is not None  # noqa: S101
+    stands = selection.ties.get(place, place)
+    n = int(selection.looked[stands])
+    seen = part.isel({REPLICATE: slice(0, n)})
+    values, status = seen[best.metric].load(), seen["status"]
+    own = mean_interval(values.sel({best.axis: label}), status.sel({best.axis: label}), best.confidence)
+    row = {"policy": label, "n": n} | {name: float(own[name]) for name in ("mean", "low", "high")}
+    centre = {other: float(values.sel({best.axis: region.labels[other]}).mean()) for other in selection.alive}
+    leader = (max if best.higher_is_better else min)(centre, key=lambda other: centre[other])
+    ratio = paired_ratio(values, best.axis, region.labels[leader], status, best.confidence).sel({best.axis: label})
+    bounds = [float(ratio[name]) for name in ("mean", "low", "high")]
+    shares = [1 - bound for bound in bounds] if best.higher_is_better else [bound - 1 for bound in bounds]
+    row |= dict(zip(("worse", "worse_low", "worse_high"), (shares[0], *sorted(shares[1:])), strict=True))
+    if stands == leader and selection.decided:
+        row["result"] = "best"
+    elif stands in selection.alive:
+        row["result"] = "not decided"
+    else:
+        row["result"] = "worse"
+    return row
+
+
+def _sentence(best: Best, regions: Sequence[Region], tables: Sequence[pd.DataFrame]) -> str:
+    decided = [region.selection is not None and region.selection.decided for region in regions]
+    if len(regions) == 1:
+        return _of_one(best, regions[0], tables[0])
+    names = [_name(table) if known else "not decided" for table, known in zip(tables, decided, strict=True)]
+    counts = Counter(names).most_common()
+    if len(counts) == 1 and decided[0]:
+        return f"{names[0]} is best in all {len(regions)} regions."
+    known = [f"{name} in {count}" for name, count in counts if name != "not decided"]
+    if not known:
+        return f"None of {len(regions)} regions is decided."
+    left = Counter(names)["not decided"]
+    return f"Of {len(regions)} regions, best is {', '.join(known)}" + (f"; {left} not decided." if left else ".")
+
+
+def _name(table: pd.DataFrame) -> str:
+    """Return the best policy of a table, with those that are the same simulations."""
+    return " = ".join(str(label) for label in table.loc[table["result"] == "best", "policy"])
+
+
+def _of_one(best: Best, region: Region, table: pd.DataFrame) -> str:
+    selection = region.selection
+    if selection is None:
+        return "Not decided: simulations of all policies failed."
+    if not selection.decided:
+        left = ", ".join(str(region.labels[row]) for row in selection.alive)
+        why = f"{best.most} replicates" if not selection.needed else "the replicates so far"
+        return f"Not decided after {why}: each of {left} may be the best by {best.metric}."
+    rest = table[table["result"] == "worse"]
+    text = f"{_name(table)} is best by {best.metric}"
+    if rest.empty:
+        return f"{text}."
+    second = rest.iloc[0]
+    bounds = [second["worse_low"], second["worse_high"]]
+    interval = "" if np.isnan(bounds).any() else f" ({_percent(bounds[0])} to {_percent(bounds[1])} %)"
+    return f"{text}; second is {second['policy']}, {_percent(second['worse'])} % worse{interval}."
+
+
+def _percent(share: float) -> str:
+    """Return 0.123 as "12", with a decimal where it is below ten."""
+    value = 100 * share
+    text = f"{value:.1f}" if abs(value) < 9.95 else f"{value:,.0f}"
+    return text.replace("-", "−")
+
+
+def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
+    """Return the picture of a verdict: the ratio of each policy to the best one, by region."""
+    table = verdict.table[verdict.table["result"] != "failed"]
+    axes = list(table.columns[: list(table.columns).index("policy")])
+    keys = [", ".join(f"{axis} {label}" for axis, label in zip(axes, row, strict=True)) for row in table[axes].values]
+    regions = list(dict.fromkeys(keys))[:_SHOWN_REGIONS]
+    policies = list(dict.fromkeys(str(label) for label in table["policy"]))
+    cells = {
+        (key, str(row["policy"])): row for key, (_, row) in zip(keys, table.iterrows(), strict=True) if key in regions
+    }
+    higher = best.higher_is_better
+    if axes:
+        bars = [
+            _bars(label, [cells.get((region, label)) for region in regions], LOOKS[number % len(LOOKS)], higher)
+            for number, label in enumerate(policies)
+        ]
+        categories = regions
+    else:
+        bars = [_bars(best.metric, [cells["", label] for label in policies], Style(BLUE), higher)]
+        categories = policies
+    highest = max((float(np.nanmax(part.y, initial=1.0)) for part in bars), default=1.0)
+    label = f"{best.metric}, ratio to the best mean"
+    panel = Panel("", "", label, bars=bars, categories=categories, log_y=highest > _MOST_LINEAR)
+    level, zone = f"{100 * best.confidence:g}\u00a0%", f"{100 * best.zone:g}\u00a0%"
+    caption = [
+        f"Ratios of the means of {best.metric} to the best one, paired under common random numbers, with {level} "
+        "confidence intervals.",
+        f"What is called best is the best, or within {zone} of it, with a probability of {level}"
+        + (" in all regions together." if axes else "."),
+        f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies.",
+    ]
+    return Figure(f"{name}-best", verdict.sentence, caption, [panel], 1)
+
+
+def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
+    parts = ("worse_low", "worse", "worse_high")
+    worse = np.array([[np.nan if row is None else row[part] for part in parts] for row in rows], float)
+    low, mean, high = (1 + worse.T) if not higher else (1 - worse.T)[::-1]
+    return Bars(label, mean, style, low, high)
+
+
+def describe_search(search: Search, found: Refined) -> str:
+    """Return in a sentence where policies cross or one saturates, or why that is not known."""
+    low, high = found.low, found.high
+    ends = f"{search.along} {low:.4g} to {high:.4g}"
+    name = search.policies[0] if search.policies else "It"
+    if found.low_answer is None or found.high_answer is None:
+        at = low if found.low_answer is None else high
+        return f"Not decided: {search.most} replicates leave the answer at {search.along} {at:.4g} open."
+    level = f"{100 * search.confidence:g} % confidence"
+    if search.find == "saturation":
+        if not found.found and found.low_answer:
+            return f"{name} does not saturate at {ends}."
+        if not found.found:
+            return f"{name} is saturated at {search.along} {low:.4g} already."
+        text = f"{name} saturates at {ends} ({level})"
+    else:
+        greater = found.low_answer != (search.metric in HIGHER_IS_BETTER)
+        below, above = (search.policies[1], search.policies[0]) if greater else search.policies[:2]
+        if not found.found:
+            return f"No crossing: {below} is better by {search.metric} at both ends of {ends}."
+        text = f"{below} is better by {search.metric} below {ends} ({level}), {above} above"
+    narrow = high - low <= search.width
+    return f"{text}." if narrow else f"{text}; {search.most} replicates do not narrow it to {search.width:g}."
+
+
+def search_figure(name: str, results: xr.Dataset, search: Search, found: Refined) -> Figure:
+    """Return the picture of a search: what was compared at the points that were tested."""
+    at = {axis: results[axis].values[0] for axis in results["status"].dims if axis not in (search.along, search.axis)}
+    part = results[[search.metric, "status"]].sel({axis: label for axis, label in at.items() if axis != REPLICATE})
+    part = part.dropna(search.along, how="all", subset=[search.metric])
+    values, status = part[search.metric].load(), part["status"]
+    if search.find == "crossing":
+        one, other = search.policies
+        ratio = paired_ratio(values, search.axis, other, status, search.confidence).sel({search.axis: one})
+        drawn = 100 * (ratio[["mean", "low", "high"]] - 1)
+        label, signed = f"{search.metric}: {one} against {other}, %", True
+    else:
+        chosen = {search.axis: search.policies[0]} if search.axis else {}
+        drawn = mean_interval(values.sel(chosen), status.sel(chosen), search.confidence)
+        label, signed = search.metric, False
+    drawn = drawn.sortby(search.along)
+    x = drawn[search.along].values.astype(float)
+    curve = Curve(label, x, drawn["mean"].values, drawn["low"].values, drawn["high"].values, LOOKS[0])
+    panel = Panel("", search.along, label, curves=[curve], signed=signed)
+    level = f"{100 * search.confidence:g}\u00a0%"
+    what = "ratios of paired means less one" if signed else "means"
+    caption = [
+        f"The points that were tested: {what}, with {level} confidence intervals of each, of "
+        f"{min(found.points.values())} to {max(found.points.values())} replicates.",
+    ]
+    return Figure(f"{name}-{search.find}", describe_search(search, found), caption, [panel], 1)

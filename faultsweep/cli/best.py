@@ -1,0 +1,206 @@
+"""``faultsweep best | refine``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from faultsweep.cli.app import App
+from faultsweep.cli.sweep import (
+    ClusterOption,
+    CredentialsOption,
+    LogsOption,
+    SpecArgument,
+    StoreOption,
+    WorkersOption,
+    open_sweep,
+)
+
+if TYPE_CHECKING:
+    from faultsweep.analysis.verdict import Verdict
+    from faultsweep.sweeps.sweep import Sweep
+
+app = App()
+
+
+@app.command()
+def best(
+    spec: SpecArgument,
+    axis: Annotated[
+        str | None,
+        typer.Option(
+            help="The axis of the policies. [default: the scheduler, or the first of names]", show_default=False
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="That decides. [default: mean_bounded_slowdown]", show_default=False)
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="A policy at most so much worse than the best is as good. [default: 5%]", show_default=False),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Probability of a right answer in all regions. [default: 0.95]", show_default=False),
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option(help="Replicates of a configuration at most. [default: 200]", show_default=False)
+    ] = None,
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
+    credentials: CredentialsOption = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the picture.")] = Path("."),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say which policy is best, in every region of the other axes, with as few simulations as that needs.
+
+    Replicates are added to policies that may still be the best, until all but one are worse or within the zone of the
+    best; the table [best] of the spec says the same as the options. Run it again to go on where it was stopped. Where
+    the cap is reached first the answer is "not decided".
+    """
+    from faultsweep.analysis.figures import draw
+    from faultsweep.analysis.open import open_results
+    from faultsweep.analysis.verdict import judge, verdict_figure
+    from faultsweep.cli.output import check_folder
+    from faultsweep.sweeps.best import regions
+    from faultsweep.sweeps.runner.prepare import prepare
+    from faultsweep.sweeps.store.store import Store
+
+    check_folder(output)
+    sweep, store = open_sweep(spec, store, logs)
+    asked = {"axis": axis, "metric": metric, "zone": zone, "confidence": confidence, "most": most}
+    sweep = _selecting(sweep, {key: value for key, value in asked.items() if value is not None})
+    wanted = sweep.spec.best
+    assert wanted is not None  # noqa: S101
+    sweep.run(store, workers=workers, cluster=cluster, credentials=credentials, progress=not quiet)
+    path = sweep.store_path(store)
+    found = regions(Store(path, mode="r"), wanted, prepare(sweep.spec, path).asked)
+    verdict = judge(open_results(path), wanted, found)
+    paths = draw(verdict_figure(sweep.spec.name, wanted, verdict), output)
+    _print(verdict, paths, json_)
+
+
+def _selecting(sweep: Sweep, options: dict[str, Any]) -> Sweep:
+    """Return the sweep with a selection: that of its spec, with these options instead."""
+    from faultsweep.sweeps.spec import read_spec
+    from faultsweep.sweeps.sweep import Sweep
+
+    raw = {key: value for key, value in sweep.spec.raw.items() if key != "precision"}
+    raw["best"] = {**raw.get("best", {}), **options}
+    return Sweep.of(read_spec(raw, sweep.spec.target, sweep.spec.where))
+
+
+def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:
+    if as_json:
+        import json
+
+        rows = json.loads(verdict.table.to_json(orient="records"))
+        answer = {"verdict": verdict.sentence, "simulations": verdict.simulations, "saved": verdict.saved}
+        typer.echo(json.dumps({**answer, "scope": verdict.scope, "table": rows}, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    typer.echo(verdict.sentence)
+    table = Table(box=None, header_style="bold")
+    frame = verdict.table
+    places = list(frame.columns[: list(frame.columns).index("policy")])
+    for name in (*places, "policy", "mean", "replicates", "worse, %", "result"):
+        table.add_column(name)
+    for row in frame.to_dict("records"):
+        mean = "" if row["mean"] != row["mean"] else f"{row['mean']:.4g}"
+        worse = "" if row["worse"] != row["worse"] else f"{100 * row['worse']:.1f}"
+        if row["worse_low"] == row["worse_low"] and worse:
+            worse += f" ({100 * row['worse_low']:.1f} to {100 * row['worse_high']:.1f})"
+        count = "" if row["n"] != row["n"] else f"{row['n']:.0f}"
+        table.add_row(*(str(row[place]) for place in places), str(row["policy"]), mean, count, worse, row["result"])
+    Console(highlight=False).print(table)
+    typer.echo(
+        f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies; "
+        f"drawn in {' and '.join(str(path) for path in paths)}"
+    )
+
+
+@app.command()
+def refine(
+    spec: SpecArgument,
+    along: Annotated[
+        str | None, typer.Option(help="The numeric axis. [default: the first]", show_default=False)
+    ] = None,
+    find: Annotated[
+        str | None, typer.Option(help="'crossing' or 'saturation'. [default: crossing]", show_default=False)
+    ] = None,
+    policies: Annotated[
+        str | None,
+        typer.Option(help="The two labels that cross, as A,B, or the one that saturates.", show_default=False),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="That crosses. [default: mean_bounded_slowdown]", show_default=False),
+    ] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(help="Of the interval at its end. [default: a sixteenth of the axis]", show_default=False),
+    ] = None,
+    confidence: Annotated[float | None, typer.Option(help="[default: 0.95]", show_default=False)] = None,
+    most: Annotated[
+        int | None, typer.Option(help="Replicates at a point at most. [default: 200]", show_default=False)
+    ] = None,
+    store: StoreOption = None,
+    logs: LogsOption = None,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
+    credentials: CredentialsOption = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the picture.")] = Path("."),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find where along an axis two policies cross, or one saturates: an interval as narrow as is asked for.
+
+    Points are added between the ends of the axis, and replicates to a point until its answer is certain; the table
+    [refine] of the spec says the same as the options. Run it again to go on where it was stopped. The store is one of
+    its own, NAME-refined.zarr.
+    """
+    import json
+    from contextlib import ExitStack
+    from dataclasses import asdict
+
+    from faultsweep.analysis.figures import draw
+    from faultsweep.analysis.open import open_results
+    from faultsweep.analysis.verdict import describe_search, search_figure
+    from faultsweep.cli.output import check_folder
+    from faultsweep.cluster.connect import connect
+    from faultsweep.sweeps.refine import look, read_search, run_search
+
+    check_folder(output)
+    sweep, _ = open_sweep(spec, store, logs)
+    parts: dict[str, Any] = {
+        "along": along,
+        "find": find,
+        "metric": metric,
+        "width": width,
+        "confidence": confidence,
+        "most": most,
+    }
+    asked = {key: value for key, value in parts.items() if value is not None}
+    if policies is not None:
+        asked["policies"] = [label.strip() for label in policies.split(",")]
+    search = read_search({**sweep.spec.raw.get("refine", {}), **asked}, sweep.spec)
+    path = (store or Path(f"{sweep.spec.name}-refined.zarr")).resolve()
+    with ExitStack() as stack:
+        found = look(search, path)
+        if found.needs is not None:
+            client = stack.enter_context(connect(cluster, workers, credentials))
+            found = run_search(sweep, search, path, cluster=client, progress=not quiet)
+    sentence = describe_search(search, found)
+    paths = draw(search_figure(sweep.spec.name, open_results(path), search, found), output)
+    if json_:
+        typer.echo(json.dumps({"answer": sentence, **asdict(found)}, indent=1))
+        return
+    typer.echo(sentence)
+    typer.echo(f"{len(found.points)} points were tested; drawn in {' and '.join(str(path) for path in paths)}")

@@ -1,0 +1,195 @@
+"""Selection of the best policy: replicates are added only to policies that may still be the best of their region.
+
+[best]
+axis = "policy"                  # whose labels are compared; the scheduler, or the first axis of names, if not given
+metric = "mean_bounded_slowdown" # that decides; this one, or the first of the sweep, if not given
+zone = "5%"                      # a policy at most so much worse than the best is as good
+confidence = 0.95                # of all regions together: the combinations of labels of the other axes
+most = 200                       # replicates of a configuration at most
+
+Every configuration begins with ten replicates, or ``replicates`` if the spec says more. The rules are those of
+``analysis.selection``. A run that was stopped goes on with the round that it was at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from faultsweep.analysis.selection import FEWEST, Selection, select
+from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.precision import read_share
+from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, Store
+from faultsweep.sweeps.target import Output
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
+
+KEYS = ("axis", "metric", "zone", "confidence", "most")
+USUAL_METRIC = "mean_bounded_slowdown"
+MOST_REPLICATES = 200
+
+
+@dataclass(frozen=True)
+class Best:
+    """What is selected, and how certainly.
+
+    Attributes
+    ----------
+    axis : whose labels are compared.
+    metric : that decides; ``ranking.HIGHER_IS_BETTER`` says of which more is better.
+    zone : the indifference zone; 0.05 is 5 % of the best mean.
+    confidence : promised probability that what is selected is the best, or within the zone of it, in all regions.
+    first, most : replicates of every configuration to begin with, and of one at most.
+    """
+
+    axis: str
+    metric: str
+    zone: float = 0.05
+    confidence: float = 0.95
+    first: int = FEWEST
+    most: int = MOST_REPLICATES
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Tell whether more of the metric is better."""
+        from faultsweep.analysis.ranking import HIGHER_IS_BETTER
+
+        return self.metric in HIGHER_IS_BETTER
+
+
+@dataclass(frozen=True)
+class Region:
+    """The selection of one region.
+
+    Attributes
+    ----------
+    at : the labels of the other axes, by axis; of axes with more than one label.
+    rows, labels : rows and labels of the compared axis that are in the region, in the order of the selection's.
+    failed_labels : labels that are out of it because a simulation failed.
+    selection : how far it is; None if no policy is left.
+    """
+
+    at: dict[str, Any]
+    rows: list[int]
+    labels: list[Any]
+    failed_labels: list[Any]
+    selection: Selection | None
+
+
+def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> Best:
+    """Return the selection that a spec asks for.
+
+    Raises
+    ------
+    InputError
+        One sentence that says which key is wrong and what is valid.
+    """
+    if not isinstance(raw, Mapping):
+        raise InputError(f"expected a table, got {raw!r}")
+    for key in raw:
+        if key not in KEYS:
+            raise unknown_name("key", str(key), KEYS)
+    known = [out.name for out in outputs if not out.dim]
+    usual = USUAL_METRIC if USUAL_METRIC in known else known[0] if known else ""
+    metric = raw.get("metric", usual)
+    if metric not in known:
+        raise unknown_name("metric", str(metric), known, where="metric")
+    axis = _read_axis(raw.get("axis"), axes[:-1])
+    confidence = raw.get("confidence", 0.95)
+    if isinstance(confidence, bool) or not isinstance(confidence, float) or not 0.5 <= confidence < 1:
+        raise InputError(f"confidence: expected a number from 0.5 to below 1, got {confidence!r}")
+    first = len(axes[-1])
+    most = raw.get("most", max(MOST_REPLICATES, first))
+    if isinstance(most, bool) or not isinstance(most, int) or most < first:
+        raise InputError(f"most: expected a whole number of at least {first} (the first replicates), got {most!r}")
+    return Best(axis, metric, read_share(raw.get("zone", "5%"), "zone"), confidence, first, most)
+
+
+def _read_axis(name: Any, axes: Sequence[Axis]) -> str:
+    """Return the axis of that name, or the usual one."""
+    several = {axis.name: axis for axis in axes if len(axis) > 1}
+    if name is not None:
+        if name not in several:
+            raise unknown_name("axis with two labels or more", str(name), several, where="axis")
+        return str(name)
+    names = [name for name, axis in several.items() if isinstance(axis.labels[0], str)]
+    if not names:
+        raise InputError("axis: no axis of names has two labels or more; name the axis whose labels are compared")
+    return "scheduler" if "scheduler" in names else names[0]
+
+
+def regions(store: Store, best: Best, asked: NDArray[np.bool_]) -> list[Region]:
+    """Return how far the selection of every region is; ``asked``, shape (cells,), says which cells belong to it.
+
+    Raises
+    ------
+    InputError
+        The metric is negative somewhere, so that there is no ratio to the best.
+    """
+    names = list(store.dims)
+    shape = store.chunks.shape
+    place = names.index(best.axis)
+    labels = store.axes()[place].labels
+    status = np.moveaxis(store.status().reshape(shape), place, 0)
+    values = np.moveaxis(np.asarray(store.arrays[best.metric][...], float).reshape(shape), place, 0)
+    wanted: NDArray[Any] = np.moveaxis(np.asarray(asked.reshape(shape).any(-1)), place, 0)
+    known = np.isin(status, WITH_RESULT)
+    values = np.where(known, values, np.nan)
+    if (values < 0).any():
+        raise InputError(f"best: {best.metric} is negative in some results, so there is no ratio to the best")
+    over: NDArray[np.bool_] = ~np.isin(status, (PENDING, NOT_REQUESTED))
+    have = np.where(over.all(-1), shape[-1], over.argmin(-1))
+    failed: Any = (over & ~known & (np.arange(shape[-1]) < have[..., None])).any(-1)
+    others = [axis for axis in store.axes() if axis.name not in (best.axis, names[-1])]
+    places = [index for index in np.ndindex(*wanted.shape[1:]) if wanted[(slice(None), *index)].any()]
+    found = []
+    for index in places:
+        here = (slice(None), *index)
+        inside = np.flatnonzero(wanted[here])
+        rows = [int(row) for row in inside if not failed[(row, *index)]]
+        at = {
+            axis.name: axis.labels[row]
+            for axis, row, size in zip(others, index, wanted.shape[1:], strict=True)
+            if size > 1
+        }
+        selection = None
+        if rows:
+            selection = select(
+                values[here][rows],
+                have[here][rows],
+                error=(1 - best.confidence) / len(places),
+                zone=best.zone,
+                first=best.first,
+                most=best.most,
+                higher_is_better=best.higher_is_better,
+                policies=len(inside),
+            )
+        lost = [labels[row] for row in inside if failed[(row, *index)]]
+        found.append(Region(at, rows, [labels[row] for row in rows], lost, selection))
+    return found
+
+
+def replicates_wanted(
+    store: Store, best: Best, asked: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many replicates each configuration has of those that it needs, and how many it needs.
+
+    Both are arrays over all axes of the store but ``replicate``, the last one.
+    """
+    shape = store.chunks.shape
+    over = ~np.isin(store.status().reshape(shape), (PENDING, NOT_REQUESTED))
+    have = np.where(over.all(-1), shape[-1], over.argmin(-1))
+    needed = have.copy()
+    place = list(store.dims).index(best.axis)
+    axes = store.axes()[:-1]
+    for region in regions(store, best, asked):
+        if region.selection is None or not region.selection.needed:
+            continue
+        index: list[Any] = [axis.labels.index(region.at[axis.name]) if axis.name in region.at else 0 for axis in axes]
+        for row in region.selection.alive:
+            index[place] = region.rows[row]
+            needed[tuple(index)] = max(needed[tuple(index)], region.selection.needed)
+    return np.minimum(have, needed), needed

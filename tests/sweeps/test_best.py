@@ -1,0 +1,251 @@
+"""Selection of the best policy: who gets more replicates, what is said, and that a stopped run ends the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from faultsweep.analysis.open import open_results
+from faultsweep.analysis.selection import FEWEST, looks, normal_batches, select, survivors
+from faultsweep.analysis.verdict import compare_policies, judge, verdict_figure
+from faultsweep.sweeps.best import Best, regions
+from faultsweep.sweeps.runner.prepare import prepare
+from faultsweep.sweeps.store.store import DONE, Store
+from faultsweep.sweeps.sweep import Sweep
+
+from faultsweep.__main__ import main
+from faultsweep.errors import InputError
+
+MEANS = {"good": 10.0, "near": 11.0, "twin": 10.0, "bad": 30.0}
+
+
+def wait(policy, load, replicate, seed=0):
+    """Log-normal waits; what replicates have in common is most of it. A twin does what the good policy does."""
+    rng = np.random.default_rng([seed, replicate, int(10 * load)])
+    common, own = rng.normal(), rng.normal(size=3)
+    index = {"good": 0, "twin": 0, "near": 1, "bad": 2}[policy]
+    return MEANS[policy] * float(np.exp(0.4 * common + 0.1 * own[index]))
+
+
+def sweep(**changed):
+    settings = {
+        "axes": {"policy": list(MEANS), "load": [0.5, 1.0]},
+        "function": wait,
+        "outputs": ["wait_s"],
+        "best": {"most": 120},
+    }
+    return Sweep(**{**settings, **changed})
+
+
+@pytest.fixture(scope="module")
+def store(client, tmp_path_factory):
+    path = tmp_path_factory.mktemp("best") / "a.zarr"
+    sweep().run(path, cluster=client, progress=False)
+    return path
+
+
+def verdict_of(path, study=None):
+    spec = (study or sweep()).spec
+    found = regions(Store(path, mode="r"), spec.best, prepare(spec, path).asked)
+    return judge(open_results(path), spec.best, found), found
+
+
+def counts(path):
+    return (open_results(path)["status"] == DONE).sum("replicate")
+
+
+def test_replicates_are_added_to_survivors_only(store):
+    done = counts(store)
+    assert (done.sel(policy="bad") == FEWEST).all()
+    assert (done.sel(policy="twin") == FEWEST).all()
+    assert (done.sel(policy="near") > FEWEST).all()
+    assert (done.sel(policy="good") == done.sel(policy="near")).all()
+
+
+def test_the_verdict_names_the_best_and_how_much_worse_the_others_are(store):
+    verdict, found = verdict_of(store)
+    assert verdict.sentence == "good = twin is best in all 2 regions."
+    assert [region.at for region in found] == [{"load": 0.5}, {"load": 1.0}]
+    assert verdict.simulations + verdict.saved == sum(3 * region.selection.looked.max() for region in found) + sum(
+        region.selection.looked.max() for region in found
+    )
+    assert verdict.saved > 0
+    for _, row in verdict.table[verdict.table["policy"] == "near"].iterrows():
+        assert row["worse_low"] < 0.1 < row["worse_high"]
+        assert row["worse_low"] > 0
+        assert row["result"] == "worse"
+    figure = verdict_figure("a", sweep().spec.best, verdict)
+    assert figure.panels[0].categories == ["load 0.5", "load 1.0"]
+    assert figure.title == verdict.sentence
+
+
+def test_one_region_is_one_sentence(client, tmp_path):
+    study = sweep(axes={"policy": ["bad", "good", "near"]}, fixed={"load": 1.0})
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    sentence = verdict_of(tmp_path / "a.zarr", study)[0].sentence
+    assert sentence.startswith("good is best by wait_s; second is near, ")
+    share = float(sentence.split("near, ")[1].split(" %")[0])
+    assert 5 < share < 15
+    assert " % worse (" in sentence
+
+
+def test_a_cap_is_kept_and_the_answer_is_not_decided(client, tmp_path):
+    study = sweep(axes={"policy": ["good", "near", "bad"]}, fixed={"load": 1.0}, best={"most": 11, "zone": "1%"})
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    verdict, _ = verdict_of(tmp_path / "a.zarr", study)
+    assert verdict.sentence == "Not decided after 11 replicates: each of good, near may be the best by wait_s."
+    assert counts(tmp_path / "a.zarr").values.tolist() == [11, 11, 10]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(store, client, tmp_path, seed):
+    path = shutil.copytree(store, tmp_path / "a.zarr")
+    random, made = np.random.default_rng(seed), Store(path)
+    made.forget((random.random(made.chunks.shape).ravel() < random.random()) & (made.status() == DONE))
+    sweep().run(path, cluster=client, progress=False)
+    assert (counts(path) == counts(store)).all()
+    assert open_results(path)["wait_s"].identical(open_results(store)["wait_s"])
+    assert verdict_of(path)[0].sentence == verdict_of(store)[0].sentence
+
+
+def test_replicates_that_a_store_has_already_decide_nothing(store, client, tmp_path):
+    sweep(best=None, replicates=25).run(tmp_path / "a.zarr", cluster=client, progress=False)
+    sweep().run(tmp_path / "a.zarr", cluster=client, progress=False)
+    one, other = (verdict_of(path)[1] for path in (tmp_path / "a.zarr", store))
+    for a, b in zip(one, other, strict=True):
+        assert (a.selection.alive, a.selection.looked.tolist()) == (b.selection.alive, b.selection.looked.tolist())
+
+
+def fails(policy, replicate, seed=0):
+    """A policy whose third replicate fails."""
+    if policy == "broken" and replicate == 2:
+        raise ValueError("out of memory")
+    return {"broken": 1.0, "b": 2.0, "c": 6.0}[policy] * float(np.random.default_rng([seed, replicate]).uniform(0.9, 1))
+
+
+def test_a_policy_that_fails_is_out_and_the_answer_says_so(client, tmp_path):
+    study = Sweep(axes={"policy": ["broken", "b", "c"]}, function=fails, outputs=["y"], best={})
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    verdict, _ = verdict_of(tmp_path / "a.zarr", study)
+    assert verdict.sentence.startswith("b is best by y; second is c, 200 % worse")
+    assert verdict.table.set_index("policy")["result"].to_dict() == {"b": "best", "c": "worse", "broken": "failed"}
+
+
+def test_higher_can_be_better():
+    rng = np.random.default_rng(3)
+    common = rng.lognormal(0, 0.2, 40)
+    values = np.array([[0.6], [0.8], [0.5]]) * common * rng.lognormal(0, 0.02, (3, 40))
+    settings = {"error": 0.05, "zone": 0.05, "most": 40}
+    assert select(values, np.full(3, 40), higher_is_better=True, **settings).alive == [1]
+    assert select(values, np.full(3, 40), **settings).alive == [2]
+
+
+def test_survivors_by_hand():
+    """Paired t statistics of one policy against another, and against 1.2 times it."""
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(100, 10, 12), rng.normal(108, 10, 12)
+    from scipy import stats
+
+    for error in (0.001, 0.01, 0.05, 0.2, 0.4):
+        out = stats.ttest_rel(b, a).statistic > stats.t.ppf(1 - error, 11)
+        near = stats.ttest_rel(1.2 * b, a).statistic > stats.t.ppf(1 - error, 11)
+        assert survivors(np.stack([a, b]), error, 0.2).tolist() == [True, not (out or near)]
+
+
+def test_batches_are_made_until_their_differences_look_normal():
+    rng = np.random.default_rng(5)
+    normal = rng.normal(50, 1, (2, 200))
+    assert normal_batches(normal).shape == (2, 200)
+    skewed = np.stack([rng.lognormal(0, 1.5, 640), np.full(640, 3.0)])
+    batches = normal_batches(skewed)
+    assert 10 <= batches.shape[1] < 640
+    assert batches[0, 0] == pytest.approx(skewed[0, : 640 // batches.shape[1]].mean())
+    assert normal_batches(np.stack([rng.lognormal(0, 3, 12), np.full(12, 3.0)])) is None
+
+
+def test_looks_grow_by_a_fifth_up_to_the_cap():
+    assert list(looks(10, 30)) == [10, 12, 14, 16, 19, 22, 26, 30]
+    assert list(looks(10, 10)) == [10]
+
+
+def test_policies_may_be_good_for_nothing():
+    """Waits that are all zero are the best; no ratio to them exists."""
+    found = select(np.stack([np.zeros(10), np.arange(1.0, 11)]), np.full(2, 10), error=0.05, zone=0.05, most=10)
+    assert (found.alive, found.decided) == ([0], True)
+
+
+def test_a_table_of_policies(store):
+    table = compare_policies(open_results(store))
+    assert table.columns.tolist() == [
+        *("load", "policy", "mean", "low", "high", "n"),
+        *("ratio", "ratio_low", "ratio_high", "p", "as_good"),
+    ]
+    assert table.groupby("load")["policy"].first().isin(["good", "twin"]).all()
+    assert table.attrs["scope"] == ""
+    with pytest.raises(InputError, match="unknown metric 'slow'"):
+        compare_policies(open_results(store), metric="slow")
+    with pytest.raises(InputError, match="unknown axis 'polic'"):
+        compare_policies(open_results(store), policy="polic")
+
+
+@pytest.mark.parametrize(
+    ("best", "sentence"),
+    [
+        ({"axis": "loads"}, "best: axis: unknown axis with two labels or more 'loads'; did you mean 'load'?"),
+        ({"metric": "wait"}, "best: metric: unknown metric 'wait'; did you mean 'wait_s'?"),
+        ({"zone": 5}, 'best: zone: expected a share of the mean such as "5%" or 0.05, got 5'),
+        ({"confidence": 95}, "best: confidence: expected a number from 0.5 to below 1, got 95"),
+        ({"most": 9}, "best: most: expected a whole number of at least 10 (the first replicates), got 9"),
+        ({"zones": 1}, "best: unknown key 'zones'; did you mean 'zone'?"),
+        ("policy", "best: expected a table, got 'policy'"),
+    ],
+)
+def test_a_wrong_selection_is_one_sentence(best, sentence):
+    with pytest.raises(InputError) as error:
+        sweep(best=best)
+    assert sentence in str(error.value)
+
+
+def test_a_selection_and_a_precision_are_two_ways():
+    with pytest.raises(InputError, match="leave one out"):
+        sweep(precision="5%")
+    with pytest.raises(InputError, match="no axis of names has two labels or more"):
+        sweep(axes={"policy": ["good"], "load": [0.5, 1.0]})
+    assert sweep(replicates=3).spec.best == Best("policy", "wait_s", most=120)
+    assert len(sweep(replicates=30).spec.axes[-1]) == 30
+
+
+def test_a_metric_below_zero_has_no_ratio(client, tmp_path):
+    def loss(policy, replicate, seed=0):
+        return -1.0 if policy == "a" else 1.0 + replicate
+
+    study = Sweep(axes={"policy": ["a", "b"]}, function=loss, outputs=["y"], best={})
+    with pytest.raises(InputError, match="y is negative in some results"):
+        study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+
+
+def test_the_command_prints_the_answer_and_draws_it(tmp_path, monkeypatch, capsys):
+    spec = tmp_path / "study.toml"
+    spec.write_text(
+        """
+[fixed]
+log = "sdsc-model"
+num_jobs = 60
+machine = "flat:128"
+[axes]
+scheduler = ["fcfs", "backfill"]
+"""
+    )
+    monkeypatch.chdir(tmp_path)
+    options = ["--most", "12", "--zone", "20%", "--workers", "1", "-o", "out", "--json", "-q"]
+    monkeypatch.setattr("sys.argv", ["faultsweep", "best", "study.toml", *options])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert {row["policy"] for row in answer["table"]} == {"fcfs", "backfill"}
+    assert answer["simulations"] + answer["saved"] in (20, 24)
+    assert "mean_bounded_slowdown" in answer["verdict"]
+    assert (tmp_path / "out" / "study-best.png").stat().st_size > 10_000

@@ -1,0 +1,157 @@
+"""Adaptive refinement: the place of a crossing or of saturation, and that a stopped search ends the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from faultsweep.analysis.open import open_results
+from faultsweep.analysis.refinement import refine
+from faultsweep.analysis.verdict import describe_search, search_figure
+from faultsweep.sweeps.refine import look, read_search, run_search
+from faultsweep.sweeps.store.store import DONE, Store
+from faultsweep.sweeps.sweep import Sweep
+
+from faultsweep.__main__ import main
+from faultsweep.errors import InputError
+
+CROSSING = 0.731
+
+
+def wait(policy, load, replicate, seed=0):
+    """Means of 10 and of 10 load / 0.731, log-normal, with most of the noise in common."""
+    rng = np.random.default_rng([seed, replicate])
+    noise = 0.4 * rng.normal() + 0.1 * rng.normal(size=2)[int(policy == "steep")]
+    return 10 * (load / CROSSING if policy == "steep" else 1) * float(np.exp(noise))
+
+
+def busy(load, replicate, seed=0):
+    """Utilisation that follows the load up to 0.8, with noise."""
+    return min(load, 0.8) * float(np.exp(0.01 * np.random.default_rng([seed, replicate, int(1e6 * load)]).normal()))
+
+
+def sweep(**changed):
+    axes = {"policy": ["flat", "steep"], "load": [0.2, 1.2]}
+    return Sweep(**{"axes": axes, "function": wait, "outputs": ["wait_s"], **changed})
+
+
+@pytest.fixture(scope="module")
+def searched(client, tmp_path_factory):
+    path = tmp_path_factory.mktemp("refine") / "a.zarr"
+    search = read_search({"width": 0.05}, sweep().spec)
+    return path, search, run_search(sweep(), search, path, cluster=client, progress=False)
+
+
+def test_a_crossing_is_found_to_the_width(searched):
+    path, search, found = searched
+    assert found.low <= CROSSING <= found.high
+    assert found.high - found.low <= 0.05
+    sentence = describe_search(search, found)
+    assert sentence.startswith("steep is better by wait_s below load 0.7")
+    assert sentence.endswith("(95 % confidence), flat above.")
+    figure = search_figure("a", open_results(path), search, found)
+    assert len(figure.panels[0].curves[0].x) == len(found.points) == open_results(path).sizes["load"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_search_that_was_stopped_ends_as_if_it_had_not_been(searched, client, tmp_path, seed):
+    path, search, found = searched
+    copy = shutil.copytree(path, tmp_path / "a.zarr")
+    random, store = np.random.default_rng(seed), Store(copy)
+    store.forget((random.random(store.chunks.shape).ravel() < 0.4) & (store.status() == DONE))
+    assert look(search, copy).needs is not None
+    assert run_search(sweep(), search, copy, cluster=client, progress=False) == found
+
+
+def test_saturation_is_found(client, tmp_path):
+    study = Sweep(axes={"load": [0.4, 1.5]}, function=busy, outputs=["utilisation"])
+    search = read_search({"find": "saturation", "width": 0.1}, study.spec)
+    found = run_search(study, search, tmp_path / "a.zarr", cluster=client, progress=False)
+    assert found.low <= 0.8 <= found.high
+    assert found.high - found.low <= 0.1
+    assert describe_search(search, found).startswith("It saturates at load 0.")
+    assert search_figure("a", open_results(tmp_path / "a.zarr"), search, found).panels[0].curves[0].y.max() < 0.82
+
+
+def simulated(place: float, seed: int, spread: float):
+    """Paired observations at a point, of two curves that cross at ``place``."""
+
+    def pairs_at(x: float) -> np.ndarray:
+        rng = np.random.default_rng([seed, int(1e6 * x)])
+        noise = rng.normal(size=(2, 200)) * spread
+        return np.array([np.full(200, 10.0), np.full(200, 10.0 + x - place)]) + noise
+
+    return pairs_at
+
+
+def test_intervals_hold_the_place_as_often_as_they_say():
+    held = 0
+    for seed in range(60):
+        place = float(np.random.default_rng([9, seed]).uniform(1, 9))
+        found = refine(simulated(place, seed, 3.0), 0.0, 10.0, 0.5, confidence=0.8)
+        held += found.low <= place <= found.high
+    assert held >= 0.8 * 60
+
+
+def test_a_cap_leaves_the_interval_wide_and_says_so():
+    found = refine(simulated(5.01, 1, 3.0), 0.0, 10.0, 0.05)
+    assert found.low < 5.01 < found.high
+    assert found.high - found.low > 0.05
+    assert 5.0 in found.open
+    search = read_search({"width": 0.05}, sweep().spec)
+    assert "; 200 replicates do not narrow it to 0.05." in describe_search(search, found)
+
+
+def test_two_policies_that_do_not_cross():
+    found = refine(simulated(-5, 1, 1.0), 0.0, 10.0, 0.5)
+    search = read_search({}, sweep().spec)
+    assert describe_search(search, found) == "No crossing: flat is better by wait_s at both ends of load 0 to 10."
+    open_end = refine(simulated(0, 1, 1.0), 0.0, 10.0, 0.5)
+    assert describe_search(search, open_end).startswith("Not decided: 200 replicates leave the answer at load 0 open")
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentence"),
+    [
+        ({"along": "policy"}, "refine: along: unknown axis of a number with two labels or more 'policy'"),
+        ({"find": "cross"}, "refine: unknown find 'cross'; did you mean 'crossing'?"),
+        ({"policies": ["flat"]}, "refine: policies: a crossing needs 2 of flat, steep"),
+        ({"policies": ["flat", "step"]}, "unknown label of policy 'step'; did you mean 'steep'?"),
+        ({"width": 2}, "refine: width: expected a number between 0 and 1, got 2"),
+        ({"most": 3}, "refine: most: expected a whole number of at least 10, got 3"),
+        ({"metric": "x"}, "refine: metric: unknown metric 'x'"),
+        ({"wide": 1}, "refine: unknown key 'wide'"),
+    ],
+)
+def test_a_wrong_search_is_one_sentence(raw, sentence):
+    with pytest.raises(InputError) as error:
+        read_search(raw, sweep().spec)
+    assert sentence in str(error.value)
+
+
+def test_the_command_prints_the_answer_and_draws_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "study.toml").write_text(
+        """
+[fixed]
+log = "sdsc-model"
+num_jobs = 60
+machine = "flat:128"
+[axes]
+scheduler = ["fcfs", "backfill"]
+load_scale = [0.5, 1.5]
+[refine]
+most = 10
+"""
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "sys.argv", ["faultsweep", "refine", "study.toml", "--workers", "1", "-o", "out", "--json", "-q"]
+    )
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["answer"].startswith(("No crossing: backfill is better", "Not decided"))
+    assert (tmp_path / "out" / "study-crossing.png").stat().st_size > 10_000
