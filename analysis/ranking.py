@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference, paired_ratio
+from faultsweep.sweeps import selection
 from numpy.typing import NDArray
 from scipy import stats
 
 from faultsweep.errors import InputError, unknown_name
 
-HIGHER_IS_BETTER = frozenset(
-    {"utilisation", "unused_capacity", "migrations_per_attempt", "mean_time_between_failures_s"}
-)
-"""Metrics of which more is better; of all others less is."""
+HIGHER_IS_BETTER = selection.HIGHER_IS_BETTER
 
 
 def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -21,9 +21,9 @@ from faultsweep.simcore.workloads.models import is_model
 from faultsweep.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from faultsweep.analysis.refinement import Refined
     from faultsweep.sweeps.best import Best, Region
     from faultsweep.sweeps.refine import Search
+    from faultsweep.sweeps.refinement import Refined
 
 USUAL_METRIC = "mean_bounded_slowdown"
 _SHOWN_REGIONS = 12

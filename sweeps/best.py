@@ -8,7 +8,7 @@ confidence = 0.95                # of all regions together: the combinations of 
 most = 200                       # replicates of a configuration at most
 
 Every configuration begins with ten replicates, or ``replicates`` if the spec says more. The rules are those of
-``analysis.selection``. A run that was stopped goes on with the round that it was at.
+``sweeps.selection``. A run that was stopped goes on with the round that it was at.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from faultsweep.analysis.selection import FEWEST, Selection, select
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.precision import read_share
+from faultsweep.sweeps.selection import FEWEST, HIGHER_IS_BETTER, Selection, select
 from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class Best:
     Attributes
     ----------
     axis : whose labels are compared.
-    metric : that decides; ``ranking.HIGHER_IS_BETTER`` says of which more is better.
+    metric : that decides; ``selection.HIGHER_IS_BETTER`` says of which more is better.
     zone : the indifference zone; 0.05 is 5 % of the best mean.
     confidence : promised probability that what is selected is the best, or within the zone of it, in all regions.
     first, most : replicates of every configuration to begin with, and of one at most.
@@ -55,8 +55,6 @@ class Best:
     @property
     def higher_is_better(self) -> bool:
         """Tell whether more of the metric is better."""
-        from faultsweep.analysis.ranking import HIGHER_IS_BETTER
-
         return self.metric in HIGHER_IS_BETTER
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.analysis.refinement import Pairs, Refined, refine
-from faultsweep.analysis.selection import FEWEST
+from faultsweep.sweeps.refinement import Pairs, Refined, refine
+from faultsweep.sweeps.selection import FEWEST
 from faultsweep.sweeps.spec import Spec, read_spec
 from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, Store
 from faultsweep.sweeps.sweep import Sweep

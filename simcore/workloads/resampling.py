@@ -14,6 +14,8 @@ hours and days of the week.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.streams import stream
@@ -102,6 +104,7 @@ def _integer(random: np.random.Generator, below: int) -> int:
 def _taken(
     workload: Workload, rows: NDArray[np.int64], submit_s: NDArray[np.float64], user: NDArray[np.int64]
 ) -> Workload:
-    from faultsweep.simcore.workloads.transforms import take
-
-    return take(workload, rows, submit_s=submit_s, user=user, job_id=np.arange(1, len(rows) + 1))
+    names = ("run_s", "requested_s", "size")
+    home = None if workload.home is None else workload.home[rows]
+    parts = {name: getattr(workload, name)[rows] for name in names}
+    return replace(workload, **parts, home=home, submit_s=submit_s, user=user, job_id=np.arange(1, len(rows) + 1))

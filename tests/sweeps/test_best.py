@@ -8,10 +8,10 @@ import shutil
 import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
-from faultsweep.analysis.selection import FEWEST, looks, normal_batches, select, survivors
 from faultsweep.analysis.verdict import compare_policies, judge, verdict_figure
 from faultsweep.sweeps.best import Best, regions
 from faultsweep.sweeps.runner.prepare import prepare
+from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, select, survivors
 from faultsweep.sweeps.store.store import DONE, Store
 from faultsweep.sweeps.sweep import Sweep
 

@@ -8,9 +8,9 @@ import shutil
 import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
-from faultsweep.analysis.refinement import refine
 from faultsweep.analysis.verdict import describe_search, search_figure
 from faultsweep.sweeps.refine import look, read_search, run_search
+from faultsweep.sweeps.refinement import refine
 from faultsweep.sweeps.store.store import DONE, Store
 from faultsweep.sweeps.sweep import Sweep
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.analysis.selection import select
+from faultsweep.sweeps.selection import select
 from scipy import stats
 
 POLICIES, PROMISE = 4, 0.95

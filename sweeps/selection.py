@@ -28,6 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+HIGHER_IS_BETTER = frozenset(
+    {"utilisation", "unused_capacity", "migrations_per_attempt", "mean_time_between_failures_s"}
+)
+"""Metrics of which more is better; of all others less is."""
 FEWEST = 10
 """Replicates of the first stage at least, and batches of which means are compared."""
 _NORMAL = 3.0  # standard errors that skewness and kurtosis may be off by

@@ -1,7 +1,7 @@
 """Where along a numeric axis something changes: an interval of stated confidence, halved by tests at points inside it.
 
 At a point it is tested which of two means is greater, the one or ``ratio`` times the other, by Student's statistic of
-the paired differences of batches of replicates (``analysis.selection``), at growing numbers of replicates until it is
+the paired differences of batches of replicates (``sweeps.selection``), at growing numbers of replicates until it is
 certain. The place is between two points at which the answers differ. The interval is halved while it is too wide; where
 a point in the middle is so close to the place that its answer stays open, points on both sides of it are tried. All
 tests share the error equally (Bonferroni), so with the stated confidence every answer is right. This is bisection with
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from faultsweep.analysis.selection import FEWEST, looks, normal_batches
+from faultsweep.sweeps.selection import FEWEST, looks, normal_batches
 from numpy.typing import NDArray
 from scipy import special
 
