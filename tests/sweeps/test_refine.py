@@ -23,7 +23,7 @@ CROSSING = 0.731
 def wait(policy, load, replicate, seed=0):
     """Means of 10 and of 10 load / 0.731, log-normal, with most of the noise in common."""
     rng = np.random.default_rng([seed, replicate])
-    noise = 0.4 * rng.normal() + 0.1 * rng.normal(size=2)[int(policy == "steep")]
+    noise = 0.4 * rng.normal() + 0.02 * rng.normal(size=2)[int(policy == "steep")]
     return 10 * (load / CROSSING if policy == "steep" else 1) * float(np.exp(noise))
 
 
