@@ -17,11 +17,11 @@ from faultsweep.sweeps.sweep import Sweep
 from faultsweep.__main__ import main
 from faultsweep.errors import InputError
 
-CROSSING = 0.731
+CROSSING = 0.745
 
 
 def wait(policy, load, replicate, seed=0):
-    """Means of 10 and of 10 load / 0.731, log-normal, with most of the noise in common."""
+    """Means of 10 and of 10 load / 0.745, log-normal, with most of the noise in common."""
     rng = np.random.default_rng([seed, replicate])
     noise = 0.4 * rng.normal() + 0.02 * rng.normal(size=2)[int(policy == "steep")]
     return 10 * (load / CROSSING if policy == "steep" else 1) * float(np.exp(noise))
@@ -49,7 +49,7 @@ def test_a_crossing_is_found_to_the_width(searched):
     assert found.low <= CROSSING <= found.high
     assert found.high - found.low <= 0.05
     sentence = describe_search(search, found)
-    assert sentence.startswith("steep is better by wait_s below load 0.7")
+    assert sentence.startswith("steep is better by wait_s below load 0.73")
     assert sentence.endswith("(95 % confidence), flat above.")
     figure = search_figure("a", open_results(path), search, found)
     assert len(figure.panels[0].curves[0].x) == len(found.points) == open_results(path).sizes["load"]
