@@ -207,7 +207,7 @@ def test_times_that_cannot_be_reckoned_with_are_refused_with_the_job(given, said
 
 @pytest.mark.parametrize("machine", ["flat:4", "torus:2x2x1", "clusters:2+2"])
 @pytest.mark.parametrize("generator", [{"failures": "weibull"}, {"failures": "mtbf", "mtbf_h": 1.0}])
-@pytest.mark.parametrize("horizon_s", [0.0, 5e-324, 100.0])
+@pytest.mark.parametrize("horizon_s", [0.0, 5e-324])
 def test_a_run_that_ends_before_its_first_event_or_at_it_has_no_shares(machine, generator, horizon_s):
     later = jobs((100, 5, 1), (100, 20, 2))
     run = simulate(later, machine=machine, scheduler="fcfs", horizon_s=horizon_s, debug=True, **generator)
@@ -225,7 +225,7 @@ def test_failures_less_than_a_millisecond_apart_are_refused(given):
 
 def test_failures_of_nodes_that_come_in_crowds_are_refused(monkeypatch):
     """With this shape nearly all gaps are 0 ms: others may always come before those that were drawn."""
-    monkeypatch.setattr(mtbf, "MOST_WAITING", 30_000)
+    monkeypatch.setattr(mtbf, "MOST_WAITING", 100)
     with pytest.raises(InputError, match="so much in crowds"):
         simulate(SEVERAL, machine="flat:100", failures="mtbf", node_mtbf_h=1e-3, mtbf_shape=0.05)
 
