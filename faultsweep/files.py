@@ -4,12 +4,53 @@ from __future__ import annotations
 
 import csv
 import html
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from faultsweep.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
+
+
+def check_writable(paths: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
+    """Raise InputError, before anything is computed, if a file cannot be written, is read, or would be two outputs."""
+    read = {Path(name).resolve() for name in inputs if Path(name).is_file()}
+    taken: set[Path] = set()
+    for path in map(Path, paths):
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(f"{path}: the folder {folder} does not exist; make it, or name another")
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder, not a file; name a file in it")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise InputError(
+                f"{path}: cannot be written ({_why_not(folder)}); name a file in a folder where you may write"
+            )
+        if path.resolve() in read:
+            raise InputError(f"{path}: is read by this command, so it is no place to write to; name another file")
+        if path.resolve() in taken:
+            raise InputError(f"{path}: two outputs would be this file; name a file for each")
+        taken.add(path.resolve())
+
+
+def _why_not(folder: Path) -> str:
+    return "the file system is read-only" if os.statvfs(folder).f_flag & os.ST_RDONLY else "no permission"
+
+
+def check_folder(path: Path) -> None:
+    """Raise InputError, before anything is computed, if no file can be made in a folder that may have to be made."""
+    place = next(place for place in (path, *path.absolute().parents) if place.exists() or place.is_symlink())
+    if not place.is_dir():
+        raise InputError(f"{path}: {place} is a file, not a folder; name another folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: cannot be written ({_why_not(place)}); name a folder where you may write")
 
 
 @contextmanager
@@ -33,6 +74,19 @@ def write_csv(path: str | Path, header: Iterable[str], rows: Iterable[Sequence[A
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
+
+
+def write_jobs(jobs: Mapping[str, NDArray[Any]], path: str) -> None:
+    """Write per-job results as CSV; what a job does not have is empty."""
+    names = [*_FIRST_COLUMNS, *(name for name in jobs if name not in _FIRST_COLUMNS)]
+    columns = [[_number(value) for value in jobs[name].tolist()] for name in names]
+    write_csv(path, names, zip(*columns, strict=True))
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "" if math.isnan(value) else f"{value:.17g}"
 
 
 def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], below: str = "") -> str:

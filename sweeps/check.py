@@ -73,7 +73,7 @@ def print_check(
     path: Path, mend: bool, seal: bool, logs: Path | None, workers: int | None, as_json: bool = False
 ) -> int:
     """Check a store, mend or seal it first if that is asked for, and print what is found; returns the exit code."""
-    from faultsweep.cli.output import print_json
+    from faultsweep.terminal import print_json
 
     path = path.resolve()
     console = make_console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)

@@ -259,8 +259,7 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
     """Print a plan, as text or JSON."""
     from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
 
-    from faultsweep.cli.output import print_json
-    from faultsweep.terminal import make_console
+    from faultsweep.terminal import make_console, print_json
 
     console = make_console(highlight=False, soft_wrap=True, markup=False)
     if as_json:

@@ -202,8 +202,8 @@ def print_rerun(
     trace_out: Path | None = None,
 ) -> None:
     """Run a cell again, print it, and write its event trace, the agent's steps and per-job results if asked to."""
-    from faultsweep.cli.output import check_writable, print_json, write_jobs
-    from faultsweep.terminal import make_console
+    from faultsweep.files import check_writable, write_jobs
+    from faultsweep.terminal import make_console, print_json
 
     check_writable(str(path) for path in (events_out, jobs_out, trace_out) if path is not None)
     again = rerun(

@@ -140,8 +140,7 @@ def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
     """Print the status of a store, as text or JSON; returns the exit code that says it in a number."""
     from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
 
-    from faultsweep.cli.output import print_json
-    from faultsweep.terminal import make_console
+    from faultsweep.terminal import make_console, print_json
 
     found = read_status(path)
     console = make_console(highlight=False, soft_wrap=True, markup=False)

@@ -45,10 +45,6 @@ WITHIN_SIMCORE = {
 UPWARD = {
     ("sweeps.precision", "analysis.statistics"),
     ("sweeps.sweep", "analysis.open"),
-    ("sweeps.check", "cli.output"),
-    ("sweeps.rerun", "cli.output"),
-    ("sweeps.plan", "cli.output"),
-    ("sweeps.status", "cli.output"),
 }
 """Imports that go up all the same, inside functions: to be removed."""
 INNER = {

@@ -62,12 +62,13 @@ def import_dump(
 
     Parquet keeps everything; the Standard Workload Format keeps times, sizes, users, accounts, QOS and partitions.
     """
-    from faultsweep.cli.output import check_writable, print_json
     from faultsweep.errors import InputError, unknown_name
+    from faultsweep.files import check_writable
     from faultsweep.simcore.workloads.accounting.files import read_records
     from faultsweep.simcore.workloads.accounting.records import SIZES
     from faultsweep.simcore.workloads.accounting.table import parse_mapping
     from faultsweep.simcore.workloads.accounting.write import check_output, write_records
+    from faultsweep.terminal import print_json
 
     if size not in SIZES:
         raise unknown_name("size", size, SIZES, "--size")
@@ -109,7 +110,7 @@ def anonymise(
 
     With the same key, later dumps get the same numbers for the same names. Who has the key can undo it.
     """
-    from faultsweep.cli.output import check_writable
+    from faultsweep.files import check_writable
     from faultsweep.simcore.workloads.accounting import anonymise as anonymising
     from faultsweep.simcore.workloads.accounting.files import read_records
     from faultsweep.simcore.workloads.accounting.write import check_output, write_records

@@ -66,7 +66,7 @@ def best(
     from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.verdict import judge, verdict_figure
-    from faultsweep.cli.output import check_folder
+    from faultsweep.files import check_folder
     from faultsweep.sweeps.best import regions
     from faultsweep.sweeps.runner.prepare import prepare
     from faultsweep.sweeps.store.store import Store
@@ -173,8 +173,8 @@ def refine(
     from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.verdict import describe_search, search_figure
-    from faultsweep.cli.output import check_folder
     from faultsweep.cluster.connect import connect
+    from faultsweep.files import check_folder
     from faultsweep.sweeps.refine import look, read_search, run_search
 
     check_folder(output)

@@ -156,7 +156,7 @@ def _prepare(
 
 
 def _say_script(submission: Submission, as_json: bool) -> None:
-    from faultsweep.cli.output import print_json
+    from faultsweep.terminal import print_json
 
     if as_json:
         known = {"store": str(submission.store), "missing": submission.missing, "script": submission.script}
@@ -167,7 +167,7 @@ def _say_script(submission: Submission, as_json: bool) -> None:
 
 def _say_complete(submission: Submission, as_json: bool) -> None:
     """Say that there is nothing to do; cells that failed are an error, as they are of a run."""
-    from faultsweep.cli.output import print_json
+    from faultsweep.terminal import print_json
 
     if as_json:
         print_json({"job": None, "store": str(submission.store), "missing": 0, "log": None})
@@ -180,7 +180,7 @@ def _say_complete(submission: Submission, as_json: bool) -> None:
 
 def _say_submitted(submission: Submission, job: Job, spec: str, where: str, as_json: bool) -> None:
     """Say what job it is and how to look after it."""
-    from faultsweep.cli.output import print_json
+    from faultsweep.terminal import print_json
 
     store, missing = submission.store, submission.missing
     if as_json:
@@ -200,10 +200,10 @@ def cancel(
     json_: JsonOption = False,
 ) -> None:
     """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
-    from faultsweep.cli.output import print_json
     from faultsweep.sweeps import batch_job
     from faultsweep.sweeps.status import find_store
     from faultsweep.sweeps.store.lock import say_owner
+    from faultsweep.terminal import print_json
 
     path = find_store(spec, store).resolve()
     job, cancelled, other = batch_job.cancel(path)

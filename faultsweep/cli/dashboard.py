@@ -65,7 +65,7 @@ def report(
     """
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.report import write_report
-    from faultsweep.cli.output import check_writable
+    from faultsweep.files import check_writable
 
     check_writable([output])
     write_report(open_results(store), output, metric, policy)

@@ -57,7 +57,7 @@ def describe(
     records = read_failures(file, system=system, filter_s=filter_s)
     figures = summary(records)
     if json_:
-        from faultsweep.cli.output import print_json
+        from faultsweep.terminal import print_json
 
         print_json(figures)
     else:
@@ -72,9 +72,10 @@ def describe(
 
 def _list_files(folder: Path, as_json: bool) -> None:
     """Print the failure logs of a folder with their formats, and what else there is."""
-    from faultsweep.cli.output import print_json, print_rows
+    from faultsweep.cli.output import print_rows
     from faultsweep.errors import InputError
     from faultsweep.simcore.failure_logs.files import FORMATS, recognise
+    from faultsweep.terminal import print_json
 
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     found = {str(path): kind for path in files if (kind := recognise(path))}
@@ -91,8 +92,8 @@ def _generate(**options: Any) -> None:
 
     Example: faultsweep failures generate weibull --machine flat:320 --days 62 --burst-window 32 -o failures.csv
     """
-    from faultsweep.cli.output import check_writable
     from faultsweep.errors import unknown_name
+    from faultsweep.files import check_writable
     from faultsweep.simcore.failure_logs.plain import write_failures
     from faultsweep.sweeps.failure_target import GENERATORS, generate
 
@@ -131,7 +132,7 @@ app.command("generate")(_generate_with_options())
 
 
 def _console() -> Any:
-    from faultsweep.cli.output import make_console
+    from faultsweep.terminal import make_console
 
     return make_console()
 

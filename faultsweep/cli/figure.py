@@ -51,7 +51,7 @@ def figure(
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
     from faultsweep.analysis.open import open_results
-    from faultsweep.cli.output import check_folder
+    from faultsweep.files import check_folder
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results, with_substitutes
 
     check_folder(output)

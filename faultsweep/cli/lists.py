@@ -51,7 +51,8 @@ def list_(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""
-    from faultsweep.cli.output import print_json, print_rows
+    from faultsweep.cli.output import print_rows
+    from faultsweep.terminal import print_json
 
     if kind is Kind.logs:
         from faultsweep.cli.logs import list_logs

@@ -46,9 +46,9 @@ def list_logs(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the named logs and where they are on this machine, and the models that need no network."""
-    from faultsweep.cli.output import make_console, print_json
     from faultsweep.simcore.workloads.models import MODELS
     from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
+    from faultsweep.terminal import make_console, print_json
 
     places = {name: find(log, logs) for name, log in NAMED_LOGS.items()}
     if json_:
@@ -136,8 +136,7 @@ def fit(
 
     Gaps between arrivals and run times are hyper-Erlang of common order with the first three moments of the log.
     """
-    from faultsweep.cli.output import check_writable
-    from faultsweep.files import writing
+    from faultsweep.files import check_writable, writing
     from faultsweep.simcore.workloads.fitted import fit_model, model_text
     from faultsweep.simcore.workloads.transforms import map_sizes, span
     from faultsweep.sweeps.logs import load_workload
@@ -154,8 +153,8 @@ def fit(
 
 
 def _print_quality(workload: Workload, model: dict[str, Any]) -> None:
-    from faultsweep.cli.output import make_console
     from faultsweep.simcore.workloads.fitted import fit_quality
+    from faultsweep.terminal import make_console
 
     table = _table("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
     for column in table.columns[1:]:
@@ -193,8 +192,8 @@ def _table(*columns: str) -> Table:
 def _print(whole: Workload, workload: Workload) -> None:
     from rich.text import Text
 
-    from faultsweep.cli.output import make_console
     from faultsweep.simcore.workloads.summary import acknowledgement
+    from faultsweep.terminal import make_console
 
     console = make_console()
     console.print(Text(workload.name, style="bold"))

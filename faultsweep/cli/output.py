@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import sys
 from collections.abc import Iterable, Mapping
-from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
-from faultsweep.errors import InputError
-from faultsweep.files import write_csv
+from faultsweep.files import check_writable
+from faultsweep.terminal import make_console
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from faultsweep.simcore.simulate import Run
-
-_PIPE_WIDTH = 100_000
-_FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
-
-
-def check_writable(paths: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
-    """Raise InputError, before anything is computed, if a file cannot be written, is read, or would be two outputs."""
-    read = {Path(name).resolve() for name in inputs if Path(name).is_file()}
-    taken: set[Path] = set()
-    for path in map(Path, paths):
-        folder = path.parent
-        if not folder.is_dir():
-            raise InputError(f"{path}: the folder {folder} does not exist; make it, or name another")
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder, not a file; name a file in it")
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            raise InputError(
-                f"{path}: cannot be written ({_why_not(folder)}); name a file in a folder where you may write"
-            )
-        if path.resolve() in read:
-            raise InputError(f"{path}: is read by this command, so it is no place to write to; name another file")
-        if path.resolve() in taken:
-            raise InputError(f"{path}: two outputs would be this file; name a file for each")
-        taken.add(path.resolve())
-
-
-def _why_not(folder: Path) -> str:
-    return "the file system is read-only" if os.statvfs(folder).f_flag & os.ST_RDONLY else "no permission"
-
-
-def check_folder(path: Path) -> None:
-    """Raise InputError, before anything is computed, if no file can be made in a folder that may have to be made."""
-    place = next(place for place in (path, *path.absolute().parents) if place.exists() or place.is_symlink())
-    if not place.is_dir():
-        raise InputError(f"{path}: {place} is a file, not a folder; name another folder")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: cannot be written ({_why_not(place)}); name a folder where you may write")
 
 
 def check_picture(path: Path, read: str | Path) -> None:
@@ -94,43 +50,6 @@ def _readable(name: str, value: float, unit: str) -> str:
     if name.startswith("lost_to_") or name in _SHARES:
         return f"{100 * value:.4g} %"
     return f"{value:,.6g} {unit}".rstrip()
-
-
-def write_jobs(jobs: Mapping[str, NDArray[Any]], path: str) -> None:
-    """Write per-job results as CSV; what a job does not have is empty."""
-    names = [*_FIRST_COLUMNS, *(name for name in jobs if name not in _FIRST_COLUMNS)]
-    columns = [[_number(value) for value in jobs[name].tolist()] for name in names]
-    write_csv(path, names, zip(*columns, strict=True))
-
-
-def _number(value: float) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return "" if math.isnan(value) else f"{value:.17g}"
-
-
-def print_json(values: Mapping[str, Any]) -> None:
-    """Print JSON; numbers that JSON does not have are null."""
-    sys.stdout.write(json.dumps(_plain(values), indent=1) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def make_console(**options: Any) -> Console:
-    """Return where tables are printed: as wide as the terminal, one row a line in a pipe or a file."""
-    from faultsweep import terminal
-
-    return terminal.make_console(**options if sys.stdout.isatty() else {"width": _PIPE_WIDTH, **options})
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:

@@ -99,7 +99,7 @@ def compare(
     from dataclasses import asdict
 
     from faultsweep.analysis.compare import compare as compare_stores
-    from faultsweep.cli.output import print_json
+    from faultsweep.terminal import print_json
 
     found = compare_stores(a, b, metrics=metric or (), tolerance=tolerance)
     if json_:

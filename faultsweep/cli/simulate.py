@@ -86,8 +86,9 @@ def simulate(**options: Any) -> None:
 
     Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
     """
-    from faultsweep.cli.output import check_writable, say_compiling
+    from faultsweep.cli.output import say_compiling
     from faultsweep.errors import InputError
+    from faultsweep.files import check_writable
     from faultsweep.simcore.parameters import has_clusters, resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
     from faultsweep.sweeps.logs import load_configured
@@ -119,7 +120,7 @@ def simulate(**options: Any) -> None:
 
 
 def _write(run: Run, options: Mapping[str, Any]) -> None:
-    from faultsweep.cli.output import write_jobs
+    from faultsweep.files import write_jobs
     from faultsweep.simcore.failure_logs.plain import write_failures
     from faultsweep.simcore.policies.recovery.credits import accounts, write_accounts
     from faultsweep.simcore.policies.recovery.measures import option_report, write_option_report
@@ -139,7 +140,8 @@ def _write(run: Run, options: Mapping[str, Any]) -> None:
 
 
 def _report(run: Run, content_hash: str, as_json: bool, every: bool) -> None:
-    from faultsweep.cli.output import print_json, print_metrics
+    from faultsweep.cli.output import print_metrics
+    from faultsweep.terminal import print_json
 
     speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
     if as_json:

@@ -30,8 +30,7 @@ def import_site(
     SLURM: scontrol show config, show partition -o, show node -o, show reservation -o; sacctmgr -P list qos, -P list
     assoc (or sacctmgr dump). PBS: qmgr -c 'print server', qmgr -c 'print node @default'.
     """
-    from faultsweep.cli.output import check_writable
-    from faultsweep.files import writing
+    from faultsweep.files import check_writable, writing
     from faultsweep.simcore.sites import pbs, slurm
     from faultsweep.simcore.sites.facts import read_facts
     from faultsweep.simcore.sites.site import site_text

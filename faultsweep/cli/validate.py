@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from faultsweep.cli.app import App
+
 if TYPE_CHECKING:
     from faultsweep.simcore.workloads.accounting.records import JobRecords
     from faultsweep.sweeps.validation import Validation
 
-app = typer.Typer()
+app = App()
 
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="Accounting dump, jobs of logs import, or named log.")]
 MachineOption = Annotated[
@@ -88,7 +90,8 @@ def calibrate(
 
 
 def _check_outputs(log: str, picture: Path | None, page: Path | None) -> None:
-    from faultsweep.cli.output import check_picture, check_writable
+    from faultsweep.cli.output import check_picture
+    from faultsweep.files import check_writable
 
     if picture is not None:
         check_picture(picture, log)
@@ -142,7 +145,7 @@ def _report(
     found: Validation, picture: Path | None, page: Path | None, as_json: bool, tried: list[Any] | None = None
 ) -> None:
     from faultsweep.analysis.pictures import validation as drawing
-    from faultsweep.cli.output import print_json
+    from faultsweep.terminal import print_json
 
     if picture is not None:
         drawing.draw(found, picture)

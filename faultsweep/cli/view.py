@@ -55,8 +55,7 @@ def view(
     100,000 rectangles the chart is a raster; --start-h and --stop-h look closer.
     """
     from faultsweep.analysis.view import Pauses, draw_html, draw_png, make_content, replay
-    from faultsweep.cli.output import check_folder
-    from faultsweep.files import writing
+    from faultsweep.files import check_folder, writing
     from faultsweep.simcore.model.machines import parse_machine
 
     check_folder(output)

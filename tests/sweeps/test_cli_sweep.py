@@ -320,7 +320,7 @@ def test_what_cannot_be_a_store_is_refused_before_anything_is_made(spec, log, tm
         ),
         (("run", "x", "--workers", "0"), "faultsweep run: --workers: "),
         (("run", "x", "--time-limit", "soon"), "faultsweep run: --time-limit: "),
-        (("list", "schedulers", "--logs"), "faultsweep list: unknown option '--logs' (valid: none)"),
+        (("list", "schedulers", "--logs"), "faultsweep list: unknown option '--logs' (valid: --json)"),
         (("run", "x", "--sotre", "s"), "faultsweep run: unknown option '--sotre'; did you mean '--store'? (valid: --"),
         (("run", "x", "y"), "faultsweep run: got unexpected extra argument"),
         (("rnu",), "faultsweep: unknown command 'rnu'; did you mean 'run'? (valid: "),
