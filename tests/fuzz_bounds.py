@@ -256,7 +256,7 @@ def check_build() -> None:
     one |= {name: np.ones(1, np.int64) for name in ("requested", "size")}
     state = build_state(one, parse_machine("flat:1"), resolve({}), None, tracing=False)
     around = np.zeros((1000, 1))  # what a kernel without checks reads, before it finds that time is up
-    state = state.with_arrays(job_f=around[500 : 500 + len(state.job_f)])
+    state = state.with_arrays(job_f=around[500 : 500 + len(state.arrays["job_f"])])
     state.next_arrival, state.horizon = -100, -1.0
     try:
         advance(state, 1)

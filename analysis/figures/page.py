@@ -328,7 +328,7 @@ def _page(figure: Figure) -> str:
     figure = without_tex(figure)
     plots = plots_of(figure)
     script, holders = components(plots) if plots else ("", ())
-    scripts = Resources(mode="inline", components=["bokeh"]).render_js() if plots else ""
+    scripts = _without_addresses(Resources(mode="inline", components=["bokeh"]).render_js()) if plots else ""
     shown = [panel for panel in figure.panels if not panel.surface]
     titles = [f"<h2>{escape(_title(panel))}</h2>" if _title(panel) else "" for panel in shown]
     parts = zip(titles, holders, strict=True) if plots else ()
@@ -458,8 +458,12 @@ def write_page(root: Any, title: str, path: Path) -> None:
     from bokeh.embed import file_html
     from bokeh.resources import INLINE
 
-    # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts. Panel
-    # still adds the address of a script that nothing here uses.
-    page = re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", file_html(root, INLINE, title))
+    # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts
+    page = _without_addresses(file_html(root, INLINE, title))
     with writing(path):
         path.write_text(guarded(page), encoding="utf-8")
+
+
+def _without_addresses(page: str) -> str:
+    """Return a page without scripts from elsewhere: where Panel is loaded, Bokeh adds one that nothing here uses."""
+    return re.sub(r"<script[^>]*\ssrc=[^>]*></script>", "", page)

@@ -119,6 +119,7 @@ def unharmed(browser, address, ready):
 
 @pytest.mark.chromium
 def test_nothing_of_a_store_runs_on_a_page(store, browser, tmp_path):
+    pytest.importorskip("panel")  # which adds scripts of its own to pages of Bokeh
     data = open_results(store)
     write_report(data, tmp_path / "report.html")
     choices = default_choices(data)
