@@ -227,6 +227,20 @@ class Verified:
     sound: set[str] = field(default_factory=set)
 
 
+def _read_line(line: bytes) -> tuple[int, int, str, str] | None:
+    """Return the place, size, digest and name of a line; None if it is damaged, or names no file below the store."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != f"{zlib.crc32(text):08x}".encode():
+        return None
+    found = re.fullmatch(rb"(\d{1,18}) (\d{1,18}) ([0-9a-f]{32}|-) (.+)", text, re.DOTALL)
+    try:
+        name = found[4].decode() if found else ""
+    except UnicodeDecodeError:
+        return None
+    plain = name.isprintable() and "\\" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
+    return (int(found[1]), int(found[2]), found[3].decode(), name) if found and plain else None
+
+
 def read_lines(path: Path) -> tuple[dict[str, list[tuple[int, int, str]]], list[Damage]]:
     """Return what the manifest says of each file: (place, size, digest) in order, and what of it is damaged."""
     lines: dict[int, tuple[int, str, str]] = {}
@@ -242,13 +256,12 @@ def read_lines(path: Path) -> tuple[dict[str, list[tuple[int, int, str]]], list[
             continue
         here, sound = set(), True
         for line in content.split(b"\n")[:-1] if content.endswith(b"\n") else content.split(b"\n"):
-            checksum, _, text = line.partition(b" ")
-            parts = text.split(b" ", 3)
-            if len(parts) < 4 or checksum != f"{zlib.crc32(text):08x}".encode():
+            entry = _read_line(line)
+            if entry is None:
                 sound = False
                 continue
-            place = int(parts[0])
-            lines[place] = int(parts[1]), parts[2].decode(), parts[3].decode()
+            place = entry[0]
+            lines[place] = entry[1:]
             lengths[place] = len(line) + 1
             here.add(place)
         whole.append(here)
@@ -277,12 +290,11 @@ def needed_files(content: bytes, end: int) -> set[str]:
     then: dict[str, str] = {}
     now: dict[str, str] = {}
     for line in content.split(b"\n"):
-        checksum, _, text = line.partition(b" ")
-        parts = text.split(b" ", 3)
-        if len(parts) == 4 and checksum == f"{zlib.crc32(text):08x}".encode():
-            digest, name = parts[2].decode(), parts[3].decode()
+        entry = _read_line(line)
+        if entry is not None:
+            place, _, digest, name = entry
             now[name] = digest
-            if int(parts[0]) < end:
+            if place < end:
                 then[name] = digest
     return {name for name, digest in then.items() if digest != ABSENT and now[name] != ABSENT}
 

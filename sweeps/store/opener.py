@@ -22,6 +22,7 @@ from faultsweep.sweeps.grid import MOST_CELLS, MOST_LABELS
 from faultsweep.sweeps.store.manifest import JOBS, MANIFEST, OVER_GRID, needed_files
 from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer
+from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from faultsweep.errors import InputError
@@ -67,6 +68,9 @@ _JSON_ATTRIBUTES: dict[str, Any] = {
 }
 _TEXT_ATTRIBUTES = ("name", "title", "target", "spec", "licence", "citation", "acknowledgements")
 
+_ALWAYS = ("name", "title", "target", "model_version", "metrics", "pins", "spec", "configuration", "provenance")
+"""Attributes that every store has."""
+
 
 def parse_root(content: bytes, place: str) -> dict[str, Any]:
     """Return what the ``zarr.json`` of a store's root says, checked as a whole.
@@ -102,6 +106,7 @@ def parse_root(content: bytes, place: str) -> dict[str, Any]:
     for name, node in members.items():
         _check_node(name, node, place)
     _check_sizes(members, attributes, place)
+    _check_flags(members["status"], place)
     return root
 
 
@@ -116,6 +121,9 @@ def _load(content: bytes, place: str) -> dict[str, Any]:
 
 
 def _check_attributes(attributes: Mapping[str, Any], place: str) -> None:
+    for name in _ALWAYS:
+        if name not in attributes:
+            raise InputError(f"{place}: is damaged: it has no attribute {name}")
     for name, kinds in _JSON_ATTRIBUTES.items():
         try:
             value: Any = json.loads(attributes.get(name, "[]" if list in kinds else "{}"))
@@ -157,6 +165,10 @@ def _check_node(name: str, node: Any, place: str) -> None:
     if node.get("storage_transformers"):
         raise _refused(place, name, "has storage transformers")
     _check_layout(name, node, place)
+    try:
+        ArrayV3Metadata.from_dict(dict(node))  # codecs and types are known by now: none of them runs code
+    except Exception as error:  # Zarr has errors of many types for what it cannot read
+        raise _refused(place, name, f"cannot be read ({error!s:.100})") from None
 
 
 def _refused(place: str, name: str, why: str) -> InputError:
@@ -208,11 +220,23 @@ def _check_layout(name: str, node: Mapping[str, Any], place: str) -> None:
         raise _refused(place, name, f"has the shape {shape} in chunks of {chunks}: too many files")
 
 
+def _check_flags(status: Mapping[str, Any], place: str) -> None:
+    """Raise InputError unless the attributes of the status say which number has which meaning."""
+    attributes = status.get("attributes", {})
+    values, meanings = attributes.get("flag_values"), attributes.get("flag_meanings")
+    numbers = isinstance(values, list) and all(_is_count(value) and value < 128 for value in values)
+    if not numbers or not isinstance(meanings, str) or not len(meanings.split()) == len(values) == len(set(values)):
+        raise InputError(f"{place}: is damaged: its status does not say which number has which meaning")
+
+
 def _check_sizes(members: Mapping[str, Any], attributes: Mapping[str, Any], place: str) -> None:
     """Raise InputError unless the size of each array is what its role allows."""
     status = members.get("status")
     if status is None or status["node_type"] != "array" or status["data_type"] != "int8":
         raise InputError(f"{place}: not a store of a sweep (it has no variable status)")
+    for name in ("wall_s", "error"):
+        if name not in members:
+            raise InputError(f"{place}: is damaged: it has no variable {name}")
     grid, shape = status["dimension_names"], status["shape"]
     if math.prod(shape) > MOST_CELLS:
         raise _refused(place, "status", f"has the shape {shape}; a grid has at most {MOST_CELLS:,} cells")
@@ -313,6 +337,8 @@ class CheckedStore(WrapperStore[ZarrStore]):
                 raise InputError(f"{self._place}: {key}{_BAD_CHUNK}")
             if text:
                 data = _decompress(data, f"{self._place}: {key}")
+        elif not text and len(data) != most:
+            raise InputError(f"{self._place}: {key}{_BAD_CHUNK}")
         if text and (len(data) < 4 or struct.unpack_from("<I", data)[0] != count):
             raise InputError(f"{self._place}: {key}{_BAD_CHUNK}")
 

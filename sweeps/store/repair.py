@@ -35,7 +35,7 @@ from faultsweep.sweeps.store.manifest import (
     settle,
     verify,
 )
-from faultsweep.sweeps.store.opener import parse_root, read_root
+from faultsweep.sweeps.store.opener import MOST_CHUNK_BYTES, parse_root, read_root, zstd_size
 from faultsweep.sweeps.store.store import (
     DAMAGED,
     FAILURES,
@@ -172,6 +172,10 @@ def repair(path: Path) -> Mended:
         )
     done = Mended()
     found = verify(path)
+    top = path.resolve()
+    for name in (damage.name for damage in found.damage):
+        if not (path / name).parent.resolve().is_relative_to(top):
+            raise InputError(f"{path}: {name!r:.100} is outside the store, behind a link; put the folder itself there")
     if _restore_root(path, found, done):
         found = verify(path)
     _restore_copies(path, found, done)
@@ -364,6 +368,8 @@ def _with_checksums(path: Path, name: str, node: dict[str, Any]) -> list[Path]:
         content = file.read_bytes()
         try:
             if "zstd" in names:
+                if (zstd_size(content) or 0) > MOST_CHUNK_BYTES:
+                    raise RuntimeError("made to fill the memory")
                 Zstd().decode(content)
         except RuntimeError as error:
             raise InputError(f"{file}: is damaged ({error}); restore it from a copy, then seal the store") from None

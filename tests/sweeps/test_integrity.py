@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import xarray as xr
 from faultsweep.analysis.open import open_all_jobs, open_jobs, open_results
 from faultsweep.sweeps.check import print_check, repair_store, seal_store
 from faultsweep.sweeps.status import print_status, read_status
-from faultsweep.sweeps.store.manifest import MANIFEST, SECOND, is_sealed, verify
+from faultsweep.sweeps.store.manifest import COPIES, MANIFEST, SECOND, is_sealed, note, replace_file, verify
 from faultsweep.sweeps.store.merge import merge
 from faultsweep.sweeps.store.pack import pack, unpack
 from faultsweep.sweeps.store.repair import check, repair
@@ -356,3 +357,70 @@ def test_per_job_results_are_read_after_healing(store, client):
     assert repair_store(store).cells == 7
     sweep().run(store, cluster=client, progress=False)
     assert open_jobs(open_results(store), a=2, mode="x")["size"].values.tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [("jobs/../../0", b"x")],
+        [("../other", None), (f"{COPIES}/../other", b"x"), ("jobs/../../0", b"x")],
+        [(f"{COPIES}/../../../0", b"x"), ("../../../0", None)],
+    ],
+)
+def test_a_strangers_manifest_reaches_no_file_outside_its_store(store, lines):
+    (store.parent / "0").write_text("precious")
+    note(store, lines)
+    replace_file(store, "zarr.json", (store / "zarr.json").read_bytes())
+    assert [damage.name for damage in check(store).damage] == [MANIFEST, SECOND]
+    repair(store)
+    assert (store.parent / "0").read_text() == "precious"
+    assert check(store).is_sound
+
+
+def test_a_repair_follows_no_link_out_of_the_store(store):
+    other = store.parent / "other"
+    shutil.move(store / "jobs", other)
+    (store / "jobs").symlink_to(other)
+    before = all_files(other)
+    with pytest.raises(InputError, match="is outside the store, behind a link"):
+        repair(store)
+    assert all_files(other) == before
+
+
+@pytest.mark.parametrize("text", [b"x y z w", b"1 2 \xff \xff", b"9" * 5000 + b" 1 - a", b"1 2 - a\x1b"])
+def test_a_line_of_a_manifest_that_says_nothing_is_damage(store, text):
+    for name in (MANIFEST, SECOND):
+        with (store / name).open("ab") as file:
+            file.write(f"{zlib.crc32(text):08x} ".encode() + text + b"\n")
+    assert [damage.name for damage in check(store).damage] == [MANIFEST, SECOND]
+    assert open_results(store).sizes["a"] == 4
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("consolidated_metadata metadata y fill_value", "x"),
+        ("consolidated_metadata metadata y chunk_key_encoding configuration", None),
+        ("consolidated_metadata metadata status attributes flag_values", [0, 1]),
+        ("consolidated_metadata metadata status attributes flag_meanings", None),
+        ("consolidated_metadata metadata status codecs", [{"name": "bytes"}]),
+        ("consolidated_metadata metadata wall_s", ...),
+        ("attributes metrics", ...),
+        ("attributes name", ...),
+    ],
+)
+def test_odd_metadata_is_a_sentence(store, place, value):
+    root = json.loads((store / "zarr.json").read_text())
+    shutil.rmtree(store / "integrity")
+    *parts, last = place.split()
+    table = root
+    for part in parts:
+        table = table[part]
+    table[last] = value
+    if value is ...:
+        del table[last]
+    (store / "zarr.json").write_text(json.dumps(root))
+    with pytest.raises(InputError):
+        open_results(store).load()
+    with contextlib.suppress(InputError):  # it may read what is sound
+        read_status(store)
