@@ -13,6 +13,7 @@ from typing import Any
 
 import platformdirs
 from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.simcore.policies.failures.sources import is_file
 from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
 from faultsweep.simcore.workloads.accounting.records import JobRecords
@@ -180,8 +181,9 @@ def load_workload(
     ------
     InputError
         If there is no such log, it cannot be fetched, or its content is not what the name stands for, or it has fewer
-        jobs.
+        jobs, or ``num_jobs`` is no number of jobs.
     """
+    num_jobs = int(PARAMETERS["num_jobs"].check(num_jobs))
     workload = _load_whole(name_or_path, logs_dir, num_jobs, seed, replicate, on_error)
     return span(workload, 0, 0 if is_model(str(name_or_path)) else num_jobs)
 

@@ -209,6 +209,15 @@ def test_the_first_jobs_of_a_file(tmp_path):
     assert len(load_configured(resolve({"log": str(path), "num_jobs": 5}))) == 40  # a run takes its span itself
 
 
+@pytest.mark.parametrize("number", [-1, 2.5, "5", None, True])
+def test_what_is_no_number_of_jobs_is_refused(number, tmp_path):
+    path = tmp_path / "a.swf"
+    write_swf(load_workload("sdsc-model", num_jobs=40), path)
+    for log in (path, "sdsc-model"):
+        with pytest.raises(InputError, match=r"^num_jobs: "):
+            load_workload(log, num_jobs=number)
+
+
 def test_names_files_and_aliases_are_distinct():
     names = [alias for name, log in NAMED_LOGS.items() for alias in (name, log.file, *log.aliases)]
     assert len({name.lower() for name in names}) == len(names)

@@ -157,4 +157,7 @@ def _refuse_infinity(time_s: float) -> None:
 
 def _refuse_too_many(name: str, count: float) -> None:
     if count > _MOST:
-        raise InputError(f"failures: {name} makes more than {_MOST:,} failures in this run; make them rarer")
+        raise InputError(
+            f"failures: {name} makes more than {_MOST:,} failures in this run; make them rarer, or their down times "
+            "shorter: a run goes on until its jobs find nodes that are up for long enough"
+        )
