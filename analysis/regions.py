@@ -57,7 +57,7 @@ def best_policies(
     -------
     A row per region that has results: its labels; ``best`` and its ``mean, low, high``; ``next``, the ``margin`` to it
     (how much worse it is, of the best's mean) with ``margin_low, margin_high``; the adjusted ``p``; and ``as_good``,
-    the labels that cannot be told from the best.
+    the labels that do not differ significantly from the best.
     """
     values = data[metric].load()
     status: xr.DataArray | None = data["status"]

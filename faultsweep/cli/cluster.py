@@ -91,7 +91,7 @@ def submit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Run a sweep as one batch job of SLURM, and log out: it survives kills and walltimes, and goes on where it was.
+    """Run a sweep as one batch job of SLURM, which you may leave: it resumes after kills and walltimes.
 
     Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
     """

@@ -47,7 +47,7 @@ def figure(
     The table \\[figure] of a spec says what is drawn; else it is the first metric over the first axis of numbers.
     The name of a paper, such as krevat2003, makes all its figures. A complete store needs neither logs nor a cluster.
     In a new store, a log that is not on this machine is replaced by the model that was calibrated to it, and the figure
-    says so ('faultsweep logs fetch NAME' gets the log). For LLNL T3D stands LLNL Atlas where that is here.
+    says so ('faultsweep logs fetch NAME' gets the log). If the LLNL T3D log is missing, LLNL Atlas is used.
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
     from faultsweep.analysis.open import open_results

@@ -315,7 +315,7 @@ def _check_counts(checker: Checker) -> str:
 
 
 def _expected_up(checker: Checker) -> Nodes:
-    """Return the nodes that are down and not wanted by a suspended job: what they wait for is their own repair."""
+    """Return the down nodes that no suspended job waits for."""
     return np.setdiff1d(checker.down, np.concatenate([np.zeros(0, np.int64), *checker.wanted.values()]))
 
 

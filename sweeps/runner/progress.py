@@ -50,12 +50,12 @@ class Pace:
         self._blocks: deque[float] = deque(maxlen=_BLOCKS)
 
     def work(self) -> None:
-        """Let time count from now on."""
+        """Start the clock."""
         if self._since is None:
             self._since = self._clock()
 
     def rest(self) -> None:
-        """Let time not count from now on."""
+        """Pause the clock."""
         self._worked_s = self.worked_s()
         self._since = None
 

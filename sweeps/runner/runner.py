@@ -5,7 +5,7 @@ second, and a bounded number of tasks in flight keeps its memory small (both mea
 over even if it was cut too large; what it left is handed out again.
 
 A worker that dies leaves a mark that names the configuration it was at. That one is run again in a task of its own, and
-after a second death at the end, with nothing beside it: a neighbour's hunger for memory is no fault of its own. If its
+after a second death at the end, with nothing beside it: another task on the node may have exhausted the memory. If its
 worker dies then, too, it is quarantined: it fails with a sentence. Deaths are written down, so that a run that goes on
 after a kill knows them.
 """

@@ -321,7 +321,7 @@ class _Session:
             _alarm.set(self._hang_file, self.context.time_limit_s)
 
     def pause(self) -> None:
-        """Let time not count against the limit: what follows a run is up to the file system."""
+        """Pause the clock of the limit: what follows a run depends on the file system."""
         if self.context.time_limit_s > 0:
             _alarm.clear(self._hang_file)
 

@@ -59,7 +59,7 @@ def compress_counts(s: State) -> bool:
 @kernel
 def _earlier_start(s: State, job: int, promised: tuple[float, float], until: float) -> tuple[float, float]:
     """Return the earliest moment, no later than the time ``until``, at which a job fits that is promised a later one;
-    its own if there is none. From the moment it is promised on, what it needs is free."""
+    its own if there is none. Enough nodes are free from its reserved start on."""
     row = 0
     while s.profile_time[row] <= until and moment_at(s, row) < promised:
         start = moment_at(s, row)
