@@ -69,7 +69,7 @@ _JSON_ATTRIBUTES: dict[str, Any] = {
 _TEXT_ATTRIBUTES = ("name", "title", "target", "spec", "licence", "citation", "acknowledgements")
 
 _ALWAYS = ("name", "title", "target", "model_version", "metrics", "pins", "spec", "configuration", "provenance")
-"""Attributes that every store has."""
+"""Attributes that every store has that is written here."""
 
 
 def parse_root(content: bytes, place: str) -> dict[str, Any]:
@@ -120,9 +120,14 @@ def _load(content: bytes, place: str) -> dict[str, Any]:
     return root
 
 
+def _is_complete(attributes: Mapping[str, Any]) -> bool:
+    """Tell whether a store must have all that its format describes; those of format 1 may be written by others."""
+    return bool(attributes["faultsweep_format"] > 1)
+
+
 def _check_attributes(attributes: Mapping[str, Any], place: str) -> None:
     for name in _ALWAYS:
-        if name not in attributes:
+        if name not in attributes and _is_complete(attributes):
             raise InputError(f"{place}: is damaged: it has no attribute {name}")
     for name, kinds in _JSON_ATTRIBUTES.items():
         try:
@@ -235,7 +240,7 @@ def _check_sizes(members: Mapping[str, Any], attributes: Mapping[str, Any], plac
     if status is None or status["node_type"] != "array" or status["data_type"] != "int8":
         raise InputError(f"{place}: not a store of a sweep (it has no variable status)")
     for name in ("wall_s", "error"):
-        if name not in members:
+        if name not in members and _is_complete(attributes):
             raise InputError(f"{place}: is damaged: it has no variable {name}")
     grid, shape = status["dimension_names"], status["shape"]
     if math.prod(shape) > MOST_CELLS:
