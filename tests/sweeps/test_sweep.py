@@ -536,7 +536,7 @@ def test_other_labels_of_a_vector_are_refused(tmp_path, run, output, sentence):
         tmp_path / "s.zarr",
         (made := prepare(first.spec, tmp_path / "s.zarr")).grid,
         made.outputs,
-        attributes(first.spec, made),
+        {**attributes(first.spec, made), "provenance": "[]"},
     )
     with pytest.raises(InputError, match=re.escape(sentence)):
         sweep(output, [1, 2]).plan(tmp_path / "s.zarr", measure=False)
