@@ -460,7 +460,9 @@ PARAMETERS: dict[str, Parameter] = _table(
         minimum=0,
         maximum=1000,
     ),
-    Parameter("arrival_scale", float, 1.0, "Divides the gaps between submissions.", "workload", minimum=1e-9),
+    Parameter(
+        "arrival_scale", float, 1.0, "Divides the gaps between submissions.", "workload", minimum=1e-9, maximum=1e9
+    ),
     Parameter(
         "procs_per_node",
         int,

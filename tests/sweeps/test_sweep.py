@@ -265,7 +265,8 @@ def test_no_time_limit_holds_for_getting_ready(tmp_path, run):
     processes = [line.split()[0] for line in calls.read_text().splitlines()]
     assert len(set(processes)) > 2
     assert processes[0] == processes[1]
-    assert len(set(calls.read_text().splitlines())) == len(processes)
+    # Once for each kind; once more in a process whose worker a late task of another run came to in between.
+    assert len(processes) - len(set(calls.read_text().splitlines())) <= 1
 
 
 @pytest.mark.parametrize("name", TARGETS)
