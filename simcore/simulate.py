@@ -155,7 +155,7 @@ def simulate(
     else:
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
-    return replace(run, doubts=doubts(workload, config))
+    return replace(run, doubts=tuple(doubts(workload, config).values()))
 
 
 def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:

@@ -13,7 +13,7 @@ from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import Job, describe_job, plan_job, read_job, submit_job
 from faultsweep.sweeps.batch_job import job_folder, refuse_if_taken
 from faultsweep.sweeps.rounds import replicates_wanted
-from faultsweep.sweeps.runner.prepare import Prepared, check_store, prepare
+from faultsweep.sweeps.runner.prepare import Prepared, assumptions, check_store, prepare
 from faultsweep.sweeps.runner.progress import PROGRESS
 from faultsweep.sweeps.spec import Spec, find_spec
 from faultsweep.sweeps.status import describe_failures, say_state
@@ -29,7 +29,8 @@ from faultsweep.errors import InputError
 class Submission:
     """A sweep that is ready to be submitted; ``missing`` simulations (None: a script, which is not run here).
 
-    ``complete`` says that there is nothing to do, ``failures`` what failed in a store that there is.
+    ``complete`` says that there is nothing to do, ``failures`` what failed in a store that there is, ``assumptions``
+    what the missing simulations assume because a log does not say it.
     """
 
     store: Path
@@ -40,6 +41,7 @@ class Submission:
     missing: int | None
     complete: bool = False
     failures: str = ""
+    assumptions: Sequence[str] = ()
 
     def submit(self) -> Job:
         """Submit it; refused if another run or job has the store."""
@@ -100,9 +102,11 @@ def prepare_submission(
     once = {SUBMISSION_VARIABLE: uuid.uuid4().hex}
     work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command), once)
     script, workers = plan_job(site, work, elastic)
-    missing, complete = count_missing(sweep.spec, prepare(sweep.spec, path, recompute, retry_failed))
+    prepared = prepare(sweep.spec, path, recompute, retry_failed)
+    missing, complete = count_missing(sweep.spec, prepared)
     failures = describe_failures(path) if complete else ""
-    return Submission(path, site, script, workers, {copy: content}, missing, complete, failures)
+    assumed = assumptions(sweep.spec, prepared)
+    return Submission(path, site, script, workers, {copy: content}, missing, complete, failures, assumed)
 
 
 def count_missing(spec: Spec, prepared: Prepared) -> tuple[int, bool]:

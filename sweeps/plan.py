@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.sweeps.runner.prepare import Prepared, prepare
+from faultsweep.sweeps.runner.prepare import LOOKED_AT, Prepared, assumptions, prepare
 from faultsweep.sweeps.runner.runner import PREPARE_S, count_tasks
 from faultsweep.sweeps.runner.task import BatchResult, Context, describe_error, run_batch, warm
 from faultsweep.sweeps.spec import Spec
@@ -22,8 +22,6 @@ from faultsweep.sweeps.store.store import STATUS_NAMES, chunk_shape
 from faultsweep.sweeps.target import VARIABLES
 
 MEASURED_CELLS = 8
-FORESEEN_CONFIGURATIONS = 256
-"""Configurations, at most, that each check for errors that are known without a run looks at."""
 _MEASURE_S = 20.0
 _PATIENCE_S = 3.0
 _OVERHEAD_S = 5e-5
@@ -52,6 +50,7 @@ class Plan:
     errors : what went wrong in these.
     precision : which replicates may be added, in words, "" if none.
     foreseen : errors that are known without a run -> how many missing simulations will end with them.
+    assumptions : what is assumed because a log does not say it, once for a log.
     bytes : size of the store, about, when it is complete; without per-job results if nothing was measured.
     """
 
@@ -69,6 +68,7 @@ class Plan:
     run_s: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     foreseen: dict[str, int] = field(default_factory=dict)
+    assumptions: list[str] = field(default_factory=list)
     precision: str = ""
     tasks: float = math.nan
     seconds: float = math.nan
@@ -120,6 +120,7 @@ def make_plan(
     plan.missing -= plan.journalled
     plan.precision = _describe_precision(spec, plan)
     plan.foreseen = _foresee(spec, prepared)
+    plan.assumptions = assumptions(spec, prepared)
     if measure and len(prepared.todo):
         _measure(plan, spec, prepared, say)
     return plan
@@ -164,7 +165,7 @@ def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:
     found: dict[str, int] = {}
     for foresight in spec.target.foresights() if len(prepared.todo) else ():
         cells, counts = prepared.grid.different(prepared.todo, foresight.decided_by)
-        for cell, count in zip(cells[:FORESEEN_CONFIGURATIONS], counts, strict=False):
+        for cell, count in zip(cells[:LOOKED_AT], counts, strict=False):
             text = foresight.check(prepared.grid.config(int(cell)))
             if text:
                 found[text] = found.get(text, 0) + int(count)
@@ -298,6 +299,8 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
     console.print(f"  about {format_bytes(plan.bytes)} on disk{without} at {plan.store}")
     if plan.precision:
         console.print(f"  {plan.precision}")
+    for text in plan.assumptions:
+        console.print(f"  assumed: {text}")
     for text, count in plan.foreseen.items():
         console.print(f"  {format_count(count, 'simulation')} will fail: {text}")
     for text in plan.errors:

@@ -40,6 +40,7 @@ class SimulatorTarget(Target):
     name = "simulator"
     preparing = "preparing the workers (the first use of a version compiles it, which takes about a minute)"
     compiled_by = ("machine", "finder", "placement")
+    assumed_by = ("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node")
 
     def __init__(
         self,
@@ -241,6 +242,18 @@ class SimulatorTarget(Target):
             Foresight(_SIZED, self._bad_sizes),
             Foresight(("log", "offset", "num_jobs"), self._too_many_jobs),
         )
+
+    def assumptions(self, config: Config) -> dict[str, str]:
+        """Return what is assumed of a log of jobs, by the log and what it is about."""
+        from faultsweep.simcore.workloads.transforms import doubts
+
+        if self._is_absent("log", config["log"]):
+            return {}
+        try:
+            found = doubts(self._workload(config), config)
+        except InputError:  # the run says it
+            return {}
+        return {f"{config['log']} {about}": sentence for about, sentence in found.items()}
 
     def _too_many_jobs(self, config: Config) -> str:
         """Return the sentence for more jobs of a model than memory has room for; a log has as many as it has."""

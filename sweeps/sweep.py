@@ -29,7 +29,7 @@ from faultsweep.sweeps.precision import rule_of, with_replicates
 from faultsweep.sweeps.rerun import Rerun, rerun
 from faultsweep.sweeps.rounds import replicates_wanted
 from faultsweep.sweeps.runner.first import First, find_first
-from faultsweep.sweeps.runner.prepare import Prepared, attributes, check_store, prepare
+from faultsweep.sweeps.runner.prepare import Prepared, assumptions, attributes, check_store, prepare
 from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress, format_count
 from faultsweep.sweeps.runner.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
 from faultsweep.sweeps.runner.task import Context, output_columns
@@ -560,6 +560,10 @@ class _Run:
 
     def _store(self, prepared: Prepared) -> Store:
         self.history = [{**describe_run(), "folders": [str(folder) for folder in self.spec.target.folders]}]
+        if assumed := assumptions(self.spec, prepared):
+            self.history[0]["assumptions"] = assumed
+            for text in assumed if self.is_first else ():
+                self.say(f"assumed: {text}")
         if prepared.store is None:
             self._clear_folder()  # the journals of a store that is gone may be of another function or log
             return create(

@@ -84,12 +84,14 @@ class Target(ABC):
     version : raised whenever a result changes; a store refuses another one.
     preparing : what the user is told when ``warm`` takes a while.
     compiled_by : the parameters by which configurations have a ``preparation`` of their own.
+    assumed_by : the parameters that decide what a run assumes.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
     folders: Sequence[Path] = ()
     preparing: str = "preparing the workers"
     compiled_by: Sequence[str] = ()
+    assumed_by: Sequence[str] = ()
     name: str
     parameters: Mapping[str, Any]
     outputs: tuple[Output, ...]
@@ -124,6 +126,10 @@ class Target(ABC):
     def foresights(self) -> Sequence[Foresight]:
         """Return checks for errors that runs are known to end with."""
         return ()
+
+    def assumptions(self, config: Config) -> dict[str, str]:
+        """Return what a run assumes because its input does not say it: a sentence by what it is about."""
+        return {}
 
     def processor(self) -> str:
         """Return what this process' compiled code depends on; warming is done once per value."""

@@ -96,6 +96,7 @@ def submit(
     Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
     """
     from faultsweep.cluster.site import read_site
+    from faultsweep.terminal import plain
 
     if cluster != "slurm":
         raise InputError(
@@ -125,6 +126,8 @@ def submit(
     )
     options = {"logs": logs, "time_limit_s": time_limit, "recompute": recompute, "retry_failed": retry_failed}
     submission = _prepare(spec, arguments or [], store, settings, elastic, options)
+    for text in submission.assumptions:
+        typer.echo(plain(f"assumed: {text}"), err=True)
     if dry_run:
         _say_script(submission, json_)
     elif submission.complete:

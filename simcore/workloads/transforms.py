@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError, unknown_name
 
 TOO_LARGE = "larger than the machine"
+_NOTED_LOAD = 0.01
+"""A smaller share of load is nothing that a user has to be told."""
 _LARGEST = np.iinfo(np.int64).max
 
 
@@ -79,28 +81,47 @@ def prepare(
     )
 
 
-def doubts(workload: Workload, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what had to be assumed of a log because it does not say it, a sentence each, with the parameter that says
-    it."""
-    found = []
+def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what has to be assumed of a log because it does not say it: a sentence by the parameter, or the metric,
+    that it is about."""
+    found = {}
     jobs = span(workload, config["offset"], config["num_jobs"])
     unknown = int(np.isnan(jobs.requested_s).sum())
     if config["estimates"] == "requested" and unknown:
         limit = config["default_request_s"]
-        found.append(
-            f"{unknown:,} of {len(jobs):,} jobs have no requested time; their estimate is "
-            + (f"{limit:g} s (default_request_s)" if limit else "their run time (default_request_s gives them another)")
+        found["default_request_s"] = f"{unknown:,} of {len(jobs):,} jobs have no requested time; their estimate is " + (
+            f"{limit:g} s (default_request_s)" if limit else "their run time (default_request_s gives them another)"
         )
     nodes, processors = (header_number(workload.header, key) for key in ("MaxNodes", "MaxProcs"))
     mixed = (
         nodes and processors % nodes and (workload.nodes, workload.procs_per_node) == (nodes, -(-processors // nodes))
     )
     if mixed and not config["procs_per_node"]:
-        found.append(
+        found["procs_per_node"] = (
             f"the log's {processors:,} processors on {nodes:,} nodes do not divide: nodes are of several kinds, and "
             f"sizes are counted in nodes of {workload.procs_per_node} processors (procs_per_node says another number)"
         )
-    return tuple(f"{workload.name}: {sentence}" for sentence in found)
+    shared = _shared_nodes(jobs, config["procs_per_node"])
+    if shared:
+        found["offered_load"] = shared
+    return {about: f"{workload.name}: {sentence}" for about, sentence in found.items()}
+
+
+def _shared_nodes(jobs: Workload, procs_per_node: int) -> str:
+    """Return the sentence for jobs that share nodes in the log and do not here, "" if that changes little."""
+    per_node = procs_per_node or jobs.procs_per_node
+    if per_node <= 1 or not len(jobs):
+        return ""
+    held = -(-jobs.size // per_node) * per_node
+    more = float((held * jobs.run_s).sum() / (jobs.size * jobs.run_s).sum()) - 1.0
+    if more < _NOTED_LOAD:
+        return ""
+    parts = int((held > jobs.size).sum())
+    return (
+        f"{parts:,} of {len(jobs):,} jobs use a part of their last node of {per_node} processors; no node is shared "
+        f"here, so the offered load is {100 * more:.3g} % above that of the processors (procs_per_node = 1 simulates "
+        "processors)"
+    )
 
 
 def largest_size(config: Mapping[str, Any], machine_nodes: int, clusters: tuple[int, ...]) -> int:

@@ -37,6 +37,8 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
+LOOKED_AT = 256
+"""Configurations, at most, that a check without a run looks at."""
 _SHOWN = 5
 """Rows of an axis that do not fit, of which each is told."""
 
@@ -170,6 +172,17 @@ def prepare(
         keep_jobs=spec.keep_jobs or kept_jobs,
         asked=~skip,
     )
+
+
+def assumptions(spec: Spec, prepared: Prepared) -> list[str]:
+    """Return what the missing simulations assume, each once for a log: a sentence that differs by jobs says it of the
+    first ones."""
+    found: dict[str, str] = {}
+    if len(prepared.todo):
+        cells, _ = prepared.grid.different(prepared.todo, spec.target.assumed_by)
+        for cell in cells[:LOOKED_AT]:
+            found = spec.target.assumptions(prepared.grid.config(int(cell))) | found
+    return list(found.values())
 
 
 def _stored_status(store: Store | None, shape: tuple[int, ...]) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:

@@ -181,6 +181,11 @@ def test_what_slurm_would_refuse_is_one_sentence_and_leaves_nothing(slurm, optio
     assert refused.stderr.startswith(sentence)
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
     assert slurm.jobs() == {}
+    Path("requested.toml").write_text(
+        '[fixed]\nlog = "nasa-model"\nnum_jobs = 20\nestimates = "requested"\n[axes]\nscheduler = ["fcfs"]\n'
+    )
+    said = command("submit", "requested.toml", "--dry-run").stderr
+    assert said.count("assumed: nasa-model: 20 of 20 jobs have no requested time") == 1
 
 
 def test_a_dry_run_prints_the_script_and_does_nothing(slurm):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from faultsweep.simcore.model.workload import Workload
@@ -191,16 +193,29 @@ def test_jobs_without_a_requested_time_get_the_default_and_are_counted():
     log = workload(requested=np.nan)
     config = resolve({"estimates": "requested", "default_request_s": 60.0, "load_scale": 2.0})
     assert transforms.prepare(log, config, machine_nodes=4)[1].tolist() == [120] * 4
-    assert transforms.doubts(log, config) == (
-        "small: 4 of 4 jobs have no requested time; their estimate is 60 s (default_request_s)",
-    )
-    assert "their run time (default_request_s" in transforms.doubts(log, resolve({"estimates": "requested"}))[0]
-    assert transforms.doubts(log, resolve({})) == ()
+    assert transforms.doubts(log, config) == {
+        "default_request_s": "small: 4 of 4 jobs have no requested time; their estimate is 60 s (default_request_s)"
+    }
+    [sentence] = transforms.doubts(log, resolve({"estimates": "requested"})).values()
+    assert "their run time (default_request_s" in sentence
+    assert transforms.doubts(log, resolve({})) == {}
 
 
 def test_nodes_of_several_kinds_are_doubted():
     log = workload(header=("; MaxNodes: 184", "; MaxProcs: 1664"), nodes=184, procs_per_node=10)
-    assert "1,664 processors on 184 nodes do not divide" in transforms.doubts(log, resolve({}))[0]
-    assert transforms.doubts(log, resolve({"procs_per_node": 8})) == ()
+    assert "1,664 processors on 184 nodes do not divide" in transforms.doubts(log, resolve({}))["procs_per_node"]
+    assert "procs_per_node" not in transforms.doubts(log, resolve({"procs_per_node": 8}))
     even = workload(header=("; MaxNodes: 208", "; MaxProcs: 1664"), nodes=208, procs_per_node=8)
-    assert transforms.doubts(even, resolve({})) == ()
+    assert "procs_per_node" not in transforms.doubts(even, resolve({}))
+
+
+def test_jobs_that_share_nodes_in_the_log_are_doubted():
+    log = workload(nodes=4, procs_per_node=4)
+    held = -(-log.size // 4) * 4
+    more = (held * log.run_s).sum() / (log.size * log.run_s).sum() - 1
+    said = transforms.doubts(log, resolve({}))["offered_load"]
+    assert f"{int((held > log.size).sum())} of {len(log)} jobs use a part" in said
+    assert f"{100 * more:.3g} % above" in said
+    assert "offered_load" not in transforms.doubts(log, resolve({"procs_per_node": 1}))
+    whole = replace(log, size=held)
+    assert "offered_load" not in transforms.doubts(whole, resolve({}))

@@ -1,0 +1,58 @@
+"""What a log does not say and a sweep has to assume: told once for a log, and kept in the store."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from faultsweep.sweeps.sweep import Sweep
+from typer.testing import CliRunner
+
+from faultsweep.cli import app
+
+ROW = "{0} {1} -1 {2} {3} -1 -1 {3} {4} -1 1 1 1 1 1 1 -1 -1\n"
+HEADER = "; MaxNodes: 3\n; MaxProcs: 10\n"
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """Write a spec of four cells on a log of a machine with nodes of 3 and 4 processors, half without requests."""
+    rows = [ROW.format(job, 10 * job, 30 + job, 1 + job % 5, 60 if job % 2 else -1) for job in range(1, 21)]
+    (tmp_path / "a.swf").write_text(HEADER + "".join(rows))
+    path = tmp_path / "s.toml"
+    path.write_text(
+        'name = "s"\nreplicates = 1\n[fixed]\nlog = "a.swf"\nmachine = "flat:4"\n'
+        '[axes]\nestimates = ["requested", "actual"]\nscheduler = ["fcfs", "backfill"]\n'
+    )
+    return path
+
+
+SENTENCES = (
+    "a.swf: 10 of 20 jobs have no requested time; their estimate is their run time",
+    "a.swf: the log's 10 processors on 3 nodes do not divide",
+    "a.swf: 16 of 20 jobs use a part of their last node of 4 processors",
+)
+
+
+def test_plan_and_run_say_it_once_and_the_store_keeps_it(spec, tmp_path):
+    store = tmp_path / "s.zarr"
+    for words in (["plan", "--no-measure"], ["run", "--workers", "1"]):
+        result = CliRunner().invoke(app, [words[0], str(spec), "--store", str(store), *words[1:]])
+        assert result.exit_code == 0, result.output
+        said = result.output
+        for sentence in SENTENCES:
+            assert said.count(f"assumed: {sentence}") == 1
+    root = json.loads((store / "zarr.json").read_text())
+    [entry] = json.loads(root["attributes"]["provenance"])
+    assert len(entry["assumptions"]) == len(SENTENCES)
+    assert CliRunner().invoke(app, ["report", str(store), "--output", str(tmp_path / "r.html")]).exit_code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "10 of 20 jobs have no requested time" in page
+    assert Sweep.from_toml(spec).plan(store, measure=False).assumptions == []  # nothing is left to simulate
+
+
+def test_windows_of_one_log_are_told_once(spec, tmp_path):
+    text = spec.read_text().replace('scheduler = ["fcfs", "backfill"]', "offset = [0, 5, 10]")
+    spec.write_text(text.replace("[fixed]\n", "[fixed]\nnum_jobs = 5\n"))
+    told = Sweep.from_toml(spec).plan(tmp_path / "s.zarr", measure=False).assumptions
+    assert len(told) == len(SENTENCES)
