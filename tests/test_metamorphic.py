@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import pytest
 from faultsweep.simcore.registry import SCHEDULERS
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.adapter import IMPLEMENTATIONS, reference_run
@@ -19,6 +19,12 @@ FEWER = examples(25)
 RULES = st.sampled_from(
     ({}, {"estimates": "requested"}, {"estimates": "requested", "kill_at_estimate": True}, {"growth_limit": 0})
 )
+EARLY_END = (
+    "flat:7",
+    [(0, 0, 100, 100, 5), (1, 0, 10, 1000, 2), (2, 1, 20, 20, 3), (3, 2, 10, 10, 7), (4, 3, 50, 50, 5)],
+    [],
+)
+"""Job 1 ends early: the reservation of job 3 moves up to where job 4's ends, and job 4 starts before it."""
 PLACES = ("schedule", "start", "migrate", "fail", "repair")
 laws = pytest.mark.parametrize("run", IMPLEMENTATIONS.values())
 
@@ -96,6 +102,20 @@ def test_no_failures_is_failure_free(run, case, scheduler):
     machine, jobs, _ = case
     far = [(10**6, 0, 5)]
     assert run(jobs, machine, far, scheduler=scheduler).events == run(jobs, machine, [], scheduler=scheduler).events
+
+
+@laws
+@EXAMPLES
+@example(case=EARLY_END, scheduler="conservative", interval=30)
+@given(case=runs(machines), scheduler=st.sampled_from(list(SCHEDULERS)), interval=st.sampled_from((1, 7, 30)))
+def test_checkpoints_that_cost_nothing_change_no_schedule(run, case, scheduler, interval):
+    machine, jobs, _ = case
+    options = {"scheduler": scheduler, "estimates": "requested"}
+    free = {"checkpoint": "periodic", "checkpoint_interval": interval, "checkpoint_cost": 0}
+    without, saving = (run(jobs, machine, (), **options, **extra) for extra in ({}, free))
+    assert [event for event in saving.events if event[1] in PLACES] == [
+        event for event in without.events if event[1] in PLACES
+    ]
 
 
 @laws

@@ -388,8 +388,9 @@ class Simulator:
         attempt.pause(self.now, cost)
         attempt.paused_since = self.now
         attempt.saving = (self.now + cost, kind)
-        self.conservative.broken = True
-        if cost == 0:
+        if cost > 0:
+            self.conservative.broken = True
+        else:
             self.complete_checkpoints()
 
     def complete_checkpoints(self) -> None:

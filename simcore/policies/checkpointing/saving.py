@@ -36,8 +36,9 @@ def pause(s: State, job: int, cost: float) -> None:
     s.job.expected_end[job] += cost
     push_timer(s, s.job.end[job], COMPLETION_TIMER * TIMER_STRIDE + job)
     add_release(s, s.job.expected_end[job], job)
-    s.disturbed = 1
-    s.scanned_version = -1  # the head job's reservation may change though the free nodes do not
+    if cost > 0.0:
+        s.disturbed = 1
+        s.scanned_version = -1  # the head job's reservation may change though the free nodes do not
     if counts_work(s):
         plan(s, job)
 
