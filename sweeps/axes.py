@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.outputs import plain_value, to_text
+from faultsweep.sweeps.values import LARGEST_EXACT, check_text
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -32,8 +33,6 @@ DESIGNS = ("latin-hypercube", "sobol", "halton", "random", "saltelli")
 LONGEST_AXIS = 1_000_000
 _STEP_ROUNDING = Decimal("1e-14")
 """How much a step such as 1/3 may be off, as a floating-point number, to end at the stop."""
-LARGEST_EXACT = 2**53
-"""Whole numbers up to here are the same as floating-point numbers."""
 LEFT_OUT = object()
 """Stands for the value of a parameter that a bundle does not name."""
 _VALUES = (bool, int, float, str, date, timedelta, Enum, type(None))
@@ -95,6 +94,10 @@ def plain(raw: Any) -> Any:
 def _check_labels(axis: Axis) -> None:
     seen = set()
     columns = axis.columns.values()
+    for name, values in {"label": axis.labels, **axis.columns}.items():
+        for value in values:
+            if isinstance(value, str):
+                check_text(name, value)
     for number, label in enumerate(axis.labels):
         if not isinstance(label, str | int | float | date | timedelta):
             raise InputError(f"row {number + 1}: expected a label as text, number or time, got {label!r}")
@@ -105,16 +108,9 @@ def _check_labels(axis: Axis) -> None:
     for number, label in enumerate(axis.labels):
         if isinstance(label, float) and math.isnan(label) and not any(col[number] is label for col in columns):
             raise InputError("nan is not a value of an axis")  # as a value, it is the parameter that refuses it
-        if isinstance(label, str) and (not is_unicode(label) or label.endswith("\0")):
-            raise InputError(f"the label {label!r} has half a character, or ends with a null, which cannot be stored")
         if label in seen:
             raise InputError(f"the label {label!r} stands twice; labels of an axis are all different")
         seen.add(label)
-
-
-def is_unicode(text: str) -> bool:
-    """Tell whether a text can be written as UTF-8; half of a surrogate pair cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _read_list(name: str, values: list[Any]) -> Axis:

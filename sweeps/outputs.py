@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from faultsweep.sweeps.values import LARGEST_EXACT, exact_number, shown, to_values
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -25,8 +26,6 @@ WORDS = {"float64": 1, "int64": 1, "bool": 1, "datetime": 1, "timedelta": 1, "co
 """The types of results, and how many words a value of each takes."""
 NUMBERS = ("float64", "int64", "bool")
 """Types that can be averaged."""
-_KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "c": "complex", "M": "datetime", "m": "timedelta"}
-_TEXT_KINDS = "UT"
 _STORED = {"float64": "float64", "int64": "int64", "bool": "bool", "complex": "complex128", "text": "string"}
 _STORED |= {"datetime": "int64", "timedelta": "int64"}
 _NAT = np.iinfo(np.int64).min
@@ -44,13 +43,14 @@ _EXPECTED = {
     "complex": "a complex number",
     "text": "text",
 }
-LARGEST_EXACT = 2**53
 UNMASKED = "holds no result where status is not done, truncated, copy or truncated_copy"
 """Comment of variables whose type has no value for "nothing"."""
 
 
 NOTHING = "none"
 """The label of None."""
+_LONGEST_NAME = 200
+"""Bytes of a name: an array is a folder of that name."""
 
 
 class Dim(NamedTuple):
@@ -112,8 +112,8 @@ class Output:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether it is one float64, or a vector of them."""
-        return self.dtype == "float64" and len(self.along) < 2
+        """Tell whether it is one float64, or a vector of them with labels."""
+        return self.dtype == "float64" and not self.dims
 
     @property
     def stored(self) -> str:
@@ -173,8 +173,11 @@ def stored_output(name: str, array: Any, dims: Sequence[str], labels: Mapping[st
 
 def check_name(name: str, where: str = "") -> None:
     """Raise InputError unless a name can be that of an array, which is a folder of a store."""
-    if not re.fullmatch(r"(?!__)\w[\w +-]*", name):
-        raise InputError(f"{where}{name!r} cannot be a name in a store; use letters, digits, spaces, _ + -")
+    if not re.fullmatch(r"(?!__)\w[\w +-]*", name) or len(name.encode()) > _LONGEST_NAME:
+        raise InputError(
+            f"{where}{shown(name)} cannot be a name in a store; use letters, digits, spaces, _ + -, at most"
+            f" {_LONGEST_NAME} bytes"
+        )
 
 
 def read_output(out: Output) -> Output:
@@ -216,6 +219,10 @@ def _read_dim(output: str, name: str, labels: Any) -> Dim:
         raise InputError(
             f"outputs: {output}: labels are different, and all text, all numbers or all times, got {values}"
         )
+    where = f"outputs: {output}: {name}"
+    to_values(where, list(values))
+    if any(value != value for value in values):
+        raise InputError(f"{where}: nan is not a label")
     return Dim(name, len(values), values)
 
 
@@ -292,7 +299,7 @@ def lay_out(parts: Sequence[Any], outputs: Sequence[Output]) -> tuple[NDArray[np
 def _values(out: Output, part: Any) -> NDArray[Any]:
     """Return a result as an array of its output's stored type and shape."""
     part = _in_order(out, part)
-    kind, array = _array(out.name, part)
+    kind, array = to_values(out.name, part, out.dtype)
     if array.shape != out.shape:
         wanted = " x ".join(f"{dim.length} {dim.name}" for dim in out.along) or "one value"
         raise InputError(f"{out.name}: expected {wanted}, got {shown(part)} of shape {array.shape}")
@@ -302,7 +309,7 @@ def _values(out: Output, part: Any) -> NDArray[Any]:
         return array.astype(np.complex128)
     if kind == "int64" and out.dtype in ("float64", "complex"):
         if array.size and max(abs(int(array.max())), abs(int(array.min()))) > LARGEST_EXACT:
-            raise InputError(f"{out.name}: {shown(part)} needs more than the 53 bits of a number; give it dtype int64")
+            return np.array([exact_number(out.name, value) for value in array.ravel().tolist()]).reshape(array.shape)
         return array.astype(out.stored)
     if kind == "bool" and out.dtype in ("float64", "int64"):
         return array.astype(out.stored)
@@ -327,59 +334,6 @@ def _in_order(out: Output, part: Any) -> Any:
                     f" where {reprlib.repr(dim.labels)} is expected"
                 )
     return part.transpose(*names)
-
-
-def _array(name: str, part: Any) -> tuple[str, NDArray[Any]]:
-    """Return the type of a result, and it as an array of how that type is stored."""
-    if isinstance(part, datetime.datetime) and part.tzinfo is not None:
-        raise InputError(f"{name}: {part} has a time zone; give times in UTC, without one")
-    if np.ma.is_masked(part):
-        raise InputError(f"{name}: some of its values are masked; fill them")
-    values = getattr(part, "values", part)
-    array = np.asarray(values) if not isinstance(values, Mapping | set | frozenset | bytes) else np.array(None)
-    if array.dtype == object:
-        array = _from_objects(name, array)
-    kind = "text" if array.dtype.kind in _TEXT_KINDS else _KINDS.get(array.dtype.kind)
-    if kind is None:
-        raise InputError(f"{name}: cannot store {shown(part)}")
-    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise InputError(f"{name}: whole numbers have at most 63 bits, got {array.max()}")
-    if kind in ("datetime", "timedelta"):
-        exact = array.astype(f"{array.dtype.kind}8[ns]")
-        if not np.array_equal(exact.astype(array.dtype), array, equal_nan=True):
-            raise InputError(f"{name}: {shown(part)} is beyond what fits 64 bits of nanoseconds")
-        return kind, exact.view(np.int64)
-    return kind, array if kind == "text" else array.astype(_STORED[kind])
-
-
-def _from_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of Python objects as one of the type that all of them have."""
-    values = array.ravel().tolist()
-    if values and all(isinstance(value, str) for value in values):
-        return np.array(values, dtype=np.dtypes.StringDType()).reshape(array.shape)
-    if values and all(isinstance(value, datetime.date) for value in values):
-        if any(isinstance(value, datetime.datetime) and value.tzinfo is not None for value in values):
-            raise InputError(f"{name}: its times have time zones; give them in UTC, without one")
-        return np.array(values, dtype="M8[us]").reshape(array.shape)
-    if values and all(isinstance(value, datetime.timedelta) for value in values):
-        return np.array(values, dtype="m8[us]").reshape(array.shape)
-    if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        raise InputError(f"{name}: whole numbers have at most 63 bits, got {shown(max(values, key=abs))}")
-    try:
-        if values and not any(value is None or isinstance(value, str | bytes) for value in values):
-            return np.array([float(value) for value in values]).reshape(array.shape)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    return array
-
-
-def shown(value: Any) -> str:
-    """Return a value in short, or its type where the text would have an address."""
-    plain = bool | int | float | complex | str | bytes | list | tuple | set | frozenset | np.ndarray
-    plain |= datetime.date | datetime.timedelta | np.generic
-    if value is None or isinstance(value, plain):
-        return reprlib.repr(value)
-    return f"an object of type {type(value).__qualname__}"
 
 
 def infer_outputs(result: Any, default_name: str = "result") -> tuple[Output, ...]:
@@ -411,7 +365,7 @@ def _infer(name: Any, part: Any) -> Output:
     if not isinstance(name, str):
         raise InputError(f"the function's result has the name {name!r}; names are text")
     check_name(name, "the function's result: ")
-    kind, array = _array(name, part)
+    kind, array = to_values(name, part)
     attributes = getattr(part, "attrs", {})
     names = [str(dim) for dim in getattr(part, "dims", ())] or [f"{name}_{i}" for i in range(array.ndim)]
     if array.ndim == 1 and not getattr(part, "dims", ()):

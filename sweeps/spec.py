@@ -356,6 +356,8 @@ class _Reader:
         for key, name in (*varied, *((f"formulas.{name}", name) for name in formulas)):
             if name in taken | dims:
                 self.problem(key, f"the parameter {name!r} has the name of a result; rename one of them")
+        if REPLICATE in taken:  # an axis of every sweep; those of a spec are checked where they are read
+            self.problem("outputs", f"the name {REPLICATE!r} is taken in every store; name the result otherwise")
         for axis in axes:
             by = self.setters.get(axis.name)
             if by is not None and axis.name not in axis.columns:

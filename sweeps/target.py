@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.sweeps.outputs import (
-    LARGEST_EXACT,
     Output,
     check_name,
     infer_outputs,
@@ -31,8 +30,8 @@ from faultsweep.sweeps.outputs import (
     named_parts,
     plain_value,
     read_output,
-    shown,
 )
+from faultsweep.sweeps.values import exact_number, shown
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -45,8 +44,8 @@ OWN = object()
 
 VARIABLES = ("status", "error", "wall_s")
 """Variables that every store has."""
-RESERVED = frozenset({*VARIABLES, "jobs", "jobs_offset", "jobs_length"})
-"""No output and no axis may take these names: of variables, and of what stands for per-job results."""
+RESERVED = frozenset({*VARIABLES, "jobs", "jobs_offset", "jobs_length", "integrity"})
+"""No output and no axis may take these names: of variables, of per-job results, and of the folder of the manifest."""
 _TEXTS = (str, bytes, bytearray, memoryview)
 _JOB_TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64"}
 
@@ -165,12 +164,6 @@ def describe_lost(names: Sequence[str], target: Target) -> str:
     advice = "; let outputs name all that it gives, and metrics those that are wanted"
     what = f"the outputs of {target.name} do not name{advice}" if own else f"{target.name} does not give"
     return f"the store has {', '.join(names)}, which {what}"
-
-
-def scalar(value: Any) -> Any:
-    """Return a NumPy scalar as the Python value it is; other values as they are."""
-    item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
 
 
 @dataclass(frozen=True)
@@ -406,7 +399,10 @@ def _read_default(default: Any) -> Any:
     """Return a default as a configuration has it: numbers, text, times and None as they are, of an enum its name."""
     if isinstance(default, Enum):
         return default.name
-    value = scalar(default)
+    try:
+        value = plain_value(default)
+    except InputError:
+        return OWN
     is_plain = value is None or isinstance(value, bool | int | float | str | date | timedelta)
     return value if value is REQUIRED or (is_plain and value == value) else OWN
 
@@ -451,9 +447,7 @@ def _as_number(name: str, value: Any) -> float:
         return value
     try:
         if isinstance(value, float | int) or (not isinstance(value, _TEXTS) and _is_real(value)):
-            if not isinstance(value, float) and abs(value) > LARGEST_EXACT and value != float(value):
-                raise InputError(f"{name}: {shown(value)} needs more than the 53 bits of a number; give it dtype int64")
-            return float(value)
+            return exact_number(name, value)
     except InputError:
         raise
     except (TypeError, ValueError, OverflowError):

@@ -216,7 +216,7 @@ BAD = {
     ),
     "half a character": (
         {"axes": {"scheduler": ["\ud800"]}},
-        "axes.scheduler: the label '\\ud800' has half a character",
+        "axes.scheduler: label: the text '\\ud800' has half a character",
     ),
     "sample whole": (
         {"axes": {"s": {"sample": {"load": {"low": 0.5, "high": 1.5, "whole": True}}, "num": 4}}},

@@ -561,7 +561,7 @@ def test_options_that_make_no_sense(tmp_path, options, sentence):
 def test_outputs_that_no_store_can_hold():
     for outputs, sentence in (
         (["../x"], "outputs: '../x' cannot be a name in a store"),
-        (["jobs"], "outputs: expected one or more different names, none of error, jobs,"),
+        (["jobs"], "outputs: expected one or more different names, none of error, integrity, jobs,"),
         (
             [Output("u", dim="part", labels=(1, 2)), Output("v", dim="part", labels=(1, 3))],
             "v: other labels along part",
