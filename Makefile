@@ -38,13 +38,13 @@ $(BIN)/python:
 
 $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing into $(VENV) (about a minute)."
-	@$(INSTALL) --editable . && touch $@
+	@$(INSTALL) --editable '.[plot]' && touch $@
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need."
-	@$(INSTALL) --editable '.[dashboard,docs,s3,slurm,test]' && touch $@
+	@$(INSTALL) --editable '.[docs,test]' && touch $@
 
-install: $(CORE) ## install into .venv; then .venv/bin/faultsweep runs
+install: $(CORE) ## install into .venv, with what draws figures; then .venv/bin/faultsweep runs
 
 demo: $(CORE) ## run a sweep and draw its figure into demo/ (a few minutes, no network but the package index)
 	@$(BIN)/faultsweep figure demo --store demo/demo.zarr --output demo

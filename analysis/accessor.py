@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from faultsweep.errors import InputError
+from faultsweep.extras import require
 from faultsweep.files import writing
 
 if TYPE_CHECKING:
@@ -78,10 +79,6 @@ class SweepAccessor:
                 f"{path}: netCDF has no complex numbers; store real and imaginary parts of {', '.join(complex_)}, or"
                 " write zarr (to_zarr)"
             )
+        require("a netCDF file", "h5netcdf", "h5py")
         with writing(path):
-            try:
-                self._data.to_netcdf(path, engine="h5netcdf")
-            except (ImportError, ValueError) as error:
-                if "h5netcdf" not in str(error):
-                    raise
-                raise InputError(f"{path}: writing netCDF needs the package h5netcdf (pip install h5netcdf)") from None
+            self._data.to_netcdf(path, engine="h5netcdf")

@@ -13,7 +13,11 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+
+from faultsweep.extras import OptionalModule
+
+special = OptionalModule("scipy.special", "a confidence interval")
+stats = OptionalModule("scipy.stats", "a confidence interval")
 
 SCALES = ("log", "logit", "identity", "cut")
 """On what an interval of a mean is made: "log" for positive observations, "logit" for fractions, "identity" for

@@ -11,11 +11,12 @@ from faultsweep.analysis.dashboard.choices import along_of, check, default_choic
 from faultsweep.analysis.dashboard.view import figure_of, heat_map
 from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.captions import markdown
-from faultsweep.analysis.figures.draw import FORMATS, draw_html, draw_picture
+from faultsweep.analysis.figures.draw import check_formats, draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.picture import svg_text
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import require
 
 _WIDE_IN, _COLUMN_IN = 9.0, 5.6
 
@@ -41,8 +42,7 @@ class Plot:
             The name ends otherwise, or the file cannot be written.
         """
         path = Path(path)
-        if path.suffix[1:] not in FORMATS:
-            raise unknown_name("format", path.suffix[1:], FORMATS)
+        check_formats([path.suffix[1:]])
         (draw_html if path.suffix == ".html" else draw_picture)(self.figure, path)
         return path
 
@@ -86,8 +86,9 @@ def plot(
     Raises
     ------
     InputError
-        A name that the results do not have, or choices that do not fit together.
+        A name that the results do not have, choices that do not fit together, or the extra "plot" is not installed.
     """
+    require("a figure", "matplotlib", "scipy")
     if kind in FIGURES:
         return Plot(FIGURES[kind](results))
     if kind not in ("auto", "heat map"):

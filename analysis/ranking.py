@@ -16,9 +16,11 @@ import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference, paired_ratio
 from faultsweep.sweeps import selection
 from numpy.typing import NDArray
-from scipy import stats
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import OptionalModule
+
+stats = OptionalModule("scipy.stats", "a comparison of policies")
 
 HIGHER_IS_BETTER = selection.HIGHER_IS_BETTER
 

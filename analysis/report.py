@@ -33,6 +33,7 @@ from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import require
 from faultsweep.files import writing
 
 USUAL_METRICS = ("mean_bounded_slowdown", "mean_wait_s", "utilisation")
@@ -88,6 +89,7 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
     InputError
         A metric or an axis that the store does not have, or no result at all.
     """
+    require("a report", "matplotlib", "scipy")
     chosen = _metrics(data, metrics)
     policy = policy_axis(data) if policy is None else policy
     if policy is not None and policy not in data["status"].dims:

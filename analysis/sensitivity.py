@@ -11,6 +11,7 @@ from __future__ import annotations
 import tomllib
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from faultsweep.analysis.statistics import REPLICATE
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import require
 
 SALTELLI = "saltelli"
 FEWEST_POINTS = 65
@@ -119,9 +121,5 @@ def _rbd_fast(places: NDArray[np.float64], y: NDArray[np.float64], names: list[s
 
 
 def _salib(method: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(f"SALib.analyze.{method}").analyze
-    except ImportError:
-        raise InputError("Sobol indices need SALib: pip install 'faultsweep[dashboard]'") from None
+    require("a sensitivity index", "SALib")
+    return import_module(f"SALib.analyze.{method}").analyze

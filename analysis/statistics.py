@@ -23,9 +23,11 @@ from faultsweep.analysis.intervals import (
 )
 from faultsweep.analysis.open import COPIES, is_one_of
 from numpy.typing import NDArray
-from scipy import stats
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import OptionalModule
+
+stats = OptionalModule("scipy.stats", "a confidence interval")
 
 REPLICATE = "replicate"
 

@@ -31,6 +31,7 @@ from faultsweep.cluster.site import Site, parse_memory
 from faultsweep.cluster.steady import use_monotonic_clock
 
 from faultsweep.errors import InputError
+from faultsweep.extras import require
 
 EARLY_DEATHS = 5
 """So many jobs in a row that ended before they registered stop the sweep."""
@@ -67,11 +68,9 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
     import dask
     import distributed
 
-    try:
-        with handlers_stay():
-            from dask_jobqueue import SLURMCluster
-    except ImportError:
-        raise InputError("cluster: worker jobs need dask-jobqueue; pip install 'faultsweep[slurm]'") from None
+    require("a cluster of worker jobs", "dask_jobqueue")
+    with handlers_stay():
+        from dask_jobqueue import SLURMCluster
     use_monotonic_clock()
     cancel_workers(folder)  # of a run that was killed
     for left in folder.glob("tls-*"):  # its credentials

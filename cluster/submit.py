@@ -7,7 +7,6 @@ the user can read.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -26,6 +25,7 @@ from faultsweep.cluster.settings import DASHBOARD
 from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
 
 from faultsweep.errors import InputError, UnreachableError, unknown_name
+from faultsweep.extras import require
 
 UNKNOWN = "UNKNOWN"
 """State of a job of which SLURM says nothing, because it does not answer here."""
@@ -68,8 +68,8 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
         SLURM would not take or never start it: one sentence that names the option.
     """
     slurm.refuse_options(site.sbatch)
-    if elastic and site.python is None and importlib.util.find_spec("dask_jobqueue") is None:
-        raise InputError("--elastic: needs dask-jobqueue, which is not installed: pip install 'faultsweep[slurm]'")
+    if elastic and site.python is None:
+        require("--elastic", "dask_jobqueue")
     partitions = _partitions(site)
     workers = 0 if elastic else site.workers_per_node or min(partition.cpus for partition in partitions)
     _check_limits(site, partitions, workers)

@@ -28,6 +28,9 @@ from faultsweep.sweeps.outputs import plain_value, to_text
 from faultsweep.sweeps.values import LARGEST_EXACT, check_text
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import OptionalModule
+
+qmc = OptionalModule("scipy.stats.qmc", "a sampled design")  # half a second, and few sweeps need it
 
 DESIGNS = ("latin-hypercube", "sobol", "halton", "random", "saltelli")
 LONGEST_AXIS = 1_000_000
@@ -340,8 +343,6 @@ def _unit_cube(design: str, dimensions: int, num: int, seed: int) -> np.ndarray:
     That one is for Sobol indices (Saltelli et al. 2010, radial by columns): for each of num pairs of points (A, B) of a
     Sobol sequence come A, A with one coordinate after the other taken from B, and B.
     """
-    from scipy.stats import qmc  # half a second, and few sweeps need it
-
     if design == "random":
         return np.random.default_rng(seed).random((num, dimensions))
     if design == "saltelli":

@@ -28,6 +28,7 @@ from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, S
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import require
 
 KEYS = ("along", "find", "policies", "metric", "width", "confidence", "most")
 FINDS = ("crossing", "saturation")
@@ -127,6 +128,7 @@ def _number(raw: Mapping[str, Any], key: str, default: float, low: float, high: 
 
 def run_search(sweep: Sweep, search: Search, path: Path, **options: Any) -> Refined:
     """Search, adding points and replicates to the store at ``path``; ``options`` are those of ``Sweep.run``."""
+    require("a search for a crossing", "scipy")
     while True:
         found = look(search, path)
         if found.needs is None:

@@ -18,7 +18,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from faultsweep.sweeps.selection import FEWEST, looks, normal_batches
 from numpy.typing import NDArray
-from scipy import special
+
+from faultsweep.extras import OptionalModule
+
+special = OptionalModule("scipy.special", "refining an axis")
 
 Pairs = NDArray[np.float64]  # shape (2, replicates)
 

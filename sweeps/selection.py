@@ -26,7 +26,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from faultsweep.extras import OptionalModule
+
+special = OptionalModule("scipy.special", "a comparison of policies")
 
 HIGHER_IS_BETTER = frozenset(
     {"utilisation", "unused_capacity", "migrations_per_attempt", "mean_time_between_failures_s"}

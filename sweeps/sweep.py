@@ -59,6 +59,7 @@ from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.extras import require
 from faultsweep.files import html_table
 from faultsweep.terminal import plain
 
@@ -268,6 +269,8 @@ class Sweep:
         from faultsweep.analysis.open import open_results
 
         _check_options(workers, time_limit_s)
+        if self.spec.precision is not None or self.spec.best is not None:
+            require("a sweep that chooses its replicates", "scipy")
         if dask_dashboard and not (cluster is None or (isinstance(cluster, str) and cluster in ("local", "slurm"))):
             raise InputError("dask_dashboard: the cluster was not started here; ask for it where it is started")
         check_script()

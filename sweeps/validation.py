@@ -19,9 +19,11 @@ from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.accounting.records import JobRecords, Text, to_workload
 from faultsweep.simcore.workloads.transforms import take
 from numpy.typing import NDArray
-from scipy import stats
 
 from faultsweep.errors import InputError
+from faultsweep.extras import OptionalModule, require
+
+stats = OptionalModule("scipy.stats", "a rank correlation")
 
 Floats = NDArray[np.float64]
 
@@ -182,6 +184,7 @@ def calibrate(
     -------
     The best settings, and all that were tried with their explained share and rank correlation, best first.
     """
+    require("a calibration", "scipy")
     real = real_jobs(records)
     cut_s = _cut(real, cut)
     before = np.flatnonzero(real.workload.submit_s < cut_s)

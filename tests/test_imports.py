@@ -11,10 +11,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {part: f"faultsweep.{part}" for part in ("simcore", "sweeps", "cluster", "analysis")} | {
     "faultsweep": "faultsweep"
 }
-BASE = {"errors", "files", "compression", "terminal", "units", "faultsweep"}  # faultsweep itself: its version
+BASE = {"errors", "extras", "files", "compression", "terminal", "units", "faultsweep"}  # faultsweep itself: its version
 ALLOWED = {
     "errors": set(),
     "units": {"errors"},
+    "extras": {"errors"},
     "terminal": {"errors"},
     "compression": {"errors"},
     "files": {"errors"},

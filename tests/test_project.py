@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import faultsweep
+from faultsweep.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -25,7 +26,7 @@ TARGETS = {"demo", "test", "check", "bench", "mutants", "reproduce", "clean"}
 
 def requirements() -> list[Requirement]:
     texts = [*PROJECT["dependencies"], *(text for extra in PROJECT["optional-dependencies"].values() for text in extra)]
-    return [Requirement(text) for text in texts]
+    return [Requirement(text) for text in texts if not text.startswith("faultsweep[")]
 
 
 def constraints() -> dict[str, Version]:
@@ -49,6 +50,17 @@ def test_environment_file_has_the_bounds_of_the_project():
     lines = re.findall(r"^  - (\S+)$", (ROOT / "environment.yml").read_text(), flags=re.M)
     listed = sorted(str(Requirement(line)) for line in lines if ">=" in line)
     assert listed == sorted([f"python{PROJECT['requires-python']}", *map(str, requirements())])
+
+
+def test_what_a_feature_says_of_its_package_is_the_extra_that_installs_it():
+    extras = {
+        canonicalize_name(Requirement(text).name): extra
+        for extra, texts in PROJECT["optional-dependencies"].items()
+        if extra not in ("docs", "test")
+        for text in texts
+    }
+    extras.pop("faultsweep")
+    assert {canonicalize_name(package): extra for package, extra in EXTRAS.items()} == extras
 
 
 def test_version_is_the_same_everywhere():

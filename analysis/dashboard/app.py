@@ -27,6 +27,7 @@ from faultsweep.analysis.warmup import column_of
 from panel.io import hold
 
 from faultsweep.errors import InputError
+from faultsweep.extras import is_installed
 
 _WIDE = 300
 _CHECK_EVERY_MS = 500
@@ -221,7 +222,8 @@ class Dashboard:
         self.cells = pn.pane.HTML(sizing_mode="stretch_width")
         self.link = pn.widgets.TextInput(name="Link to this view", disabled=True, width=_WIDE)
         self.command = pn.widgets.TextInput(name="Command that opens this view", disabled=True, width=_WIDE)
-        take = [self._download(*one) for one in _DOWNLOADS]
+        offered = [one for one in _DOWNLOADS if one[1] != "parquet" or is_installed("pyarrow")]
+        take = [self._download(*one) for one in offered]
         knobs = [*self.widgets.values(), self.switches, *self.places.values()]
         left = pn.Column(
             self.share, self.progress, *knobs, *take, self.link, self.command, width=_WIDE + 30, scroll=False

@@ -11,6 +11,7 @@ from faultsweep.analysis.figures.page import draw_html
 from faultsweep.analysis.figures.picture import draw_picture
 
 from faultsweep.errors import unknown_name
+from faultsweep.extras import require
 
 FORMATS = ("png", "pdf", "svg", "html")
 USUAL_FORMATS = ("png", "html")
@@ -19,10 +20,11 @@ __all__ = ["FORMATS", "USUAL_FORMATS", "check_formats", "draw", "draw_html", "dr
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Raise InputError if a figure cannot be drawn in one of these formats."""
+    """Raise InputError if a figure cannot be drawn in one of these formats, or not with what is installed."""
     for name in formats:
         if name not in FORMATS:
             raise unknown_name("format", name, FORMATS)
+    require("a figure", "matplotlib", *(["bokeh"] if "html" in formats else []), "scipy")
 
 
 def draw(figure: Figure, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Draws heat maps: as a part of a PNG, and with hvPlot for pages."""
+"""Draws heat maps as a part of a picture, and says what they look like on pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.analysis.figures.describe import short_number
-from faultsweep.analysis.figures.figure import Heat, Panel
+from faultsweep.analysis.figures.figure import Heat
 
 _MOST_PRINTED = (12, 15)
 """Columns and rows whose cells have room for their number."""
@@ -87,47 +87,3 @@ def draw_png(axis: Any, heat: Heat) -> None:
             if np.isfinite(value):
                 colour = "white" if dark(heat)[row, column] else "black"
                 axis.text(column, row, short_number(value), ha="center", va="center", color=colour, fontsize=9)
-
-
-def draw_hvplot(panel: Panel, heat: Heat, **options: Any) -> Any:
-    """Return the heat map of a panel as a HoloViews element; ``options`` are sizes."""
-    import holoviews as hv
-    import pandas as pd
-    from hvplot import hvPlot
-
-    hv.renderer("bokeh").webgl = False  # a drawing of some rectangles; without a graphics card it only complains
-    rows, columns = heat.value.shape
-    x, y = panel.x_label, panel.y_label or " "
-    table = pd.DataFrame(
-        {
-            x: np.tile(heat.x_labels, rows),
-            y: np.repeat(heat.y_labels, columns),
-            "value": heat.value.ravel(),
-            "low": heat.low.ravel(),
-            "high": heat.high.ravel(),
-            "text": [short_number(value) for value in heat.value.ravel()],
-            "dark": dark(heat).ravel(),
-        }
-    )
-    picture = hvPlot(table).heatmap(
-        x,
-        y,
-        "value",
-        hover_cols=["low", "high"],
-        cmap=_colours(heat),
-        clim=limits(heat),
-        cnorm="log" if heat.log else "linear",
-        clabel=textwrap.shorten(heat.quantity, 60),
-        xlabel=x,
-        ylabel=y,
-        rot=30 if max(map(len, heat.x_labels)) > 6 else 0,
-        fontscale=1.2,
-        **options,
-    )
-    known = table.dropna(subset=["value"])
-    if not len(known) or not has_room(heat):
-        return picture
-    for colour, part in (("white", known[known["dark"]]), ("black", known[~known["dark"]])):
-        if len(part):
-            picture = picture * hv.Labels(part, [x, y], "text").opts(text_color=colour, text_font_size="13px")
-    return picture

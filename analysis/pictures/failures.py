@@ -11,6 +11,10 @@ from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.failure_logs.statistics import autocorrelation, equal_worst_share, fit_gaps, worst_share
 from faultsweep.simcore.policies.failures.source import DAY_S
 
+from faultsweep.extras import OptionalModule
+
+stats = OptionalModule("scipy.stats", "the picture of a failure log")
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -120,9 +124,8 @@ def _counts(records: FailureRecords, axis: Axes) -> None:
 
 
 def _correlation(records: FailureRecords, axis: Axes) -> None:
-    from scipy.stats import rankdata
 
-    ranks = rankdata(np.diff(records.time_s)).astype(float)
+    ranks = stats.rankdata(np.diff(records.time_s)).astype(float)
     lags = np.arange(1, min(MAX_LAG, len(ranks) - 3) + 1)
     axis.set(title="Do short times follow short times?", xlabel="lag (failures)", ylabel="autocorrelation of ranks")
     if len(lags) < 2 or np.isnan(autocorrelation(ranks, 1)):

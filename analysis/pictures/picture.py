@@ -9,15 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from faultsweep.errors import InputError
+from faultsweep.extras import require
 from faultsweep.files import writing
 
 FORMATS = (".png", ".pdf", ".svg")
 
 
 def check_suffix(path: Path) -> None:
-    """Raise InputError unless the suffix is one of a picture."""
+    """Raise InputError unless the suffix is one of a picture, and pictures can be drawn."""
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: pictures are written as {', '.join(FORMATS)}")
+    require("a picture", "matplotlib")
 
 
 def draw_panels(

@@ -33,6 +33,7 @@ from faultsweep.cli.app import App
 from faultsweep.cli.damage import describe_damage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
+from faultsweep.extras import EXTRAS, missing
 from faultsweep.terminal import plain
 
 _INTERRUPTED = 130
@@ -103,6 +104,11 @@ def main() -> None:
     except BrokenPipeError:  # who reads the output has left, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        sys.stderr.write(f"{missing(error.name)}\n")
+        sys.exit(2)
     except OSError as error:
         place = f"{error.filename}: " if error.filename is not None else ""
         sys.stderr.write(f"{plain(place)}cannot be read or written ({error.strerror or error})\n")

@@ -63,7 +63,7 @@ def best(
     best; the table [best] of the spec says the same as the options. Run it again to go on where it was stopped. Where
     the cap is reached first the answer is "not decided".
     """
-    from faultsweep.analysis.figures import draw
+    from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.verdict import judge, verdict_figure
     from faultsweep.files import check_folder
@@ -72,6 +72,7 @@ def best(
     from faultsweep.sweeps.store.store import Store
 
     check_folder(output)
+    check_formats(USUAL_FORMATS)
     sweep, store = open_sweep(spec, store, logs)
     asked = {"axis": axis, "metric": metric, "zone": zone, "confidence": confidence, "most": most}
     sweep = _selecting(sweep, {key: value for key, value in asked.items() if value is not None})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -27,10 +26,9 @@ def dashboard(
     The printed link carries a token; nobody gets in without it, on this machine either. Ctrl-C ends it. From another
     machine: ssh -L 8888:127.0.0.1:8888 HOST, with --port 8888 here, and open the link there.
     """
-    from faultsweep.errors import InputError
+    from faultsweep.extras import require
 
-    if importlib.util.find_spec("panel") is None:
-        raise InputError("the dashboard needs Panel: pip install 'faultsweep[dashboard]'")
+    require("the dashboard", "panel", "matplotlib", "scipy")
     from faultsweep.analysis.dashboard.follow import FollowedStore
     from faultsweep.analysis.dashboard.server import serve
 
@@ -65,8 +63,10 @@ def report(
     """
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.report import write_report
+    from faultsweep.extras import require
     from faultsweep.files import check_writable
 
+    require("a report", "matplotlib", "scipy")
     check_writable([output])
     write_report(open_results(store), output, metric, policy)
     typer.echo(str(output))

@@ -55,9 +55,11 @@ def view(
     100,000 rectangles the chart is a raster; --start-h and --stop-h look closer.
     """
     from faultsweep.analysis.view import Pauses, draw_html, draw_png, make_content, replay
+    from faultsweep.extras import require
     from faultsweep.files import check_folder, writing
     from faultsweep.simcore.model.machines import parse_machine
 
+    require("the picture of a run", "matplotlib", "bokeh", "datashader")
     check_folder(output)
     if run.is_dir():
         if machine or jobs is not None:

@@ -12,6 +12,10 @@ from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.policies.failures.source import DAY_S
 from numpy.typing import NDArray
 
+from faultsweep.extras import OptionalModule
+
+stats = OptionalModule("scipy.stats", "the description of a failure log")
+
 LAGS = (1, 2, 5, 10)
 WINDOWS_S = {"hour": 3600.0, "day": DAY_S, "week": 7 * DAY_S, "30 days": 30 * DAY_S}
 QUANTILES = (0.5, 0.9, 0.99)
@@ -38,8 +42,6 @@ def fit_gaps(gaps_s: NDArray[np.float64]) -> list[Fit]:
 
     ``gaps_s`` has shape (k,), all > 0. Fewer than two different gaps fit nothing: the list is empty.
     """
-    from scipy import stats
-
     if len(np.unique(gaps_s)) < 2:
         return []
     log = np.log(gaps_s)
@@ -86,7 +88,6 @@ def worst_share(per_node: NDArray[np.int64], share: float = 0.1) -> float:
 
 def equal_worst_share(failures: int, nodes: int, share: float = 0.1) -> float:
     """Return what ``worst_share`` would be, about, if all nodes were alike: of Poisson counts of the same mean."""
-    from scipy import stats
 
     counts = stats.poisson.ppf((np.arange(nodes) + 0.5) / nodes, failures / nodes).astype(np.int64)
     return worst_share(counts, share) if counts.sum() else 1.0
@@ -146,9 +147,7 @@ def _gaps(gaps: NDArray[np.float64]) -> dict[str, float]:
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import rankdata
-
-    return rankdata(values).astype(np.float64)
+    return stats.rankdata(values).astype(np.float64)
 
 
 def _space(records: FailureRecords) -> dict[str, float]:

@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincinv
+
+from faultsweep.extras import OptionalModule
+
+special = OptionalModule("scipy.special", "a hyper-Erlang model of jobs")
 
 MAX_ORDER = 1000
 _SAME = 1e-9  # relative variance below which all values count as the same
@@ -42,7 +45,9 @@ class HyperErlang(NamedTuple):
         if self.order == 0:
             return (values >= self.means[0]).astype(np.float64)
         weights = (self.share, 1.0 - self.share)
-        parts = [w * gammainc(self.order, self.order * values / m) for w, m in zip(weights, self.means, strict=True)]
+        parts = [
+            w * special.gammainc(self.order, self.order * values / m) for w, m in zip(weights, self.means, strict=True)
+        ]
         return np.asarray(parts[0] + parts[1])
 
     def draw(self, branch: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -50,7 +55,7 @@ class HyperErlang(NamedTuple):
         if self.order == 0:
             return np.full(len(u), self.means[0])
         mean = np.where(branch < self.share, *self.means)
-        return np.asarray(gammaincinv(self.order, u) * mean / self.order)
+        return np.asarray(special.gammaincinv(self.order, u) * mean / self.order)
 
 
 def fit(values: NDArray[np.float64]) -> HyperErlang:

@@ -18,6 +18,9 @@ from faultsweep.simcore.workloads.requested import requested_times
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.extras import OptionalModule
+
+special = OptionalModule("scipy.special", "the Lublin model of jobs")
 
 NODES = 128
 BUCKETS = 48  # half hours of a day
@@ -191,16 +194,14 @@ def _submits(kind: Kind, u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _day_weights(kind: Kind) -> NDArray[np.float64]:
     """Return the arrivals in each half hour from midnight on, shape (48,), mean 1."""
-    from scipy.special import gammainc
 
     shape, scale = kind.day
     edges = np.arange(FIRST_BUCKET, FIRST_BUCKET + BUCKETS + 1) - 0.5
-    weights = np.roll(np.diff(gammainc(shape, edges / scale)), FIRST_BUCKET - 1)
+    weights = np.roll(np.diff(special.gammainc(shape, edges / scale)), FIRST_BUCKET - 1)
     return weights * (BUCKETS / weights.sum())
 
 
 def _gamma(shape: float, scale: float, u: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
     """Invert the gamma distribution below ``longest``; the authors' program draws again above it."""
-    from scipy.special import gammainc, gammaincinv
 
-    return scale * gammaincinv(shape, u * gammainc(shape, longest / scale))
+    return scale * special.gammaincinv(shape, u * special.gammainc(shape, longest / scale))

@@ -26,6 +26,7 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from faultsweep.errors import InputError
+from faultsweep.extras import require
 
 FORMATS = (1, 2)
 """The versions of the layout that can be read."""
@@ -385,6 +386,8 @@ def open_checked(place: str | Path) -> CheckedStore:
         raise InputError(f"{text}{_A_FILE}")
     if not url and Path(text).is_dir():
         return open_folder(Path(text))
+    if re.search(r"(^|::)s3a?://", text):
+        require("a store on S3", "s3fs")
     # a web server that cannot send a part of a file has to send an archive whole: simplecache fetches it once
     address = text if url else f"file://{Path(text).resolve()}"
     packed = not url or text.endswith(".zip")

@@ -242,3 +242,14 @@ def test_a_logarithmic_axis_has_its_ticks_in_full():
     curve = Curve("a", x, np.array([1e4, 1e6]), none, none, Style("#000000"))
     shown = CurvesPlot(Figure("a", "", [], [Panel("", "x", "y", curves=[curve], log_y=True)]), False, lambda *_: None)
     assert shown._plots[0].yaxis[0].formatter.min_exponent > 6
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_parquet_is_offered_where_it_can_be_written(path, monkeypatch, installed):
+    from faultsweep.analysis.dashboard import app
+
+    monkeypatch.setattr(app, "is_installed", lambda package: installed)
+    page = app.Dashboard(FollowedStore(str(path)), {}).page
+    buttons = {each.label for each in page.select(app.pn.widgets.FileDownload)}
+    assert ("Data (Parquet)" in buttons) == installed
+    assert "Data (CSV)" in buttons

@@ -176,5 +176,5 @@ def test_every_line_that_init_writes_is_toml(monkeypatch):
 def test_elastic_jobs_need_dask_jobqueue(monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     work = Work("s", tmp_path, tmp_path / "progress.json", ("-c", ""))
-    with pytest.raises(InputError, match=r"--elastic: needs dask-jobqueue, .*pip install 'faultsweep\[slurm\]'"):
+    with pytest.raises(InputError, match=r"--elastic needs dask-jobqueue, .*pip install 'faultsweep\[slurm\]'"):
         plan_job(Site(), work, elastic=True)

@@ -22,6 +22,9 @@ from faultsweep.simcore.streams import round_ms, stream
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.extras import OptionalModule
+
+special = OptionalModule("scipy.special", "this distribution of failures or repairs")
 
 HOUR_S = 3600.0
 SHORTEST_MEAN_S = 1e-3
@@ -76,9 +79,7 @@ def first_gaps_ms(rng: np.random.Generator, count: int, shape: float, scale_s: f
     """
     if start == "new" or shape == 1.0:
         return weibull_gaps_ms(exponentials(rng, count), shape, scale_s)
-    from scipy.special import gammaincinv
-
-    return weibull_gaps_ms(gammaincinv(1.0 / shape, rng.random(count)), shape, scale_s)
+    return weibull_gaps_ms(special.gammaincinv(1.0 / shape, rng.random(count)), shape, scale_s)
 
 
 def draw_repairs(rng: np.random.Generator, count: int, config: dict[str, Any]) -> NDArray[np.float64]:
@@ -95,13 +96,13 @@ def draw_times(rng: np.random.Generator, count: int, mean_s: float, kind: str, s
     "constant", "exponential", or "lognormal" with the standard deviation ``sigma`` of the logarithm; as many numbers
     are drawn for each kind.
     """
-    from scipy.special import ndtri
-
     uniform = rng.random(count)
     if kind == "exponential":
         return round_ms(-mean_s * np.log1p(-uniform))
     if kind == "lognormal":
-        return round_ms(mean_s * np.exp(sigma * ndtri(np.maximum(uniform, 2.0**-54))) * exp(-sigma * sigma / 2.0))
+        return round_ms(
+            mean_s * np.exp(sigma * special.ndtri(np.maximum(uniform, 2.0**-54))) * exp(-sigma * sigma / 2.0)
+        )
     return np.full(count, mean_s)
 
 

@@ -17,6 +17,9 @@ from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.extras import OptionalModule
+
+special = OptionalModule("scipy.special", "a source of correlated failures")
 
 BLOCK = 512  # failures drawn at a time, about
 MAX_GAP_MS = 2.0**52  # 143,000 years: longer gaps are cut, so that a block of them can be summed in int64
@@ -87,18 +90,16 @@ def copula_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource
 
     z_i = rho z_(i-1) + sqrt(1 - rho^2) e_i, gap_i = F^-1(Phi(z_i)): stationary, and rho = 0 is uncorrelated.
     """
-    from scipy.special import log_ndtr, ndtri
-
     rho = config["copula_rho"]
 
     def gaps() -> Iterator[NDArray[np.int64]]:
         rng = stream(config["seed"], config["replicate"], "failures/times")
-        last = float(ndtri(_open_unit(rng.random(1)))[0])
+        last = float(special.ndtri(_open_unit(rng.random(1)))[0])
         while True:
             z = np.empty(BLOCK)
-            for at, noise in enumerate((sqrt(1.0 - rho * rho) * ndtri(_open_unit(rng.random(BLOCK)))).tolist()):
+            for at, noise in enumerate((sqrt(1.0 - rho * rho) * special.ndtri(_open_unit(rng.random(BLOCK)))).tolist()):
                 z[at] = last = rho * last + noise
-            yield weibull_gaps_ms(-log_ndtr(-z), config["weibull_shape"], config["weibull_scale_s"])
+            yield weibull_gaps_ms(-special.log_ndtr(-z), config["weibull_shape"], config["weibull_scale_s"])
 
     return _source(config, nodes, span, gaps(), ("copula_rho",))
 

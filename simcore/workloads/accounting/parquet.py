@@ -18,6 +18,7 @@ from faultsweep.simcore.workloads.accounting.records import COLUMNS, JobRecords,
 from faultsweep.simcore.workloads.accounting.source import Dump, Options, Source, drop_empty
 
 from faultsweep.errors import InputError
+from faultsweep.extras import require
 from faultsweep.files import writing
 
 if TYPE_CHECKING:
@@ -39,10 +40,9 @@ def matches(head: bytes) -> bool:
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError("Parquet files need pyarrow: pip install 'faultsweep[dashboard]'") from None
+    require("a Parquet file", "pyarrow")
+    import pyarrow.parquet
+
     return pyarrow
 
 
