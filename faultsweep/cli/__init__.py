@@ -22,6 +22,7 @@ from faultsweep.cli import (
     failures,
     figure,
     lists,
+    reproduce,
     share,
     simulate,
     site,
@@ -53,6 +54,7 @@ app.add_typer(best.app)
 app.add_typer(cluster.app)
 app.add_typer(cluster.cluster_app, name="cluster", help="Settings of this SLURM: init, check.")
 app.add_typer(figure.app)
+app.add_typer(reproduce.app)
 app.add_typer(view.app)
 app.add_typer(share.app)
 app.add_typer(dashboard.app)
