@@ -13,9 +13,9 @@ from faultsweep.sweeps.spec import read_spec
 from faultsweep.sweeps.status import DAMAGED_CODE
 from faultsweep.sweeps.store.lock import Lock
 from faultsweep.sweeps.store.manifest import is_sealed
-from faultsweep.sweeps.store.repair import Checked, check, prove, repair, seal
+from faultsweep.sweeps.store.repair import Checked, check, repair, seal
 from faultsweep.sweeps.store.replay import check_at_rest
-from faultsweep.sweeps.store.store import FORMAT, Store, check_format, run_folder
+from faultsweep.sweeps.store.store import Store, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError
@@ -36,8 +36,6 @@ def seal_store(path: Path) -> None:
         raise InputError(f"{path}: has a manifest already; faultsweep check compares it")
     store = Store(path, mode="r")
     check_at_rest(store)
-    if check_format(path)["faultsweep_format"] == FORMAT:
-        prove(path)
     with _locked(path):
         Store(path).repair()
         seal(path)

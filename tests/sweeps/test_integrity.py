@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import zlib
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 from faultsweep.analysis.open import open_all_jobs, open_jobs, open_results
 from faultsweep.sweeps.check import print_check, repair_store, seal_store
 from faultsweep.sweeps.status import print_status, read_status
@@ -231,7 +233,7 @@ def test_a_store_without_a_manifest_is_not_believed(store, client):
     assert check(store).is_sound
     flip(next(iter(all_files(store / "y" / "c"))), 9)
     shutil.rmtree(store / "integrity")
-    with pytest.raises(InputError, match="y is damaged"):
+    with pytest.raises(InputError, match=r"y/c/0/0/0: is damaged"):
         seal_store(store)
 
 
@@ -301,6 +303,87 @@ def test_a_store_of_the_earlier_format_opens_is_sealed_and_keeps_its_results(tmp
         file.write_bytes(content)
     with pytest.raises(InputError, match="has a manifest already"):
         seal_store(path)
+
+
+def as_format_1(path, compressed):
+    """Make a store one of format 1: no manifest, no checksums, labels of any length; maybe not compressed, either."""
+    values = {name: np.array(array[...]) for name, array in Store(path, mode="r").arrays.items()}
+    root = json.loads((path / "zarr.json").read_text())
+    shutil.rmtree(path / "integrity")
+    members = root["consolidated_metadata"]["metadata"]
+    for name, node in members.items():
+        if node["node_type"] != "array":
+            continue
+        node["codecs"] = [codec for codec in node["codecs"] if codec["name"] != "crc32c"]
+        if not compressed:
+            node["codecs"] = [codec for codec in node["codecs"] if codec["name"] != "zstd"]
+        if isinstance(node["data_type"], dict):
+            node |= {"data_type": "string", "codecs": [{"name": "vlen-utf8"}, *node["codecs"][1:]]}
+        (path / name / "zarr.json").write_text(json.dumps(node))
+        for file in list(all_files(path / name / "c")):
+            file.unlink()
+    root["attributes"]["faultsweep_format"] = 1
+    del root["attributes"]["manifest"]
+    (path / "zarr.json").write_text(json.dumps(root))
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+    for name, array in values.items():
+        group[name][...] = array.astype(object) if array.dtype.kind == "U" else array
+    for name, array in zarr.open_group(made_from(path), mode="r")["jobs"].arrays():
+        group["jobs"][name][...] = array[...]
+
+
+def made_from(path):
+    """Return the copy that ``as_format_1`` was not let loose on."""
+    return path.with_name("whole.zarr")
+
+
+@pytest.fixture(params=[True, False], ids=["zstd", "plain"])
+def old_store(request, made, tmp_path):
+    """A store of format 1 with per-job results, compressed or not."""
+    path = tmp_path / "s.zarr"
+    shutil.copytree(made, made_from(path))
+    shutil.copytree(made, path)
+    as_format_1(path, request.param)
+    assert not is_sealed(path)
+    return path
+
+
+def test_a_store_of_format_1_keeps_its_results_when_it_is_sealed(old_store, made):
+    before = results(old_store)
+    seal_store(old_store)
+    assert results(old_store) == before == results(made)
+
+
+def test_a_store_of_format_1_is_sealed_before_it_grows(old_store, tmp_path, client):
+    grown = sweep(a=(1, 2, 3, 4, 5), mode=("x", "y", "a long name"))
+    data = grown.run(old_store, cluster=client, progress=False)
+    assert check(old_store).is_sound
+    assert data.attrs["faultsweep_format"] == 2
+    again = grown.run(tmp_path / "new.zarr", cluster=client, progress=False)
+    for name in ("y", "z", "status"):
+        assert np.array_equal(data[name].values, again[name].values, equal_nan=True), name
+
+
+def test_damage_of_a_store_of_format_1_is_not_sealed(old_store, client):
+    """Each chunk is decoded, and has the size that its array says; what is refused stays as it is."""
+    for file in all_files(old_store):
+        if file.name == "zarr.json":
+            continue
+        content = file.read_bytes()
+        for damaged in (content[:-1], content[:-8], content[: len(content) // 2], b"", content + b"\0" * 8):
+            if damaged == content or (content[:4] == b"\x28\xb5\x2f\xfd" and len(damaged) > len(content)):
+                continue  # what follows a frame of zstd is no part of it
+            file.write_bytes(damaged)
+            before = {each: each.read_bytes() for each in all_files(old_store)}
+            with pytest.raises(InputError, match=re.escape(file.relative_to(old_store).as_posix())):
+                seal_store(old_store)
+            assert {each: each.read_bytes() for each in all_files(old_store)} == before
+            assert not is_sealed(old_store)
+        if "/y/" in file.as_posix():  # growing it seals it, too
+            with pytest.raises(InputError, match=re.escape(file.relative_to(old_store).as_posix())):
+                sweep(a=(1, 2, 3, 4, 5)).run(old_store, cluster=client, progress=False)
+        file.write_bytes(content)
+    seal_store(old_store)
 
 
 def test_an_archive_is_sealed_as_the_store_is(store, tmp_path):
