@@ -42,8 +42,8 @@ from faultsweep.cluster.phases import (
     has_room,
 )
 from faultsweep.cluster.processes import Kept, end, log, say, start
-from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE
-from faultsweep.cluster.slurm import SlurmError, SlurmUnreachableError, call
+from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE, WORKERS
+from faultsweep.cluster.slurm import Node, SlurmError, SlurmUnreachableError, call, nodes_of_job
 
 OUTCOME = "outcome.json"
 """File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, requeued), ``text``."""
@@ -265,12 +265,33 @@ class Allocation:
         """
         number = self.options.workers_per_node
         srun = ["srun", "--overlap", "--ntasks-per-node=1", f"--nodes={os.environ.get('SLURM_JOB_NUM_NODES', '1')}"]
-        srun += [f"--cpus-per-task={number}", "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--label"]
-        srun.append("--export=ALL")
+        srun += ["--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--label", "--export=ALL"]
+        if self._count_workers(folder):
+            os.environ.pop("SLURM_CPUS_PER_TASK", None)  # a step without it has all that the job has of each node
+        else:
+            srun.append(f"--cpus-per-task={number}")
         nannies = self._python("nannies", str(folder), str(number), *self._interface())
         nannies += ["--memory-bytes", str(self.options.memory_bytes)]
         nannies += ["--scratch", self.options.scratch] if self.options.scratch else []
         return [*srun, *self._python("processes"), *nannies]
+
+    def _count_workers(self, folder: Path) -> bool:
+        """Write down how many workers each node gets, by its own cores and memory; returns whether they differ."""
+        if self.options.by_node is None:
+            return False
+        base, each = self.options.by_node
+        least = self.options.workers_per_node
+        try:
+            nodes = nodes_of_job()
+        except SlurmError as error:
+            say(f"{error}; every node gets {least} workers")
+            return False
+        workers = {node.name: _most_workers(node, base, each) for node in nodes}
+        if set(workers.values()) <= {least}:
+            return False
+        (folder / WORKERS).write_text(json.dumps(workers))
+        say("workers: " + ", ".join(f"{number} on {name}" for name, number in workers.items()))
+        return True
 
     def _progress(self) -> dict[str, Any]:
         """Return what the sweep said last of how far it is; the last one of an earlier job until this one speaks."""
@@ -330,6 +351,13 @@ class Allocation:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def _most_workers(node: Node, base: int, each: int) -> int:
+    """Return how many workers a node has cores and memory for; ``base`` is what a node needs beside them, in bytes."""
+    if not (node.memory_mb and each > 0):
+        return node.cores
+    return max(1, min(node.cores, (node.memory_mb * 2**20 - base) // each))
+
+
 def _has_gained(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Tell whether simulations have finished between two reports of a sweep.
 
@@ -345,6 +373,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where job, log and credentials are")
     parser.add_argument("--progress", type=Path, required=True, help="where the sweep says how much is 'done' (JSON)")
     parser.add_argument("--workers-per-node", type=int, default=0)
+    what = "each node gets workers by its cores, and by its memory: bytes beside them, and of each (0: not known)"
+    parser.add_argument("--by-node", type=int, nargs=2, metavar=("BYTES", "BYTES"), help=what)
     parser.add_argument("--elastic", action="store_true", help="the workers are jobs of their own")
     parser.add_argument("--memory-bytes", type=int, default=0, help="of one worker; 0: no limit")
     parser.add_argument("--interface", help="network interface between the nodes")

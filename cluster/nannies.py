@@ -9,6 +9,8 @@ import argparse
 import asyncio
 import json
 import logging
+import os
+import socket
 import sys
 import tempfile
 import time
@@ -20,10 +22,21 @@ import dask
 import distributed
 from faultsweep.cluster.connect import read_credentials
 from faultsweep.cluster.scheduler import until_signalled
-from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS
+from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS, WORKERS
 from faultsweep.cluster.steady import use_monotonic_clock
 
 _DEATH_TIMEOUT_S = 60.0
+
+
+def workers_of_node(folder: Path, workers: int) -> int:
+    """Return how many workers this node gets: what the job has written down for it, or ``workers``."""
+    try:
+        known: dict[str, int] = json.loads((folder / WORKERS).read_text())
+    except (OSError, ValueError):
+        return workers
+    host = socket.gethostname()
+    names = (os.environ.get("SLURMD_NODENAME", ""), host, host.partition(".")[0])
+    return next((known[name] for name in names if name in known), workers)
 
 
 def find_scheduler(folder: Path, wait_s: float = 60.0) -> tuple[str, Any]:
@@ -39,6 +52,7 @@ def find_scheduler(folder: Path, wait_s: float = 60.0) -> tuple[str, Any]:
 async def serve(arguments: argparse.Namespace, scratch: str) -> None:
     """Be the nannies of so many workers."""
     address, security = find_scheduler(arguments.folder)
+    number = workers_of_node(arguments.folder, arguments.workers)
     options: dict[str, Any] = {
         "nthreads": 1,
         "security": security,
@@ -53,7 +67,7 @@ async def serve(arguments: argparse.Namespace, scratch: str) -> None:
         "silence_logs": logging.CRITICAL,
     }
     async with AsyncExitStack() as stack:
-        made = [distributed.Nanny(address, **options) for _ in range(arguments.workers)]
+        made = [distributed.Nanny(address, **options) for _ in range(number)]
         nannies = await asyncio.gather(*(stack.enter_async_context(nanny) for nanny in made))
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
 

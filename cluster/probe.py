@@ -56,6 +56,7 @@ _EXAMPLES: dict[str, Any] = {
     "max_requeues": 100,
     "workers_per_node": 16,
     "memory_per_worker": "1GB",
+    "controller_memory": "2GB",
     "interface": "ib0",
     "scratch": "/local/scratch",
     "setup": ["module load gcc"],

@@ -6,17 +6,19 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faultsweep.cluster.site import SITE_VARIABLE, Site, parse_memory
+from faultsweep.cluster.site import SITE_VARIABLE, Site, most_nodes, parse_memory
 
 from faultsweep.errors import InputError
 
 SITE_COPY = "site.toml"
-OVERHEAD_MIB = 1500
-"""Memory of a node beside its workers: their nannies and, on the first node, scheduler and sweep."""
+CONTROLLER_BYTES = 1_500_000_000
+"""Memory of scheduler and sweep where the grid is not known: a program's own."""
+_NANNIES_BYTES, _NANNY_BYTES = 100_000_000, 500_000
+"""Memory of the process that starts the workers of a node, and what each of them adds (65 and 0.3 MB measured)."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Work:
 
     ``folder`` is where the job keeps what is its own, ``progress`` the file in which the sweep says how far it is.
     ``modules`` is a folder of Python modules that sweep and workers import; ``imports`` names what the command imports
-    beside this package.
+    beside this package. ``controller_bytes`` returns the memory of scheduler and sweep for so many workers, None if
+    that is not known; ``worker_bytes`` is that of a worker, 0 if it is not known.
     """
 
     name: str
@@ -35,10 +38,14 @@ class Work:
     environment: Mapping[str, str] = field(default_factory=dict)
     modules: Path | None = None
     imports: tuple[str, ...] = ()
+    controller_bytes: Callable[[int], int] | None = None
+    worker_bytes: int = 0
 
 
-def batch_script(site: Site, work: Work, workers: int) -> str:
+def batch_script(site: Site, work: Work, workers: int, more: Sequence[str] = ()) -> str:
     """Return the script of a job that does ``work`` in one allocation; ``workers`` is the number per node.
+
+    ``more`` are options that the nodes call for; those of the site come before them.
 
     With no workers it is the controller of worker jobs, which are set up by ``SITE_COPY`` in the work's folder.
     """
@@ -59,7 +66,7 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
         "nodes": site.nodes if workers else 1,
         "ntasks-per-node": 1,
         "cpus-per-task": workers or 1,
-        "mem": _memory(site, workers) if workers else f"{OVERHEAD_MIB}M",
+        "mem": None if "--mem=0" in more else _memory(site, work, workers),
     }
     what = "Scheduler, workers and sweep in one job" if workers else "Scheduler and sweep, whose workers are other jobs"
     lines = [
@@ -68,7 +75,7 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
         "# Written by 'faultsweep submit', which knows the job then, and none of 'sbatch'.",
         *(f"#SBATCH --{key}={value}" for key, value in options.items() if value is not None),
         "#SBATCH --requeue",
-        *(f"#SBATCH {option}" for option in site.sbatch),
+        *(f"#SBATCH {option}" for option in (*more, *site.sbatch)),
         "",
         *site.setup,
         *(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
@@ -79,6 +86,10 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
     allocation += [f"--workers-per-node {workers}" if workers else "--elastic", f"--grace {site.grace_s}"]
     allocation.append(f"--max-restarts {site.max_restarts}")
     allocation += [f"--max-requeues {site.max_requeues}"] if site.max_requeues is not None else []
+    if workers and site.workers_per_node is None:
+        memory = memory_of_node(site, work, 1), memory_of_node(site, work, 2)
+        each = (memory[1] or 0) - (memory[0] or 0)
+        allocation.append(f"--by-node {(memory[0] or 0) - each} {each}")
     allocation += ["--dashboard"] if workers and site.dask_dashboard else []
     if workers and site.memory_per_worker is not None:
         allocation.append(f"--memory-bytes {parse_memory(site.memory_per_worker)}")
@@ -89,10 +100,26 @@ def batch_script(site: Site, work: Work, workers: int) -> str:
     return "\n".join([*lines, " \\\n    ".join(call)]) + "\n"
 
 
-def _memory(site: Site, workers: int) -> str | None:
-    if site.memory_per_worker is None:
-        return None
-    return f"{math.ceil(workers * parse_memory(site.memory_per_worker) / 2**20) + OVERHEAD_MIB}M"
+def memory_of_node(site: Site, work: Work, workers: int) -> int | None:
+    """Return the memory that a node needs for so many workers, in bytes, None if it is not known.
+
+    A batch system gives every node of a job the same, so all of them get what the first one needs, where scheduler and
+    sweep are. With no workers it is what the controller of worker jobs needs.
+    """
+    all_workers = workers * most_nodes(site.nodes) if workers else site.max_jobs
+    if site.controller_memory is not None:
+        controller = parse_memory(site.controller_memory)
+    else:
+        controller = CONTROLLER_BYTES if work.controller_bytes is None else work.controller_bytes(all_workers)
+    each = parse_memory(site.memory_per_worker) if site.memory_per_worker is not None else work.worker_bytes
+    if not workers:
+        return controller
+    return controller + _NANNIES_BYTES + workers * (each + _NANNY_BYTES) if each else None
+
+
+def _memory(site: Site, work: Work, workers: int) -> str | None:
+    needed = memory_of_node(site, work, workers)
+    return None if needed is None else f"{math.ceil(needed / 2**20)}M"
 
 
 def job_name(name: str) -> str:

@@ -33,10 +33,11 @@ class Site(BaseModel):
         "1", pattern=r"^[1-9]\d*(-[1-9]\d*)?$", description="Nodes of a job: 4, or 1-4 for what is free."
     )
     workers_per_node: int | None = Field(
-        None, ge=1, description="Worker processes per node; all its processors if unset."
+        None, ge=1, description="Worker processes per node; one for each core if unset."
     )
-    memory_per_worker: str | None = Field(
-        None, description="Memory of a worker, as 2GB; what the partition gives if unset."
+    memory_per_worker: str | None = Field(None, description="Memory of a worker, as 2GB; what plan computes if unset.")
+    controller_memory: str | None = Field(
+        None, description="Memory of scheduler and sweep, as 2GB; what plan computes from the grid if unset."
     )
     interface: str | None = Field(
         None, min_length=1, description="Network interface between the nodes, such as ib0 (ip -brief address)."
@@ -149,8 +150,9 @@ def _check_units(site: Site, given: dict[str, Any], path: Path) -> None:
 
     if site.time is not None:
         parse_time(site.time, place("time"))
-    if site.memory_per_worker is not None:
-        parse_memory(site.memory_per_worker, place("memory_per_worker"))
+    for key in ("memory_per_worker", "controller_memory"):
+        if getattr(site, key) is not None:
+            parse_memory(getattr(site, key), place(key))
 
 
 def parse_memory(text: str, where: str = "--memory-per-worker") -> int:
@@ -162,6 +164,11 @@ def parse_memory(text: str, where: str = "--memory-per-worker") -> int:
     if size < 1e6:
         raise InputError(f"{where}: expected a size such as 2GB, got {text!r}")
     return int(size)
+
+
+def most_nodes(nodes: str) -> int:
+    """Return the largest number of nodes of "4" or "1-4"."""
+    return int(nodes.split("-")[-1])
 
 
 def least_nodes(nodes: str) -> int:

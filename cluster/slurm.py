@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from faultsweep.errors import InputError, UnreachableError, unknown_name
@@ -101,7 +101,10 @@ def call(*command: str, text: str | None = None, timeout_s: float | None = None)
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition as ``sinfo`` has it; ``most_s`` is None where there is no limit, ``nodes`` counts those there are."""
+    """A partition as ``sinfo`` has it; ``most_s`` is None where there is no limit, ``nodes`` counts those there are.
+
+    Of nodes of different kinds, which ``is_mixed`` tells, ``cpus``, ``cores`` and ``memory_mb`` are the least.
+    """
 
     name: str
     default: bool
@@ -110,21 +113,68 @@ class Partition:
     nodes: int
     cpus: int
     memory_mb: int
+    cores: int
+    is_mixed: bool = False
 
 
 def partitions() -> dict[str, Partition]:
     """Return the partitions of this cluster."""
     found: dict[str, Partition] = {}
-    for line in call("sinfo", "-h", "-o", "%P|%a|%l|%D|%c|%m").splitlines():
-        name, state, limit, nodes, cpus, memory = line.strip().split("|")
-        plain = name.rstrip("*")
-        least = (int(re.sub(r"\D", "", cpus) or 1), int(re.sub(r"\D", "", memory) or 0))
-        old = found.get(plain)
-        if old:
-            nodes, least = str(int(nodes) + old.nodes), (min(least[0], old.cpus), min(least[1], old.memory_mb))
+    for line in call("sinfo", "-h", "-e", "-o", "%P|%a|%l|%D|%c|%m|%Z").splitlines():
+        name, state, limit, nodes, *sizes = line.strip().split("|")
+        cpus, memory, threads = (int(re.sub(r"\D", "", size) or 0) for size in sizes)
         most = None if limit == "infinite" else parse_time(limit)
-        found[plain] = Partition(plain, name.endswith("*"), state == "up", most, int(nodes), *least)
+        plain, cores = name.rstrip("*"), max(1, cpus // max(1, threads))
+        one = Partition(plain, name.endswith("*"), state == "up", most, int(nodes), max(1, cpus), memory, cores)
+        found[plain] = _both(found[plain], one) if plain in found else one
     return found
+
+
+def _both(one: Partition, other: Partition) -> Partition:
+    """Return a partition of two kinds of nodes."""
+    least = {name: min(getattr(one, name), getattr(other, name)) for name in ("cpus", "memory_mb", "cores")}
+    mixed = one.is_mixed or one.cores != other.cores
+    return replace(one, nodes=one.nodes + other.nodes, is_mixed=mixed, **least)
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a job has of a node: cores, and memory in MiB (0: not known)."""
+
+    name: str
+    cores: int
+    memory_mb: int
+
+
+def nodes_of_job() -> list[Node]:
+    """Return the nodes of the job that this process belongs to, with what the job has of each.
+
+    Raises
+    ------
+    SlurmError
+        SLURM does not answer, or this is no job.
+    """
+    names = call("scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", "")).split()
+    if not names:
+        raise SlurmError("scontrol: this is no job")
+    facts = {}
+    for line in call("sinfo", "-hN", "-n", ",".join(names), "-o", "%N|%c|%Z|%m").splitlines():
+        name, *sizes = line.strip().split("|")
+        facts[name] = [int(size) for size in sizes]
+    given = int(os.environ.get("SLURM_MEM_PER_NODE", "0"))
+    counts_cores = os.environ.get("SLURM_THREADS_PER_CORE") == "1"  # as --hint=nomultithread sets it
+    nodes = []
+    for name, allocated in zip(names, _repeated(os.environ.get("SLURM_JOB_CPUS_PER_NODE", "")), strict=False):
+        cpus, threads, memory = facts.get(name, [allocated, 1, 0])
+        cores = min(allocated, cpus // threads) if counts_cores else min(allocated, cpus) // threads
+        nodes.append(Node(name, max(1, cores), given or memory))
+    return nodes
+
+
+def _repeated(text: str) -> list[int]:
+    """Return the numbers of "4(x2),8": 4, 4, 8."""
+    parts = (re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part) for part in text.split(","))
+    return [int(part[1]) for part in parts if part for _ in range(int(part[2] or 1))]
 
 
 def has_nodes_out_of_service(partition: str) -> bool:

@@ -8,6 +8,7 @@ the user can read.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import time
@@ -20,9 +21,9 @@ from faultsweep.cluster import slurm
 from faultsweep.cluster.allocation import OUTCOME
 from faultsweep.cluster.elastic import cancel_workers
 from faultsweep.cluster.imports import ELASTIC_MODULES, JOB_MODULES, check_imports
-from faultsweep.cluster.script import SITE_COPY, Work, batch_script
+from faultsweep.cluster.script import SITE_COPY, Work, batch_script, memory_of_node
 from faultsweep.cluster.settings import DASHBOARD
-from faultsweep.cluster.site import Site, least_nodes, parse_memory, to_toml
+from faultsweep.cluster.site import Site, least_nodes, to_toml
 
 from faultsweep.errors import InputError, UnreachableError, unknown_name
 from faultsweep.extras import require
@@ -71,9 +72,9 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
     if elastic and site.python is None:
         require("--elastic", "dask_jobqueue")
     partitions = _partitions(site)
-    workers = 0 if elastic else site.workers_per_node or min(partition.cpus for partition in partitions)
-    _check_limits(site, partitions, workers)
-    script = batch_script(site, work, workers)
+    workers = 0 if elastic else site.workers_per_node or min(_fitting(site, work, one) for one in partitions)
+    _check_limits(site, partitions, work, workers)
+    script = batch_script(site, work, workers, _more_options(site, partitions, workers))
     try:
         slurm.submit(script, test=True)
     except slurm.SlurmUnreachableError:
@@ -86,6 +87,29 @@ def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
             raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
     check_imports(site.python, [*JOB_MODULES, *(ELASTIC_MODULES if elastic else ()), *work.imports], work.modules)
     return script, workers
+
+
+def _fitting(site: Site, work: Work, partition: slurm.Partition) -> int:
+    """Return how many workers a node of a partition has cores and memory for, at least one."""
+    room = partition.memory_mb * 2**20 or math.inf
+    fitting = (number for number in range(partition.cores, 1, -1) if (memory_of_node(site, work, number) or 0) <= room)
+    return next(fitting, 1)
+
+
+def _more_options(site: Site, partitions: list[slurm.Partition], workers: int) -> list[str]:
+    """Return options of ``sbatch`` that the nodes call for: a worker gets a core, not a hardware thread of one.
+
+    Where nodes differ, and their number of workers is not given, the job has them whole, and counts their cores itself.
+    """
+    if workers and site.workers_per_node is None and any(partition.is_mixed for partition in partitions):
+        # no hint: with it, the numbers that SLURM tells of different nodes are wrong (22.05)
+        return ["--exclusive", "--mem=0"]
+    named = {option.lstrip("-").partition("=")[0] for option in site.sbatch}
+    threads = any(partition.cpus > partition.cores for partition in partitions)
+    all_cores = workers <= min(partition.cores for partition in partitions)
+    if workers and threads and all_cores and not named & {"hint", "threads-per-core", "ntasks-per-core", "B"}:
+        return ["--hint=nomultithread"]
+    return []
 
 
 def _partitions(site: Site) -> list[slurm.Partition]:
@@ -103,19 +127,19 @@ def _partitions(site: Site) -> list[slurm.Partition]:
     return [default]
 
 
-def _check_limits(site: Site, partitions: list[slurm.Partition], workers: int) -> None:
+def _check_limits(site: Site, partitions: list[slurm.Partition], work: Work, workers: int) -> None:
     """Say what ``sbatch`` lets pass on many sites, and what then waits for ever; one partition is enough."""
     problems = []
     for partition in partitions:
         try:
-            _check_partition(site, partition, workers)
+            _check_partition(site, partition, work, workers)
         except InputError as error:
             problems.append(error)
     if len(problems) == len(partitions):
         raise problems[0]
 
 
-def _check_partition(site: Site, partition: slurm.Partition, workers: int) -> None:
+def _check_partition(site: Site, partition: slurm.Partition, work: Work, workers: int) -> None:
     name, nodes = partition.name, least_nodes(site.nodes)
     if not partition.up:
         raise InputError(f"--partition: {name} is down; 'sinfo' shows the others")
@@ -131,13 +155,12 @@ def _check_partition(site: Site, partition: slurm.Partition, workers: int) -> No
         raise InputError(f"--nodes: the partition {name!r} has {partition.nodes}, not {nodes}")
     if workers > partition.cpus:
         raise InputError(f"--workers-per-node: the nodes of {name!r} have {partition.cpus} processors, not {workers}")
-    if site.memory_per_worker is not None:
-        wanted = workers * parse_memory(site.memory_per_worker) / 2**20
-        if partition.memory_mb and wanted > partition.memory_mb:
-            raise InputError(
-                f"--memory-per-worker: {workers} workers of {site.memory_per_worker} are more than the"
-                f" {partition.memory_mb:,} MiB that a node of {name!r} has"
-            )
+    wanted = (memory_of_node(site, work, workers) or 0) / 2**20
+    if partition.memory_mb and wanted > partition.memory_mb:
+        raise InputError(
+            f"--memory-per-worker, --controller-memory or --workers-per-node: {wanted:,.0f} MiB for {workers} workers,"
+            f" scheduler and sweep are more than the {partition.memory_mb:,} MiB that a node of {name!r} has"
+        )
 
 
 def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mapping[str, bytes]) -> Job:

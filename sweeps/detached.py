@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from faultsweep.cluster.imports import imported_modules
@@ -12,6 +13,7 @@ from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import Job, describe_job, plan_job, read_job, submit_job
 from faultsweep.sweeps.batch_job import job_folder, refuse_if_taken
+from faultsweep.sweeps.memory import grid_bytes, measured_worker_bytes, worker_bytes
 from faultsweep.sweeps.rounds import replicates_wanted
 from faultsweep.sweeps.runner.prepare import Prepared, assumptions, check_store, prepare
 from faultsweep.sweeps.runner.progress import PROGRESS
@@ -100,9 +102,17 @@ def prepare_submission(
     command += ["--recompute"] if recompute else []
     command += ["--retry-failed"] if retry_failed else []
     once = {SUBMISSION_VARIABLE: uuid.uuid4().hex}
-    work = Work(sweep.spec.name, folder, run_folder(path) / PROGRESS, tuple(command), once)
-    script, workers = plan_job(site, work, elastic)
     prepared = prepare(sweep.spec, path, recompute, retry_failed)
+    work = Work(
+        sweep.spec.name,
+        folder,
+        run_folder(path) / PROGRESS,
+        tuple(command),
+        once,
+        controller_bytes=partial(grid_bytes, prepared),
+        worker_bytes=worker_bytes(sweep.spec, path),
+    )
+    script, workers = plan_job(site, work, elastic)
     missing, complete = count_missing(sweep.spec, prepared)
     failures = describe_failures(path) if complete else ""
     assumed = assumptions(sweep.spec, prepared)
@@ -138,6 +148,7 @@ def prepare_script(
         {STORE_VARIABLE: str(path), SUBMISSION_VARIABLE: uuid.uuid4().hex},
         program.parent,
         tuple(imported_modules(program)),
+        worker_bytes=measured_worker_bytes(path),
     )
     script, workers = plan_job(site, work, elastic)
     return Submission(path, site, script, workers, {}, None)

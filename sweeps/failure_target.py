@@ -57,6 +57,10 @@ def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
     return source.until(days * DAY_S), nodes
 
 
+_WORKER_BYTES = 300_000_000
+"""Memory of a worker process, whose traces are small."""
+
+
 class FailureTarget(Target):
     """Draws failures; per-job results (``keep_jobs``) are the failures themselves: time_s, node, down_s."""
 
@@ -100,6 +104,10 @@ class FailureTarget(Target):
     def warm(self, config: Config) -> None:
         """Import what draws failures."""
         self.run({**config, "days": min(config["days"], 1.0)})
+
+    def worker_bytes(self, values: Mapping[str, Sequence[Any]]) -> int:
+        """Return the memory of a worker process."""
+        return _WORKER_BYTES
 
     def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
         """Draw the failures of one configuration, and measure them."""

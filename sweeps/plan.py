@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.sweeps.memory import grid_bytes, worker_bytes
 from faultsweep.sweeps.runner.prepare import LOOKED_AT, Prepared, assumptions, prepare
 from faultsweep.sweeps.runner.runner import PREPARE_S, count_tasks
 from faultsweep.sweeps.runner.task import BatchResult, Context, describe_error, run_batch, warm
@@ -52,6 +53,7 @@ class Plan:
     foreseen : errors that are known without a run -> how many missing simulations will end with them.
     assumptions : what is assumed because a log does not say it, once for a log.
     bytes : size of the store, about, when it is complete; without per-job results if nothing was measured.
+    controller_bytes, worker_bytes : memory of scheduler and sweep, and of one worker (0: not known), about.
     """
 
     name: str
@@ -75,6 +77,8 @@ class Plan:
     start_s: float = math.nan
     keep_jobs: bool = False
     bytes: int = 0
+    controller_bytes: int = 0
+    worker_bytes: int = 0
     journalled: int = 0
     grows: bool = False
     configuration: dict[str, Any] = field(default_factory=dict)
@@ -114,6 +118,8 @@ def make_plan(
         configuration=prepared.grid.fixed,
         spec=spec.to_toml(),
         keep_jobs=prepared.keep_jobs,
+        controller_bytes=grid_bytes(prepared, workers),
+        worker_bytes=worker_bytes(spec, path),
     )
     if prepared.store is not None and not prepared.recompute:
         plan.journalled = count_journalled(prepared)
@@ -297,6 +303,8 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
         )
     without = ", without per-job results," if plan.keep_jobs and not plan.run_s else ""
     console.print(f"  about {format_bytes(plan.bytes)} on disk{without} at {plan.store}")
+    each = f", {format_bytes(plan.worker_bytes)} for each worker" if plan.worker_bytes else ""
+    console.print(f"  about {format_bytes(plan.controller_bytes)} of memory for scheduler and sweep{each}")
     if plan.precision:
         console.print(f"  {plan.precision}")
     for text in plan.assumptions:

@@ -20,6 +20,12 @@ _WARM_JOBS = 20
 _BYTES_A_JOB = 60
 """Memory of a job of a model before it is simulated, which takes more."""
 _KEPT_JOBS = 1_000_000  # of models, about 60 MB
+_WORKER_BYTES = 350_000_000
+"""Memory of a worker process with the compiled simulator, 270 MB measured."""
+_BYTES_A_SIMULATED_JOB = 800
+"""540 measured, its place in the log included."""
+_ALL_JOBS = 500_000
+"""Jobs that a whole log is taken to have."""
 _SIZED = (
     "log",
     "machine",
@@ -309,6 +315,12 @@ class SimulatorTarget(Target):
         from faultsweep.simcore.engine.metrics import job_metrics
 
         return job_metrics(jobs)
+
+    def worker_bytes(self, values: Mapping[str, Sequence[Any]]) -> int:
+        """Return the memory of a worker process, from the number of jobs; a whole log counts half a million."""
+        jobs = max((int(number) or _ALL_JOBS for number in values.get("num_jobs", ())), default=_ALL_JOBS)
+        logs = len(values.get("log", ())) * _BYTES_A_JOB * jobs
+        return _WORKER_BYTES + logs + _BYTES_A_SIMULATED_JOB * jobs
 
     def processor(self) -> str:
         """Return what the compiled kernels of this process depend on."""

@@ -130,6 +130,10 @@ class Target(ABC):
         """Return what a run assumes because its input does not say it: a sentence by what it is about."""
         return {}
 
+    def worker_bytes(self, values: Mapping[str, Sequence[Any]]) -> int:
+        """Return the memory that a worker process takes for these values of parameters, about; 0 if it is not known."""
+        return 0
+
     def processor(self) -> str:
         """Return what this process' compiled code depends on; warming is done once per value."""
         return ""

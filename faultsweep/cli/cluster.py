@@ -36,10 +36,16 @@ TimeOption = Annotated[
 ]
 NodesOption = Annotated[str | None, _option("--nodes", "-N", metavar="N", help="Nodes: 4, or 1-4 for what is free.")]
 PerNodeOption = Annotated[
-    int | None, _option("--workers-per-node", min=1, metavar="K", help="Workers per node. [default: its processors]")
+    int | None, _option("--workers-per-node", min=1, metavar="K", help="Workers per node. [default: its cores]")
 ]
 MemoryOption = Annotated[
-    str | None, _option("--memory-per-worker", metavar="SIZE", help="Such as 2GB. [default: what the partition gives]")
+    str | None, _option("--memory-per-worker", metavar="SIZE", help="Such as 2GB. [default: what plan computes]")
+]
+ControllerOption = Annotated[
+    str | None,
+    _option(
+        "--controller-memory", metavar="SIZE", help="Of scheduler and sweep. [default: what plan computes of the grid]"
+    ),
 ]
 InterfaceOption = Annotated[
     str | None, _option("--interface", metavar="NAME", help="Network interface between the nodes, such as ib0.")
@@ -78,6 +84,7 @@ def submit(
     nodes: NodesOption = None,
     workers_per_node: PerNodeOption = None,
     memory_per_worker: MemoryOption = None,
+    controller_memory: ControllerOption = None,
     interface: InterfaceOption = None,
     sbatch: SbatchOption = None,
     site: SiteOption = None,
@@ -119,6 +126,7 @@ def submit(
         nodes=nodes,
         workers_per_node=workers_per_node,
         memory_per_worker=memory_per_worker,
+        controller_memory=controller_memory,
         interface=interface,
         sbatch=tuple(sbatch or ()),
         max_jobs=max_jobs,

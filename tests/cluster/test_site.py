@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from faultsweep.cluster import slurm
+from faultsweep.cluster.allocation import _most_workers
 from faultsweep.cluster.elastic import _options
 from faultsweep.cluster.probe import site_text
 from faultsweep.cluster.script import Work, batch_script
@@ -164,8 +165,49 @@ def test_a_job_that_slurm_may_have_taken_keeps_its_folder(tmp_path, monkeypatch)
     assert (tmp_path / "slurm" / "job.sh").read_text() == "script"
 
 
+NODES = {
+    "scontrol": "n1\nn2\nn3\n",
+    "sinfo": "n1|4|1|8000\nn2|4|1|8000\nn3|16|2|32000\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "cores", "memory"),
+    [
+        ({"SLURM_JOB_CPUS_PER_NODE": "4(x2),16"}, [4, 4, 8], [8000, 8000, 32_000]),
+        ({"SLURM_JOB_CPUS_PER_NODE": "2,4,1", "SLURM_MEM_PER_NODE": "3000"}, [2, 4, 1], [3000] * 3),
+        ({"SLURM_JOB_CPUS_PER_NODE": "4(x2),8", "SLURM_THREADS_PER_CORE": "1"}, [4, 4, 8], [8000, 8000, 32_000]),
+        ({"SLURM_JOB_CPUS_PER_NODE": "8,3(x2)", "SLURM_THREADS_PER_CORE": "1"}, [4, 3, 3], [8000, 8000, 32_000]),
+    ],
+)
+def test_nodes_of_a_job(monkeypatch, environment, cores, memory):
+    for name in ("SLURM_JOB_CPUS_PER_NODE", "SLURM_MEM_PER_NODE", "SLURM_THREADS_PER_CORE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(slurm, "call", lambda command, *words, **_: NODES[command])
+    nodes = slurm.nodes_of_job()
+    assert [node.name for node in nodes] == ["n1", "n2", "n3"]
+    assert [node.cores for node in nodes] == cores
+    assert [node.memory_mb for node in nodes] == memory
+
+
+def test_workers_of_a_node_are_bounded_by_its_memory():
+    node = slurm.Node("n1", 8, 8000)
+    assert _most_workers(node, 0, 0) == 8
+    assert _most_workers(node, 2 * 10**9, 10**9) == 6
+    assert _most_workers(node, 2 * 10**9, 10**10) == 1
+    assert _most_workers(slurm.Node("n1", 8, 0), 2 * 10**9, 10**9) == 8
+
+
+def test_a_partition_of_different_nodes_counts_as_its_smallest(monkeypatch):
+    lines = "long*|up|1-00:00:00|3|4|8000|1\nlong*|up|1-00:00:00|2|16|32000|2\n"
+    monkeypatch.setattr(slurm, "call", lambda *words, **_: lines)
+    assert slurm.partitions() == {"long": slurm.Partition("long", True, True, 86_400.0, 5, 4, 8000, 4, True)}
+
+
 def test_every_line_that_init_writes_is_toml(monkeypatch):
-    one = slurm.Partition("debug", True, True, 3600.0, 2, 4, 8000)
+    one = slurm.Partition("debug", True, True, 3600.0, 2, 4, 8000, 4)
     monkeypatch.setattr(slurm, "partitions", lambda: {"debug": one})
     text = re.sub(r"^# (\w+ = )", r"\1", site_text(), flags=re.M)
     settings = tomllib.loads(text)

@@ -143,7 +143,7 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
     [
         (
             ("--partition", "debig"),
-            "--partition: unknown partition 'debig'; did you mean 'debug'? (valid: debug, short)",
+            "--partition: unknown partition 'debig'; did you mean 'debug'? (valid: debug, mixed, short, threads)",
         ),
         (("--account", "nobody"), "--account: SLURM does not accept 'nobody'"),
         (
@@ -154,7 +154,9 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
         (("--nodes", "3"), "--nodes: the partition 'debug' has 2, not 3"),
         (("--nodes", "few"), "--nodes: expected a number such as 4, or a range such as 1-4, got 'few'"),
         (("--workers-per-node", "5"), "--workers-per-node: the nodes of 'debug' have 4 processors, not 5"),
-        (("--memory-per-worker", "9GB"), "--memory-per-worker: 1 workers of 9GB are more than the 8,000 MiB"),
+        (("--memory-per-worker", "9GB"), "--memory-per-worker, --controller-memory or --workers-per-node: 9,"),
+        (("--controller-memory", "9GB"), "--memory-per-worker, --controller-memory or --workers-per-node: 9,"),
+        (("--controller-memory", "2"), "--controller-memory: expected a size such as 2GB, got '2'"),
         (("--time", "1"), "--time: 60 s is no more than the 120 s (grace_s) that saving is given"),
         (("--partition", "debug,shirt"), "--partition: unknown partition 'shirt'; did you mean 'short'?"),
         (("--partition", "debug,short", "--nodes", "3"), "--nodes: the partition 'debug' has 2, not 3"),
@@ -181,18 +183,23 @@ def test_what_slurm_would_refuse_is_one_sentence_and_leaves_nothing(slurm, optio
     assert refused.stderr.startswith(sentence)
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
     assert slurm.jobs() == {}
-    Path("requested.toml").write_text(
-        '[fixed]\nlog = "nasa-model"\nnum_jobs = 20\nestimates = "requested"\n[axes]\nscheduler = ["fcfs"]\n'
+
+
+def test_submit_says_what_is_assumed_of_a_log(slurm):
+    rows = "".join(f"{n} {10 * n} -1 30 1 -1 -1 1 -1 -1 1 1 1 1 1 1 -1 -1\n" for n in range(1, 21))
+    Path("a.swf").write_text(f"; MaxNodes: 4\n; MaxProcs: 4\n{rows}")
+    Path("s.toml").write_text(
+        '[fixed]\nlog = "a.swf"\nmachine = "flat:4"\nestimates = "requested"\n[axes]\nscheduler = ["fcfs"]\n'
     )
-    said = command("submit", "requested.toml", "--dry-run").stderr
-    assert said.count("assumed: nasa-model: 20 of 20 jobs have no requested time") == 1
+    said = command("submit", "s.toml", "--dry-run").stderr
+    assert said.count("assumed: a.swf: 20 of 20 jobs have no requested time") == 1
 
 
 def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     Path("sweep.toml").write_text(SPEC)
     options = ("--time", "1-00:00:00", "--account", "physics", "--memory-per-worker", "1GB")
     script = command("submit", "sweep.toml", "--dry-run", *options, '--sbatch=--comment="x y"').stdout
-    for line in ("--time=1-00:00:00", "--account=physics", "--nodes=1", "--cpus-per-task=1", "--mem=2454M"):
+    for line in ("--time=1-00:00:00", "--account=physics", "--nodes=1", "--cpus-per-task=1", "--mem=1541M"):
         assert f"#SBATCH {line}\n" in script
     assert "#SBATCH --requeue\n" in script
     assert '#SBATCH --comment="x y"\n' in script
@@ -204,6 +211,22 @@ def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     assert "#SBATCH --time=UNLIMITED\n" in told["script"]
     assert sorted(path.name for path in Path().iterdir()) == ["cluster.toml", "sweep.toml"]
     assert slurm.jobs() == {}
+
+
+def test_workers_are_counted_by_the_cores_and_the_memory_of_each_node(slurm):
+    """Hardware threads are no cores; of nodes of different kinds a job has the whole, and counts their workers."""
+    Path("cluster.toml").write_text('interface = "lo"\n')
+    Path("sweep.toml").write_text(SPEC)
+    script = command("submit", "sweep.toml", "--dry-run", "--partition", "threads").stdout
+    assert "#SBATCH --hint=nomultithread\n" in script
+    assert "#SBATCH --cpus-per-task=6\n" in script
+    script = command("submit", "sweep.toml", "--dry-run", "--partition", "threads", "--workers-per-node", 12).stdout
+    assert "--hint" not in script
+    assert "--hint" not in command("submit", "sweep.toml", "--dry-run").stdout
+    job = submitted(4, options=("--partition", "mixed", "--nodes", 2, "--memory-per-worker", "4GB"))
+    assert "workers: 1 on n1, 3 on n3" in log(job)
+    wait("all workers", lambda: progress("workers") == 4)
+    assert_finishes(job, slurm)
 
 
 def test_flags_come_before_variables_of_sbatch_and_a_spec_may_have_any_name(slurm, monkeypatch):

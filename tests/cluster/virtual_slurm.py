@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NODES = ("n1", "n2")
+LARGE = "n3"
+"""A node of another kind, of the partition "mixed": 6 cores of two hardware threads, and more memory."""
 USER = pwd.getpwuid(os.getuid()).pw_name  # variables such as LOGNAME may name another user
 CPUS = 4
 MEMORY_MB = 8000
@@ -64,8 +66,12 @@ PropagateResourceLimits=NONE
 NodeName=DEFAULT CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={memory}
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port={port1}
 NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port={port2}
-PartitionName=debug Nodes=ALL Default=YES DefMemPerCPU=1000 MaxTime=INFINITE State=UP
-PartitionName=short Nodes=ALL DefMemPerCPU=1000 MaxTime=2 State=UP
+NodeName=DEFAULT CPUs=12 CoresPerSocket=6 ThreadsPerCore=2 RealMemory=16000
+NodeName=n3 NodeHostname=localhost NodeAddr=127.0.0.1 Port={port3}
+PartitionName=debug Nodes=n1,n2 Default=YES DefMemPerCPU=1000 MaxTime=INFINITE State=UP
+PartitionName=short Nodes=n1,n2 DefMemPerCPU=1000 MaxTime=2 State=UP
+PartitionName=mixed Nodes=n1,n3 DefMemPerCPU=1000 MaxTime=INFINITE State=UP
+PartitionName=threads Nodes=n3 DefMemPerCPU=1000 MaxTime=INFINITE State=UP
 """
 
 # The account database is a daemon with an SQL server of its own; sites without it check accounts like this.
@@ -121,7 +127,7 @@ class VirtualSlurm:
     def _start(self) -> None:
         base = self.base
         base.chmod(0o711)  # so that daemons reach the socket
-        for folder in ("state", *(f"spool-{node}" for node in NODES)):
+        for folder in ("state", *(f"spool-{node}" for node in (*NODES, LARGE))):
             (base / folder).mkdir()
         key = base / "munge.key"
         key.touch(mode=0o600)
@@ -131,16 +137,18 @@ class VirtualSlurm:
         # --force: the folder is the user's, not of a daemon's account
         self._launch("munged", "--foreground", "--force", *(f"--{name}={path}" for name, path in files.items()))
         _wait_for("munge", lambda: (base / "munge.socket").exists())
-        port, port1, port2 = _free_ports(3)
+        port, port1, port2, port3 = _free_ports(4)
         lua = any(Path("/usr/lib").glob("*/slurm-wlm/job_submit_lua.so"))
         (base / "job_submit.lua").write_text(SUBMIT_RULE)
         names = {"user": USER, "base": base, "cpus": CPUS, "memory": MEMORY_MB}
-        names |= {"port": port, "port1": port1, "port2": port2, "plugins": "lua" if lua else ""}
+        names |= {"port": port, "port1": port1, "port2": port2, "port3": port3, "plugins": "lua" if lua else ""}
         self.config.write_text(CONFIG.format(**names))
         self._launch_controller()
-        for node in NODES:
+        for node in (*NODES, LARGE):
             self._launch("slurmd", "-D", "-N", node, "-f", self.config, name=node)
-        _wait_for("idle nodes", lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == set(NODES))
+        _wait_for(
+            "idle nodes", lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == {*NODES, LARGE}
+        )
 
     def _launch(self, program: str, *arguments: object, name: str = "") -> None:
         path = shutil.which(program, path=_PATH)
@@ -195,7 +203,7 @@ class VirtualSlurm:
     def clear(self) -> None:
         """Cancel all jobs, let both nodes work again, and wait until all is quiet."""
         self.ask("scancel", "-u", USER)
-        for node in NODES:
+        for node in (*NODES, LARGE):
             self.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
         _wait_for("an end of all jobs", lambda: not self.jobs())
 
