@@ -46,7 +46,8 @@ from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE, WORKERS
 from faultsweep.cluster.slurm import Node, SlurmError, SlurmUnreachableError, call, nodes_of_job
 
 OUTCOME = "outcome.json"
-"""File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, requeued), ``text``."""
+"""File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, cancelled, requeued) and
+``text``."""
 FINAL = (0, 2)
 """Exit codes of a sweep that need no second try: all is done; some cells failed, or the input is wrong."""
 _PAUSES_S = (0, 1, 5, 20, 60, 120)
@@ -115,13 +116,13 @@ class Allocation:
                 except OSError as error:  # a full disk, too many processes
                     code, words = None, str(error)
                 if self.told_to_end:
-                    return self._finish("stopped", "by scancel, faultsweep cancel or preemption", 143)
+                    return self._finish("cancelled", "by scancel, faultsweep cancel or preemption", 143)
                 if code in FINAL:
                     return self._finish("failed", words, code) if code else self._finish("finished", "", code)
                 gained = _has_gained(before, self._progress())
                 fruitful = self._wait_for_room() or fruitful or gained
                 if self.told_to_end:
-                    return self._finish("stopped", "by scancel, faultsweep cancel or preemption", 143)
+                    return self._finish("cancelled", "by scancel, faultsweep cancel or preemption", 143)
                 if self.warned:
                     return self._requeue(fruitful)
                 fruitless = 0 if gained else fruitless + 1
@@ -302,8 +303,7 @@ class Allocation:
 
     def _finish(self, outcome: str, text: str, code: int) -> int:
         self._note(outcome, text)
-        word = "cancelled" if self.told_to_end else outcome
-        say(f"{word}{': ' + text if text else ''}")
+        say(f"{outcome}{': ' + text if text else ''}")
         return code
 
     def _note(self, outcome: str, text: str) -> None:

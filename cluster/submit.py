@@ -30,7 +30,7 @@ from faultsweep.extras import require
 
 UNKNOWN = "UNKNOWN"
 """State of a job of which SLURM says nothing, because it does not answer here."""
-_LAST = ("finished", "failed", "stopped")
+_LAST = ("finished", "failed", "stopped", "cancelled")
 """Outcomes after which a job does nothing more."""
 _JOB = "job.json"
 _LOOK_S = 2.0

@@ -246,7 +246,8 @@ def say_state(job: dict[str, Any]) -> str:
         # SLURM keeps the reason that a job waited for when it is cancelled
         told = job["outcome"] or job["text"] or job["state"] == "CANCELLED" or not job["reason"]
         line += "" if told else f": {explain(job['reason'])}"
-        return line + (f"; {job['outcome']}" if job["outcome"] else "")
+        new = job["outcome"] and job["outcome"] != job["state"].lower()
+        return line + (f"; {job['outcome']}" if new else "")
     if job["state"] == "RUNNING":
         left = f", {job['walltime_left']} of the walltime left" if job["walltime_left"] else ""
         return f"{line} on {job['nodes']}{left}"

@@ -195,6 +195,21 @@ def test_submit_says_what_is_assumed_of_a_log(slurm):
     assert said.count("assumed: a.swf: 20 of 20 jobs have no requested time") == 1
 
 
+def test_a_submitted_sweep_has_its_store_where_run_would_put_it(slurm):
+    """In the working directory, by the name of the sweep, also where the spec is in another folder."""
+    Path("folder").mkdir()
+    Path("folder/spec.toml").write_text('target = "failures"\n[fixed]\ndays = 1.0\n[axes]\nmtbf_h = [5.0]\n')
+    there = Path("spec.zarr").resolve()
+    for spec in ("folder/spec.toml", Path("folder/spec.toml").resolve()):
+        told = json.loads(command("submit", spec, "--dry-run", "--json").stdout)
+        assert told["store"] == str(there)
+        assert f"--store {there}" in told["script"].replace("\\\n    ", "")
+    command("run", "folder/spec.toml", "--workers", 1, "--quiet")
+    assert there.is_dir()
+    assert "nothing was submitted" in command("submit", "folder/spec.toml").stdout
+    assert json.loads(command("status", "folder/spec.toml", "--json").stdout)["complete"]
+
+
 def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     Path("sweep.toml").write_text(SPEC)
     options = ("--time", "1-00:00:00", "--account", "physics", "--memory-per-worker", "1GB")
@@ -310,7 +325,11 @@ def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
     kept = status()
     assert (kept["state"], kept["exit_code"]) == ("idle", 4)
     assert kept["status"]["done"] >= 5
-    assert kept["job"]["state"] == "CANCELLED"
+    assert (kept["job"]["state"], kept["job"]["outcome"]) == ("CANCELLED", "cancelled")
+    said = command("status", "s.zarr", code=4).stdout
+    assert f"  job {job}: cancelled\n    by scancel, faultsweep cancel or preemption\n" in said
+    assert log(job).splitlines()[-1].endswith("cancelled: by scancel, faultsweep cancel or preemption")
+    assert "Killed" not in log(job)
     assert credentials() == []
 
     lock = Path("s.zarr.run/lock")
