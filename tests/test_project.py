@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -107,23 +104,3 @@ def test_a_python_that_does_not_do_is_one_sentence(tmp_path, script, sentence):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert sentence in done.stderr
-
-
-def test_built_wheel_holds_the_whole_package(tmp_path):
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), "."]
-    source = tmp_path / "source"
-    for top in ("faultsweep", "simcore", "sweeps", "cluster", "analysis"):
-        shutil.copytree(ROOT / top, source / top)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode and "setuptools" in done.stderr:
-        pytest.skip("the build backend cannot be had without a package index")
-    assert done.returncode == 0, done.stderr
-    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
-    tops = ("simcore", "sweeps", "cluster", "analysis")
-    files = [p for top in tops for p in (ROOT / top).rglob("*") if p.suffix in (".py", ".toml")]
-    assert names >= {f"faultsweep/{path.relative_to(ROOT)}" for path in files}
-    assert "faultsweep/__init__.py" in names
-    assert "faultsweep/py.typed" in names

@@ -1,4 +1,6 @@
-"""Derive models.toml from the logs: ``python -m faultsweep.simcore.workloads.calibrate FOLDER-OF-LOGS > models.toml``.
+"""Derive the calibrated models from the logs: ``python -m faultsweep.simcore.workloads.calibrate FOLDER-OF-LOGS``.
+
+What is derived from the SDSC log stands in a file of its own, sdsc.toml, because that log has terms of its own.
 
 The spans are those of krevat2003, Table 4.1. That of NASA is one of the raw log, which the archive's cleaned log only
 gives without some 24,000 one-node jobs by which the system tested itself; their numbers are the gaps in the cleaned
@@ -35,29 +37,44 @@ NUM_POPULAR = 24
 LEAST_GAP = 1e-3  # of the mean: gaps of 0 s have no logarithm
 
 HEADER = """\
-# Parameters of the calibrated workload models, written by calibrate.py: change that, not this.
-# nasa-model: Parallel Workloads Archive, NASA iPSC/860 log; acknowledge: Bill Nitzberg.
-# sdsc-model and requested-times: Parallel Workloads Archive, SDSC SP2 log; acknowledge: Victor Hazlewood. The JOBLOG
-# data is Copyright 2000 The Regents of the University of California, All Rights Reserved; free for educational,
-# research and non-profit purposes with this notice kept and the data referenced.
-# atlas-model: Parallel Workloads Archive, LLNL Atlas log; acknowledge: Moe Jette.
+# Parameters of calibrated workload models, written by calibrate.py: change that, not this.
+{origin}\
 # Quantiles are given at `levels`; between them their logarithm is linear. Gaps are in units of their mean, in a time
 # that runs by hour_weights x day_weights (Monday first).
 """
+ORIGINS = {
+    "models.toml": """\
+# nasa-model: Parallel Workloads Archive, NASA iPSC/860 log; acknowledge: Bill Nitzberg.
+# atlas-model: Parallel Workloads Archive, LLNL Atlas log; acknowledge: Moe Jette.
+""",
+    "sdsc.toml": """\
+# SPDX-License-Identifier: LicenseRef-SDSC-SP2
+# sdsc-model and requested-times: Parallel Workloads Archive, SDSC SP2 log; acknowledge: Victor Hazlewood. The JOBLOG
+# data is Copyright 2000 The Regents of the University of California, All Rights Reserved; free for educational,
+# research and non-profit purposes with this notice kept and the data referenced.
+""",
+}
+"""File -> what its head says of the logs and their terms."""
 
 
-def main(folder: str) -> str:
-    """Return the text of models.toml."""
+def main(folder: str) -> dict[str, str]:
+    """Return the text of each file of ORIGINS."""
     sdsc_log, atlas_log = read_swf(Path(folder) / SDSC), read_swf(Path(folder) / ATLAS)
     sdsc = span(sdsc_log, 0, NUM_JOBS)
     atlas = span(map_sizes(atlas_log, NODES, size_map="scale"), 0, NUM_JOBS)
-    tables = {
+    free = {
         "nasa-model": _nasa(Path(folder)),
-        "sdsc-model": _model(sdsc_log, sdsc, sdsc.submit_s, _size_classes(sdsc)),
         "atlas-model": _model(atlas_log, atlas, atlas.submit_s, _size_classes(atlas)),
+    }
+    of_sdsc = {
+        "sdsc-model": _model(sdsc_log, sdsc, sdsc.submit_s, _size_classes(sdsc)),
         "requested-times": _requested(sdsc),
     }
-    text = f"{HEADER}levels = {list(LEVELS)}\n"
+    return {"models.toml": _text("models.toml", free), "sdsc.toml": _text("sdsc.toml", of_sdsc)}
+
+
+def _text(file: str, tables: dict[str, dict[str, Any]]) -> str:
+    text = f"{HEADER.format(origin=ORIGINS[file])}levels = {list(LEVELS)}\n"
     for name, table in tables.items():
         classes = table.pop("classes", [])
         text += f"\n[{name}]\n" + _lines(table)
@@ -167,4 +184,5 @@ def _requested(log: Workload) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(main(sys.argv[1]))
+    for file, content in main(sys.argv[1]).items():
+        (Path(__file__).parent / file).write_text(content, encoding="utf-8")

@@ -22,7 +22,7 @@ HOUR_S = 3600.0
 
 
 def generate(name: str, num_jobs: int, seed: int = 0, replicate: int = 0) -> Workload:
-    """Return ``num_jobs`` jobs of the model ``name`` of models.toml, all times in whole seconds.
+    """Return ``num_jobs`` jobs of the model ``name``, all times in whole seconds.
 
     Time 0 is a Monday at midnight.
     """

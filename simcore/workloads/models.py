@@ -37,7 +37,7 @@ MODELS: dict[str, Model] = {
     ),
     "sdsc-model": Model(
         lambda num_jobs, seed, replicate: calibrated.generate("sdsc-model", num_jobs, seed, replicate),
-        "calibrated to the SDSC SP2 log of krevat2003 (the first 10,000 jobs)",
+        "calibrated to the SDSC SP2 log of krevat2003 (the first 10,000 jobs), for non-profit use and research",
     ),
     "atlas-model": Model(
         lambda num_jobs, seed, replicate: calibrated.generate("atlas-model", num_jobs, seed, replicate),
