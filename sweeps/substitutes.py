@@ -33,7 +33,11 @@ def is_shipped(spec_or_name: str | Path) -> bool:
 
 
 def with_substitutes(
-    spec_or_name: str | Path, logs: Path | None, store: Path | None, folder: Path | None = None
+    spec_or_name: str | Path,
+    logs: Path | None,
+    store: Path | None,
+    folder: Path | None = None,
+    fixed: Mapping[str, Any] | None = None,
 ) -> tuple[Sweep, Path, dict[str, str]]:
     """Return the sweep of a spec, its store, and which logs of it another log or a model stands in for.
 
@@ -45,11 +49,14 @@ def with_substitutes(
     logs : folder with job logs, looked into first.
     store : its store. If not given it is in ``folder``, and its name has those of stand-ins in it.
     folder : the working directory if not given.
+    fixed : parameters that are held at other values than the spec says.
     """
     from faultsweep.sweeps.logs import is_model
 
     path = find_spec(spec_or_name)
     raw = {"name": path.stem, **load_toml(path)}
+    if fixed:
+        raw["fixed"] = {**raw.get("fixed", {}), **fixed}
     check_target(raw, str(path))
     place = store if store is not None else (folder or Path()) / f"{raw['name']}.zarr"
     pins = _pins(place)

@@ -22,8 +22,8 @@ A part names a quantity, and the region in which the claim holds::
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,41 @@ class Claim:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """One way to read what a paper leaves open.
+
+    Attributes
+    ----------
+    paper, name : together they are unique.
+    text : what is taken.
+    warrant : the words that allow it.
+    fixed : parameters that the experiments hold at these values.
+    at : axis -> the label that claims have there instead of their own.
+    experiments : the experiments that it changes; empty for all of the paper.
+    """
+
+    paper: str
+    name: str
+    text: str
+    warrant: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    at: Mapping[str, Any] = field(default_factory=dict)
+    experiments: tuple[str, ...] = ()
+
+    def changes(self, claim: Claim) -> bool:
+        """Tell whether a claim is judged by other results under this reading."""
+        return bool(claim.parts) and claim.experiment in (self.experiments or (claim.experiment,))
+
+    def applied(self, claim: Claim) -> Claim:
+        """Return the claim at the labels of this reading."""
+        parts = tuple(
+            replace(part, at={axis: self.at.get(axis, label) for axis, label in part.at.items()})
+            for part in claim.parts
+        )
+        return replace(claim, parts=parts)
+
+
 def papers() -> list[str]:
     """Return the names of the papers that have claims, in the order of their years."""
     return sorted((path.stem for path in FOLDER.glob("*.toml")), key=lambda name: (name[-4:], name))
@@ -128,22 +163,60 @@ def read_claims(paper: str) -> list[Claim]:
     return parse_claims(paper, FOLDER / f"{paper}.toml")
 
 
+def read_readings(paper: str) -> list[Reading]:
+    """Return the readings of a paper besides the shipped one; InputError as ``read_claims``."""
+    if paper not in papers():
+        raise unknown_name("paper", paper, papers())
+    return parse_readings(paper, FOLDER / f"{paper}.toml")
+
+
+def parse_readings(paper: str, path: Path) -> list[Reading]:
+    """Return the readings of a file."""
+    from faultsweep.sweeps.spec import load_toml
+
+    found = [
+        _reading(paper, raw, f"{path.name}: reading {number}")
+        for number, raw in enumerate(_tables(path, load_toml, "reading"))
+    ]
+    _check_names([reading.name for reading in found], path)
+    return found
+
+
 def parse_claims(paper: str, path: Path) -> list[Claim]:
     """Return the claims of a file."""
     from faultsweep.sweeps.spec import load_toml
 
-    claims = [_claim(paper, raw, f"{path.name}: claim {number}") for number, raw in enumerate(_tables(path, load_toml))]
-    names = [claim.name for claim in claims]
+    found = [
+        _claim(paper, raw, f"{path.name}: claim {number}")
+        for number, raw in enumerate(_tables(path, load_toml, "claim"))
+    ]
+    _check_names([claim.name for claim in found], path)
+    return found
+
+
+def _check_names(names: Sequence[str], path: Path) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"{path.name}: {name}: two claims have this name")
-    return claims
+            raise InputError(f"{path.name}: {name}: two have this name")
 
 
-def _tables(path: Path, load: Any) -> list[Mapping[str, Any]]:
+def _tables(path: Path, load: Any, key: str) -> list[Mapping[str, Any]]:
     raw = load(path)
-    _check_keys(raw, {"claim"}, path.name)
-    return list(raw.get("claim", []))
+    _check_keys(raw, {"claim", "reading"}, path.name)
+    return list(raw.get(key, []))
+
+
+def _reading(paper: str, raw: Mapping[str, Any], where: str) -> Reading:
+    _check_keys(raw, {"name", "text", "warrant", "fixed", "at", "experiments"}, where)
+    for key in ("name", "text", "warrant"):
+        if not raw.get(key):
+            raise InputError(f"{where}: {key} is missing")
+    if not (raw.get("fixed") or raw.get("at")):
+        raise InputError(f"{where}: a reading has parameters in fixed or labels in at")
+    texts = {key: str(raw[key]) for key in ("name", "text", "warrant")}
+    return Reading(
+        paper, **texts, fixed=raw.get("fixed", {}), at=raw.get("at", {}), experiments=tuple(raw.get("experiments", ()))
+    )
 
 
 def _claim(paper: str, raw: Mapping[str, Any], where: str) -> Claim:

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from faultsweep.analysis.claims.claim import FOLDER, Claim, papers, read_claims
+from faultsweep.analysis.claims.claim import FOLDER, Claim, papers, read_claims, read_readings
+from faultsweep.analysis.claims.joint import SHIPPED, joint_table
 from faultsweep.analysis.claims.judge import VERDICTS, Judgement
 
 from faultsweep.errors import InputError
@@ -20,51 +21,57 @@ LANES = (FULL, QUICK)
 
 Judgements = Mapping[str, Judgement]
 """Name of a claim -> what came out."""
+Found = Mapping[str, Mapping[str, Judgements]]
+"""Paper -> name of a reading -> what came out."""
 
 
-def read_accepted(lane: str, path: Path = ACCEPTED) -> dict[str, dict[str, Judgement]]:
-    """Return paper -> claim -> what was accepted, with all replicates ("full") or few ("quick")."""
+def read_accepted(lane: str, path: Path = ACCEPTED) -> dict[str, dict[str, dict[str, Judgement]]]:
+    """Return what was accepted as a ``Found``, with all replicates ("full") or few ("quick")."""
     raw: Any = json.loads(path.read_text()) if path.exists() else {}
     return {
-        paper: {name: Judgement(**{key: _frozen(value) for key, value in one.items()}) for name, one in found.items()}
-        for paper, found in raw.get(lane, {}).items()
+        paper: {reading: {name: _judgement(one) for name, one in part.items()} for reading, part in readings.items()}
+        for paper, readings in raw.get(lane, {}).items()
     }
 
 
-def accept(found: Mapping[str, Judgements], lane: str, path: Path = ACCEPTED) -> None:
+def accept(found: Found, lane: str, path: Path = ACCEPTED) -> None:
     """Keep what came out as what is expected from now on; claims that were not judged keep what they had."""
     raw: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     kept = raw.setdefault(lane, {})
-    for paper, judgements in found.items():
+    for paper, readings in found.items():
         names = [claim.name for claim in read_claims(paper)]
-        both = {**kept.get(paper, {}), **{name: asdict(one) for name, one in judgements.items()}}
-        kept[paper] = {name: both[name] for name in names if name in both}
-    path.write_text(json.dumps(raw, indent=1, ensure_ascii=False, sort_keys=False) + "\n")
+        for reading, judgements in readings.items():
+            known = kept.setdefault(paper, {}).get(reading, {})
+            both = {**known, **{name: asdict(one) for name, one in judgements.items()}}
+            kept[paper][reading] = {name: both[name] for name in names if name in both}
+    path.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _judgement(raw: Mapping[str, Any]) -> Judgement:
+    return Judgement(raw["verdict"], tuple(raw["found"]), tuple(raw["of_parts"]), raw["n"])
 
 
-def changed(found: Mapping[str, Judgements], accepted: Mapping[str, Judgements]) -> list[str]:
+def changed(found: Found, accepted: Found) -> list[str]:
     """Return a sentence for each claim whose verdict is not the accepted one."""
     out = []
-    for paper, judgements in found.items():
-        for name, one in judgements.items():
-            before = accepted.get(paper, {}).get(name)
-            if before is None:
-                out.append(f"{paper}, {name}: {one.verdict}; no verdict was accepted before")
-            elif before.verdict != one.verdict:
-                out.append(f"{paper}, {name}: {one.verdict}, where '{before.verdict}' was accepted")
+    for paper, readings in found.items():
+        for reading, judgements in readings.items():
+            before = accepted.get(paper, {}).get(reading, {})
+            where = paper if reading == SHIPPED else f"{paper}, {reading}"
+            for name, one in judgements.items():
+                if name not in before:
+                    out.append(f"{where}, {name}: {one.verdict}; no verdict was accepted before")
+                elif before[name].verdict != one.verdict:
+                    out.append(f"{where}, {name}: {one.verdict}, where '{before[name].verdict}' was accepted")
     return out
 
 
-def count_table(found: Mapping[str, Judgements]) -> str:
-    """Return a Markdown table: how many claims of each paper have each verdict."""
+def count_table(found: Found) -> str:
+    """Return a Markdown table: how many claims of each paper have each verdict, with the experiments as shipped."""
     lines = [f"| paper | claims | {' | '.join(VERDICTS)} |", f"| --- | --- |{' --- |' * len(VERDICTS)}"]
     total: Counter[str] = Counter()
-    for paper, judgements in found.items():
-        count = Counter(one.verdict for one in judgements.values())
+    for paper, readings in found.items():
+        count = Counter(one.verdict for one in readings[SHIPPED].values())
         total += count
         lines.append(_count_row(f"[{paper}](#{paper})", count))
     lines.append(_count_row("all", total))
@@ -88,18 +95,21 @@ def claim_table(claims: Sequence[Claim], judgements: Judgements) -> str:
     return "\n".join(lines)
 
 
-def write_page(found: Mapping[str, Judgements], path: Path, folder: Path = FOLDER) -> None:
-    """Write the page of all papers: ``front.md``, the counts, and of each paper its prose ``PAPER.md`` and its table.
+def write_page(found: Found, path: Path, folder: Path = FOLDER) -> None:
+    """Write the page of all papers: ``front.md``, the counts, and of each paper its prose ``PAPER.md`` and its tables.
 
     Raises InputError if the page cannot be written.
     """
     parts = [(folder / "front.md").read_text().strip(), count_table(found)]
-    for paper in found:
+    for paper, readings in found.items():
         prose = (folder / f"{paper}.md").read_text().strip()
         before, mark, after = prose.partition("<!-- claims -->")
         if not mark:
             raise InputError(f"{folder / f'{paper}.md'}: a line '<!-- claims -->' is missing, where the table goes")
-        parts += [before.strip(), claim_table(read_claims(paper), found[paper]), after.strip()]
+        claims = read_claims(paper)
+        parts += [before.strip(), claim_table(claims, readings[SHIPPED]), after.strip()]
+        if len(readings) > 1:
+            parts += [f"### Readings of {paper}", joint_table(claims, read_readings(paper), readings)]
     try:
         path.write_text("\n\n".join(filter(None, parts)) + "\n")
     except OSError as error:
@@ -109,4 +119,4 @@ def write_page(found: Mapping[str, Judgements], path: Path, folder: Path = FOLDE
 def accepted_page(path: Path) -> None:
     """Write the page from what was accepted, without any results."""
     accepted = read_accepted(FULL)
-    write_page({paper: accepted.get(paper, {}) for paper in papers()}, path)
+    write_page({paper: accepted[paper] for paper in papers()}, path)

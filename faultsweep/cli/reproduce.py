@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from faultsweep.cli.sweep import LogsOption, WorkersOption
 from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
-    from faultsweep.analysis.claims.claim import Claim
+    from faultsweep.analysis.claims.claim import Claim, Reading
     from faultsweep.analysis.claims.judge import Judgement
     from faultsweep.sweeps.sweep import Sweep
 
@@ -32,6 +33,12 @@ def reproduce(
     workers: WorkersOption = None,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"With {QUICK_REPLICATES} replicates at most, in stores of their own.")
+    ] = False,
+    reading: Annotated[
+        str | None, typer.Option("--reading", metavar="NAME", help="Under this reading, too.", show_default=False)
+    ] = None,
+    readings: Annotated[
+        bool, typer.Option("--readings", help="Under every reading, and which fits most claims.")
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what has to run and how long it takes; run nothing.")
@@ -54,20 +61,60 @@ def reproduce(
     from faultsweep.analysis.claims.page import accept as keep
 
     claims = _claims(paper)
-    folder = store / "quick" if quick else store
+    chosen = {one: _readings(one, reading, readings) for one in claims}
+    lane = _Lane(store / "quick" if quick else store, logs, quick, workers, quiet)
     if plan:
-        _print_plan(claims, folder, logs, quick, workers, json_)
+        _print_plan(lane, claims, chosen, json_)
         return
-    found = _judge_all(claims, folder, logs, quick, workers, quiet)
-    lane = QUICK if quick else FULL
-    news = changed(found, read_accepted(lane))
+    found = _judge_all(lane, claims, chosen)
+    kind = QUICK if quick else FULL
+    news = changed(found, read_accepted(kind))
     if accept:
-        keep(found, lane)
+        keep(found, kind)
     if page is not None:
         write_page(found, page)
     _print(claims, found, [] if accept else news, json_)
     if news and not accept:
         raise typer.Exit(3)
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """Where and how experiments run."""
+
+    folder: Path
+    logs: Path | None
+    quick: bool
+    workers: int | None
+    quiet: bool
+
+    def sweep(self, name: str, reading: Reading | None) -> tuple[Sweep, Path, dict[str, str]]:
+        """Return the sweep of an experiment under a reading, its store, and which logs are replaced."""
+        from faultsweep.sweeps.precision import with_replicates
+        from faultsweep.sweeps.substitutes import with_substitutes
+        from faultsweep.sweeps.sweep import Sweep
+
+        own = reading is not None and reading.fixed
+        folder = self.folder / reading.name if reading is not None and own else self.folder
+        fixed = reading.fixed if reading is not None else None
+        sweep, place, substitutes = with_substitutes(name, self.logs, None, folder, fixed)
+        count = len(sweep.spec.axes[-1].labels)
+        if self.quick and sweep.spec.axes[-1].name == "replicate" and count > QUICK_REPLICATES:
+            sweep = Sweep.of(replace(sweep.spec, axes=with_replicates(sweep.spec.axes, QUICK_REPLICATES)))
+        return sweep, place, substitutes
+
+
+def _readings(paper: str, name: str | None, every: bool) -> list[Reading]:
+    """Return the readings of a paper that are asked for, besides the shipped one."""
+    from faultsweep.analysis.claims.claim import read_readings
+    from faultsweep.errors import unknown_name
+
+    known = read_readings(paper)
+    if name is None:
+        return known if every else []
+    if name not in [reading.name for reading in known]:
+        raise unknown_name("reading", name, [reading.name for reading in known], where=paper)
+    return [reading for reading in known if reading.name == name]
 
 
 def _claims(wanted: str) -> dict[str, list[Claim]]:
@@ -85,108 +132,141 @@ def _claims(wanted: str) -> dict[str, list[Claim]]:
     return found
 
 
-def _sweep(name: str, folder: Path, logs: Path | None, quick: bool) -> tuple[Sweep, Path, dict[str, str]]:
-    """Return the sweep of an experiment, its store, and which logs are replaced."""
-    from dataclasses import replace
-
-    from faultsweep.sweeps.precision import with_replicates
-    from faultsweep.sweeps.substitutes import with_substitutes
-    from faultsweep.sweeps.sweep import Sweep
-
-    sweep, place, substitutes = with_substitutes(name, logs, None, folder)
-    count = len(sweep.spec.axes[-1].labels)
-    if quick and sweep.spec.axes[-1].name == "replicate" and count > QUICK_REPLICATES:
-        sweep = Sweep.of(replace(sweep.spec, axes=with_replicates(sweep.spec.axes, QUICK_REPLICATES)))
-    return sweep, place, substitutes
-
-
-def _experiments(claims: dict[str, list[Claim]]) -> list[str]:
-    return list(dict.fromkeys(claim.experiment for part in claims.values() for claim in part if claim.parts))
+def _experiments(
+    claims: dict[str, list[Claim]], chosen: dict[str, list[Reading]]
+) -> dict[tuple[str, str], Reading | None]:
+    """Return what has to be run: (experiment, reading) -> the reading, None as shipped."""
+    found: dict[tuple[str, str], Reading | None] = {}
+    for paper, part in claims.items():
+        for claim in part:
+            if claim.parts:
+                found[claim.experiment, ""] = None
+            for reading in chosen[paper]:
+                if reading.changes(claim) and reading.fixed:
+                    found[claim.experiment, reading.name] = reading
+    return found
 
 
 def _judge_all(
-    claims: dict[str, list[Claim]], folder: Path, logs: Path | None, quick: bool, workers: int | None, quiet: bool
-) -> dict[str, dict[str, Judgement]]:
-    from faultsweep.analysis.claims.judge import judge
+    lane: _Lane, claims: dict[str, list[Claim]], chosen: dict[str, list[Reading]]
+) -> dict[str, dict[str, dict[str, Judgement]]]:
+    """Return what comes out of each claim under each reading; what is missing is run."""
+    from faultsweep.analysis.claims.joint import SHIPPED
+
+    results = _results(lane, _experiments(claims, chosen))
+    found: dict[str, dict[str, dict[str, Judgement]]] = {}
+    for paper, part in claims.items():
+        shipped = {claim.name: _judged(claim, results.get((claim.experiment, ""))) for claim in part}
+        found[paper] = {SHIPPED: shipped}
+        for reading in chosen[paper]:
+            changed = {
+                claim.name: _judged(
+                    reading.applied(claim), results[claim.experiment, reading.name if reading.fixed else ""]
+                )
+                for claim in part
+                if reading.changes(claim)
+            }
+            found[paper][reading.name] = {**shipped, **changed}
+    return found
+
+
+def _results(lane: _Lane, wanted: dict[tuple[str, str], Reading | None]) -> dict[tuple[str, str], Any]:
+    """Return the results of experiments, after what is missing of them was run."""
     from faultsweep.analysis.open import open_results
     from faultsweep.cluster.connect import connect
     from faultsweep.files import check_folder
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results
 
-    check_folder(folder)
-    results: dict[str, Any] = {}
+    check_folder(lane.folder)
+    found: dict[tuple[str, str], Any] = {}
     with ExitStack() as stack:
         cluster: Any = None
-        for name in _experiments(claims):
-            sweep, place, substitutes = _sweep(name, folder, logs, quick)
+        for (name, of), reading in wanted.items():
+            sweep, place, substitutes = lane.sweep(name, reading)
             for text in describe_substitutes(name, place, substitutes):
                 typer.echo(text, err=True)
             if lacks_results(sweep, place):
-                cluster = cluster or stack.enter_context(connect(None, workers, None))
+                cluster = cluster or stack.enter_context(connect(None, lane.workers, None))
                 typer.echo(f"{name}: into {place}", err=True)
-                sweep.run(place, cluster=cluster, progress=not quiet)
-            results[name] = open_results(place)
-    return {
-        paper: {claim.name: _judged(judge, claim, results.get(claim.experiment)) for claim in part}
-        for paper, part in claims.items()
-    }
+                place.parent.mkdir(parents=True, exist_ok=True)
+                sweep.run(place, cluster=cluster, progress=not lane.quiet)
+            found[name, of] = open_results(place)
+    return found
 
 
-def _judged(judge: Any, claim: Claim, data: Any) -> Judgement:
+def _judged(claim: Claim, data: Any) -> Judgement:
+    from faultsweep.analysis.claims.judge import judge
+
     try:
         return judge(claim, data if claim.parts else None)
     except InputError as error:
         raise InputError(f"{claim.paper}, {claim.name}: {error}") from None
 
 
-def _print_plan(
-    claims: dict[str, list[Claim]], folder: Path, logs: Path | None, quick: bool, workers: int | None, as_json: bool
-) -> None:
+def _print_plan(lane: _Lane, claims: dict[str, list[Claim]], chosen: dict[str, list[Reading]], as_json: bool) -> None:
     """Print what each experiment still needs, and the processor hours of all."""
     import json
 
     rows, hours = [], 0.0
-    for name in _experiments(claims):
-        sweep, place, _ = _sweep(name, folder, logs, quick)
-        found = sweep.plan(place, workers=workers)
+    for (name, of), reading in _experiments(claims, chosen).items():
+        sweep, place, _ = lane.sweep(name, reading)
+        found = sweep.plan(place, workers=lane.workers)
         seconds = sum(found.run_s) / len(found.run_s) * found.missing if found.run_s else 0.0
         hours += seconds / 3600
         missing = {"simulations": found.simulations, "missing": found.missing}
-        rows.append({"experiment": name, **missing, "processor_h": seconds / 3600})
+        rows.append({"experiment": name, "reading": of, **missing, "processor_h": seconds / 3600})
     if as_json:
         typer.echo(json.dumps({"experiments": rows, "processor_h": hours}))
         return
     for row in rows:
-        typer.echo(
-            f"{row['experiment']}: {row['missing']:,} of {row['simulations']:,} simulations, {row['processor_h']:.2g} h"
-        )
+        count = f"{row['missing']:,} of {row['simulations']:,} simulations"
+        under = f", {row['reading']}" if row["reading"] else ""
+        typer.echo(f"{row['experiment']}{under}: {count}, {row['processor_h']:.2g} h")
     typer.echo(f"Together {hours:.2g} hours of one processor.")
 
 
 def _print(
-    claims: dict[str, list[Claim]], found: dict[str, dict[str, Judgement]], news: list[str], as_json: bool
+    claims: dict[str, list[Claim]], found: dict[str, dict[str, dict[str, Judgement]]], news: list[str], as_json: bool
 ) -> None:
     import json
-    from collections import Counter
     from dataclasses import asdict
+
+    if as_json:
+        out = {
+            paper: {reading: {name: asdict(one) for name, one in part.items()} for reading, part in readings.items()}
+            for paper, readings in found.items()
+        }
+        typer.echo(json.dumps({"claims": out, "changed": news}, ensure_ascii=False))
+        return
+    for paper, part in claims.items():
+        for reading, judgements in found[paper].items():
+            _print_table(paper, reading, part, judgements)
+        if len(found[paper]) > 1:
+            _print_joint(paper, found[paper])
+    for text in news:
+        typer.echo(f"Changed: {text}", err=True)
+
+
+def _print_table(paper: str, reading: str, claims: list[Claim], judgements: dict[str, Judgement]) -> None:
+    from collections import Counter
 
     from rich.table import Table
 
     from faultsweep.terminal import make_console
 
-    if as_json:
-        out = {paper: {name: asdict(one) for name, one in part.items()} for paper, part in found.items()}
-        typer.echo(json.dumps({"claims": out, "changed": news}, ensure_ascii=False))
-        return
+    table = Table("claim", "here", "verdict", box=None, pad_edge=False, header_style="bold")
+    for claim in claims:
+        one = judgements[claim.name]
+        table.add_row(f"{claim.text} ({claim.place})", "\n".join(one.found) or claim.untestable, one.verdict)
     console = make_console(highlight=False, markup=False)
-    for paper, part in claims.items():
-        table = Table("claim", "here", "verdict", box=None, pad_edge=False, header_style="bold")
-        for claim in part:
-            one = found[paper][claim.name]
-            table.add_row(f"{claim.text} ({claim.place})", "\n".join(one.found) or claim.untestable, one.verdict)
-        console.print(f"\n{paper}", style="bold")
-        console.print(table)
-        count = Counter(one.verdict for one in found[paper].values())
-        console.print(f"{paper}: " + ", ".join(f"{number} {verdict}" for verdict, number in count.items()))
-    for text in news:
-        typer.echo(f"Changed: {text}", err=True)
+    console.print(f"\n{paper}, {reading}", style="bold")
+    console.print(table)
+    count = Counter(one.verdict for one in judgements.values())
+    console.print(f"{paper}, {reading}: " + ", ".join(f"{number} {verdict}" for verdict, number in count.items()))
+
+
+def _print_joint(paper: str, found: dict[str, dict[str, Judgement]]) -> None:
+    """Print which reading satisfies most claims, and which claims exclude each other."""
+    from faultsweep.analysis.claims.joint import describe_joint
+
+    typer.echo(f"\n{paper}: {' '.join(describe_joint(found))}")

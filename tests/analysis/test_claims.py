@@ -8,7 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.analysis.claims.claim import FOLDER, Part, Region, papers, parse_claims, read_claims
+from faultsweep.analysis.claims.claim import (
+    FOLDER,
+    Part,
+    Region,
+    papers,
+    parse_claims,
+    parse_readings,
+    read_claims,
+    read_readings,
+)
+from faultsweep.analysis.claims.joint import SHIPPED, describe_joint, excluded, joint_table, maximal
 from faultsweep.analysis.claims.judge import (
     AGREES,
     DIFFERS,
@@ -23,6 +33,7 @@ from faultsweep.analysis.claims.judge import (
 from faultsweep.analysis.claims.measure import Estimate, measure
 from faultsweep.analysis.claims.page import QUICK, accept, changed, read_accepted, write_page
 from faultsweep.analysis.open import open_results
+from faultsweep.simcore.parameters import PARAMETERS, resolve
 from faultsweep.sweeps.spec import experiments, load_toml
 
 from faultsweep.errors import InputError
@@ -199,8 +210,8 @@ def test_a_claim_that_is_none_is_one_sentence(tmp_path, changes, told):
 def test_a_verdict_that_changes_is_told_until_it_is_accepted(tmp_path):
     path = tmp_path / "accepted.json"
     name = read_claims("krevat2003")[0].name
-    before = {"krevat2003": {name: Judgement(AGREES, ("x: 1",), (AGREES,), 1)}}
-    after = {"krevat2003": {name: Judgement(DIFFERS, ("x: 2",), (DIFFERS,), 1)}}
+    before = {"krevat2003": {SHIPPED: {name: Judgement(AGREES, ("x: 1",), (AGREES,), 1)}}}
+    after = {"krevat2003": {SHIPPED: {name: Judgement(DIFFERS, ("x: 2",), (DIFFERS,), 1)}}}
     assert changed(before, {}) == [f"krevat2003, {name}: agrees; no verdict was accepted before"]
     accept(before, QUICK, path)
     accepted = read_accepted(QUICK, path)
@@ -215,7 +226,7 @@ def test_the_page_counts_what_its_tables_say(tmp_path):
     claims = read_claims("krevat2003")
     found = {claim.name: Judgement(VERDICTS[i % 4], ("x: 1 | 2",)) for i, claim in enumerate(claims) if claim.parts}
     found |= {claim.name: Judgement(UNTESTABLE) for claim in claims if not claim.parts}
-    write_page({"krevat2003": found}, tmp_path / "page.md")
+    write_page({"krevat2003": {SHIPPED: found}}, tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
     counts, _, table = text.partition("## krevat2003")
     said = next(line for line in counts.splitlines() if line.startswith("| all |")).split("|")[3:-1]
@@ -223,7 +234,66 @@ def test_the_page_counts_what_its_tables_say(tmp_path):
     assert sum(map(int, said)) == len(claims)
     assert "x: 1 &#124; 2" in text
     with pytest.raises(InputError, match="cannot be written"):
-        write_page({"krevat2003": found}, tmp_path / "absent" / "page.md")
+        write_page({"krevat2003": {SHIPPED: found}}, tmp_path / "absent" / "page.md")
+
+
+JOINT = {
+    "one": {"a": Judgement(AGREES), "b": Judgement(DIFFERS), "c": Judgement(AGREES), "d": Judgement(PARTLY)},
+    "two": {"a": Judgement(DIFFERS), "b": Judgement(AGREES), "c": Judgement(AGREES), "d": Judgement(DIFFERS)},
+    "three": {"a": Judgement(DIFFERS), "b": Judgement(DIFFERS), "c": Judgement(AGREES), "d": Judgement(UNTESTABLE)},
+}
+
+
+def test_readings_are_compared_by_the_claims_that_they_satisfy_together():
+    assert maximal(JOINT) == {frozenset("ac"): ["one"], frozenset("bc"): ["two"]}
+    assert maximal(JOINT, partly=True) == {frozenset("acd"): ["one"], frozenset("bc"): ["two"]}
+    assert excluded(JOINT) == [("a", "b")]
+    assert describe_joint(JOINT) == [
+        "Most claims agree under one and two: 2.",
+        "Maximal sets of claims that agree together: a, c (one); b, c (two).",
+        "No reading satisfies both of: a and b.",
+    ]
+    table = joint_table([replace(MODEL, name=name) for name in "abcd"], [], JOINT)
+    assert "| a | agrees | does not agree | does not agree |" in table
+    assert "| one | the experiments as they are |  | 2 | 1 | 4 |" in table
+
+
+MODEL = next(claim for claim in CLAIMS if claim.parts)
+
+
+@pytest.mark.parametrize(
+    "reading", [one for paper in papers() for one in read_readings(paper)], ids=lambda one: one.name
+)
+def test_a_shipped_reading_sets_what_the_experiments_have(reading):
+    """Parameters that exist and are no axis, and labels that the claims can have instead."""
+    changed = [claim for claim in read_claims(reading.paper) if reading.changes(claim)]
+    assert changed
+    for claim in changed:
+        raw = load_toml(experiments()[claim.experiment])
+        assert not set(reading.fixed) & set(raw["axes"])
+        assert resolve({**{k: v for k, v in raw["fixed"].items() if k in PARAMETERS}, **reading.fixed})
+    for axis, label in reading.at.items():
+        assert any(label in load_toml(experiments()[claim.experiment])["axes"].get(axis, ()) for claim in changed)
+    parts = [part.at for claim in changed for part in claim.parts]
+    assert reading.fixed or parts != [part.at for claim in changed for part in reading.applied(claim).parts]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"warrant": ""}, "warrant is missing"),
+        ({"fixed": {}}, "parameters in fixed or labels in at"),
+        ({"colour": "red"}, "unknown key 'colour'"),
+    ],
+)
+def test_a_reading_that_is_none_is_one_sentence(tmp_path, changes, told):
+    from faultsweep.sweeps.spec import write_toml
+
+    raw = {"name": "a", "text": "b", "warrant": "c", "fixed": {"hold_nodes": False}}
+    path = tmp_path / "a2000.toml"
+    path.write_text(write_toml({"reading": [{**raw, **changes}]}))
+    with pytest.raises(InputError, match=told):
+        parse_readings("a2000", path)
 
 
 def test_a_claim_is_reproduced_by_one_command(tmp_path, command, monkeypatch):
@@ -236,7 +306,7 @@ def test_a_claim_is_reproduced_by_one_command(tmp_path, command, monkeypatch):
     assert code == 0
     assert [(row["experiment"], row["missing"]) for row in plan["experiments"]] == [("krevat2003-fig-5-7", 24)]
     _, out, _ = command(*wanted, "--json", "--quiet", "--page", "page.md")
-    one = json.loads(out)["claims"]["krevat2003"]["sdsc-migration-c12"]
+    one = json.loads(out)["claims"]["krevat2003"][SHIPPED]["sdsc-migration-c12"]
     assert one["n"] == 3
     assert one["verdict"] in VERDICTS
     assert one["found"][0].startswith("+")
