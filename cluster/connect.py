@@ -11,6 +11,7 @@ import gc
 import json
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -136,6 +137,9 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
         client = distributed.Client(cluster, set_as_default=False)
         with dask.config.set(_PATIENCE):
             yield client
+    except BaseException:
+        _kill_processes(cluster)  # who stops at once does not wait for what they are running
+        raise
     finally:
         with interrupts_wait():  # a cluster that was interrupted while it closes keeps the process waiting at its end
             for started, patience_s in ((client, 5), (cluster, 10)):
@@ -159,6 +163,15 @@ def _wait_for_processes(cluster: Any, number: int, has_come: Callable[[], bool])
             gone = mend_workers(cluster, gone)
     if not cluster.scheduler.workers:
         raise InputError(f"no worker process has started within {START_S:g} s; is there too little memory?")
+
+
+def _kill_processes(cluster: Any) -> None:
+    """Kill the worker processes of a local cluster: a thread that is in compiled code ends no other way."""
+    for nanny in list(cluster.workers.values()) if cluster is not None and is_local(cluster) else ():
+        nanny.auto_restart = False
+        if nanny.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGKILL)
 
 
 def is_local(cluster: Any) -> bool:

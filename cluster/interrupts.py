@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -11,8 +10,6 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
 _AGAIN_S = 0.05
-_ANSWER_S = 1.0
-_INTERRUPTED = 130
 _BOTH = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -46,37 +43,6 @@ def ended_by_sigterm() -> Iterator[None]:
     finally:
         sys.unraisablehook = report
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def ended_in_kernels(answer_s: float = _ANSWER_S) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the process if Python does not answer them within ``answer_s``.
-
-    Python answers signals between two of its own instructions, and one scheduling pass of the compiled loop may take
-    minutes on a large machine with a long queue. Only for what leaves nothing to be tidied up: no files half written.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    over = threading.Event()
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-
-    def watch() -> None:
-        while number := os.read(reading, 1):
-            if number[0] in _BOTH and not over.wait(answer_s):
-                os.write(2, b"stopped\n")
-                os._exit(_INTERRUPTED)
-        os.close(reading)
-
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
-        signal.set_wakeup_fd(before)
-        os.close(writing)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from faultsweep.simcore.engine.checks import Checker, check_capacities
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.decisions import Decisions
 from faultsweep.simcore.engine.event_trace import EventTrace, TraceBuffer
+from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.jit import is_compiled
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metrics
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 from faultsweep.files import html_table
 
-MODEL_VERSION = 3
+MODEL_VERSION = 4
 """Raised whenever any result changes; stores pin it."""
 
 _MAX_CAPACITY = 1 << 10
@@ -306,7 +307,7 @@ def _load_kernels(finder: str) -> None:
     job = {"submit_s": [0.0], "work_s": [1.0], "estimate_s": [1.0], "requested": [1], "size": [1]}
     arrays = {name: np.array(value) for name, value in job.items()}
     machine = parse_machine("torus:1x1x1")
-    advance(build_state(arrays, machine, resolve({"finder": finder}), None, tracing=False), 10)
+    interruptible(advance, build_state(arrays, machine, resolve({"finder": finder}), None, tracing=False), 10)
 
 
 def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
@@ -505,7 +506,7 @@ def _advance_to_end(
     The state is another one, which shares all that changes, where failures had to be drawn further.
     """
     while True:
-        code = int(go_on(state, WITHOUT_LIMIT))
+        code = int(interruptible(go_on, state, WITHOUT_LIMIT))
         if buffer is not None:
             buffer.drain()
         if code == st.NEED_FAILURES:

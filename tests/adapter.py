@@ -57,6 +57,7 @@ ENGINE_NAMES = {
     "long_running": "bucket_long_s",
     "queue_order": "queue_order",
     "hold": "hold_nodes",
+    "horizon": "horizon_s",
 }
 STATISTICS = ("mean", "median", "p90", "p99", "max")
 METRIC_NAMES = {

@@ -87,7 +87,6 @@ def simulate(**options: Any) -> None:
     Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
     """
     from faultsweep.cli.output import say_compiling
-    from faultsweep.cluster.interrupts import ended_in_kernels
     from faultsweep.errors import InputError
     from faultsweep.files import check_writable
     from faultsweep.simcore.parameters import has_clusters, resolve
@@ -104,16 +103,15 @@ def simulate(**options: Any) -> None:
     workload = load_configured(
         config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
     )
-    with ended_in_kernels():
-        run = run_simulation(
-            workload,
-            events=bool(options["events_out"]),
-            trace=bool(options["trace"] or options["trace_out"]),
-            repeat=options["repeat"],
-            debug=options["debug"],
-            before_compiling=say_compiling,
-            **given,
-        )
+    run = run_simulation(
+        workload,
+        events=bool(options["events_out"]),
+        trace=bool(options["trace"] or options["trace_out"]),
+        repeat=options["repeat"],
+        debug=options["debug"],
+        before_compiling=say_compiling,
+        **given,
+    )
     _write(run, options)
     if options["trace"] and run.decisions is not None:
         for sentence in run.decisions.sentences():

@@ -68,7 +68,7 @@ METRICS: dict[str, Metric] = {
     "lost_to_delay": Metric("", "Capacity held between being scheduled and starting."),
     "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters)."),
     "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts."),
-    "makespan_s": Metric("s", "Last finish - first submit."),
+    "makespan_s": Metric("s", "Last finish, or the end of a run that is cut short (the horizon), - first submit."),
     "jobs_submitted": Metric("", "Jobs submitted."),
     "unfinished_jobs": Metric("", "Jobs that had not finished when the run ended."),
     "offered_load": Metric("", "Submitted size x run time over machine nodes x span of the submissions."),
@@ -209,8 +209,9 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
 
 
 def ratio(part: float, whole: float) -> float:
-    """Return a share of the time or the capacity of a run; NaN of a run that ended at its first event."""
-    return part / whole if whole > 0 else np.nan
+    """Return a share of the time or the capacity of a run; NaN of a run that ended at its first event, or before a
+    time that can be divided by."""
+    return part / whole if whole >= np.finfo(np.float64).tiny else np.nan
 
 
 def _grown_node_s(s: State) -> NDArray[np.float64]:

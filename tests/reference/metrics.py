@@ -23,7 +23,7 @@ def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str
     """Metrics of the run, and of each job that ended."""
     bound = exact(options.get("slowdown_bound", 10))
     rows = [(job.job_id, job.submit, job.run, job.requested_size) for job in result.jobs]
-    replay = Replay(result.events, rows, result.nodes)
+    replay = Replay(result.events, rows, result.nodes, result.end)
     per_job, done = {}, []
     for job in result.jobs:
         history = replay.jobs[job.job_id]
@@ -37,7 +37,7 @@ def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str
             "slowdown": history.slowdown,
             "bounded_slowdown": history.bounded_slowdown(bound),
         }
-    metrics = dict(replay.capacities(options.get("hold", True))) if done else {}
+    metrics = dict(replay.capacities(options.get("hold", True))) if result.end > replay.begin else {}
     for name in ("wait", "response", "slowdown", "bounded_slowdown") if done else ():
         for statistic, value in statistics(row[name] for row in per_job.values()).items():
             metrics[f"{statistic}_{name}"] = value

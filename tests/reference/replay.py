@@ -83,10 +83,11 @@ class Replay:
     events : the trace.
     jobs : rows (id, submit, run as simulated, size asked for).
     nodes : of the machine.
+    end : of the run.
     """
 
-    def __init__(self, events: Iterable[Event], jobs: Iterable[Sequence], nodes: int):
-        self.nodes = nodes
+    def __init__(self, events: Iterable[Event], jobs: Iterable[Sequence], nodes: int, end: Any):
+        self.nodes, self.end = nodes, end
         self.events = list(events)
         self.jobs = {row[0]: History(row[0], exact(row[1]), exact(row[2]), row[3]) for row in jobs}
         self.down: dict[int, list[list[Any]]] = defaultdict(list)
@@ -94,7 +95,6 @@ class Replay:
         self.begin = min(job.submit for job in self.jobs.values())
         for event in self.events:
             getattr(self, f"read_{event.kind}")(event)
-        self.end = max((job.finish for job in self.jobs.values() if job.finish is not None), default=self.begin)
 
     # -- one reader for each kind of row -------------------------------------------------------------------------
 

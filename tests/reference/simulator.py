@@ -26,6 +26,7 @@ class Result:
     jobs: list[Job]
     events: list[Event]
     status: str
+    end: Any
     migrations_attempted: int
     migrations_successful: int
     migration_times: list[Any]
@@ -91,6 +92,7 @@ class Simulator:
             self.jobs,
             self.events,
             self.status,
+            self.now,
             self.migrations_attempted,
             self.migrations_successful,
             self.migration_times,
@@ -116,7 +118,8 @@ class Simulator:
     def simulate(self) -> None:
         while any(job.finish is None for job in self.jobs):
             self.now = self.next_instant()
-            if self.now == inf or self.now - self.first_submit > self.options.horizon:
+            if self.now - self.first_submit > self.options.horizon:
+                self.now = self.first_submit + self.options.horizon
                 self.status = "truncated"
                 return
             if self.options.event_order == "instant":

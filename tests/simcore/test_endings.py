@@ -212,7 +212,7 @@ def test_a_run_that_ends_before_its_first_event_or_at_it_has_no_shares(machine, 
     later = jobs((100, 5, 1), (100, 20, 2))
     run = simulate(later, machine=machine, scheduler="fcfs", horizon_s=horizon_s, debug=True, **generator)
     assert run.status == "truncated"
-    assert run.metrics["makespan_s"] == 0
+    assert run.metrics["makespan_s"] == horizon_s
     assert np.isnan([run.metrics[name] for name in ("utilisation", "unused_capacity", "failures_seen_per_day")]).all()
 
 
@@ -286,3 +286,15 @@ def test_a_list_that_is_always_large_enough_and_is_not_is_an_error_of_the_simula
     assert advance(state, 1) == st.INVALID
     with pytest.raises(InvariantError, match="a list of the engine is full"):
         check_end(st.INVALID, "case", state)
+
+
+@pytest.mark.parametrize("machine", ["flat:2", "torus:1x1x2", "clusters:2"])
+def test_a_run_is_as_long_as_its_horizon(machine):
+    """The horizon cuts a job of 200 s; another of 50 s fails once, and nothing happens after its end."""
+    case = jobs((10, 200, 1), (10, 50, 1))
+    run = simulate(case, machine=machine, scheduler="fcfs", failures=failures((20, 1)), horizon_s=100.0, debug=True)
+    assert run.status == "truncated"
+    assert run.metrics["makespan_s"] == 100.0
+    assert run.metrics["failures_seen_per_day"] == 864.0
+    assert run.metrics["utilisation"] == pytest.approx(50 / 200)
+    assert run.metrics["unused_capacity"] == pytest.approx(30 / 200)  # the second job ran again, from 20 s to 70 s

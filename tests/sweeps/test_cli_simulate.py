@@ -216,28 +216,3 @@ def test_ctrl_c_is_one_word(arguments, tmp_path):
     # Python ends by the signal itself if that came while a class was made from text; a shell tells 130, too
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in said
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_scheduling_pass_of_minutes_is_stopped(number, tmp_path):
-    """All jobs wait at once, and each has a reservation on a large torus."""
-    row = "{0} 0 -1 {1} {2} -1 -1 {2} -1 -1 1 1 1 1 1 1 -1 -1\n"
-    rows = [row.format(job, 60 + 7919 * job % 86_400, 1 + 997 * job % 3000) for job in range(1, 20_001)]
-    (tmp_path / "a.swf").write_text("; MaxNodes: 4096\n; MaxProcs: 4096\n" + "".join(rows))
-    arguments = ("simulate", "--log", "a.swf", "--machine", "torus:16x16x16", "--scheduler", "conservative")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "faultsweep", *arguments],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        time.sleep(3)
-        process.send_signal(number)
-        _, said = process.communicate(timeout=15)
-    finally:
-        process.kill()
-    assert said.splitlines()[-1] == "stopped"
-    assert process.returncode == 130

@@ -80,6 +80,7 @@ def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
         if min(time, s.horizon) >= s.drawn_until:
             return NEED_FAILURES
         if time > s.horizon:
+            _integrate(s, s.horizon)
             return TRUNCATED
         if abs(time) > s.latest:
             return TOO_LATE

@@ -18,6 +18,7 @@ from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.loop import advance_clusters
 from faultsweep.simcore.engine.clusters.state import ClusterState
 from faultsweep.simcore.engine.event_trace import TraceBuffer
+from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.steps import Stopwatch, checked
 from faultsweep.simcore.engine.watch import WITHOUT_LIMIT, check_end
 from faultsweep.simcore.model.failure_trace import FailureTrace
@@ -64,7 +65,7 @@ def load_kernels() -> None:
     config = resolve({"machine": "clusters:1", "scheduler": "first-fit"})
     silent = Communication(np.zeros(1), np.zeros(1), np.full(1, np.nan))
     state = build_clusters(jobs, silent, parse_machine("clusters:1"), config, None, tracing=False, telling=False)
-    advance_clusters(state, 10)
+    interruptible(advance_clusters, state, 10)
 
 
 def run_clusters(

@@ -281,6 +281,8 @@ def test_a_run_can_be_cut_and_timed():
     cut = run(meta_scheduler="naive", horizon_s=float(np.median(whole.jobs["finish_s"])))
     assert cut.status == "truncated"
     assert cut.metrics["unfinished_jobs"] > 0
+    between = run(meta_scheduler="naive", horizon_s=cut.metrics["makespan_s"] + 1e-3)
+    assert between.metrics["makespan_s"] == cut.metrics["makespan_s"] + 1e-3  # the horizon, though nothing happens then
     failing = run(meta_scheduler="naive", failures="mtbf", mtbf_h=1.0, mttr_h=1.0, trunk_mtbf_h=3.0, debug=True)
     assert failing.metrics["restarts"] > 0
     assert set(failing.failures.node[failing.failures.node >= 48]) <= {48, 49, 50}
