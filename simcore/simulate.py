@@ -23,11 +23,12 @@ from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metrics
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
-from faultsweep.simcore.engine.watch import LATEST_S, SHORTEST_RUN_S, WITHOUT_LIMIT, check_end
-from faultsweep.simcore.model.failure_trace import NO_FAILURES, FailureTrace
+from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
+from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import Workload, check_workload
 from faultsweep.simcore.parameters import no_recovery, resolve
+from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource
 from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.policies.placement.scores import Score, score_for
@@ -62,7 +63,8 @@ class Run:
         ``origin_s``.
     origin_s : the first submission of the jobs that were simulated, on the log's clock.
     decisions : the steps of the agent on clusters if they were asked for.
-    doubts : what had to be assumed of the log because it does not say it, a sentence each.
+    doubts : what had to be assumed of the log because it does not say it, and how far the failures are from their
+        nominal rate, a sentence each.
     """
 
     metrics: dict[str, float]
@@ -156,7 +158,8 @@ def simulate(
     else:
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
-    return replace(run, doubts=tuple(doubts(workload, config).values()))
+    told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s))
+    return replace(run, doubts=tuple(filter(None, told)))
 
 
 def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:
@@ -172,7 +175,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     rules = _Rules(score, base_rate)
     durations = []
     for _ in range(repeat):
-        ran = _run(jobs, machine, config, source, rules, watch)
+        ran = _run(jobs, machine, config, source, rules, watch, prepared.job_id)
         durations.append(ran.elapsed_s)
     state, buffer = ran.state, ran.buffer
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
@@ -297,7 +300,8 @@ def _failure_free_response_s(
     if source is None:
         return results["response_s"].copy()
     config = {**config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
-    state = _run(jobs, machine, config, None, rules, _Watch(events=False, debug=False, progress=None)).state
+    watch = _Watch(events=False, debug=False, progress=None)
+    state = _run(jobs, machine, config, None, rules, watch, results["job_id"]).state
     return state.job.finish - state.job.submit
 
 
@@ -323,8 +327,14 @@ def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
             f"but {machine.name} has nodes 0 to {machine.nodes - 1}"
             + (f" and trunks {machine.nodes} to {last}" if machine.clusters else "")
         )
-    if not (np.isfinite(failures.time_s).all() and (failures.down_s >= 0).all()):
-        raise InputError(f"{failures.name}: times must be finite and down times 0 or more")
+    for what, values, least in (("time", failures.time_s, -LATEST_S), ("down time", failures.down_s, 0.0)):
+        for_good = (values == np.inf) & (what == "down time")
+        wrong = np.flatnonzero(~((values >= least) & ((values <= LATEST_S) | for_good)))
+        if len(wrong):
+            at = int(wrong[0])
+            raise InputError(
+                f"{failures.name}: failure {at + 1} has a {what} of {values[at]:g} s (valid: {least:g} to {LATEST_S:g})"
+            )
     return failures
 
 
@@ -405,6 +415,7 @@ def _run(
     source: FailureSource | None,
     rules: _Rules,
     watch: _Watch,
+    job_id: NDArray[np.int64],
 ) -> _Ran:
     """Run to the end; if a list is too small, run again from the start with larger ones."""
     capacity = 1
@@ -436,8 +447,8 @@ def _run(
             raise InputError(f"{machine.name}: the free nodes are too scattered for the partition finder")
     check_end(code, machine.name, state)
     if code == st.STUCK:
-        waiting = int(np.isnan(state.job.finish).sum())
-        raise InputError(f"{machine.name}: {waiting} jobs wait for nodes that never come up again")
+        waiting = job_id[np.isnan(state.job.finish)]
+        raise InputError(f"{machine.name}: nodes never come up again that {named_jobs(waiting)} wait for")
     return _Ran(state, code, buffer, elapsed, stopwatch.passes_s if stopwatch else [])
 
 

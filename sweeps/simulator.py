@@ -46,7 +46,10 @@ class SimulatorTarget(Target):
     name = "simulator"
     preparing = "preparing the workers (the first use of a version compiles it, which takes about a minute)"
     compiled_by = ("machine", "finder", "placement")
-    assumed_by = ("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node")
+    assumed_by = (
+        *("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),
+        *("failures", "failure_start", "weibull_shape", "weibull_scale_s", "mtbf_shape", "mtbf_h", "node_mtbf_h"),
+    )
 
     def __init__(
         self,
@@ -250,13 +253,18 @@ class SimulatorTarget(Target):
         )
 
     def assumptions(self, config: Config) -> dict[str, str]:
-        """Return what is assumed of a log of jobs, by the log and what it is about."""
-        from faultsweep.simcore.workloads.transforms import doubts
+        """Return what is assumed of a log of jobs, and the excess of failures, by the log and what it is about."""
+        from faultsweep.simcore.policies.failures.excess import excess_sentence
+        from faultsweep.simcore.workloads.transforms import doubts, span
 
         if self._is_absent("log", config["log"]):
             return {}
         try:
-            found = doubts(self._workload(config), config)
+            workload = self._workload(config)
+            found = doubts(workload, config)
+            submit_s = span(workload, config["offset"], config["num_jobs"]).submit_s
+            excess = excess_sentence(config, float(submit_s[-1] - submit_s[0]) / config["arrival_scale"])
+            found |= {f"{config['failures']} {excess.partition(':')[0]}": excess} if excess else {}
         except InputError:  # the run says it
             return {}
         return {f"{config['log']} {about}": sentence for about, sentence in found.items()}

@@ -95,6 +95,9 @@ def _generate(**options: Any) -> None:
     from faultsweep.errors import unknown_name
     from faultsweep.files import check_writable
     from faultsweep.simcore.failure_logs.plain import write_failures
+    from faultsweep.simcore.parameters import resolve
+    from faultsweep.simcore.policies.failures.excess import excess_sentence
+    from faultsweep.simcore.policies.failures.source import DAY_S
     from faultsweep.sweeps.failure_target import GENERATORS, generate
 
     kind, days, output = options.pop("source"), options.pop("days"), options.pop("output")
@@ -104,7 +107,10 @@ def _generate(**options: Any) -> None:
     given = {name: value for name, value in options.items() if value is not None}
     trace, nodes = generate({"failures": kind, **given}, days)
     write_failures(trace, output, num_nodes=nodes)
+    excess = excess_sentence(resolve({"failures": kind, **given}), days * DAY_S)
     typer.echo(f"{output}: {len(trace):,} failures of {nodes:,} nodes in {days:g} days, {len(trace) / days:.3g} a day")
+    if excess:
+        typer.echo(excess)
 
 
 def _generate_with_options() -> Any:

@@ -39,10 +39,17 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
         str,
         typer.Option("", help="Write what became of jobs under each recovery option.", metavar="FILE.csv"),
     ),
-    "events_out": (str, typer.Option("", help="Write every event.", metavar="FILE.csv")),
+    "events_out": (str, typer.Option("", help="Write every event; times on the log's clock.", metavar="FILE.csv")),
     "trace": (bool, typer.Option(False, "--trace", help="Print every step of the agent on clusters, and why.")),
     "trace_out": (str, typer.Option("", help="Write every step of the agent on clusters.", metavar="FILE.csv")),
-    "failures_out": (str, typer.Option("", help="Write the node failures of the run.", metavar="FILE.csv")),
+    "failures_out": (
+        str,
+        typer.Option(
+            "",
+            help="Write the node failures of the run; times in seconds since the first submission, as --failures reads them.",
+            metavar="FILE.csv",
+        ),
+    ),
 }
 
 

@@ -207,7 +207,8 @@ def rerun(
     select: Annotated[str, typer.Option(help="The cell, such as scheduler=backfill,load_scale=1.2")] = "",
     logs: LogsOption = None,
     events_out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write the event trace.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Write the event trace; times on the log's clock.", show_default=False),
     ] = None,
     jobs_out: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write per-job results.", show_default=False)

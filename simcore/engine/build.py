@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.engine.watch import LATEST_S, MOST_WITHOUT_JOB
+from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
-from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
 from faultsweep.simcore.model.machines import FLAT, TORUS, Machine
 from faultsweep.simcore.model.menus import Menu
 from faultsweep.simcore.parameters import FORESEEN, no_failures, recall_of, recovers_nothing, saves_nothing

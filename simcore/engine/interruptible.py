@@ -23,7 +23,8 @@ class _Helper:
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-        threading.Thread(target=self._work, name="kernels", daemon=True).start()
+        self.thread = threading.Thread(target=self._work, name="kernels", daemon=True)
+        self.thread.start()
 
     def _work(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # they are the main thread's
@@ -46,7 +47,7 @@ class _Helper:
 
 
 _helper: _Helper | None = None
-_abandoned = threading.Event()
+_abandoned: list[threading.Thread] = []
 
 
 def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -62,7 +63,7 @@ def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
         result, error = helper.call(function, *arguments)
     except BaseException:  # of a signal's handler
         helper.dismiss()
-        _abandoned.set()
+        _abandoned.append(helper.thread)
         raise
     _helper = helper
     if error is not None:
@@ -71,8 +72,8 @@ def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def is_abandoned() -> bool:
-    """Tell whether a call was left that may still go on: its process is to end without waiting for it."""
-    return _abandoned.is_set()
+    """Tell whether a call that was left still goes on: its process is to end without waiting for it."""
+    return any(thread.is_alive() for thread in _abandoned)
 
 
 def _forget() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
 from faultsweep.simcore.engine.jit import inlined, is_interpreted, make_clock
 from faultsweep.simcore.engine.state import INVALID, NO_PROGRESS, TOO_LATE, Common
+from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, InvariantError
 
@@ -17,13 +19,13 @@ WORK_UNTIL_LOOK = 1024
 at 64 the looks cost FCFS an eighth of its speed."""
 MOST_WITHOUT_JOB = 100_000_000
 """So many checkpoints, or looks of the agent, between two events of jobs would take a run days or years."""
-LATEST_S = 2.0**42
-"""No event may be further from zero, 139,000 years: up to there a float tells times apart to the millisecond."""
 SHORTEST_RUN_S = 1e-12
 """No job may be shorter, once it is scaled: slowdowns are ratios to its run time."""
 WITHOUT_LIMIT = 1 << 62
 """A budget of events that is never spent: the clock alone ends a call."""
 
+
+_NAMED = 5  # jobs
 
 clock_ns: Any = time.monotonic_ns if is_interpreted() else make_clock()
 """In kernels: the time of a clock that is never set back, ns."""
@@ -34,6 +36,13 @@ def most_events(jobs: int, nodes: int) -> int:
     """Return more events than one time can have: every job may arrive, end, be saved, be killed and come back, and
     every node be repaired, each once."""
     return 8 * (jobs + nodes) + 64
+
+
+def named_jobs(job_ids: NDArray[np.int64]) -> str:
+    """Return the jobs that a message names: "jobs 3, 7, 8, 9, 12 and 40 others", from their ids, at least one."""
+    first = ", ".join(map(str, job_ids[:_NAMED].tolist()))
+    others = f" and {len(job_ids) - _NAMED:,} others" if len(job_ids) > _NAMED else ""
+    return f"job{'s' if len(job_ids) > 1 else ''} {first}{others}"
 
 
 def check_end(code: int, name: str, state: Common) -> None:

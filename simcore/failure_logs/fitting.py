@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from faultsweep.simcore.failure_logs.records import FailureRecords
-from faultsweep.simcore.policies.failures.source import DAY_S, Span
+from faultsweep.simcore.policies.failures.source import DAY_S, Span, refuse_too_many
 from faultsweep.simcore.registry import FAILURE_FITS, NODE_MAPS
 from faultsweep.simcore.streams import round_ms
 from numpy.typing import NDArray
@@ -147,6 +147,7 @@ def fit_times(
     if fit == "scale":
         if wanted is None:
             wanted = math.floor(len(records) * node_ratio * span.length_s / records.span_s + 0.5)
+        refuse_too_many(records.name, wanted)
         time_s, row, period = _scale(records, span, laps=max(1, -(-wanted // len(records))))
     elif fit == "repeat":
         time_s, row, period = _repeat(records, span)
@@ -156,6 +157,7 @@ def fit_times(
         time_s, row, period = _kept(records, span, fit, only_inside=wanted is not None)
         if wanted is None:
             wanted = len(row)
+    refuse_too_many(records.name, wanted)
     if wanted == len(row):
         return Fitted(time_s, row, period)
     if not len(row):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+from faultsweep.simcore.model.failure_trace import LATEST_S
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -43,6 +44,13 @@ class Lines:
             self.fail(line, f"{what} is too large (above 2^53)")
         if value < minimum:
             self.fail(line, f"{what} is {text.strip()} (valid: {minimum:g} or more)")
+        return value
+
+    def time(self, line: int, what: str, text: str, minimum: float = -LATEST_S) -> float:
+        """Return the time in seconds that a field holds, or raise the error that names the line."""
+        value = self.number(line, what, text, minimum)
+        if value > LATEST_S:
+            self.fail(line, f"{what} is {text.strip()} (valid: {minimum:g} to {LATEST_S:g}, 2^42)")
         return value
 
     def node(self, line: int, what: str, text: str) -> int:

@@ -47,9 +47,9 @@ def read(lines: Lines, system: int, filter_s: float) -> Table:
             fields = text.split(",")
             if len(fields) != 3:
                 lines.fail(number, f"{quoted(text)} has {len(fields)} fields, a failure has 3 ({HEADER})")
-            times.append(lines.number(number, "time_s", fields[0]))
+            times.append(lines.time(number, "time_s", fields[0]))
             nodes.append(lines.node(number, "node", fields[1]))
-            downs.append(lines.number(number, "down_s", fields[2], minimum=0))
+            downs.append(lines.time(number, "down_s", fields[2], minimum=0))
             if declared and nodes[-1] >= declared:
                 lines.fail(number, f"node is {nodes[-1]}, but the file is of {declared} nodes (line {declared_line})")
     return Table(

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+LATEST_S = 2.0**42
+"""No time may be further from zero, 139,000 years: up to there a float tells times apart to the millisecond."""
+
 
 @dataclass(frozen=True)
 class FailureTrace:

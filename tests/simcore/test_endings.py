@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -298,3 +299,14 @@ def test_a_run_is_as_long_as_its_horizon(machine):
     assert run.metrics["failures_seen_per_day"] == 864.0
     assert run.metrics["utilisation"] == pytest.approx(50 / 200)
     assert run.metrics["unused_capacity"] == pytest.approx(30 / 200)  # the second job ran again, from 20 s to 70 s
+
+
+@pytest.mark.parametrize("machine", ["flat:4", "clusters:4"])
+def test_jobs_whose_nodes_never_come_up_are_named(machine):
+    case = jobs(*[(second, 10, 4) for second in range(8)])
+    broken = FailureTrace(np.array([0.0]), np.array([2]), np.array([np.inf]), name="case")
+    with pytest.raises(InputError, match="come up again that jobs 0, 1, 2, 3, 4 and 3 others wait for"):
+        simulate(case, machine=machine, scheduler="fcfs", failures=broken)
+    for down_s in (-1.0, np.nan, 5e12):
+        with pytest.raises(InputError, match=r"failure 1 has a down time of \S+ s \(valid: 0 to 4.39805e\+12\)"):
+            simulate(case, machine=machine, scheduler="fcfs", failures=replace(broken, down_s=np.array([down_s])))

@@ -11,8 +11,8 @@ from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.clusters import state as cs
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.state import ClusterState
-from faultsweep.simcore.engine.watch import LATEST_S, MOST_WITHOUT_JOB
-from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
+from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
 from faultsweep.simcore.model.machines import Machine
 from faultsweep.simcore.registry import AGENTS, CLUSTER_SCHEDULERS, META_SCHEDULERS, code_of
 from numpy.typing import NDArray

@@ -20,7 +20,7 @@ from faultsweep.simcore.engine.clusters.state import ClusterState
 from faultsweep.simcore.engine.event_trace import TraceBuffer
 from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.steps import Stopwatch, checked
-from faultsweep.simcore.engine.watch import WITHOUT_LIMIT, check_end
+from faultsweep.simcore.engine.watch import WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import Machine, parse_machine
 from faultsweep.simcore.parameters import resolve
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 
 _MAX_CAPACITY = 1 << 10
-_NAMED = 5  # jobs that a message names
+_REASONS = 3  # that a message gives
 
 Jobs = Mapping[str, NDArray[Any]]
 
@@ -96,15 +96,14 @@ def _why_stuck(s: ClusterState, machine: Machine, job_id: NDArray[np.int64]) -> 
     """Say which jobs wait for ever, and why."""
     impossible = np.flatnonzero(s.job.refused_at == cs.NEVER)
     if not len(impossible):
-        waiting = int(np.isnan(s.job.finish).sum())
-        return f"{waiting} jobs wait for nodes or trunks that never come up again"
-    named = ", ".join(str(job_id[job]) for job in impossible[:_NAMED])
-    others = f" and {len(impossible) - _NAMED:,} others" if len(impossible) > _NAMED else ""
-    first = int(impossible[0])
-    return (
-        f"job{'s' if len(impossible) > 1 else ''} {named}{others} can never start: job {job_id[first]} needs "
-        f"{s.job.size[first]} nodes, {_why_never(s, machine, first)}"
-    )
+        return f"nodes or trunks never come up again that {named_jobs(job_id[np.isnan(s.job.finish)])} wait for"
+    reasons: dict[str, str] = {}
+    for job in impossible.tolist():
+        reasons.setdefault(_why_never(s, machine, job), f"job {job_id[job]} needs {s.job.size[job]} nodes, ")
+        if len(reasons) == _REASONS:
+            break
+    why = "; ".join(begin + reason for reason, begin in reasons.items())
+    return f"{named_jobs(job_id[impossible])} can never start: {why}"
 
 
 def _why_never(s: ClusterState, machine: Machine, job: int) -> str:

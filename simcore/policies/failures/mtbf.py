@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span
-from faultsweep.simcore.policies.failures.weibull import BLOCK, exponentials, weibull_gaps_ms
+from faultsweep.simcore.policies.failures.weibull import BLOCK, LARGEST_BLOCK, exponentials, weibull_gaps_ms
 from faultsweep.simcore.streams import round_ms, stream
 from numpy.typing import NDArray
 
@@ -130,7 +130,7 @@ def _per_node(
     nodes = len(first_ms)
     last = first_ms
     waiting = np.stack([first_ms, np.arange(nodes)])
-    rounds = max(1, BLOCK // nodes)
+    rounds = max(1, BLOCK // nodes)  # more and more: what is drawn does not depend on it
     while True:
         gaps = weibull_gaps_ms(exponentials(times, rounds * nodes), shape, scale_s).reshape(rounds, nodes)
         drawn = last + np.cumsum(gaps, axis=0)
@@ -143,3 +143,4 @@ def _per_node(
         known = int(np.searchsorted(waiting[0], last.min(), side="left"))
         yield waiting[0, :known], waiting[1, :known]
         waiting = waiting[:, known:]
+        rounds = min(2 * rounds, max(1, LARGEST_BLOCK // nodes))

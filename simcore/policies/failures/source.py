@@ -19,6 +19,7 @@ from faultsweep.errors import InputError
 
 DAY_S = 86400.0
 _MOST = 5_000_000  # failures that a run can hold in memory
+_ENOUGH_TO_TELL = 100_000  # failures after which the mean rate is believed, a second's work
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class TraceSource(FailureSource):
             return _cut(trace, time_s)
         _refuse_infinity(time_s)
         periods = max(1, math.floor((time_s - float(trace.time_s[0])) / self.period_s) + 1)
-        _refuse_too_many(self.name, periods * len(trace))
+        refuse_too_many(self.name, periods * len(trace))
         shifts = np.repeat(np.arange(periods) * self.period_s, len(trace))
         times = np.tile(trace.time_s, periods) + shifts
         nodes, downs = np.tile(trace.node, periods), np.tile(trace.down_s, periods)
@@ -124,13 +125,16 @@ class DrawnSource(FailureSource):
         last = float(self._drawn.time_s[-1]) if len(self._drawn) else -math.inf
         fresh: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]] = []
         count = len(self._drawn)
+        far_too_many = self.failures_per_day / DAY_S * time_s > 2 * _MOST
         while last <= time_s:
+            if far_too_many and count > _ENOUGH_TO_TELL:
+                refuse_too_many(self.name, math.inf)
             block = next(self._blocks)
             if len(block.time_ms):
                 fresh.append((block.time_ms / 1000.0, block.node, block.down_s))
                 last = float(fresh[-1][0][-1])
                 count += len(block.time_ms)
-                _refuse_too_many(self.name, count)
+                refuse_too_many(self.name, count)
         if fresh:
             old = (self._drawn.time_s, self._drawn.node, self._drawn.down_s)
             times, nodes, downs = (np.concatenate(parts) for parts in zip(old, *fresh, strict=True))
@@ -155,7 +159,8 @@ def _refuse_infinity(time_s: float) -> None:
         raise ValueError("an endless failure source can only be drawn until a finite time")
 
 
-def _refuse_too_many(name: str, count: float) -> None:
+def refuse_too_many(name: str, count: float) -> None:
+    """Raise InputError for more failures than a run can hold in memory."""
     if count > _MOST:
         raise InputError(
             f"failures: {name} makes more than {_MOST:,} failures in this run; make them rarer, or their down times "

@@ -22,6 +22,7 @@ from faultsweep.extras import OptionalModule
 special = OptionalModule("scipy.special", "a source of correlated failures")
 
 BLOCK = 512  # failures drawn at a time, about
+LARGEST_BLOCK = 65_536
 MAX_GAP_MS = 2.0**52  # 143,000 years: longer gaps are cut, so that a block of them can be summed in int64
 OWN_DOWN_TIME_S = 120.0  # the paper's shortest and most used, r = 2 min
 

@@ -315,6 +315,7 @@ LARGE = [job(0.0, 10.0, 10.0, 4), job(5.0, 10.0, 10.0, 9, bandwidth=300, stated=
         ({"meta_scheduler": "bandwidth-aware"}, 10_000.0, "job 2 can never start: job 2 needs 10 nodes"),
         ({"meta_scheduler": "bandwidth-aware"}, 10_000.0, "it states no bandwidth"),
         ({"meta_scheduler": "bandwidth-aware"}, 250.0, r"jobs 1, 2 can never start: job 1 needs 9 nodes, .*300 Mbit/s"),
+        ({"meta_scheduler": "bandwidth-aware"}, 250.0, r"Mbit/s.*; job 2 needs 10 nodes, .*states no bandwidth"),
     ],
 )
 def test_jobs_that_can_never_start_are_named_at_once(parameters, trunks, sentence, failures):

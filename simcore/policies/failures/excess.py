@@ -1,0 +1,77 @@
+"""How many more failures than its nominal rate an ordinary renewal process has that begins with its machine all new.
+
+It is at the mean of its first time between failures when it begins, not somewhere in it: with a shape below 1 the first
+failures come faster (Cox, "Renewal Theory", 1962, chapter 4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.parameters import Config
+from faultsweep.simcore.policies.failures.mtbf import HOUR_S
+from faultsweep.simcore.policies.failures.source import DAY_S
+from faultsweep.simcore.policies.failures.weibull import weibull_mean_s
+
+_STEPS = 1 << 15
+_NOTED = 0.01
+"""A smaller share of failures is nothing that a user has to be told."""
+
+
+def expected_renewals(shape: float, scale_s: float, time_s: float) -> float:
+    """Return the mean number of renewals up to a time, of Weibull gaps: the renewal function.
+
+    Gaps are spread over the two multiples beside them of a 32,768th of the time, so that their mean stays; then the
+    mean numbers of renewals at each multiple are the coefficients of 1 / (1 - f(z)), f that of the gaps.
+    """
+    from scipy.special import gammainc
+
+    step, mean_s = time_s / _STEPS, weibull_mean_s(shape, scale_s)
+    edges = np.arange(_STEPS + 2) * step
+    with np.errstate(over="ignore"):
+        survived = mean_s * gammainc(1.0 / shape, (edges / scale_s) ** shape) / step  # integral of P(gap > t), in steps
+    series = np.diff(survived, n=2, prepend=0.0)  # one minus the gaps' chances at 0, 1, ... steps
+    series[0] = survived[1]
+    renewals = _reciprocal(series[: _STEPS + 1])
+    return float(renewals.sum() - renewals[-1] / 2.0) - 1.0
+
+
+def _reciprocal(series: np.ndarray) -> np.ndarray:
+    """Return the coefficients of the reciprocal of a power series, by Newton's method."""
+    from scipy.signal import fftconvolve
+
+    found = np.array([1.0 / series[0]])
+    while len(found) < len(series):
+        length = 2 * len(found)
+        error = -fftconvolve(series[:length], found)[:length]
+        error[0] += 2.0
+        found = fftconvolve(found, error)[:length]
+    return found[: len(series)]
+
+
+def excess_sentence(config: Config, span_s: float) -> str:
+    """Return the sentence on the excess of the failures of a configuration, "" where there is none worth a word."""
+    process = _ordinary(config)
+    if process is None or not 0.0 < span_s < np.inf:
+        return ""
+    shape, scale_s, mean_s = process
+    if not 0.0 < mean_s < np.inf:
+        return ""
+    factor = expected_renewals(shape, scale_s, span_s) * mean_s / span_s
+    if not abs(factor - 1.0) >= _NOTED:
+        return ""
+    return (
+        f"{config['failures']}: the first failures come {'faster' if factor > 1 else 'more slowly'}, since it begins "
+        f"anew with the run (shape {shape:g}): over the {span_s / DAY_S:.3g} days of submissions {factor:.3g} times "
+        "the failures of its nominal rate are expected"
+    )
+
+
+def _ordinary(config: Config) -> tuple[float, float, float] | None:
+    """Return shape, scale and mean of the gaps of a renewal process that begins anew, s; None for other failures."""
+    if config["failures"] == "weibull":
+        shape, scale_s = config["weibull_shape"], config["weibull_scale_s"]
+        return shape, scale_s, weibull_mean_s(shape, scale_s)
+    if config["failures"] == "mtbf" and config["failure_start"] == "new":
+        shape, mean_s = config["mtbf_shape"], (config["mtbf_h"] or config["node_mtbf_h"]) * HOUR_S
+        return shape, mean_s / weibull_mean_s(shape, 1.0), mean_s
+    return None
