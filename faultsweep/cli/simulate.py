@@ -46,7 +46,7 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
         str,
         typer.Option(
             "",
-            help="Write the node failures of the run; times in seconds since the first submission, as --failures reads them.",
+            help="Write the failures of the run; times since the first submission, as --failures reads them.",
             metavar="FILE.csv",
         ),
     ),
