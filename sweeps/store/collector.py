@@ -368,6 +368,7 @@ class Collector:
         for chunk in [chunk for chunk, buffer in self._buffers.items() if buffer.dirty]:
             self._fill_copies(chunk)
             self._write(chunk)
+        self.store.compact()
         self._last_save = time.monotonic()
 
     def counts(self) -> dict[int, int]:

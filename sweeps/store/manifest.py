@@ -7,6 +7,9 @@ kept twice: the manifest itself, the root's metadata, the coordinates and the st
 
 A kill may come between the line and the file. So a file is sound if it is what its last line says, or what an earlier
 one says, but never older than what the status of its chunk, or the root, was written after.
+
+When lines of before are most of it, the manifest is written anew with the last two lines of each file. Places go on
+from where the earlier one ended, so that an older copy of a store is known by its end.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from zarr.core.buffer import Buffer
 from zarr.storage import LocalStore, WrapperStore
@@ -33,6 +36,12 @@ COPIES = f"{FOLDER}/copies"
 ROOT = "zarr.json"
 ABSENT = "-"
 _STATUS = f"status/{ROOT}"
+_KEPT_LINES = 2
+"""Lines of a file that stay: what it is now, and what it is if a kill came before that was written."""
+_SHORT_BYTES = 65_536
+"""A manifest that is shorter is left alone."""
+_MOST_GROWTH = 2
+"""A longer one is written anew when it is this many times as long as it has to be."""
 
 
 def digest_of(content: bytes | memoryview) -> str:
@@ -57,6 +66,15 @@ def is_kept_twice(name: str, metrics: Container[str]) -> bool:
 def make_line(place: int, name: str, content: bytes | memoryview | None) -> str:
     """Return the line of a file that begins at ``place`` of the manifest; ``content`` is None if it is removed."""
     size, digest = (0, ABSENT) if content is None else (len(content), digest_of(content))
+    return _line_text(place, size, digest, name)
+
+
+def _head(begin: int, lines: int) -> str:
+    """Return the first line of a manifest that does not begin at 0; ``lines`` are those that it was written with."""
+    return _line_text(begin, f"{lines:012d}", ABSENT, MANIFEST)
+
+
+def _line_text(place: int, size: int | str, digest: str, name: str) -> str:
     text = f"{place} {size} {digest} {name}"
     return f"{zlib.crc32(text.encode()):08x} {text}\n"
 
@@ -68,12 +86,13 @@ def note(path: Path, entries: Iterable[tuple[str, bytes | memoryview | None]], s
     """
     if not (path / FOLDER).is_dir():
         return
+    _finish_compacting(path)
     files = [os.open(path / name, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644) for name in (MANIFEST, SECOND)]
     try:
         sizes = [os.fstat(file).st_size for file in files]
-        text = ""
+        end, text = manifest_size(path), ""
         for name, content in entries:
-            text += make_line(max(sizes) + len(text.encode()), name, content)
+            text += make_line(end + len(text.encode()), name, content)
         data = text.encode()
         for file, size in zip(files, sizes, strict=True):
             if os.write(file, data) < len(data):
@@ -139,18 +158,91 @@ def replace_file(path: Path, name: str, content: bytes) -> None:
     names = [f"{COPIES}/{name}", name] if name == ROOT and (path / FOLDER).is_dir() else [name]
     for each in names:
         note(path, [(each, content)], sync=name == ROOT)
-        fresh = path / f"{each}.partial"
-        fresh.parent.mkdir(parents=True, exist_ok=True)
-        with fresh.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path / each)
+        _replace(path / each, content)
 
 
 def manifest_size(path: Path) -> int:
-    """Return how long the manifest of a store is."""
-    return max((path / name).stat().st_size if (path / name).is_file() else 0 for name in (MANIFEST, SECOND))
+    """Return the place where the manifest of a store ends."""
+    ends = [0]
+    for name in (MANIFEST, SECOND):
+        try:
+            with (path / name).open("rb") as file:
+                ends.append(_begin(file) + os.fstat(file.fileno()).st_size)
+        except OSError:
+            continue
+    return max(ends)
+
+
+def _begin(file: BinaryIO) -> int:
+    """Return the place where a manifest begins: 0 until it was written anew."""
+    position = 0
+    for line in file:
+        entry = _read_line(line.removesuffix(b"\n"))
+        if entry is not None:
+            return entry[0] - position
+        position += len(line)
+    return 0
+
+
+def compact(path: Path) -> bool:
+    """Write the manifest anew, if most of it is lines of before; returns whether it was.
+
+    A kill at any moment leaves the earlier one, or the new one, in each of the two places.
+    """
+    if not is_sealed(path):
+        return False
+    _finish_compacting(path)
+    longest = max((path / name).stat().st_size for name in (MANIFEST, SECOND) if (path / name).is_file())
+    if longest < _SHORT_BYTES:
+        return False
+    history, bad = read_lines(path)
+    if bad:
+        return False  # which is mended otherwise
+    kept = [
+        (place, size, digest, name)
+        for name, lines in history.items()
+        if lines[-1][2] != ABSENT
+        for place, size, digest in lines[-_KEPT_LINES:]
+    ]
+    base = manifest_size(path)
+    text = _head(base, len(kept))
+    for _, size, digest, name in sorted(kept):
+        text += _line_text(base + len(text.encode()), size, digest, name)
+    if longest <= _MOST_GROWTH * len(text):
+        return False
+    for name in (MANIFEST, SECOND):
+        _replace(path / name, text.encode())
+    return True
+
+
+def _begins(path: Path) -> list[int]:
+    """Return the places where the two manifests begin; a kill may have come between the two of them."""
+    found = []
+    for name in (MANIFEST, SECOND):
+        try:
+            with (path / name).open("rb") as file:
+                found.append(_begin(file))
+        except OSError:
+            return [0, 0]
+    return found
+
+
+def _finish_compacting(path: Path) -> None:
+    """Write the second manifest anew where a kill has left the first one alone to be so."""
+    first, second = _begins(path)
+    if first > second and second + (path / SECOND).stat().st_size == first:
+        _replace(path / SECOND, (path / MANIFEST).read_bytes())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Replace a file in one step."""
+    fresh = path.with_name(f"{path.name}.partial")
+    fresh.parent.mkdir(parents=True, exist_ok=True)
+    with fresh.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
 
 
 def root_text(root: Mapping[str, Any], lines: int) -> bytes:
@@ -159,15 +251,22 @@ def root_text(root: Mapping[str, Any], lines: int) -> bytes:
     return json.dumps({**root, "attributes": attributes}, indent=1).encode()
 
 
-def whole_manifest(files: Iterable[tuple[str, bytes]], root: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Return a manifest of these files with a line for each, and the root's metadata that goes with it."""
-    text = ""
+def whole_manifest(files: Iterable[tuple[str, bytes]], root: Mapping[str, Any], begin: int = 0) -> tuple[bytes, bytes]:
+    """Return a manifest of these files with a line for each, and the root's metadata that goes with it.
+
+    It begins where an earlier one has ended.
+    """
+    lines: list[str] = []
+    end = begin + (len(_head(begin, 0)) if begin else 0)
     for name, content in files:
-        text += make_line(len(text.encode()), name, content)
-    content = root_text(root, len(text.encode()))
+        lines.append(make_line(end, name, content))
+        end += len(lines[-1].encode())
+    content = root_text(root, end)
     for name in (f"{COPIES}/{ROOT}", ROOT):
-        text += make_line(len(text.encode()), name, content)
-    return text.encode(), content
+        lines.append(make_line(end, name, content))
+        end += len(lines[-1].encode())
+    head = _head(begin, len(lines)) if begin else ""
+    return "".join([head, *lines]).encode(), content
 
 
 def data_files(path: Path) -> Iterator[str]:
@@ -183,15 +282,10 @@ def rewrite(path: Path, root: Mapping[str, Any] | None = None, without: Containe
     given."""
     root = json.loads((path / ROOT).read_bytes()) if root is None else root
     files = ((name, (path / name).read_bytes()) for name in data_files(path) if name not in without)
-    text, content = whole_manifest(files, root)
+    text, content = whole_manifest(files, root, manifest_size(path))
     (path / COPIES).mkdir(parents=True, exist_ok=True)
     for name, data in ((MANIFEST, text), (SECOND, text), (f"{COPIES}/{ROOT}", content), (ROOT, content)):
-        fresh = path / f"{name}.partial"
-        with fresh.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path / name)
+        _replace(path / name, data)
 
 
 @dataclass(frozen=True)
@@ -268,34 +362,55 @@ def read_lines(path: Path) -> tuple[dict[str, list[tuple[int, int, str]]], list[
         if not sound:
             bad.append(Damage(name, "damaged"))
     known = {damage.name for damage in bad}
+    begin = max((min(here) for here in whole if here), default=0)  # of the one that was written anew last
     bad += [
         Damage(name, "damaged")
         for name, here in zip((MANIFEST, SECOND), whole, strict=True)
-        if name not in known and len(here) < len(lines)
+        if name not in known and not _is_whole(here, set(lines), begin)
     ]
-    position = 0
+    position, header = min(lines, default=0), (lines[min(lines)][2] if lines else "")
+    if position and header != MANIFEST and not bad:
+        bad.append(Damage(MANIFEST, "damaged"))
+    found: dict[str, list[tuple[int, int, str]]] = {}
     for place in sorted(lines):
         if place != position and not bad:
             bad.append(Damage(MANIFEST, "damaged"))
         position = place + lengths[place]
-    found: dict[str, list[tuple[int, int, str]]] = {}
-    for place in sorted(lines):
         size, digest, name = lines[place]
-        found.setdefault(name, []).append((place, size, digest))
+        if name != MANIFEST:
+            found.setdefault(name, []).append((place, size, digest))
     return found, bad
 
 
+def _is_whole(here: set[int], known: set[int], begin: int) -> bool:
+    """Tell whether one of the two manifests lacks nothing but what was left out when it, or the other, was rewritten.
+
+    A kill may come when one of them is written anew, from the place ``begin`` on, and the other is not.
+    """
+    if not here:
+        return not known
+    is_behind = max(here) < begin
+    return all(place < min(here) or (is_behind and place >= begin) for place in known - here)
+
+
 def needed_files(content: bytes, end: int) -> set[str]:
-    """Return the files that a manifest says are there: as of its first ``end`` bytes, and still at its own end."""
+    """Return the files that a manifest says are there: as of its part before ``end``, and still at its own end.
+
+    What it was written anew with was there, too.
+    """
     then: dict[str, str] = {}
     now: dict[str, str] = {}
+    first = 0
     for line in content.split(b"\n"):
         entry = _read_line(line)
         if entry is not None:
-            place, _, digest, name = entry
+            place, size, digest, name = entry
+            if name == MANIFEST:
+                first = size + 1
             now[name] = digest
-            if place < end:
+            if place < end or first > 0:
                 then[name] = digest
+            first -= 1
     return {name for name, digest in then.items() if digest != ABSENT and now[name] != ABSENT}
 
 

@@ -32,6 +32,7 @@ from faultsweep.sweeps.store.manifest import (
     COPIES,
     FOLDER,
     RecordingStore,
+    compact,
     digest_of,
     manifest_size,
     remove,
@@ -334,6 +335,11 @@ class Store:
         """Make the present arrays and these attributes visible, in one step."""
         commit(self.path, attributes)
         self._open()
+
+    def compact(self) -> None:
+        """Shorten the manifest where most of it is of before; all that was written has to be whole."""
+        if compact(self.path):
+            self.commit()
 
     def size_bytes(self) -> int:
         """Return the size of all files of the store."""

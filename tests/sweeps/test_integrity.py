@@ -18,7 +18,16 @@ import zarr
 from faultsweep.analysis.open import open_all_jobs, open_jobs, open_results
 from faultsweep.sweeps.check import print_check, repair_store, seal_store
 from faultsweep.sweeps.status import print_status, read_status
-from faultsweep.sweeps.store.manifest import COPIES, MANIFEST, SECOND, is_sealed, note, replace_file, verify
+from faultsweep.sweeps.store.manifest import (
+    COPIES,
+    MANIFEST,
+    SECOND,
+    is_sealed,
+    manifest_size,
+    note,
+    replace_file,
+    verify,
+)
 from faultsweep.sweeps.store.merge import merge
 from faultsweep.sweeps.store.pack import pack, unpack
 from faultsweep.sweeps.store.repair import check, repair
@@ -507,3 +516,101 @@ def test_odd_metadata_is_a_sentence(store, place, value):
         open_results(store).load()
     with contextlib.suppress(InputError):  # it may read what is sound
         read_status(store)
+
+
+def resumed(path, times):
+    """Write what so many resumed runs would write into the manifest of a store, which is settled after each."""
+    store = Store(path)
+    for _ in range(times):
+        chunks = [file for file in all_files(path / "status") if file.name != "zarr.json"]
+        status = [(file.relative_to(path).as_posix(), file.read_bytes()) for file in chunks]
+        for _ in range(20):
+            note(path, status * 5)
+        store.commit(open_runs="[]")
+        store.compact()
+
+
+def test_the_manifest_does_not_grow_without_bound(store, made, client, monkeypatch):
+    monkeypatch.setattr("faultsweep.sweeps.store.manifest._SHORT_BYTES", 0)
+    files = len(all_files(store))
+    resumed(store, 15)
+    size = (store / MANIFEST).stat().st_size
+    assert size == (store / SECOND).stat().st_size
+    assert size < 5 * 100 * files, "more than a few lines a file"
+    assert manifest_size(store) > 10 * size
+    assert check(store).is_sound
+    sweep().run(store, cluster=client, progress=False)
+    assert results(store) == results(made)
+
+
+def test_runs_that_resume_bound_the_manifest(tmp_path, client):
+    """With real runs, and the length that a manifest has to have before it is written anew."""
+    path = tmp_path / "s.zarr"
+    sizes = []
+    for number in range(1, 5):
+        sweep(a=range(5, 5 + number), keep_jobs=False).run(path, cluster=client, progress=False)
+        resumed(path, 5)
+        sizes.append((path / MANIFEST).stat().st_size)
+    assert manifest_size(path) > 2 * max(sizes)
+    assert max(sizes) < 2 * 65_536
+    assert check(path).is_sound
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_a_kill_while_the_manifest_is_written_anew(store, made, client, monkeypatch, step):
+    """Before and after each of the two is replaced, and the root that follows."""
+    monkeypatch.setattr("faultsweep.sweeps.store.manifest._SHORT_BYTES", 0)
+    opened = Store(store)
+    note(store, [("zarr.json", (store / "zarr.json").read_bytes())] * 300)
+    opened.commit(open_runs="[]")
+    calls = []
+    real = os.replace
+
+    def killed(*names):
+        calls.append(names)
+        if len(calls) == step // 2 + 1:
+            if step % 2:
+                real(*names)
+            raise KeyboardInterrupt
+        real(*names)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        opened.compact()
+    monkeypatch.setattr(os, "replace", real)
+    assert check(store).damage == []
+    [chunk] = all_files(store / "y" / "c")
+    content = chunk.read_bytes()
+    chunk.unlink()
+    with pytest.raises(InputError, match=r"y/c/0/0/0 is absent"):
+        open_results(store)["y"].load()
+    chunk.write_bytes(content)
+    sweep(a=(1, 2, 3, 4, 6)).run(store, cluster=client, progress=False)
+    assert check(store).is_sound
+    assert (store / MANIFEST).read_bytes() == (store / SECOND).read_bytes()
+    assert np.array_equal(open_results(store)["y"].sel(a=[1, 2, 3, 4]), open_results(made)["y"], equal_nan=True)
+
+
+def test_damage_is_seen_and_healed_behind_a_manifest_that_was_written_anew(store, made, client, monkeypatch):
+    monkeypatch.setattr("faultsweep.sweeps.store.manifest._SHORT_BYTES", 0)
+    backup = shutil.copytree(store, store.parent / "backup.zarr")
+    resumed(store, 2)
+    assert manifest_size(backup) < manifest_size(store)
+    for file in all_files(store):
+        content = file.read_bytes()
+        for bit in (3, 8 * (len(content) // 2), 8 * len(content) - 1):
+            flip(file, bit)
+            assert file.relative_to(store).as_posix() in {one.name for one in verify(store).damage}
+        file.write_bytes(content)
+    run_folder(store).mkdir(exist_ok=True)
+    Store(store).commit(title="later")
+    shutil.rmtree(store)
+    shutil.copytree(backup, store)
+    assert check(store).older
+    for name in (MANIFEST, SECOND):  # both have lost their beginning
+        file = store / name
+        file.write_bytes(b"\n".join(file.read_bytes().split(b"\n")[2:]))
+    assert MANIFEST in {one.name for one in check(store).damage}
+    sweep().run(store, cluster=client, progress=False)
+    assert results(store) == results(made)
+    assert check(store).is_sound
