@@ -14,6 +14,7 @@ from typing import Any
 
 from faultsweep.simcore.registry import (
     AGENTS,
+    ALIASES,
     BANDWIDTHS,
     BUCKET_JOBS,
     CHECKPOINTS,
@@ -105,6 +106,7 @@ class Parameter:
                 raise InputError(f"{self.name}: expected text, got {value!r}")
             if "\0" in value:  # no name nor path has one, and the system calls that open files refuse it otherwise
                 raise InputError(f"{self.name}: expected text without null characters, got {value!r}")
+            value = ALIASES.get(self.name, {}).get(value.lower(), value)
             if self.choices and value not in self.choices and not (self.form and re.fullmatch(self.form, value)):
                 valid = (*self.choices, *([self.form_doc] if self.form else []))
                 raise unknown_name(self.name.replace("_", " "), value, valid, where=self.name)

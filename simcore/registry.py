@@ -16,6 +16,21 @@ SCHEDULERS = {
     "backfill+migration": "FCFS, then migration, then backfilling (B+M).",
 }
 
+ALIASES = {
+    "scheduler": {
+        "fifo": "fcfs",
+        "easy": "backfill",
+        "easy-backfill": "backfill",
+        "easy-backfilling": "backfill",
+        "conservative-backfill": "conservative",
+        "conservative-backfilling": "conservative",
+        "cbf": "conservative",
+        "b+m": "backfill+migration",
+    },
+    "queue_order": {"spt": "sjf", "spf": "sjf", "lpt": "ljf", "lpf": "ljf"},
+}
+"""Parameter -> other names that the field has for policies; configurations and stores have the policy's own."""
+
 EVENT_ORDERS = {
     "instant": "All events of an instant, then one scheduling pass.",
     "submits-first": "One pass after every event, submissions before completions (pyss).",

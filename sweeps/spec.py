@@ -341,12 +341,28 @@ class _Reader:
         labels = self.attempt(key, lambda: one_type("label", axis.labels), axis.labels)
         if axis.name in columns and not self.problems:
             values = label_values(columns[axis.name])
-            if len(set(values)) < len(values) or (isinstance(self.raw.get("axes"), dict) and _named(axis, values)):
+            named = isinstance(self.raw.get("axes"), dict) and self.is_named(axis, values)
+            if not named and len(set(values)) < len(set(axis.labels)):
+                self.problem(key, f"two of {', '.join(map(str, axis.labels))} are names of one value; leave one out")
+            elif named or len(set(values)) < len(values):
                 self.problem(
                     key, f"labels differ from the values of the parameter {axis.name!r}; give the axis another name"
                 )
             labels = values
         return Axis(axis.name, labels, columns)
+
+    def is_named(self, axis: Axis, values: list[Any]) -> bool:
+        """Tell whether an axis of its parameter's name has labels of its own; another name of a value is none."""
+        return [self.plain_name(axis.name, label) for label in axis.labels] != values
+
+    def plain_name(self, parameter: str, value: Any) -> Any:
+        """Return a text as the parameter has it: "easy" is another name of "backfill"."""
+        if not isinstance(value, str) or parameter not in self.target.parameters:
+            return value
+        try:
+            return self.target.check(parameter, value)
+        except InputError:
+            return value
 
     def check_names(self, axes: Iterable[Axis], formulas: Mapping[str, Formula]) -> None:
         """See that no two coordinates of the store have one name."""
@@ -384,7 +400,7 @@ class _Reader:
         return checked
 
     def exclude_values(self, key: str, name: str, wanted: Any, values: Mapping[str, list[Any] | None]) -> list[Any]:
-        listed = wanted if isinstance(wanted, list) else [wanted]
+        listed = [self.plain_name(name, value) for value in (wanted if isinstance(wanted, list) else [wanted])]
         if name not in values:
             self.problem(key, unknown_name("axis or varied parameter", name, values))
             return listed
@@ -412,11 +428,6 @@ class _Reader:
 def is_among(value: Any, values: Iterable[Any]) -> bool:
     """Tell whether a value is one of these; true is not 1."""
     return any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in values)
-
-
-def _named(axis: Axis, values: list[Any]) -> bool:
-    """Tell whether an axis that shares its parameter's name has labels of its own."""
-    return axis.labels != values
 
 
 def write_toml(raw: Mapping[str, Any]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+import typer
 
 from faultsweep.cli import app
+from faultsweep.cli.app import HelpCommand, HelpGroup
 from tests.cluster.sweeping import command
 
 COMMANDS = [
@@ -43,22 +46,33 @@ def test_help_fits_any_width(arguments, monkeypatch):
     assert letters[0] == letters[2], "what a narrow terminal shows is what a wide one shows"
 
 
+def leaves(group):
+    """All commands of a group, of the groups in it, too."""
+    assert isinstance(group, HelpGroup)
+    for inner in group.commands.values():
+        if hasattr(inner, "commands"):
+            yield from leaves(inner)
+        else:
+            yield inner
+
+
 def test_every_command_shows_its_help_alike():
-    import typer
-
-    from faultsweep.cli.app import HelpCommand, HelpGroup
-
-    def leaves(group):
-        assert isinstance(group, HelpGroup)
-        for inner in group.commands.values():
-            if hasattr(inner, "commands"):
-                yield from leaves(inner)
-            else:
-                yield inner
-
     found = list(leaves(typer.main.get_command(app)))
     assert len(found) > 20
     assert all(isinstance(one, HelpCommand) for one in found)
+
+
+def test_no_help_shows_a_type_of_the_program():
+    for one in leaves(typer.main.get_command(app)):
+        text = one.get_help(typer.Context(one, info_name=one.name))
+        assert not re.search(r"<[a-z]+[^x=]*>", text), one.name
+
+
+def test_the_notice_of_compiling_comes_only_before_compiling():
+    line = [sys.executable, "-P", "-m", "faultsweep", "simulate", "--log", "nasa-model", "--num-jobs", "5"]
+    subprocess.run(line, capture_output=True, check=True)  # what compiles, if nothing has
+    again = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert again.stderr == ""
 
 
 @pytest.mark.parametrize("kind", ["parameters", "metrics", "experiments", "schedulers", "machines"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer
@@ -16,6 +17,7 @@ _KINDS = {
     "<float>": "NUMBER",
     "<float range>": "NUMBER",
     "<list[str]>": "",
+    "<list[path]>": "",
 }
 """What typer shows for the type of a value, and what is shown instead."""
 
@@ -24,7 +26,7 @@ def _plain(record: tuple[str, str]) -> tuple[str, str]:
     """Return the help of one option with the type of its value in a word."""
     name, text = record
     for kind, word in _KINDS.items():
-        name = name.replace(kind, word)
+        name = re.sub(re.escape(kind), word, name, flags=re.IGNORECASE)
     return name.rstrip(), text
 
 

@@ -47,7 +47,7 @@ _POLICIES = {
 
 @app.command("list")
 def list_(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"{', '.join(list(Kind)[:-1])} or {list(Kind)[-1]}.")],
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""

@@ -8,6 +8,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from faultsweep.simcore.parameters import PARAMETERS
+from faultsweep.simcore.registry import ALIASES
 from faultsweep.sweeps import axes
 from faultsweep.sweeps.axes import read_axis, read_range
 from faultsweep.sweeps.simulator import SimulatorTarget
@@ -563,3 +565,22 @@ def test_an_unknown_target_is_told_with_what_else_is_wrong(tmp_path, command, co
 def test_curves_that_cannot_be_told_apart_are_refused():
     with pytest.raises(InputError, match="policy x machine are 14 curves in a panel, at most 12 can be told apart"):
         layout({"curves": ["policy", "machine"]}, policy=list("abcdefg"), machine=MACHINES, load=LOADS)
+
+
+def test_other_names_of_the_field_are_one_label():
+    named = {"scheduler": ["fcfs", "EASY", "conservative-backfilling"], "queue_order": ["spt", "saf"]}
+    rules = [{"scheduler": "easy", "queue_order": "sjf"}]
+    found = read_spec({"axes": named, "fixed": {"log": "sdsc-model"}, "exclude": rules}, SimulatorTarget())
+    assert {axis.name: list(axis.labels) for axis in found.axes if axis.name in named} == {
+        "scheduler": ["fcfs", "backfill", "conservative"],
+        "queue_order": ["sjf", "saf"],
+    }
+    assert found.exclude == [{"scheduler": ["backfill"], "queue_order": ["sjf"]}]
+    with pytest.raises(InputError, match="two of backfill, easy are names of one value"):
+        read_spec({"axes": {"scheduler": ["backfill", "easy"]}, "fixed": {"log": "sdsc-model"}}, SimulatorTarget())
+
+
+def test_no_alias_hides_a_policy():
+    for parameter, names in ALIASES.items():
+        assert set(names.values()) <= set(PARAMETERS[parameter].choices)
+        assert not set(names) & set(PARAMETERS[parameter].choices)
