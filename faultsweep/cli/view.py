@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 app = App()
 
+_LONGEST_NAME = 200  # of a file, in bytes, without its ending; file systems take 255
+
 
 @app.command()
 def view(
@@ -135,6 +137,7 @@ def _cell(store: Path, select: str, logs: Path | None, run_code: bool) -> _Run:
     if again.run.status == "truncated":
         caption.append("The run was truncated: jobs are unfinished.")
     name = re.sub(r"[^\w.=-]+", "-", "-".join([store.stem, *(f"{k}={v}" for k, v in again.labels.items())]))
+    name = name.encode()[:_LONGEST_NAME].decode(errors="ignore")
     jobs = again.run.jobs
     sizes = dict(zip(jobs["job_id"].tolist(), jobs["requested_size"].tolist(), strict=True))
     return name, title, caption, again.run.events, config["machine"], sizes, config

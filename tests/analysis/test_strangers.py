@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,9 @@ from faultsweep.sweeps.store.opener import zstd_size
 from faultsweep.sweeps.store.pack import pack
 from faultsweep.sweeps.sweep import Sweep
 from numcodecs.zstd import Zstd
+from typer.testing import CliRunner
 
+from faultsweep.cli import app
 from faultsweep.errors import InputError
 from faultsweep.terminal import plain
 from tests.conftest import require
@@ -99,9 +102,12 @@ def point_at_all(page):
 
 
 @contextlib.contextmanager
-def unharmed(browser, address, ready):
-    """Yield a page that is looked at; at the end nothing of the store has run, and nobody else was asked."""
-    page = browser.new_page()
+def unharmed(browser, address, ready, without_policy=False):
+    """Yield a page that is looked at; at the end nothing of the store has run, and nobody else was asked.
+
+    ``without_policy``: the browser heeds no content security policy, so that escaping alone has to hold.
+    """
+    page = browser.new_page(bypass_csp=without_policy)
     elsewhere, refused = [], []
     own = address.partition("?")[0]
     page.on("request", lambda request: request.url.startswith((own, "data:", "blob:")) or elsewhere.append(request.url))
@@ -132,6 +138,60 @@ def test_nothing_of_a_store_runs_on_a_page(store, browser, tmp_path):
             drawn = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0"
         with unharmed(browser, (tmp_path / name).as_uri(), drawn) as page:
             point_at_all(page)
+
+
+@pytest.mark.chromium
+def test_nothing_runs_on_the_page_of_a_run_or_in_a_notebook(browser, tmp_path):
+    """Labels, the name of the axis, of the store and of an event trace are markup."""
+    folder = tmp_path / f"{NAME}.zarr"
+    rows = [{"label": MARKUP, "scheduler": "fcfs"}, {"label": "y", "scheduler": "backfill"}]
+    fixed = {"log": "nasa-model", "num_jobs": 30, "machine": "torus:4x4x8"}
+    sweep = Sweep(name="s", title=MARKUP, axes={"policy": rows}, fixed=fixed)
+    data = sweep.run(folder, workers=1, progress=False)
+    run = sweep.rerun(folder, select={"policy": MARKUP}, events=True).run
+    run.events.write_csv(tmp_path / f"{NAME}.csv")
+    for number, words in enumerate((["--select", f"policy={MARKUP}"], ["--machine", "torus:4x4x8"])):
+        source = folder if number == 0 else tmp_path / f"{NAME}.csv"
+        result = CliRunner().invoke(app, ["view", str(source), *words, "-o", str(tmp_path / str(number))])
+        assert result.exit_code == 0, result.output
+    hostile = replace(run, config={**run.config, "scheduler": MARKUP, "machine": MARKUP}, status=MARKUP)
+    shown = (sweep, hostile, data, data["mean_wait_s"])
+    (tmp_path / "notebook.html").write_text("".join(one._repr_html_() for one in shown))
+    pages = [path for number in "01" for path in (tmp_path / number).glob("*.html")]
+    assert len(pages) == 2
+    for path in pages:
+        with unharmed(
+            browser, path.as_uri(), "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0"
+        ) as page:
+            point_at_all(page)
+    with unharmed(browser, (tmp_path / "notebook.html").as_uri(), "() => document.readyState === 'complete'"):
+        pass
+
+
+@pytest.mark.chromium
+def test_escaping_alone_keeps_the_dashboard_from_running_anything(store, browser):
+    """Without the policy what is planted on the page runs, and nothing of the store does."""
+    command = [sys.executable, "-P", "-m", "faultsweep", "dashboard", str(store)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        link = process.stdout.readline().strip()
+        ready = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0"
+        with unharmed(browser, link, ready, without_policy=True) as page:
+            page.wait_for_timeout(1000)
+            point_at_all(page)
+            for view in ("heat map", "curves"):
+                page.get_by_label("View", exact=True).select_option(view)
+                page.wait_for_timeout(700)
+                point_at_all(page)
+            planted = browser.new_page(bypass_csp=True)
+            planted.goto(link)
+            planted.evaluate(f"document.body.insertAdjacentHTML('beforeend', '<b onclick=\"{RUN}\" id=b>b</b>')")
+            planted.evaluate("document.getElementById('b').click()")
+            assert planted.evaluate("window.harmed") == 1  # no policy is at work here
+            planted.close()
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
 
 
 @pytest.mark.chromium
