@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from faultsweep.simcore.simulate import MODEL_VERSION
+from faultsweep.sweeps.store.store import FORMAT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -65,6 +69,23 @@ def test_version_is_the_same_everywhere():
     assert faultsweep.__version__ == version
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_page_of_versions_has_a_row_for_every_model_and_format():
+    text = (ROOT / "docs" / "releases.md").read_text("utf-8")
+    models, formats = text.partition("## Store formats")[::2]
+    assert re.findall(r"^\| (\d+), (\d+) \|", models, re.M)[-1] == (str(MODEL_VERSION - 1), str(MODEL_VERSION))
+    assert re.findall(r"^\| (\d+), (\d+) \|", formats, re.M)[-1] == (str(FORMAT - 1), str(FORMAT))
+
+
+def test_the_public_workflow_calls_what_there_is():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text("utf-8"))
+    jobs = workflow["jobs"]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    steps = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    named = {name for step in steps for name in re.findall(r"^make ([a-z-]+)", step)}
+    assert named | set(jobs["long"]["strategy"]["matrix"]["lane"]) <= targets
+    assert os.access(ROOT / next(step for step in steps if step.startswith(".ci/")), os.X_OK)
 
 
 def test_every_folder_of_code_is_packaged():
