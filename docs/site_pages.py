@@ -13,58 +13,82 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHON = {
-    "Simulating": ("simcore.simulate.simulate", "simcore.simulate.Run", "simcore.engine.event_trace.EventTrace"),
-    "Workloads and failures": (
-        "sweeps.logs.load_workload",
-        "simcore.model.workload.Workload",
-        "simcore.workloads.swf.read_swf",
-        "simcore.workloads.swf.write_swf",
-        "simcore.model.failure_trace.FailureTrace",
+PYTHON: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Simulate one configuration": (
+        "Jobs and parameters go in, metrics and per-job results come out.",
+        ("simcore.simulate.simulate", "simcore.simulate.Run", "simcore.engine.event_trace.EventTrace"),
     ),
-    "Sweeps": (
-        "sweeps.sweep.Sweep",
-        "sweeps.outputs.Output",
-        "sweeps.stream.Result",
-        "sweeps.target.FunctionTarget",
-        "sweeps.rerun.rerun",
-        "cluster.connect.connect",
+    "Get jobs and failures": (
+        "Logs and models by name, files of your own, or arrays.",
+        (
+            "sweeps.logs.load_workload",
+            "simcore.model.workload.Workload",
+            "simcore.workloads.swf.read_swf",
+            "simcore.workloads.swf.write_swf",
+            "simcore.model.failure_trace.FailureTrace",
+        ),
     ),
-    "Results": (
-        "analysis.open.open_results",
-        "analysis.accessor.SweepAccessor",
-        "analysis.open.open_jobs",
-        "analysis.statistics.mean_interval",
-        "analysis.statistics.paired_difference",
-        "analysis.statistics.saturation",
+    "Sweep parameters": (
+        "A grid of the simulator or of a function of your own, into a store.",
+        (
+            "sweeps.sweep.Sweep",
+            "sweeps.outputs.Output",
+            "sweeps.stream.Result",
+            "sweeps.target.FunctionTarget",
+            "sweeps.rerun.rerun",
+            "cluster.connect.connect",
+        ),
     ),
-    "Statistics": (
-        "analysis.ranking.rank",
-        "analysis.effects.main_effect",
-        "analysis.effects.variance_shares",
-        "analysis.regions.best_policies",
-        "analysis.sensitivity.sobol_indices",
-        "analysis.warmup.steady_means",
-        "analysis.warmup.without_warm_up",
-        "analysis.warmup.unsteady",
+    "Open results": (
+        "A store as an xarray Dataset, from a folder, a file or a URL.",
+        ("analysis.open.open_results", "analysis.accessor.SweepAccessor", "analysis.open.open_jobs"),
     ),
-    "Looking inside a run": (
-        "analysis.view.replay.replay",
-        "analysis.view.replay.Pauses",
-        "analysis.view.content.make_content",
-        "analysis.view.png.draw_png",
-        "analysis.view.html.draw_html",
+    "Draw results": ("Any figure in one line.", ("analysis.plot.plot", "analysis.plot.Plot")),
+    "Say which policy is best": (
+        "One sentence and a table, or the numbers behind them.",
+        (
+            "analysis.verdict.compare_policies",
+            "analysis.ranking.rank",
+            "analysis.regions.best_policies",
+            "analysis.statistics.mean_interval",
+            "analysis.statistics.paired_difference",
+            "analysis.statistics.saturation",
+        ),
     ),
-    "Pages": ("analysis.report.write_report", "analysis.notebook.write_notebook"),
-    "Sharing": (
-        "sweeps.store.pack.pack",
-        "sweeps.store.pack.unpack",
-        "sweeps.store.merge.merge",
-        "analysis.compare.compare",
+    "Say which parameter matters": (
+        "Main effects, shares of variance, Sobol indices.",
+        ("analysis.effects.main_effect", "analysis.effects.variance_shares", "analysis.sensitivity.sobol_indices"),
     ),
-    "Errors": ("errors.InputError",),
+    "Leave the warm-up out": (
+        "Means of the steady state, from per-job results.",
+        ("analysis.warmup.steady_means", "analysis.warmup.without_warm_up", "analysis.warmup.unsteady"),
+    ),
+    "Look inside a run": (
+        "The replay of an event trace, as a picture or a page.",
+        (
+            "analysis.view.replay.replay",
+            "analysis.view.replay.Pauses",
+            "analysis.view.content.make_content",
+            "analysis.view.png.draw_png",
+            "analysis.view.html.draw_html",
+        ),
+    ),
+    "Write pages": (
+        "A report to read, a notebook to begin with.",
+        ("analysis.report.write_report", "analysis.notebook.write_notebook"),
+    ),
+    "Share and compare stores": (
+        "One file to pass on, and back.",
+        (
+            "sweeps.store.pack.pack",
+            "sweeps.store.pack.unpack",
+            "sweeps.store.merge.merge",
+            "analysis.compare.compare",
+        ),
+    ),
+    "Handle errors": ("What a user got wrong is one of these.", ("errors.InputError", "extras.MissingExtraError")),
 }
-"""Heading -> what stands under it on the page of the Python interface."""
+"""Task -> one sentence about it, and what stands under it on the page of the Python interface."""
 
 
 def on_config(config: Any) -> Any:
@@ -168,10 +192,11 @@ def _parameters() -> str:
 def _python() -> str:
     """Return the page of the Python interface; mkdocstrings fills it from the docstrings."""
     parts = [
-        "# Python\n\n`import faultsweep as fs` offers what most programs need, such as `fs.simulate` and `fs.Sweep`.\n"
+        "# Python, by task\n\nFor whoever writes programs. `import faultsweep as fs` offers what most need, such as"
+        " `fs.simulate` and `fs.Sweep`; the rest is imported from where it stands.\n"
     ]
-    for heading, names in PYTHON.items():
-        parts.append(f"\n## {heading}\n")
+    for heading, (sentence, names) in PYTHON.items():
+        parts.append(f"\n## {heading}\n\n{sentence}\n")
         parts += [f"::: faultsweep.{name}\n    options:\n      heading_level: 3\n" for name in names]
     return "\n".join(parts)
 

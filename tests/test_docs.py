@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from faultsweep.sweeps.spec import experiments, load_toml
 
+import faultsweep
 from faultsweep import cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,6 +90,31 @@ def test_commands_and_targets_that_are_named_exist(page):
     named = set(re.findall(r"faultsweep (?:figure|plan|run) ([\w-]+)(?=[\s`])", text)) - {"SPEC", "NAME"}
     shipped = set(experiments()) | {name.split("-")[0] for name in experiments()}
     assert {name for name in named if not name.endswith("toml")} - {"first", "torus", "small"} <= shipped
+
+
+@pytest.mark.parametrize("page", (ROOT / "docs").glob("*.md"), ids=lambda page: page.stem)
+def test_a_page_says_first_what_it_is_for(page):
+    title, _, begin = page.read_text("utf-8").partition("\n")
+    assert title.startswith("# ")
+    assert re.match(r"\n[A-Z*`][^|]{40,}?[.:]", begin), f"{page.name} begins with {begin[:60]!r}"
+
+
+def test_the_site_has_four_parts_and_every_page():
+    text = (ROOT / "mkdocs.yml").read_text()
+    nav = text[text.index("nav:") :]
+    assert re.findall(r"^  - ([\w ]+):$", nav, re.M) == ["Tutorial", "How to", "Reference", "Explanation"]
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert re.search(rf": {page.name}$", nav, re.M), f"{page.name} is not in the navigation of mkdocs.yml"
+        assert page.name == "index.md" or f"]({page.name})" in index, f"docs/index.md does not lead to {page.name}"
+
+
+def test_the_page_of_python_has_every_public_name():
+    found = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    listed = {name.rpartition(".")[2] for _, names in module.PYTHON.values() for name in names}
+    assert set(faultsweep.__all__) - {"__version__"} <= listed
 
 
 @pytest.mark.parametrize("name", experiments())
