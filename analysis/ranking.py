@@ -7,6 +7,7 @@ replicate. Of metrics that are never negative the ratio decides, of others the d
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference, paired_ratio
-from faultsweep.sweeps import selection
+from faultsweep.sweeps.outputs import more_is_better
+from faultsweep.sweeps.selection import HIGHER_IS_BETTER
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -22,7 +24,22 @@ from faultsweep.extras import OptionalModule
 
 stats = OptionalModule("scipy.stats", "a comparison of policies")
 
-HIGHER_IS_BETTER = selection.HIGHER_IS_BETTER
+
+def higher_is_better(data: xr.Dataset, metric: str) -> bool:
+    """Tell whether more of a metric is better: as the sweep declares it, or as it is of the simulator's metrics.
+
+    Raises
+    ------
+    InputError
+        It is a metric of a function of one's own, and neither the function nor the spec says so.
+    """
+    declared = str(data[metric].attrs.get("better", ""))
+    if not declared:
+        spec = tomllib.loads(str(data.attrs.get("spec", "")))
+        declared = str(spec.get("better", {}).get(metric, ""))
+    if not declared and data.attrs.get("target", "simulator") == "simulator":
+        return metric in HIGHER_IS_BETTER
+    return more_is_better(metric, declared)
 
 
 def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.effects import variance_shares, varied
-from faultsweep.analysis.ranking import HIGHER_IS_BETTER, rank
+from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.statistics import REPLICATE
 
 from faultsweep.errors import InputError, unknown_name
@@ -47,7 +47,7 @@ def best_policies(
 
     Parameters
     ----------
-    data, metric : results and the metric that decides; ``HIGHER_IS_BETTER`` says of which more is better.
+    data, metric : results and the metric that decides; ``ranking.higher_is_better`` says whether more of it is better.
     policy : the axis whose labels are compared.
     regions : axes whose combinations of labels are the regions; those that matter most if not given. Axes that are
         neither are averaged over, within each replicate, where all labels of ``policy`` have a result.
@@ -59,7 +59,7 @@ def best_policies(
     (how much worse it is, of the best's mean) with ``margin_low, margin_high``; the adjusted ``p``; and ``as_good``,
     the labels that do not differ significantly from the best.
     """
-    values = data[metric].load()
+    values, higher = data[metric].load(), higher_is_better(data, metric)
     status: xr.DataArray | None = data["status"]
     if policy not in values.dims:
         raise unknown_name("axis", policy, map(str, values.dims))
@@ -73,7 +73,7 @@ def best_policies(
     for labels in product(*(data[axis].values.tolist() for axis in chosen)):
         at = dict(zip(chosen, labels, strict=True))
         here = None if status is None else status.sel(at)
-        table = rank(values.sel(at), policy, here, level, metric in HIGHER_IS_BETTER)
+        table = rank(values.sel(at), policy, here, level, higher)
         if table.sizes[policy]:
             rows.append({**at, **_row(table, policy)})
     return pd.DataFrame(rows)

@@ -20,15 +20,16 @@ from faultsweep.analysis.dashboard.view import figure_of
 from faultsweep.analysis.effects import binned_effect, main_effect, variance_shares, varied
 from faultsweep.analysis.figures.describe import describe_values, short_number
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
-from faultsweep.analysis.figures.layout import DARK, LIGHT
+from faultsweep.analysis.figures.layout import DARK, LIGHT, caption_of
 from faultsweep.analysis.figures.picture import svg_text
 from faultsweep.analysis.figures.sweep import quantity, row_label
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
-from faultsweep.analysis.ranking import HIGHER_IS_BETTER
+from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
-from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.analysis.statistics import REPLICATE, count_observations
+from faultsweep.analysis.verdict import Verdict, describe_promise, scope_of, selected, selection_of
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical
 
@@ -99,7 +100,12 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
     shown = in_units_to_read(data, chosen)
     parts = [_verdict(shown, chosen, policy), _warnings(data), _first_figure(shown, chosen[0])]
     parts += [_effects(shown, chosen), _importance(shown, chosen), _sensitivities(shown, chosen)]
-    parts += [_regions(shown, chosen, policy), _failures(data), _steadiness(data), _provenance(data)]
+    parts += [
+        _regions(shown, [name for name in chosen if _has_direction(shown, name)], policy),
+        _failures(data),
+        _steadiness(data),
+        _provenance(data),
+    ]
     title = str(data.attrs.get("title") or data.attrs.get("name") or "sweep")
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_POLICY}<title>{escape(title)}</title>'
@@ -194,13 +200,43 @@ def _warnings(data: xr.Dataset) -> str:
 
 
 def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> str:
-    """Return a sentence per metric: which policy is best, which is second, and by how much; the first one in large."""
-    if policy is None or data.sizes[policy] < 2:
-        return ""
-    sentences = [text for text in (_best_of(data, metric, policy) for metric in metrics) if text]
-    first, *rest = sentences or [""]
+    """Return which policy is best, in large: by the selection, if the sweep is one; then a sentence per metric."""
+    verdict = selected(data)
+    known = [metric for metric in metrics if _has_direction(data, metric)]
+    rest: list[str] = []
+    if policy is not None and data.sizes[policy] > 1:
+        rest = [text for text in (_best_of(data, metric, policy) for metric in known) if text]
+    first = verdict.sentence if verdict is not None else rest.pop(0) if rest else ""
     more = f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in rest)}</ul>" if rest else ""
-    return (f'<p class="verdict">{escape(first)}</p>' if first else "") + more
+    rests = _rests_on(data, verdict) if first else ""
+    silent = [metric for metric in metrics if metric not in known]
+    if silent and policy is not None:
+        rests += (
+            f'<p class="small">No best policy by {escape(", ".join(silent))}: nothing says whether more is better. The '
+            "table [better] of the spec does.</p>"
+        )
+    return (f'<p class="verdict">{escape(first)}</p>' if first else "") + more + rests
+
+
+def _has_direction(data: xr.Dataset, metric: str) -> bool:
+    try:
+        higher_is_better(data, metric)
+    except InputError:
+        return False
+    return True
+
+
+def _rests_on(data: xr.Dataset, verdict: Verdict | None) -> str:
+    """Return what the first sentence rests on."""
+    if verdict is not None:
+        return f'<p class="small">{escape(describe_promise(selection_of(data), verdict))}</p>'
+    most = int(max(count_observations(data[name], data["status"]).max() for name in metric_names(data)[:1]))
+    scope = scope_of(data)
+    return (
+        f'<p class="small">It rests on the means of {most} replicate{"s" * (most > 1)}, compared in pairs'
+        f"{', and holds ' + scope if scope else ''}; 'faultsweep best' selects the best policy with a promised "
+        "probability.</p>"
+    )
 
 
 def _best_of(data: xr.Dataset, metric: str, policy: str) -> str:
@@ -209,7 +245,7 @@ def _best_of(data: xr.Dataset, metric: str, policy: str) -> str:
         return ""
     row = found.to_dict("records")[0]
     words = quantity(data, metric).partition(" (")[0].lower()
-    which = "highest" if metric in HIGHER_IS_BETTER else "lowest"
+    which = "highest" if higher_is_better(data, metric) else "lowest"
     best, second = (row_label(policy, row[name], short=True) for name in ("best", "next"))
     text = f"{best} has the {which} {words}"
     if row["next"]:
@@ -364,7 +400,7 @@ def _regions_of(data: xr.Dataset, metric: str, policy: str) -> str:
         ]
         for row in found.to_dict("records")
     ]
-    which = "highest is best" if metric in HIGHER_IS_BETTER else "lowest is best"
+    which = "highest is best" if higher_is_better(data, metric) else "lowest is best"
     text = f"<h3>{escape(quantity(data, metric))}, {which}</h3>"
     text += f'<p class="small">Averaged over: {escape(", ".join(averaged))}.</p>' if averaged else ""
     return text + _table([*regions, "best", "mean", "next", "margin", "p", "as good"], rows)
@@ -453,7 +489,7 @@ def _picture(figure: Figure) -> str:
         for width in (_WIDE_IN, _NARROW_IN)
     )
     words = escape(f"{figure.title}. {figure.text}", quote=True)
-    caption = escape(" ".join(figure.caption))
+    caption = escape(" ".join(caption_of(figure)))
     return (
         f'<figure><picture><source media="(max-width: {_NARROW_PX}px)" srcset="{narrow}">'
         f'<img alt="{words}" src="{wide}"></picture><figcaption>{caption}</figcaption></figure>'

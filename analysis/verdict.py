@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, Bars, Curve, Figure, Panel, Style
-from faultsweep.analysis.open import fixed_parameters
-from faultsweep.analysis.ranking import HIGHER_IS_BETTER, rank
+from faultsweep.analysis.open import fixed_parameters, metric_names
+from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.regions import policy_axis
 from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_ratio
 from faultsweep.simcore.workloads.models import is_model
+from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.best import Best, Region, read_best, regions_of
+from faultsweep.sweeps.outputs import Output
+from faultsweep.sweeps.refinement import Refined
+from faultsweep.sweeps.search import Search
+from faultsweep.sweeps.selection import FEWEST
+from faultsweep.sweeps.store.store import NOT_REQUESTED
 
 from faultsweep.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from faultsweep.sweeps.best import Best, Region
-    from faultsweep.sweeps.refine import Search
-    from faultsweep.sweeps.refinement import Refined
 
 USUAL_METRIC = "mean_bounded_slowdown"
 _SHOWN_REGIONS = 12
@@ -76,7 +79,7 @@ def compare_policies(
     Raises
     ------
     InputError
-        There is no such axis or metric, or no axis to compare along.
+        There is no such axis or metric, or no axis to compare along, or nothing says whether more of it is better.
     """
     metrics = [str(name) for name in results.data_vars if "replicate" in results[name].dims]
     metric = metric or (USUAL_METRIC if USUAL_METRIC in results else _first_metric(results))
@@ -85,7 +88,7 @@ def compare_policies(
     policy = policy_axis(results) if policy is None else policy
     if policy is None:
         raise InputError("no axis of names has two labels or more; name the axis whose labels are compared")
-    values, status = results[metric].load(), results["status"]
+    values, status, higher = results[metric].load(), results["status"], higher_is_better(results, metric)
     if policy not in status.dims:
         raise unknown_name("axis", policy, map(str, status.dims))
     others = [str(dim) for dim in status.dims if dim not in (policy, REPLICATE)]
@@ -93,7 +96,7 @@ def compare_policies(
     rows = []
     for labels in product(*(results[dim].values for dim in others)):
         at = dict(zip(others, labels, strict=True))
-        table = rank(values.sel(at, drop=True), policy, status.sel(at, drop=True), level, metric in HIGHER_IS_BETTER)
+        table = rank(values.sel(at, drop=True), policy, status.sel(at, drop=True), level, higher)
         for number, label in enumerate(table[policy].values):
             row = {dim: at[dim] for dim in shown} | {policy: label}
             row |= {name: table[name].values[number] for name in _COLUMNS}
@@ -107,8 +110,6 @@ _COLUMNS = ("mean", "low", "high", "n", "ratio", "ratio_low", "ratio_high", "p",
 
 
 def _first_metric(results: xr.Dataset) -> str:
-    from faultsweep.analysis.open import metric_names
-
     return metric_names(results)[0]
 
 
@@ -125,6 +126,50 @@ def scope_of(results: xr.Dataset) -> str:
     if resampled or not real:
         return ""
     return "for this log only" if len(real) == 1 else "for these logs only"
+
+
+def selection_of(results: xr.Dataset) -> Best | None:
+    """Return the selection that a sweep was run for, as its spec has it; None if it was run for none."""
+    spec = tomllib.loads(str(results.attrs.get("spec", "")))
+    if "best" not in spec:
+        return None
+    dims = [str(dim) for dim in results["status"].dims if dim != REPLICATE]
+    axes = [Axis(dim, results[dim].values.tolist(), {}) for dim in dims]
+    axes.append(Axis(REPLICATE, list(range(max(FEWEST, int(spec.get("replicates", 1))))), {}))
+    plain = [name for name in metric_names(results) if results[name].dims == results["status"].dims]
+    outputs = [Output(name, better="higher" if _is_higher(results, name) else "lower") for name in plain]
+    return read_best(spec["best"], axes, outputs)
+
+
+def _is_higher(results: xr.Dataset, metric: str) -> bool:
+    """Tell whether more of a metric is better; False where nothing says so, which matters to no selection."""
+    try:
+        return higher_is_better(results, metric)
+    except InputError:
+        return False
+
+
+def selected(results: xr.Dataset) -> Verdict | None:
+    """Return the verdict of the selection that a sweep was run for, so far as it is; None if it was run for none."""
+    best = selection_of(results)
+    if best is None:
+        return None
+    dims = [*(str(dim) for dim in results["status"].dims if dim != REPLICATE), REPLICATE]
+    status = results["status"].transpose(*dims).values
+    values = results[best.metric].transpose(*dims).values.astype(float)
+    asked = (status != NOT_REQUESTED).any(-1)
+    found = regions_of(best, {dim: results[dim].values.tolist() for dim in dims}, status, values, asked)
+    return judge(results, best, found)
+
+
+def describe_promise(best: Best | None, verdict: Verdict) -> str:
+    """Return in a sentence what a selection promises, and what it took."""
+    if best is None:
+        return ""
+    return (
+        f"Selected by {best.metric}: the best, or within {100 * best.zone:g}\u00a0% of it, with a probability of "
+        f"{100 * best.confidence:g}\u00a0% in all regions; {verdict.simulations:,} simulations."
+    )
 
 
 def judge(results: xr.Dataset, best: Best, regions: Sequence[Region]) -> Verdict:
@@ -266,8 +311,22 @@ def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
     return Bars(label, mean, style, low, high)
 
 
+def describe_searches(searches: Sequence[Search], found: Sequence[Refined]) -> str:
+    """Return the answer in every region, a sentence each."""
+    return " ".join(describe_search(search, one) for search, one in zip(searches, found, strict=True))
+
+
+def _region(search: Search) -> str:
+    return ", ".join(f"{axis} {label}" for axis, label in search.at.items())
+
+
 def describe_search(search: Search, found: Refined) -> str:
     """Return in a sentence where policies cross or one saturates, or why that is not known."""
+    text = _answer(search, found)
+    return f"{_region(search)}: {text}" if search.at else text
+
+
+def _answer(search: Search, found: Refined) -> str:
     low, high = found.low, found.high
     ends = f"{search.along} {low:.4g} to {high:.4g}"
     name = search.policies[0] if search.policies else "It"
@@ -282,7 +341,7 @@ def describe_search(search: Search, found: Refined) -> str:
             return f"{name} is saturated at {search.along} {low:.4g} already."
         text = f"{name} saturates at {ends} ({level})"
     else:
-        greater = found.low_answer != (search.metric in HIGHER_IS_BETTER)
+        greater = found.low_answer != search.higher_is_better
         below, above = (search.policies[1], search.policies[0]) if greater else search.policies[:2]
         if not found.found:
             return f"No crossing: {below} is better by {search.metric} at both ends of {ends}."
@@ -291,10 +350,32 @@ def describe_search(search: Search, found: Refined) -> str:
     return f"{text}." if narrow else f"{text}; {search.most} replicates do not narrow it to {search.width:g}."
 
 
-def search_figure(name: str, results: xr.Dataset, search: Search, found: Refined) -> Figure:
-    """Return the picture of a search: what was compared at the points that were tested."""
-    at = {axis: results[axis].values[0] for axis in results["status"].dims if axis not in (search.along, search.axis)}
-    part = results[[search.metric, "status"]].sel({axis: label for axis, label in at.items() if axis != REPLICATE})
+def search_figure(
+    name: str, results: xr.Dataset, searches: Search | Sequence[Search], found: Refined | Sequence[Refined]
+) -> Figure:
+    """Return the picture of searches: what was compared at the points that were tested, a panel for each region."""
+    every = [searches] if isinstance(searches, Search) else list(searches)
+    answers = [found] if isinstance(found, Refined) else list(found)
+    panels = [_search_panel(results, search, one) for search, one in zip(every, answers, strict=True)]
+    search = every[0]
+    counts = [count for one in answers for count in one.points.values()]
+    level = f"{100 * search.confidence:g}\u00a0%"
+    what = "ratios of paired means less one" if search.find == "crossing" else "means"
+    caption = [
+        f"The points that were tested: {what}, with {level} confidence intervals of each, of {min(counts)} to "
+        f"{max(counts)} replicates.",
+    ]
+    if len(every) == 1:
+        return Figure(f"{name}-{search.find}", describe_search(search, answers[0]), caption, panels, 1)
+    where = f"Where {' and '.join(search.policies)} cross" if search.find == "crossing" else "Where it saturates"
+    title = f"{where} along {search.along}, in {len(every)} regions"
+    return Figure(f"{name}-{search.find}", title, [*caption, describe_searches(every, answers)], panels, 2)
+
+
+def _search_panel(results: xr.Dataset, search: Search, found: Refined) -> Panel:
+    known = {**search.at, **({search.axis: None} if search.axis else {}), search.along: None}
+    at = {axis: results[axis].values[0] for axis in results["status"].dims if axis not in (*known, REPLICATE)}
+    part = results[[search.metric, "status"]].sel({**at, **search.at})
     part = part.dropna(search.along, how="all", subset=[search.metric])
     values, status = part[search.metric].load(), part["status"]
     if search.find == "crossing":
@@ -307,13 +388,7 @@ def search_figure(name: str, results: xr.Dataset, search: Search, found: Refined
         drawn = mean_interval(values.sel(chosen), status.sel(chosen), search.confidence)
         label, signed = search.metric, False
     drawn = drawn.sortby(search.along)
+    drawn = drawn.isel({search.along: np.isfinite(drawn["mean"].values)})
     x = drawn[search.along].values.astype(float)
     curve = Curve(label, x, drawn["mean"].values, drawn["low"].values, drawn["high"].values, LOOKS[0])
-    panel = Panel("", search.along, label, curves=[curve], signed=signed)
-    level = f"{100 * search.confidence:g}\u00a0%"
-    what = "ratios of paired means less one" if signed else "means"
-    caption = [
-        f"The points that were tested: {what}, with {level} confidence intervals of each, of "
-        f"{min(found.points.values())} to {max(found.points.values())} replicates.",
-    ]
-    return Figure(f"{name}-{search.find}", describe_search(search, found), caption, [panel], 1)
+    return Panel(_region(search), search.along, label, curves=[curve], signed=signed)

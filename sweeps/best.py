@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.precision import read_share
-from faultsweep.sweeps.selection import FEWEST, HIGHER_IS_BETTER, Selection, select
+from faultsweep.sweeps.selection import FEWEST, Selection, select
 from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
@@ -39,10 +39,11 @@ class Best:
     Attributes
     ----------
     axis : whose labels are compared.
-    metric : that decides; ``selection.HIGHER_IS_BETTER`` says of which more is better.
+    metric : that decides.
     zone : the indifference zone; 0.05 is 5 % of the best mean.
     confidence : promised probability that what is selected is the best, or within the zone of it, in all regions.
     first, most : replicates of every configuration to begin with, and of one at most.
+    higher_is_better : whether more of the metric is better.
     """
 
     axis: str
@@ -51,11 +52,7 @@ class Best:
     confidence: float = 0.95
     first: int = FEWEST
     most: int = MOST_REPLICATES
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Tell whether more of the metric is better."""
-        return self.metric in HIGHER_IS_BETTER
+    higher_is_better: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,8 +87,8 @@ def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> Best
     for key in raw:
         if key not in KEYS:
             raise unknown_name("key", str(key), KEYS)
-    known = [out.name for out in outputs if not out.dim]
-    usual = USUAL_METRIC if USUAL_METRIC in known else known[0] if known else ""
+    known = {out.name: out for out in outputs if not out.dim}
+    usual = USUAL_METRIC if USUAL_METRIC in known else next(iter(known), "")
     metric = raw.get("metric", usual)
     if metric not in known:
         raise unknown_name("metric", str(metric), known, where="metric")
@@ -103,7 +100,8 @@ def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> Best
     most = raw.get("most", max(MOST_REPLICATES, first))
     if isinstance(most, bool) or not isinstance(most, int) or most < first:
         raise InputError(f"most: expected a whole number of at least {first} (the first replicates), got {most!r}")
-    return Best(axis, metric, read_share(raw.get("zone", "5%"), "zone"), confidence, first, most)
+    zone = read_share(raw.get("zone", "5%"), "zone")
+    return Best(axis, metric, zone, confidence, first, most, known[metric].higher_is_better)
 
 
 def _read_axis(name: Any, axes: Sequence[Axis]) -> str:
@@ -127,13 +125,39 @@ def regions(store: Store, best: Best, asked: NDArray[np.bool_]) -> list[Region]:
     InputError
         The metric is negative somewhere, so that there is no ratio to the best.
     """
-    names = list(store.dims)
     shape = store.chunks.shape
-    place = names.index(best.axis)
-    labels = store.axes()[place].labels
-    status = np.moveaxis(store.status().reshape(shape), place, 0)
-    values = np.moveaxis(np.asarray(store.arrays[best.metric][...], float).reshape(shape), place, 0)
-    wanted: NDArray[Any] = np.moveaxis(np.asarray(asked.reshape(shape).any(-1)), place, 0)
+    labels = {axis.name: list(axis.labels) for axis in store.axes()}
+    values = np.asarray(store.arrays[best.metric][...], float).reshape(shape)
+    wanted: NDArray[Any] = np.asarray(asked.reshape(shape).any(-1))
+    return regions_of(best, labels, store.status().reshape(shape), values, wanted)
+
+
+def regions_of(
+    best: Best,
+    axes: Mapping[str, Sequence[Any]],
+    status: NDArray[np.int8],
+    values: NDArray[np.float64],
+    asked: NDArray[np.bool_],
+) -> list[Region]:
+    """Return how far the selection of every region is.
+
+    Parameters
+    ----------
+    best : what is selected.
+    axes : the labels of each axis, the replicates last.
+    status, values : of the metric, arrays over all axes.
+    asked : which configurations belong to it, an array over all axes but the replicates.
+
+    Raises
+    ------
+    InputError
+        The metric is negative somewhere, so that there is no ratio to the best.
+    """
+    names = list(axes)
+    place, shape = names.index(best.axis), status.shape
+    labels = list(axes[best.axis])
+    status, values = np.moveaxis(status, place, 0), np.moveaxis(values, place, 0)
+    wanted: NDArray[Any] = np.moveaxis(asked, place, 0)
     known = np.isin(status, WITH_RESULT)
     values = np.where(known, values, np.nan)
     if (values < 0).any():
@@ -141,7 +165,7 @@ def regions(store: Store, best: Best, asked: NDArray[np.bool_]) -> list[Region]:
     over: NDArray[np.bool_] = ~np.isin(status, (PENDING, NOT_REQUESTED))
     have = np.where(over.all(-1), shape[-1], over.argmin(-1))
     failed: Any = (over & ~known & (np.arange(shape[-1]) < have[..., None])).any(-1)
-    others = [axis for axis in store.axes() if axis.name not in (best.axis, names[-1])]
+    others = [name for name in names[:-1] if name != best.axis]
     places = [index for index in np.ndindex(*wanted.shape[1:]) if wanted[(slice(None), *index)].any()]
     found = []
     for index in places:
@@ -149,9 +173,7 @@ def regions(store: Store, best: Best, asked: NDArray[np.bool_]) -> list[Region]:
         inside = np.flatnonzero(wanted[here])
         rows = [int(row) for row in inside if not failed[(row, *index)]]
         at = {
-            axis.name: axis.labels[row]
-            for axis, row, size in zip(others, index, wanted.shape[1:], strict=True)
-            if size > 1
+            name: axes[name][row] for name, row, size in zip(others, index, wanted.shape[1:], strict=True) if size > 1
         }
         selection = None
         if rows:

@@ -91,6 +91,7 @@ def prepare_submission(
         content = sweep.spec.to_toml().encode() if substitutes else content
     else:
         sweep = Sweep.from_toml(spec, logs=logs)
+    sweep.spec.refuse_search()
     path = sweep.store_path(store)
     check_store(sweep.spec, path, recompute)
     refuse_if_taken(path)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from faultsweep.sweeps.selection import HIGHER_IS_BETTER
 from faultsweep.sweeps.values import LARGEST_EXACT, exact_number, shown, to_values
 from numpy.typing import NDArray
 
@@ -61,6 +62,9 @@ class Dim(NamedTuple):
     labels: tuple[Any, ...] | None
 
 
+DIRECTIONS = ("", "higher", "lower")
+
+
 @dataclass(frozen=True)
 class Output:
     """One result of a run: a value, or an array of them.
@@ -68,7 +72,7 @@ class Output:
     ``dtype`` is float64, int64, bool, text, datetime, timedelta or complex. A vector has the name of its dimension
     (``dim``) and its ``labels``; any array has ``dims``, a mapping of names to labels, or to lengths where there are no
     labels: ``Output("field", "K", dims={"x": [0.0, 0.5, 1.0], "step": 100})``. A ``measured`` result, such as a
-    duration, differs from run to run.
+    duration, differs from run to run. ``better`` says which of two is: "higher" or "lower"; "" leaves it open.
     """
 
     name: str
@@ -79,6 +83,12 @@ class Output:
     measured: bool = False
     dtype: str = "float64"
     dims: Any = ()
+    better: str = ""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Tell whether more of it is better; raise InputError if nothing says so, or the opposite."""
+        return more_is_better(self.name, self.better)
 
     @property
     def along(self) -> tuple[Dim, ...]:
@@ -129,6 +139,7 @@ class Output:
         """Return the attributes of its variable: units, name, and how a reader finds what is no result."""
         attributes: dict[str, Any] = {"units": self.unit} if self.unit else {}
         attributes |= {"long_name": self.doc} if self.doc else {}
+        attributes |= {"better": self.better} if self.better else {}
         attributes |= _TIME_ATTRIBUTES.get(self.dtype, {})
         if self.dtype in ("int64", "bool"):
             attributes["comment"] = UNMASKED
@@ -168,7 +179,26 @@ def stored_output(name: str, array: Any, dims: Sequence[str], labels: Mapping[st
     along = {
         dim: labels.get(dim, length) for dim, length in zip(dims, array.shape[array.ndim - len(dims) :], strict=True)
     }
-    return read_output(Output(name, unit, str(attributes.get("long_name", "")), dtype=dtype, dims=along))
+    doc, better = (str(attributes.get(key, "")) for key in ("long_name", "better"))
+    return read_output(Output(name, unit, doc, dtype=dtype, dims=along, better=better))
+
+
+def more_is_better(name: str, declared: str = "") -> bool:
+    """Tell whether more of a metric is better, by what is declared or by the simulator's metric of that name.
+
+    Raises
+    ------
+    InputError
+        Nothing is declared, and the simulator has no such metric.
+    """
+    from faultsweep.simcore.engine.metrics import METRICS
+
+    if declared or name in METRICS:
+        return declared == "higher" if declared else name in HIGHER_IS_BETTER
+    raise InputError(
+        f"{name}: is more of it better, or less? Say so in the spec, better = {{{name} = 'lower'}}, or where the "
+        f"function declares its outputs, Output('{name}', better='lower')"
+    )
 
 
 def check_name(name: str, where: str = "") -> None:
@@ -185,6 +215,8 @@ def read_output(out: Output) -> Output:
     for name, text in (("name", out.name), ("unit", out.unit), ("doc", out.doc), ("dim", out.dim)):
         if not isinstance(text, str):
             raise InputError(f"outputs: {out.name}: expected text as its {name}, got {text!r}")
+    if out.better not in DIRECTIONS:
+        raise InputError(f"outputs: {out.name}: better: expected higher or lower, got {out.better!r}")
     if out.dtype not in WORDS:
         raise InputError(f"outputs: {out.name}: expected {', '.join(WORDS)} as its dtype, got {out.dtype!r}")
     if out.unit and out.dtype in ("text", "bool", "datetime", "timedelta"):

@@ -34,7 +34,7 @@ special = OptionalModule("scipy.special", "a comparison of policies")
 HIGHER_IS_BETTER = frozenset(
     {"utilisation", "unused_capacity", "migrations_per_attempt", "mean_time_between_failures_s"}
 )
-"""Metrics of which more is better; of all others less is."""
+"""Metrics of the simulator of which more is better; of all its others less is."""
 FEWEST = 10
 """Replicates of the first stage at least, and batches of which means are compared."""
 _NORMAL = 3.0  # standard errors that skewness and kurtosis may be off by

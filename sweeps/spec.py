@@ -10,8 +10,8 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from enum import Enum
 from functools import partial
@@ -26,13 +26,14 @@ from faultsweep.sweeps.best import FEWEST, Best, read_best
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
 from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
+from faultsweep.sweeps.search import Search, read_search
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target, check_name, has_default
 
 from faultsweep.errors import InputError, unknown_name
 
 KEYS = (
     *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),
-    *("metrics", "keep_jobs", "figure", "precision", "best", "refine"),
+    *("metrics", "keep_jobs", "figure", "precision", "best", "refine", "better"),
 )
 REPLICATE = "replicate"
 _SHOWN = 20
@@ -54,6 +55,7 @@ class Spec:
     keep_jobs : whether per-job results are stored.
     precision : how precise means have to be, None where the number of replicates is given.
     best : what is to be selected, None if nothing is.
+    searches : what is looked for along an axis, one search for each region.
     raw : the spec as it was written, for printing and for the store.
     where : the file that it was read from, "" if none.
     """
@@ -69,6 +71,7 @@ class Spec:
     keep_jobs: bool = False
     precision: Precision | None = None
     best: Best | None = None
+    searches: Sequence[Search] = ()
     raw: dict[str, Any] = field(default_factory=dict)
     where: str = ""
 
@@ -76,6 +79,15 @@ class Spec:
     def adds_replicates(self) -> bool:
         """Tell whether a run adds replicates to those that it begins with."""
         return self.precision is not None or self.best is not None
+
+    def refuse_search(self) -> None:
+        """Raise InputError if the spec asks for a search, which a run of its axes as they are would not be."""
+        if self.searches:
+            name = self.where or self.name
+            raise InputError(
+                f"{name}: refine: a run does not search along {self.searches[0].along}; use 'faultsweep refine {name}',"
+                " or leave this table out to run the labels of the axes"
+            )
 
     def layout(self) -> Layout:
         """Return what the sweep's figure shows, or raise InputError if that needs to be said in its table."""
@@ -181,6 +193,9 @@ class _Reader:
         best = None
         if "best" in self.raw and not self.problems:
             best = self.attempt("best", partial(read_best, self.raw["best"], axes, outputs))
+        searches: list[Search] = []
+        if "refine" in self.raw and not self.problems:
+            searches = self.attempt("", partial(read_search, self.raw["refine"], axes, outputs), [])
         if precision is not None and best is not None:
             self.problem("best", "replicates are added for a precision or for a selection; leave one out")
         self.precheck(axes, fixed)
@@ -199,6 +214,7 @@ class _Reader:
             keep_jobs,
             precision,
             best,
+            searches,
             self.raw,
             self.where,
         )
@@ -314,7 +330,24 @@ class _Reader:
         for name in names:
             if name not in known:
                 self.problem("metrics", unknown_name("metric", name, known))
-        return tuple(known[name] for name in dict.fromkeys(names) if name in known)
+        better = self.read_better(known)
+        return tuple(
+            replace(known[name], better=better.get(name, known[name].better))
+            for name in dict.fromkeys(names)
+            if name in known
+        )
+
+    def read_better(self, known: Mapping[str, Output]) -> dict[str, str]:
+        """Return which of two values of a metric is better, "higher" or "lower", where the spec says so."""
+        found = {}
+        for name, word in self.table("better").items():
+            if name not in known:
+                self.problem("better", unknown_name("metric", name, known))
+            elif word not in ("higher", "lower"):
+                self.problem(f"better.{name}", f"expected higher or lower, got {word!r}")
+            else:
+                found[name] = word
+        return found
 
     def complete(self, fixed: dict[str, Any]) -> dict[str, Any]:
         """Return ``fixed`` with the default of every parameter that the spec does not name."""

@@ -1,6 +1,6 @@
-"""What stands in for a job log that is not on this machine: another log, or the model that was calibrated to it.
+"""Substitutes of job logs that are not on this machine: another log, or the model that was calibrated to it.
 
-Results of a stand-in never go into the store of the log that it stands in for.
+Results of a substitute never go into the store of the log that it replaces.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError
 
-STAND_INS = {
+SUBSTITUTES = {
     "nasa": ("nasa-model",),
     "sdsc-sp2": ("sdsc-model",),
     "llnl-t3d": ("llnl-atlas", "atlas-model"),
     "anl-intrepid": ("anl-intrepid-1200", "intrepid-model"),
 }
-"""Log -> what stands in for it: the first log that is here, or else the workload model."""
-STAND_IN_REPLICATES = 5
+"""Log -> its substitutes: the first log that is here, or else the workload model."""
+SUBSTITUTE_REPLICATES = 5
 
 
 def is_shipped(spec_or_name: str | Path) -> bool:
@@ -39,7 +39,7 @@ def with_substitutes(
     folder: Path | None = None,
     fixed: Mapping[str, Any] | None = None,
 ) -> tuple[Sweep, Path, dict[str, str]]:
-    """Return the sweep of a spec, its store, and which logs of it another log or a model stands in for.
+    """Return the sweep of a spec, its store, and the substitutes of logs of it.
 
     A store that exists decides which logs it has.
 
@@ -47,7 +47,7 @@ def with_substitutes(
     ----------
     spec_or_name : a TOML file or a shipped experiment.
     logs : folder with job logs, looked into first.
-    store : its store. If not given it is in ``folder``, and its name has those of stand-ins in it.
+    store : its store. If not given it is in ``folder``, and its name has those of substitutes in it.
     folder : the working directory if not given.
     fixed : parameters that are held at other values than the spec says.
     """
@@ -63,7 +63,7 @@ def with_substitutes(
     substitutes: dict[str, str] = {}
     changed = replace_logs(raw, logs, substitutes, pins)
     if any(is_model(other) for other in substitutes.values()) and isinstance(raw.get("replicates", 1), int):
-        changed["replicates"] = max(raw.get("replicates", 1), STAND_IN_REPLICATES)
+        changed["replicates"] = max(raw.get("replicates", 1), SUBSTITUTE_REPLICATES)
     if substitutes and not pins and store is None:
         place = place.with_name(f"{'-'.join([str(raw['name']), *dict.fromkeys(substitutes.values())])}.zarr")
         pins = _pins(place)
@@ -72,8 +72,8 @@ def with_substitutes(
 
 
 def describe_substitutes(name: str, place: Path, substitutes: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each log that something stands in for."""
-    return [f"{name}: {other} stands in for the log {log} in {place}" for log, other in substitutes.items()]
+    """Return a sentence for each log that has a substitute."""
+    return [f"{name}: {other} is the substitute of the log {log} in {place}" for log, other in substitutes.items()]
 
 
 def lacks_results(sweep: Sweep, place: Path) -> bool:
@@ -98,7 +98,7 @@ def _pins(place: Path) -> dict[str, str]:
 def replace_logs(
     part: Any, logs: Path | None, substitutes: dict[str, str], pins: Mapping[str, str], key: str = ""
 ) -> Any:
-    """Return a part of a raw spec with each log that is absent replaced by its stand-in, noted in ``substitutes``."""
+    """Return a part of a raw spec with each log that is absent replaced by its substitute, noted in ``substitutes``."""
     if isinstance(part, Mapping):
         return {name: replace_logs(value, logs, substitutes, pins, name) for name, value in part.items()}
     if isinstance(part, list):
@@ -110,14 +110,14 @@ def replace_logs(
 
 
 def _other_than(log: str, logs: Path | None, pins: Mapping[str, str]) -> str | None:
-    """Return what stands in for a named log: what the store has, or else what there is if the log is not here."""
+    """Return the substitute of a named log: what the store has, or else what there is if the log is not here."""
     from faultsweep.sweeps.logs import NAMED_LOGS, find, is_model, named_log
 
     try:
         named = named_log(log)
     except InputError:
         return None
-    others = STAND_INS.get(next(name for name, entry in NAMED_LOGS.items() if entry is named), ())
+    others = SUBSTITUTES.get(next(name for name, entry in NAMED_LOGS.items() if entry is named), ())
     if pins:
         return None if f"log {log}" in pins else next((other for other in others if f"log {other}" in pins), None)
     if find(named, logs):

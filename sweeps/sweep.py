@@ -98,6 +98,7 @@ class Sweep:
         figure: Mapping[str, Any] | None = None,
         precision: str | float | Mapping[str, Any] | None = None,
         best: Mapping[str, Any] | None = None,
+        better: Mapping[str, str] | None = None,
         function: Callable[..., Any] | None = None,
         outputs: Iterable[str | Output] | Mapping[str, str] | None = None,
         inert: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
@@ -110,7 +111,7 @@ class Sweep:
         Parameters
         ----------
         axes, name, title, target, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure, precision,
-            best : as in a TOML spec.
+            best, better : as in a TOML spec.
         function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
         inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
         version : of a function, raised by you when what it calls or reads has changed: a store refuses to mix versions.
@@ -131,6 +132,7 @@ class Sweep:
         raw |= {"precision": precision} if precision is not None else {}
         raw |= {"best": best} if best is not None else {}
         parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": exclude, "figure": figure}
+        parts |= {"better": better}
         raw |= {key: part for key, part in parts.items() if part is not None and part not in ({}, (), [])}
         self.spec = read_spec(raw, _make_target(target, function, outputs, inert, version, logs, folder or Path.cwd()))
 
@@ -268,6 +270,7 @@ class Sweep:
         """
         from faultsweep.analysis.open import open_results
 
+        self.spec.refuse_search()
         _check_options(workers, time_limit_s)
         if self.spec.precision is not None or self.spec.best is not None:
             require("a sweep that chooses its replicates", "scipy")

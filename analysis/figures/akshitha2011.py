@@ -13,9 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.figures.curves import curve_over
+from faultsweep.analysis.figures.curves import curve_over, means_over
 from faultsweep.analysis.figures.describe import (
     describe_jobs,
+    describe_models,
     describe_replicates,
     is_model,
     names,
@@ -90,14 +91,14 @@ def curve_figure(data: xr.Dataset, number: int) -> Figure:
     found = mean_interval(data[TURNAROUND], data["status"]) / 3600
     change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
     errors = unique(data, "estimate_error_pct")
-    labels = {value: f"@ {value:g} % error" for value in errors}
+    labels = {value: f"error {value:g} %" for value in errors}
     turnaround, changes = [], []
     for value, style in zip(errors, LOOKS, strict=False):
         at = {"policy": AWARE, "estimate_error_pct": value}
-        turnaround.append(curve_over(labels[value], found.sel(at), "information_pct", style))
+        turnaround.append(means_over(labels[value], found.sel(at), "information_pct", style))
         changes.append(curve_over(labels[value], change.sel(at), "information_pct", style))
     at = {"policy": BASELINE, "estimate_error_pct": errors[0]}
-    turnaround.append(curve_over(BASELINE, found.sel(at), "information_pct", _POLICIES[BASELINE]))
+    turnaround.append(means_over(BASELINE, found.sel(at), "information_pct", _POLICIES[BASELINE]))
     panels = [
         Panel("", INFORMATION, HOURS, turnaround),
         Panel(f"Against {BASELINE}, paired", INFORMATION, CHANGE, changes, signed=True),
@@ -110,7 +111,7 @@ def curve_figure(data: xr.Dataset, number: int) -> Figure:
 def direction(data: xr.Dataset) -> Figure:
     """Return the change against migration only of estimates too low, too high, and both, a panel per PPBW."""
     change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
-    words = {"under": "too low", "both": "both", "over": "too high"}
+    words = {"under": "too low", "both": "too low or too high", "over": "too high"}
     panels = []
     for ppbw in unique(data, "ppbw_mbps"):
         curves = []
@@ -151,7 +152,8 @@ def overhead(data: xr.Dataset) -> Figure:
         for ppbw in unique(data, "ppbw_mbps"):
             part = change.sel(estimate_error_pct=error, ppbw_mbps=ppbw)
             title = f"PPBW {ppbw:g} Mbit/s, error {error:g} %"
-            panels.append(Panel(title, MINUTES, AGAINST_BASELINE, _curves(part, policies, "overhead_s"), signed=True))
+            curves = _curves(part, policies, "overhead_s")
+            panels.append(Panel(title, MINUTES, AGAINST_BASELINE, curves, even=True, signed=True))
     return _figure(data, "overhead", "Overhead of the agent", panels, [], "section IV", columns=3)
 
 
@@ -177,10 +179,10 @@ def logs(data: xr.Dataset) -> Figure:
     x, above, below = "target_utilisation", [], []
     for workload in names(data, "workload"):
         title = workload_title(data, workload)
-        curves = _curves(found.sel(workload=workload), names(data, "policy"), x)
-        above.append(Panel(title, "Utilisation offered", HOURS, curves, log_y=True))
+        curves = _means(found.sel(workload=workload), names(data, "policy"), x)
+        above.append(Panel(title, "Offered utilisation", HOURS, curves, log_y=True))
         curves = _curves(change.sel(workload=workload), policies, x)
-        below.append(Panel(title, "Utilisation offered", AGAINST_BASELINE, curves, signed=True))
+        below.append(Panel(title, "Offered utilisation", AGAINST_BASELINE, curves, signed=True))
     title = "Meta-schedulers under logs split over four clusters"
     return _figure(data, "logs", title, [*above, *below], [], "", columns=len(above))
 
@@ -192,12 +194,14 @@ def trunks(data: xr.Dataset) -> Figure:
     change, policies = _changes(scaled)
     x, label, above, below = "trunk_mbps", "Trunk (Gbit/s)", [], []
     for load in unique(data, "target_utilisation"):
-        title = f"utilisation offered {load:g}"
-        curves = _curves(found.sel(target_utilisation=load), names(data, "policy"), x)
+        title = f"Offered utilisation {load:g}"
+        curves = _means(found.sel(target_utilisation=load), names(data, "policy"), x)
         above.append(Panel(title, label, HOURS, curves, log_x=True, log_y=True))
         curves = _curves(change.sel(target_utilisation=load), policies, x)
         below.append(Panel(title, label, AGAINST_BASELINE, curves, log_x=True, signed=True))
-    return _figure(data, "trunks", "What hangs on trunks and load", [*above, *below], [], "", columns=3)
+    return _figure(
+        data, "trunks", "Turnaround against trunk capacity, three loads", [*above, *below], [], "", columns=3
+    )
 
 
 FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
@@ -223,8 +227,8 @@ def _figure(
     models = [str(log) for log in unique(data, "log") if is_model(str(log)) and str(log) != "lublin"]
     caption = [
         "Turnaround is the mean response of all jobs; changes are paired, replicate by replicate.",
-        f"A model stands in for a log: {' and '.join(models)}." if models else "",
-        describe_replicates(mean_interval(data[TURNAROUND], data["status"])),
+        describe_models(models),
+        describe_replicates(mean_interval(data[TURNAROUND], data["status"]), of="changes"),
     ]
     caption, facts = ([text for text in texts if text] for texts in (caption, [*_facts(data), *facts]))
     source = f"Akshitha et al. (2011), {where}" if where else ""
@@ -244,12 +248,16 @@ def _curves(found: xr.Dataset, policies: Sequence[str], x: str) -> list[Curve]:
     return [curve_over(row, found.sel(policy=row), x, _POLICIES[row]) for row in policies]
 
 
+def _means(found: xr.Dataset, policies: Sequence[str], x: str) -> list[Curve]:
+    return [means_over(row, found.sel(policy=row), x, _POLICIES[row]) for row in policies]
+
+
 def _by_ppbw(data: xr.Dataset, x: str, label: str) -> list[Panel]:
     """Return a panel per PPBW with the turnaround of every policy."""
     found = mean_interval(data[TURNAROUND], data["status"]) / 3600
     panels = []
     for ppbw in unique(data, "ppbw_mbps"):
-        curves = _curves(found.sel(ppbw_mbps=ppbw), names(data, "policy"), x)
+        curves = _means(found.sel(ppbw_mbps=ppbw), names(data, "policy"), x)
         panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", label, HOURS, curves, log_y=True))
     return panels
 

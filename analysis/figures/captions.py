@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faultsweep.analysis.figures.figure import Figure
+from faultsweep.analysis.figures.layout import caption_of
 
 from faultsweep.files import writing
 
@@ -51,12 +52,12 @@ def write_captions(figure: Figure, folder: Path) -> list[Path]:
 
 def markdown(figure: Figure) -> str:
     """Return the caption as Markdown."""
-    return f"**{_plain(figure.title)}.** {' '.join(map(_plain, figure.caption))}\n"
+    return f"**{_plain(figure.title)}.** {' '.join(map(_plain, caption_of(figure)))}\n"
 
 
 def latex(figure: Figure) -> str:
     """Return the picture with its caption as a figure environment of LaTeX."""
-    text = _tex(" ".join([f"{figure.title}.", *figure.caption]))
+    text = _tex(" ".join([f"{figure.title}.", *caption_of(figure)]))
     return (
         "\\begin{figure}\n  \\centering\n"
         f"  \\includegraphics[width=\\linewidth]{{{figure.name}}}\n  \\caption{{{text}}}\n"

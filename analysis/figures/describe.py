@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,15 +63,21 @@ def is_model(log: str) -> bool:
 
 
 def describe_logs(data: xr.Dataset) -> str:
-    """Return a sentence that says which logs there are, and plainly where a model stands in for one."""
+    """Return a sentence that says which logs there are, and plainly where a model is the substitute of one."""
     logs = [str(log) for log in unique(data, "log")]
     real, models = [log for log in logs if not is_model(log)], [log for log in logs if is_model(log)]
     count = _count_jobs(data)
     parts = [f"Jobs: {count} of the log{'s' * (len(real) > 1)} {' and '.join(real)}."] if real else []
-    if models:
-        plural = len(models) > 1
-        parts.append(f"A model stands in for the log{'s' * plural}: {count} of {' and '.join(models)}.")
+    parts += [describe_models(models, f"{count} of ")] if models else []
     return " ".join(parts)
+
+
+def describe_models(models: Sequence[str], count: str = "") -> str:
+    """Return a sentence that says which models are substitutes of logs; "" if there are none."""
+    if not models:
+        return ""
+    plural = "s" * (len(models) > 1)
+    return f"Substitute log{plural}: {count}the model{plural} {', '.join(models)}."
 
 
 def describe_jobs(data: xr.Dataset) -> str:
@@ -90,7 +96,7 @@ def _count_jobs(data: xr.Dataset) -> str:
 
 
 def workload_title(data: xr.Dataset, workload: str) -> str:
-    """Return the title of a workload's panel, which says so where a model stands in for the log."""
+    """Return the title of a workload's panel, which says so where it is of a model and not of the log."""
     log = str(data.sel(workload=workload)["log"].values) if "log" in data.coords else ""
     return f"{workload} (model, not the log)" if is_model(log) else workload
 
@@ -155,12 +161,16 @@ def _values_with_results(data: xr.Dataset, name: str, part: Mapping[str, str]) -
     return data[name].values[known.any([dim for dim in known.dims if dim != name]).values].tolist()
 
 
-def describe_replicates(found: xr.Dataset) -> str:
-    """Return a sentence that says of how many replicates means are, and what their intervals are."""
+def describe_replicates(found: xr.Dataset, of: str = "") -> str:
+    """Return a sentence that says of how many replicates means are, and what their intervals are.
+
+    ``of`` names what alone has intervals, such as "changes".
+    """
     most = int(found["n"].max()) if found["n"].size else 0
     if most < 2:
         return "One simulation a point: nothing is random, so there is no interval."
-    return f"Means of {most} replicates; intervals are {describe_intervals(found)}."
+    of = f" of the {of}" if of else ""
+    return f"Means of {most} replicates; intervals{of} are {describe_intervals(found)}."
 
 
 def describe_truncated(data: xr.Dataset) -> str:

@@ -89,6 +89,7 @@ class Panel:
     """One pair of axes: curves over x, bars over categories, or a heat map; ``signed`` values have a line at 0.
 
     ``log_y`` is None where the range of the values, together with those of the panels that share the scale, decides.
+    Points of an ``even`` panel stand at equal distances along x, which has their values at its ticks.
     A ``surface`` is a heat map whose axes are numbers, drawn in three dimensions. Pictures have it; pages, where one
     reads values under the mouse, leave it out.
     """
@@ -101,6 +102,7 @@ class Panel:
     categories: list[str] = field(default_factory=list)
     stacked: bool = False
     log_x: bool = False
+    even: bool = False
     log_y: bool | None = None
     signed: bool = False
     heat: Heat | None = None

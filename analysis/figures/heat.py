@@ -12,6 +12,7 @@ from faultsweep.analysis.figures.figure import Heat
 _MOST_PRINTED = (12, 15)
 """Columns and rows whose cells have room for their number."""
 MOST_TICKS = 25
+_MOST_CHARACTERS = 34  # of the numbers of a row, in the larger font
 
 
 def limits(heat: Heat) -> tuple[float, float]:
@@ -19,7 +20,7 @@ def limits(heat: Heat) -> tuple[float, float]:
     finite = heat.value[np.isfinite(heat.value) & ((heat.value > 0) | (not heat.log))]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     if heat.centre is not None:
-        reach = max(abs(low - heat.centre), abs(high - heat.centre), 1e-12)
+        reach = max(abs(low - heat.centre), abs(high - heat.centre)) or 1.0
         return heat.centre - reach, heat.centre + reach
     return low, high if high > low else high + abs(high) + 1.0
 
@@ -53,6 +54,19 @@ def has_room(heat: Heat) -> bool:
     return columns <= _MOST_PRINTED[0] and rows <= _MOST_PRINTED[1]
 
 
+def texts(heat: Heat) -> list[str]:
+    """Return the numbers of the cells, all with as many decimals as the largest has room for; "" for no result."""
+    finite = np.abs(heat.value[np.isfinite(heat.value)])
+    largest = float(finite.max()) if len(finite) else 0.0
+    if heat.log or largest >= 1000 or largest == 0:
+        return [short_number(value).replace("-", "−") if np.isfinite(value) else "" for value in heat.value.ravel()]
+    places = max(0, 2 - int(np.floor(np.log10(largest))))
+    places = next((few for few in range(places) if np.allclose(finite, finite.round(few), rtol=0, atol=1e-9)), places)
+    found = [f"{value + 0.0:.{places}f}" if np.isfinite(value) else "" for value in heat.value.ravel()]
+    zero = f"-{0:.{places}f}"
+    return [text.removeprefix("-") if text == zero else text.replace("-", "−") for text in found]
+
+
 def draw_surface(axis: Any, heat: Heat) -> None:
     """Draw a heat map whose labels are numbers as a surface over its two axes, on axes of three dimensions."""
     low, high = limits(heat)
@@ -61,7 +75,7 @@ def draw_surface(axis: Any, heat: Heat) -> None:
     axis.plot_surface(x, y, heat.value, cmap=_colours(heat), vmin=low, vmax=high, **look)
     axis.set_title(heat.quantity)
     axis.view_init(elev=28, azim=-125)
-    axis.set_box_aspect((1, 1, 0.75), zoom=0.95)
+    axis.set_box_aspect((1, 1, 0.75), zoom=0.88)
     for name in "xyz":
         axis.tick_params(axis=name, labelsize=8, pad=0 if name != "z" else 3)
     for of in (axis.xaxis, axis.yaxis):
@@ -83,7 +97,9 @@ def draw_png(axis: Any, heat: Heat) -> None:
     if max(map(len, heat.x_labels)) * len(heat.x_labels) > 60:
         axis.tick_params(axis="x", rotation=45)
     if has_room(heat):
-        for (row, column), value in np.ndenumerate(heat.value):
-            if np.isfinite(value):
-                colour = "white" if dark(heat)[row, column] else "black"
-                axis.text(column, row, short_number(value), ha="center", va="center", color=colour, fontsize=9)
+        words = texts(heat)
+        size = 9 if max(map(len, words), default=0) * heat.value.shape[1] <= _MOST_CHARACTERS else 6.5
+        for place, is_dark in enumerate(dark(heat).ravel()):
+            row, column = divmod(place, heat.value.shape[1])
+            colour = "white" if is_dark else "black"
+            axis.text(column, row, words[place], ha="center", va="center", color=colour, fontsize=size)

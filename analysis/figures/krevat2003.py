@@ -71,8 +71,11 @@ def table_4_1(data: xr.Dataset) -> Figure:
         rows.append([f"{workload_title(data, workload)}, here", f"{len(size):,}", *found])
         if workload in printed:
             rows.append([f"{workload}, paper", "10,000", *printed[workload]])
-    header = ["Log", "Jobs", "Size: mean", "Size: s. d.", "Workload: mean", "Workload: s. d."]
-    caption = ["Job sizes (nodes) and workload (10⁶ node-seconds) with standard deviations.", describe_logs(data)]
+    header = ["Log", "Jobs", "Size (nodes)", "s. d.", "Workload (10⁶ node-s)", "s. d."]
+    caption = [
+        "Means of job sizes and of the workload of a job, with standard deviations (s. d.).",
+        describe_logs(data),
+    ]
     facts = [
         "Workload (size × run time) is multiplied by jobs / 128: on this scale the paper's means agree (the span's "
         "whole work over 128 nodes), as a mean over jobs they do not.",
@@ -142,9 +145,7 @@ def figure_5_4(data: xr.Dataset) -> Figure:
             part = data.sel(workload=workload)
             label = "Migrations" if count else "Time between migrations (min)"
             curves = _migration_curves(part, count)
-            panels.append(
-                Panel(f"{label}: {workload_title(data, workload)}", UTILISATION, label, curves, log_y=not count)
-            )
+            panels.append(Panel(workload_title(data, workload), UTILISATION, label, curves, log_y=not count))
     caption = [
         "Attempts, successes, and the successes if every opportunity is tried (most possible); a point per load.",
         describe_logs(data),
@@ -169,12 +170,12 @@ def figure_5_5(data: xr.Dataset) -> Figure:
 
 def figure_5_6(data: xr.Dataset) -> Figure:
     """Return figure 5-6: capacity utilised, lost and unused at c = 1.0."""
-    return _capacities(data, "fig-5-6", "Where the capacity went at load c = 1.0")
+    return _capacities(data, "fig-5-6", "Where the capacity went at load c\u00a0=\u00a01.0")
 
 
 def figure_5_7(data: xr.Dataset) -> Figure:
     """Return figure 5-7: capacity utilised, lost and unused at c = 1.2."""
-    return _capacities(data, "fig-5-7", "Where the capacity went at load c = 1.2")
+    return _capacities(data, "fig-5-7", "Where the capacity went at load c\u00a0=\u00a01.2")
 
 
 FIGURES = {
@@ -205,7 +206,7 @@ def _by_size_class(size: np.ndarray, weights: np.ndarray) -> tuple[list[str], np
     place = np.searchsorted(tops, size)
     shares = np.bincount(place, weights, len(tops)) / weights.sum()
     lows = np.concatenate([[0], tops[:-1]]) + 1
-    return [str(top) if low == top else f"{low}-{top}" for low, top in zip(lows, tops, strict=True)], shares
+    return [str(top) if low == top else f"{low}–{top}" for low, top in zip(lows, tops, strict=True)], shares
 
 
 def _curves(data: xr.Dataset, name: str, title: str, metric: str, axis: str = "scheduler") -> Figure:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from faultsweep.analysis.figures.figure import BLACK, BLUE, Bars, Curve, Figure, Numbers, Panel
+from numpy.typing import NDArray
 
 Limits = tuple[float, float]
 
@@ -38,9 +39,13 @@ DARK = Theme("#16181c", "#ececec", "#adb1b8", "#3a3f47", _BRIGHTER)
 LARGEST_IN_FULL = 7
 """Ticks of so many digits are written in full."""
 _MOST_TICKS = 10  # points that may each have a tick
+_MOST_LINEAR = 7
+_FEWEST_TICKS = 3
+ARROWS = "Arrows: the interval goes on."
 _ROOM = 0.06  # of an axis that stays free above and below what is drawn
 _MOST_BANDED = 2  # curves of a panel whose bands can be told apart
-_FACTOR = 5.0  # beyond the means that a logarithmic axis goes on for the intervals
+_FACTOR = 5.0  # beyond the means that a logarithmic axis goes on for the intervals at least
+_WHOLE = 0.7  # of the intervals that are seen whole; of the others what fits
 _DODGE = 0.013  # of the width of a panel, from one interval to the next
 _ASKS_FOR_LOG = 20.0
 """Positive values over so large a range are drawn on a logarithmic axis: the small ones would be one line otherwise."""
@@ -89,14 +94,25 @@ def bar_width(panel: Panel) -> float:
 
 
 def is_banded(panel: Panel) -> bool:
-    """Tell whether intervals are bands: of one or two lines; of more, bars beside each other can be told apart."""
-    return bool(panel.curves) and len(panel.curves) <= _MOST_BANDED and all(c.style.joined for c in panel.curves)
+    """Tell whether intervals are bands: of one or two lines with an interval at every point.
+
+    Of more lines, bars beside each other can be told apart; beside a point without an interval a band would be missing.
+    """
+    few = bool(panel.curves) and len(panel.curves) <= _MOST_BANDED
+    return few and all(curve.style.joined and _is_whole(curve) for curve in panel.curves)
+
+
+def _is_whole(curve: Curve) -> bool:
+    known = np.isfinite(curve.low[np.isfinite(curve.y)])
+    return bool(known.all() or not known.any())
 
 
 def places(panel: Panel) -> list[Numbers]:
     """Return where the points of each curve are drawn along x: beside each other where they would cover each other."""
     curves = panel.curves
     own = [curve.x for curve in curves]
+    if panel.even:
+        own = [np.searchsorted(_points(panel), curve.x).astype(float) for curve in curves]
     if len(curves) < 2 or is_banded(panel) or not any(np.isfinite(curve.low).any() for curve in curves):
         return own
     shared = np.unique(np.concatenate(own))
@@ -106,7 +122,7 @@ def places(panel: Panel) -> list[Numbers]:
     at = to(shared)
     step = min(_DODGE * (at[-1] - at[0]), 0.6 * float(np.diff(at).min()) / len(curves))
     middle = (len(curves) - 1) / 2
-    return [back(to(curve.x) + (number - middle) * step) for number, curve in enumerate(curves)]
+    return [back(to(x) + (number - middle) * step) for number, x in enumerate(own)]
 
 
 def _same(x: Numbers) -> Numbers:
@@ -173,15 +189,57 @@ def _heights(panel: Panel) -> Numbers:
     if not len(known):
         return means
     if panel.log_y:
-        return np.concatenate([means, np.clip(bounds, known.min() / _FACTOR, known.max() * _FACTOR)])
-    reach = 1.5 * float(np.ptp(known)) + 0.5 * float(np.abs(known).max())
+        with np.errstate(invalid="ignore", divide="ignore"):
+            usual = _usual([part for curve in series for part in (curve.y / curve.low, curve.high / curve.y)])
+        factor = max(_FACTOR, min(usual, _FACTOR**2))
+        return np.concatenate([means, np.clip(bounds, known.min() / factor, known.max() * factor)])
+    usual = _usual([part for curve in series for part in (curve.y - curve.low, curve.high - curve.y)])
+    reach = max(1.5 * float(np.ptp(known)) + 0.5 * float(np.abs(known).max()), usual)
     return np.concatenate([means, np.clip(bounds, known.min() - reach, known.max() + reach)])
 
 
-def x_ticks(panel: Panel) -> list[float]:
-    """Return the ticks of a logarithmic x: the points of its curves, none if they are too many to be read."""
-    found = np.unique(np.concatenate([curve.x[curve.x > 0] for curve in panel.curves]))
-    return [float(x) for x in found] if len(found) <= _MOST_TICKS else []
+def _usual(reaches: list[Numbers]) -> float:
+    """Return how far most intervals reach from their means."""
+    every = np.concatenate(reaches or [np.zeros(0)])
+    every = every[np.isfinite(every)]
+    return float(np.quantile(every, _WHOLE, method="lower")) if len(every) else 0.0
+
+
+def beyond(curve: Curve, limits: Limits) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return of which points the interval goes on below and above a panel with these limits."""
+    known = np.isfinite(curve.y)
+    return known & (curve.low < limits[0]), known & (curve.high > limits[1])
+
+
+def caption_of(figure: Figure) -> list[str]:
+    """Return the sentences of the caption, with one on arrows if there are any."""
+    drawn = shared_scales(figure)
+    cut = False
+    for panel, limits in zip(drawn.panels, y_limits(drawn), strict=True):
+        if limits is not None and not panel.stacked and not is_banded(panel):
+            cut |= any(part.any() for curve in as_curves(panel) for part in beyond(curve, limits))
+    return [*figure.caption, *([ARROWS] if cut else [])]
+
+
+def named_ticks(panel: Panel) -> dict[float, str]:
+    """Return the ticks of x and their names where these are the points of the curves; none if they are too many.
+
+    On a linear x they are if the curves share their points and all have room.
+    """
+    found = _points(panel)
+    if panel.even:
+        return {float(place): in_full(x) for place, x in enumerate(found)}
+    found = found[found > 0] if panel.log_x else found
+    if len(found) > (_MOST_TICKS if panel.log_x else _MOST_LINEAR) or len(found) < 2:
+        return {}
+    shared = all(len(curve.x) == len(found) for curve in panel.curves)
+    if not panel.log_x and not (shared and np.diff(found).min() > 0.6 * np.ptp(found) / (len(found) - 1)):
+        return {}
+    return {float(x): in_full(x) for x in found}
+
+
+def _points(panel: Panel) -> Numbers:
+    return np.unique(np.concatenate([curve.x for curve in panel.curves] or [np.zeros(0)]))
 
 
 def log_base(panel: Panel) -> int:
@@ -191,12 +249,22 @@ def log_base(panel: Panel) -> int:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return the ticks of a logarithmic axis: three in each decade if these are few, else one in some of them."""
+    """Return the ticks of a logarithmic axis: three in each decade, one in some of many, even ones in less than one."""
     decades = math.log10(high / low)
     digits = (1.0, 2.0, 5.0) if decades <= 4 else (1.0,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [digit * 10.0**power for power in powers[:: max(1, round(decades / 8))] for digit in digits]
-    return [tick for tick in ticks if low <= tick <= high]
+    found = [tick for tick in ticks if low <= tick <= high]
+    return found if len(found) >= _FEWEST_TICKS else _even_ticks(low, high)
+
+
+def _even_ticks(low: float, high: float) -> list[float]:
+    """Return three to six ticks at equal distances of 1, 2 or 5 and zeros."""
+    rough = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(digit * power for digit in (1, 2, 5, 10) if rough <= 1.5 * digit * power)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [float(f"{place * step:.12g}") for place in range(first, last + 1)]
 
 
 def in_full(x: float, place: int | None = None) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.figures.curves import curve_over
+from faultsweep.analysis.figures.curves import curve_over, means_over
 from faultsweep.analysis.figures.describe import (
     CAPACITIES,
     describe_held,
@@ -51,19 +51,22 @@ def figure_3(data: xr.Dataset) -> Figure:
     }
     curves = _slowdowns(data, "num_failures", "accuracy", labels)
     changes = _changes(data, "num_failures", "accuracy", labels)
-    panels = [_mean_panel(_only_workload(data), FAILURES, curves), _change_panel("", FAILURES, changes)]
+    panels = [
+        _mean_panel(_only_workload(data), FAILURES, curves),
+        _change_panel(_only_workload(data), FAILURES, changes),
+    ]
     return _figure(data, 3, "Mean bounded slowdown against failures, with and without prediction", panels)
 
 
 def figure_4(data: xr.Dataset) -> Figure:
     """Return figure 4: mean bounded slowdown against the number of failures, for different loads."""
     labels = _load_labels(data)
-    panels = []
-    for accuracy in unique(data, "accuracy"):
+    panels, labels_of_a = [], unique(data, "accuracy")
+    for accuracy in labels_of_a:
         curves = _slowdowns(data.sel(accuracy=accuracy), "num_failures", "load_scale", labels)
         panels.append(_mean_panel(f"{_only_workload(data)}, a = {accuracy:g}", FAILURES, curves))
     curves = _changes(data, "num_failures", "load_scale", labels)
-    panels.append(_change_panel("", FAILURES, curves))
+    panels.append(_change_panel(f"{_only_workload(data)}, a = {max(labels_of_a):g}", FAILURES, curves))
     return _figure(data, 4, "Mean bounded slowdown against failures, for different loads", panels, columns=3)
 
 
@@ -112,7 +115,7 @@ def loads(data: xr.Dataset) -> Figure:
                 part = data.sel(workload=workload)
                 if not changed:
                     found = mean_interval(part["mean_bounded_slowdown"], part["status"]).sel(policy=row)
-                    curves.append(curve_over(row, found, "load_scale", style))
+                    curves.append(means_over(row, found, "load_scale", style))
                 elif row != "no prediction":
                     found = _paired(part, "mean_bounded_slowdown", "policy", "no prediction").sel(policy=row)
                     curves.append(curve_over(row, found * 100, "load_scale", style))
@@ -120,7 +123,10 @@ def loads(data: xr.Dataset) -> Figure:
             mean = replace(_mean_panel(title, "Load scale c", curves), log_y=True)
             panels.append(_change_panel(title, "Load scale c", curves) if changed else mean)
     title, source = "Mean bounded slowdown against the load, both rules", "Oliner et al. (2004), section 6.2"
-    caption, columns = _caption(data, "Below: paired differences to no prediction."), len(names(data, "workload"))
+    caption, columns = (
+        _caption(data, "Changes against no prediction are paired, replicate by replicate."),
+        len(names(data, "workload")),
+    )
     return Figure("oliner2004-loads", title, caption, panels, columns, facts=_facts(data), source=source)
 
 
@@ -140,7 +146,7 @@ FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
 
 def _figure(data: xr.Dataset, number: int, title: str, panels: list[Panel], columns: int = 2) -> Figure:
     source = f"Oliner et al. (2004), figure {number}"
-    caption = _caption(data, "Below: paired differences to no prediction (a = 0).")
+    caption = _caption(data, "Changes against no prediction (a = 0) are paired, replicate by replicate.")
     return Figure(f"oliner2004-fig-{number}", title, caption, panels, columns, facts=_facts(data), source=source)
 
 
@@ -152,7 +158,7 @@ def _against_accuracy(data: xr.Dataset, number: int, title: str) -> Figure:
     for workload in names(data, "workload"):
         part = data.sel(workload=workload)
         above.append(_mean_panel(_title(data, workload), what, _slowdowns(part, "accuracy", "load_scale", labels)))
-        below.append(_change_panel("", what, _changes(part, "accuracy", "load_scale", labels)))
+        below.append(_change_panel(_title(data, workload), what, _changes(part, "accuracy", "load_scale", labels)))
     return _figure(data, number, title, [*above, *below], columns=len(above))
 
 
@@ -175,7 +181,7 @@ def _only_workload(data: xr.Dataset) -> str:
 
 
 def _title(data: xr.Dataset, workload: str) -> str:
-    """Return the title of a workload's panel, which says so where another log or a model stands in."""
+    """Return the title of a workload's panel, which says so where it is of a substitute log."""
     log = str(data.sel(workload=workload)["log"].values)
     return f"{workload} (Atlas, not T3D)" if log == "llnl-atlas" else workload_title(data, workload)
 
@@ -184,7 +190,7 @@ def _slowdowns(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) ->
     """Return the mean bounded slowdown over ``x``, a curve per row of ``axis``."""
     found = mean_interval(data["mean_bounded_slowdown"], data["status"]).squeeze(drop=True)
     return [
-        curve_over(label, found.sel({axis: row}), x, style)
+        means_over(label, found.sel({axis: row}), x, style)
         for (row, label), style in zip(labels.items(), LOOKS, strict=False)
     ]
 
@@ -211,8 +217,8 @@ def _mean_panel(title: str, x_label: str, curves: list[Curve]) -> Panel:
 
 
 def _change_panel(title: str, x_label: str, curves: list[Curve], points: bool = False) -> Panel:
-    label = "Against a = 0 (points of capacity)" if points else "Against a = 0 (%)"
-    return Panel(f"{title + ': ' if title else ''}paired difference", x_label, label, curves, signed=True)
+    label = "Against no prediction (points of capacity)" if points else "Against no prediction (%)"
+    return Panel(title, x_label, label, curves, signed=True)
 
 
 def _capacity_panel(data: xr.Dataset, x: str, x_label: str, c: float) -> Panel:
@@ -239,7 +245,7 @@ def _capacity_changes(data: xr.Dataset, x: str) -> list[Curve]:
 
 def _caption(data: xr.Dataset, what: str) -> list[str]:
     found = mean_interval(data["mean_bounded_slowdown"], data["status"])
-    texts = [what, describe_logs(data), describe_replicates(found), describe_truncated(data)]
+    texts = [what, describe_logs(data), describe_replicates(found, of="changes"), describe_truncated(data)]
     return [text for text in texts if text]
 
 
@@ -255,7 +261,7 @@ def _facts(data: xr.Dataset) -> list[str]:
 
 
 def _describe_atlas(data: xr.Dataset) -> str:
-    """Return a sentence on what stands in for the paper's LLNL log, if anything does."""
+    """Return a sentence on the substitute of the paper's LLNL log, if there is one."""
     if "llnl-atlas" in unique(data, "log"):
         return "LLNL: the Atlas log of 2006-2007, its sizes scaled to 128 nodes, in place of the T3D log."
     if "atlas-model" in unique(data, "log"):

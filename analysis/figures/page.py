@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from faultsweep.analysis.figures import heat as heat_maps
-from faultsweep.analysis.figures.describe import short_number
 from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel, Style, Table
 from faultsweep.analysis.figures.layout import (
     DARK,
@@ -21,13 +20,14 @@ from faultsweep.analysis.figures.layout import (
     Limits,
     as_curves,
     bar_width,
-    in_full,
+    beyond,
+    caption_of,
     is_banded,
     labels,
+    named_ticks,
     offset_of_bar,
     places,
     shared_scales,
-    x_ticks,
     y_limits,
 )
 from faultsweep.analysis.figures.texts import guarded, without_tex
@@ -106,9 +106,9 @@ def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, he
         **across,
     )
     style_plot(plot)
-    if panel.log_x and x_ticks(panel):
-        plot.xaxis.ticker = x_ticks(panel)
-        plot.xaxis.major_label_overrides = {x: in_full(x) for x in x_ticks(panel)}
+    if ticks := named_ticks(panel):
+        plot.xaxis.ticker = list(ticks)
+        plot.xaxis.major_label_overrides = ticks
     if panel.stacked:
         from bokeh.models import NumeralTickFormatter
 
@@ -268,7 +268,7 @@ def cells_of_heat(heat: Heat) -> dict[str, Any]:
     rows, columns = heat.value.shape
     dark = heat_maps.dark(heat).ravel()
     room = heat_maps.has_room(heat)
-    texts = [short_number(v) if room and np.isfinite(v) else "" for v in heat.value.ravel()]
+    texts = heat_maps.texts(heat) if room else [""] * heat.value.size
     return {
         "column": np.tile(np.arange(columns, dtype=float), rows),
         "row": np.repeat(np.arange(rows, dtype=float), columns),
@@ -303,8 +303,21 @@ def _plot_of(panel: Panel, limits: Limits | None) -> Any:
     plot = make_plot(panel, limits)
     sources, dots = ([_source(data) for data in tables] for tables in (columns_of(panel), dots_of(panel)))
     add_tips(plot, draw_series(plot, panel, sources, dots=dots if any(len(one.data["y"]) for one in dots) else ()))
+    if limits is not None and not panel.stacked and not is_banded(panel):
+        _draw_arrows(plot, panel, sources, limits)
     plot.title.visible = False  # it stands above the plot, where it has room for lines
     return plot
+
+
+def _draw_arrows(plot: Any, panel: Panel, sources: Sequence[Any], limits: Limits) -> None:
+    """Mark the intervals that go on beyond the panel."""
+    for curve, source in zip(as_curves(panel), sources, strict=True):
+        colour = LIGHT.ink if panel.bars else curve.style.colour
+        for cut, end, shape in zip(beyond(curve, limits), limits, ("inverted_triangle", "triangle"), strict=True):
+            at = [place for place, is_cut in zip(source.data["at"], cut, strict=True) if is_cut]
+            if at:
+                data = _source({"at": at, "end": [end] * len(at)})
+                plot.scatter("at", "end", marker=shape, size=6, color=colour, source=data, name=curve.label)
 
 
 def _title(panel: Panel) -> str:
@@ -345,7 +358,7 @@ def _page(figure: Figure) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style>{scripts}</head><body><h1>{escape(figure.title)}</h1>{_key(figure)}"
         f'<div class="panels" style="{grid}">{body}</div>{table}'
-        f'<p class="caption">{escape(" ".join(figure.caption))}</p>{source}{sheet}'
+        f'<p class="caption">{escape(" ".join(caption_of(figure)))}</p>{source}{sheet}'
         f"{script}{_script() if plots else ''}</body></html>\n"
     )
 

@@ -9,6 +9,7 @@ import io
 import math
 import re
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,17 @@ from faultsweep.analysis.figures.layout import (
     Theme,
     as_curves,
     bar_width,
+    beyond,
     columns_for,
     in_full,
     is_banded,
     labels,
     log_base,
     log_ticks,
+    named_ticks,
     offset_of_bar,
     places,
     shared_scales,
-    x_ticks,
     y_limits,
 )
 from faultsweep.analysis.figures.texts import without_math
@@ -43,6 +45,7 @@ _PANEL_INCHES = (4.3, 3.1)
 _NARROWEST_INCHES = 3.2
 _TABLE_ROW_INCHES = 0.34
 _CHARACTER_INCHES = 0.087
+_CHARACTERS = 12.5  # to an inch of axes that are not laid out yet
 _LINE_INCHES = 0.25
 _DPI = 200
 _LARGEST_MARKER = 7.0
@@ -201,18 +204,36 @@ def draw_panel(axis: Any, panel: Panel, theme: Theme = LIGHT, limits: Limits | N
     if panel.heat is not None:
         draw = heat.draw_surface if panel.surface else heat.draw_png
         draw(axis, panel.heat)
+        if panel.surface:
+            for of in (axis.xaxis, axis.yaxis, axis.zaxis):
+                of.set_pane_color(theme.paper)
         return
     axis.grid(axis="y" if panel.bars else "both", color=theme.grid, linewidth=0.7)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
     at = places(panel)
     for number, curve in enumerate(panel.curves):
-        size = _LARGEST_MARKER - 2.5 * number / max(1, len(panel.curves) - 1)
+        largest = _LARGEST_MARKER if len(curve.x) <= _MOST_CAPPED else _LARGEST_MARKER - 1.5
+        size = largest - 2.5 * number / max(1, len(panel.curves) - 1)
         _draw_curve(axis, curve, at[number], size, is_banded(panel), theme)
     _draw_bars(axis, panel, theme)
     _set_scales(axis, panel, limits)
     if panel.signed:
         axis.axhline(0, color=theme.faint, linewidth=1.0, zorder=1)
+    if not panel.stacked and not is_banded(panel):
+        _draw_arrows(axis, panel, theme)
+
+
+def _draw_arrows(axis: Any, panel: Panel, theme: Theme) -> None:
+    """Mark the intervals that go on beyond the panel."""
+    limits, at = axis.get_ylim(), places(panel)
+    for number, curve in enumerate(as_curves(panel)):
+        x = curve.x + offset_of_bar(panel, number) if panel.bars else at[number]
+        colour = theme.ink if panel.bars else theme.colour(curve.style.colour)
+        for cut, end, shape in zip(beyond(curve, limits), limits, "v^", strict=True):
+            if cut.any():
+                look = {"marker": shape, "markersize": 4, "color": colour, "linestyle": "none", "clip_on": False}
+                axis.plot(x[cut], [end] * int(cut.sum()), **look)
 
 
 def _set_scales(axis: Any, panel: Panel, limits: Limits | None) -> None:
@@ -220,10 +241,9 @@ def _set_scales(axis: Any, panel: Panel, limits: Limits | None) -> None:
 
     if panel.log_x:
         axis.set_xscale("log", base=log_base(panel))
-        if x_ticks(panel):
-            axis.xaxis.set_major_locator(ticker.FixedLocator(x_ticks(panel)))
-            axis.xaxis.set_major_formatter(in_full)
-            axis.xaxis.set_minor_locator(ticker.NullLocator())
+    if ticks := named_ticks(panel):
+        axis.set_xticks(list(ticks), list(ticks.values()))
+        axis.xaxis.set_minor_locator(ticker.NullLocator())
     if panel.log_y:
         axis.set_yscale("log")
     if limits is None:
@@ -250,8 +270,11 @@ def _draw_curve(axis: Any, curve: Curve, x: Any, size: float, banded: bool, them
         error = np.nan_to_num([curve.y - curve.low, curve.high - curve.y])
     if banded:
         axis.fill_between(x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-    bars = {"ecolor": colour, "elinewidth": 1.1, "capsize": 2.0 if len(curve.x) <= _MOST_CAPPED else 0.0}
-    axis.errorbar(x, curve.y, error, label=curve.label, **line, **markers, **bars)
+    few = len(curve.x) <= _MOST_CAPPED
+    bars = {"ecolor": colour, "elinewidth": 1.1 if few else 0.8, "capsize": 2.0 if few else 0.0}
+    drawn = axis.errorbar(x, curve.y, error, label=curve.label, **line, **markers, **bars)
+    for part in drawn.lines[2] if not few else ():
+        part.set_alpha(0.6)  # so that lines show through what stands close together
     _draw_dots(axis, x, curve.replicates, colour)
     _draw_rings(axis, x, curve.y, curve.flagged, theme)
 
@@ -295,10 +318,14 @@ def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
 
 def _name_categories(axis: Any, categories: list[str]) -> None:
     """Name the categories below the bars, so that no name covers another: in lines, or slanted."""
-    longest = max(map(len, categories), default=1)
-    room = 40 / max(1, len(categories))  # characters below a bar
-    if longest <= room:
-        axis.set_xticks(range(len(categories)), categories)
+    width = axis.get_position().width * axis.figure.get_size_inches()[0]
+    room = _CHARACTERS * width / max(1, len(categories))  # characters below a bar
+    widest = max((len(one) + len(next_) for one, next_ in pairwise(["", *categories, ""])), default=0) / 2 + 0.8
+    size = next((size for size in (10, 9, 8) if widest <= room * 10 / size), 0)
+    if size:
+        axis.set_xticks(range(len(categories)), categories, fontsize=size)
+    elif all(name.replace(".", "").isdigit() for name in categories):
+        axis.set_xticks(range(0, len(categories), 2), categories[::2])
     elif room >= 6 and max(len(word) for name in categories for word in name.split()) <= room:
         axis.set_xticks(range(len(categories)), [textwrap.fill(name, int(room)) for name in categories])
     else:
@@ -308,16 +335,32 @@ def _name_categories(axis: Any, categories: list[str]) -> None:
             label.set(ha="right", rotation_mode="anchor")
 
 
+def _longest(table: Table) -> list[float]:
+    """Return how many characters wide each column is, with the room between columns."""
+    columns = zip(table.header, *table.rows, strict=True)
+    return [max(_widest(head) * 1.15, *map(_widest, cells)) + 2 for head, *cells in columns]
+
+
+def _widest(cell: str) -> int:
+    return max(map(len, cell.split("\n")))
+
+
 def _table_canvas(figure: Figure, table: Table, width_in: float | None, theme: Theme, title: bool) -> Any:
     from matplotlib.figure import Figure as Canvas
 
-    longest = [
-        max(1.15 * len(table.header[i]), *(len(row[i]) for row in table.rows)) + 2 for i in range(len(table.header))
-    ]
+    longest = _longest(table)
     natural = max(0.08 * sum(longest) + 0.3, 0.13 * len(figure.title))
     width = width_in or natural
+    if width < natural:
+        header = [textwrap.fill(cell, 9) for cell in table.header]
+        rows = [[textwrap.fill(cell, 12) for cell in row] for row in table.rows]
+        table = Table(header, rows)
+        longest = _longest(table)
+        natural = 0.08 * sum(longest) + 0.3
     size = 10 * min(1.0, width / natural)
-    height = _TABLE_ROW_INCHES * (len(table.rows) + 1) * size / 10 + (0.45 if title else 0.1)
+    lines = [max(cell.count("\n") + 1 for cell in row) for row in [table.header, *table.rows]]
+    heights = [1 + 0.55 * (count - 1) for count in lines]
+    height = _TABLE_ROW_INCHES * sum(heights) * size / 10 + (0.45 if title else 0.1)
     canvas = Canvas(figsize=(width, height), facecolor=theme.paper)
     if title:
         canvas.text(0.5, 1 - 0.08 / height, figure.title, ha="center", va="top", fontsize=12.5, fontweight="bold")
@@ -332,6 +375,7 @@ def _table_canvas(figure: Figure, table: Table, width_in: float | None, theme: T
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(size)
     for (row, column), cell in drawn.get_celld().items():
+        cell.set_height(heights[row] / sum(heights))
         cell.set_edgecolor(theme.grid)
         cell.set_facecolor("none")
         cell.set_text_props(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.figures.curves import curve_over
+from faultsweep.analysis.figures.curves import curve_over, means_over
 from faultsweep.analysis.figures.describe import (
     describe_held,
     describe_logs,
@@ -24,9 +24,11 @@ from faultsweep.analysis.statistics import mean_interval, paired_difference
 
 RESP, FSD = "mean_response_s", "failure_slowdown"
 GROUPS = "abcde"
-_LABELS = {RESP: "RESP (h)", FSD: "FSD"}
+MANUAL = "MR"
+CHANGE = f"Response vs {MANUAL} (%)"
+_LABELS = {RESP: "Mean response (h)", FSD: "Failure slowdown"}
 _SCALE = {RESP: 1 / 3600.0, FSD: 1.0}
-ORDERS = {"fcfs": "FCFS", "wfp": "WFP"}
+ORDERS = {"fcfs": "FCFS order", "wfp": "WFP order"}
 _STYLES = (Style(BLACK, "o", dashed=True), *LOOKS[:5], Style(SKY, "s"))
 
 
@@ -115,16 +117,23 @@ def _by_group(part: xr.Dataset, metric: str, title: str) -> Panel:
 
 
 def _over(data: xr.Dataset, name: str, x: str, x_label: str, title: str, slide: int) -> Figure:
-    """Return both metrics over an axis, a curve per case, a column per order of the queue."""
-    panels = []
-    for metric in (RESP, FSD):
-        for order in names(data, "queue_order"):
-            part = data.sel(queue_order=order)
-            found = mean_interval(part[metric], part["status"]) * _SCALE[metric]
-            cases = zip(names(data, "case"), _STYLES, strict=False)
-            curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases]
-            log_x = x != "arrival_scale"
-            panels.append(Panel(ORDERS[order], x_label, _LABELS[metric], curves, log_x=log_x))
+    """Return both metrics and the paired change of the first over an axis, a column per order of the queue."""
+    orders = names(data, "queue_order")
+    log_x = x != "arrival_scale"
+    rows: dict[str, list[Panel]] = {"mean": [], "change": [], "slowdown": []}
+    for order in orders:
+        part = data.sel(queue_order=order)
+        cases = list(zip(names(data, "case"), _STYLES, strict=False))
+        found = mean_interval(part[RESP], part["status"]) * _SCALE[RESP]
+        curves = [means_over(case, found.sel(case=case), x, style) for case, style in cases]
+        rows["mean"].append(Panel(ORDERS[order], x_label, _LABELS[RESP], curves, log_x=log_x))
+        found = 100 * paired_difference(part[RESP], "case", MANUAL, part["status"], relative=True)
+        curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases if case != MANUAL]
+        rows["change"].append(Panel(ORDERS[order], x_label, CHANGE, curves, signed=True, log_x=log_x))
+        found = mean_interval(part[FSD], part["status"])
+        curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases]
+        rows["slowdown"].append(Panel(ORDERS[order], x_label, _LABELS[FSD], curves, log_x=log_x))
+    panels = [panel for row in rows.values() for panel in row]
     text = _changes(data.sel({x: [data[x].values[0], data[x].values[-1]]}), "case", "MR", over=x)
     return _figure(name, title, f"slide {slide}", data, panels, text)
 
@@ -141,7 +150,7 @@ def _changes(data: xr.Dataset, axis: str, base: str, skip: tuple[str, ...] = (),
             told.append(f"{case} {' and '.join(_percent(end) for end in ends)}")
         sentences.append(f"{ORDERS[order]}: {', '.join(told)}.")
     at = f" at {describe_values(data[over].values.tolist())}" if over else ""
-    return f"RESP against {base}, paired{at} (95\u00a0% intervals): {' '.join(sentences)}"
+    return f"Mean response against {base}, paired{at} (95\u00a0% intervals): {' '.join(sentences)}"
 
 
 def _percent(found: xr.Dataset) -> str:
@@ -153,9 +162,9 @@ def _figure(
     name: str, title: str, where: str, data: xr.Dataset, panels: list[Panel], text: str, columns: int = 2
 ) -> Figure:
     caption = [
-        "RESP: mean response of all jobs. FSD: slowdown by failures of the jobs that failed.",
+        "Mean response (RESP) of all jobs; failure slowdown (FSD) of the jobs that failed.",
         describe_logs(data),
-        "An excerpt of the log of Intrepid stands in for it." if "anl-intrepid-1200" in unique(data, "log") else "",
+        "Substitute log: an excerpt of the log of Intrepid." if "anl-intrepid-1200" in unique(data, "log") else "",
         describe_replicates(mean_interval(data[RESP], data["status"])),
     ]
     facts = [_describe_failures(data), describe_held(data, ("machine", "scheduler", "estimates")), text]

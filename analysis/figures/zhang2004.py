@@ -38,7 +38,7 @@ from faultsweep.analysis.open import open_jobs
 from faultsweep.analysis.statistics import describe_intervals, mean_interval, paired_difference
 
 X = "target_utilisation"
-UTILISATION = "Utilisation offered"
+UTILISATION = "Offered utilisation"
 SLOWDOWN, LOSS, OVERHEAD = "mean_slowdown", "work_loss_ratio", "checkpoint_overhead_ratio"
 _LABELS = {
     SLOWDOWN: "Mean slowdown",
@@ -203,7 +203,7 @@ def _times(data: xr.Dataset, number: int, title: str, axis: str, symbol: str) ->
         counts.append(f"{label}: {_interval(mean_interval(part['failures_drawn'], part['status']))}")
     gap = f"Time between failures (min; {SHORTEST_MIN:g}: or less)"
     panels = [
-        Panel("(a) Times between failures", gap, "Share at most that", distributions, log_x=True),
+        Panel("(a) Times between failures", gap, "Share of shorter times", distributions, log_x=True),
         Panel("(b) Failures of one sample", "Failure", "Time (days)", series),
     ]
     samples = data.sizes["replicate"]
@@ -278,9 +278,9 @@ def _by_metric(data: xr.Dataset, number: int, title: str, along: str, baseline: 
 
 
 def _figure(data: xr.Dataset, number: int, title: str, panels: list[Panel], changes: str, columns: int) -> Figure:
-    model = "A model of the log of LLNL Atlas stands in for the paper's, of ASCI Blue-Pacific, which cannot be had."
+    model = "Substitute log: a model of LLNL Atlas, because that of ASCI Blue-Pacific cannot be had."
     caption = [
-        "Means over jobs against the utilisation offered. Conservative and EASY: two readings of the paper.",
+        "Means over jobs against the offered utilisation. Conservative and EASY: two readings of the paper.",
         describe_jobs(data),
         model if "llnl-model" in unique(data, "log") else "",
         _describe_replicates(data),

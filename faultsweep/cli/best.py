@@ -91,7 +91,7 @@ def _selecting(sweep: Sweep, options: dict[str, Any]) -> Sweep:
     from faultsweep.sweeps.spec import read_spec
     from faultsweep.sweeps.sweep import Sweep
 
-    raw = {key: value for key, value in sweep.spec.raw.items() if key != "precision"}
+    raw = {key: value for key, value in sweep.spec.raw.items() if key not in ("precision", "refine")}
     raw["best"] = {**raw.get("best", {}), **options}
     return Sweep.of(read_spec(raw, sweep.spec.target, sweep.spec.where))
 
@@ -133,6 +133,10 @@ def refine(
     along: Annotated[
         str | None, typer.Option(help="The numeric axis. [default: the first]", show_default=False)
     ] = None,
+    axis: Annotated[
+        str | None,
+        typer.Option(help="The axis of the policies. [default: the one that has them]", show_default=False),
+    ] = None,
     find: Annotated[
         str | None, typer.Option(help="'crossing' or 'saturation'. [default: crossing]", show_default=False)
     ] = None,
@@ -163,9 +167,9 @@ def refine(
 ) -> None:
     """Find where along an axis two policies cross, or one saturates: an interval as narrow as is asked for.
 
-    Points are added between the ends of the axis, and replicates to a point until its answer is certain; the table
-    [refine] of the spec says the same as the options. Run it again to go on where it was stopped. The store is one of
-    its own, NAME-refined.zarr.
+    There is an answer for each region of the other axes. Points are added between the ends of the axis, and replicates
+    to a point until its answer is certain; the table [refine] of the spec says the same as the options. Run it again to
+    go on where it was stopped. The store is one of its own, NAME-refined.zarr.
     """
     import json
     from contextlib import ExitStack
@@ -173,15 +177,17 @@ def refine(
 
     from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
-    from faultsweep.analysis.verdict import describe_search, search_figure
+    from faultsweep.analysis.verdict import describe_search, describe_searches, search_figure
     from faultsweep.cluster.connect import connect
     from faultsweep.files import check_folder
-    from faultsweep.sweeps.refine import look, read_search, run_search
+    from faultsweep.sweeps.refine import look, run_search
+    from faultsweep.sweeps.search import read_search
 
     check_folder(output)
     sweep, _ = open_sweep(spec, store, logs)
     parts: dict[str, Any] = {
         "along": along,
+        "axis": axis,
         "find": find,
         "metric": metric,
         "width": width,
@@ -191,17 +197,24 @@ def refine(
     asked = {key: value for key, value in parts.items() if value is not None}
     if policies is not None:
         asked["policies"] = [label.strip() for label in policies.split(",")]
-    search = read_search({**sweep.spec.raw.get("refine", {}), **asked}, sweep.spec)
+    searches = read_search({**sweep.spec.raw.get("refine", {}), **asked}, sweep.spec.axes, sweep.spec.outputs)
     path = (store or Path(f"{sweep.spec.name}-refined.zarr")).resolve()
     with ExitStack() as stack:
-        found = look(search, path)
-        if found.needs is not None:
+        found = [look(search, path) for search in searches]
+        if any(one.needs is not None for one in found):
             client = stack.enter_context(connect(cluster, workers, credentials))
-            found = run_search(sweep, search, path, cluster=client, progress=not quiet)
-    sentence = describe_search(search, found)
-    paths = draw(search_figure(sweep.spec.name, open_results(path), search, found), output)
+            found = [run_search(sweep, search, path, cluster=client, progress=not quiet) for search in searches]
+    answers = [describe_search(search, one) for search, one in zip(searches, found, strict=True)]
+    paths = draw(search_figure(sweep.spec.name, open_results(path), searches, found), output)
     if json_:
-        typer.echo(json.dumps({"answer": sentence, **asdict(found)}, indent=1))
+        every = [
+            {"at": dict(search.at), "answer": answer, **asdict(one)}
+            for search, answer, one in zip(searches, answers, found, strict=True)
+        ]
+        whole = {"answer": describe_searches(searches, found), "regions": every}
+        typer.echo(json.dumps({**(every[0] if len(every) == 1 else {}), **whole}, indent=1))
         return
-    typer.echo(sentence)
-    typer.echo(f"{len(found.points)} points were tested; drawn in {' and '.join(str(path) for path in paths)}")
+    for answer in answers:
+        typer.echo(answer)
+    count = sum(len(one.points) for one in found)
+    typer.echo(f"{count} points were tested; drawn in {' and '.join(str(path) for path in paths)}")

@@ -84,7 +84,7 @@ def run(
 
     Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to go on. Where cells
     fail, the others go on; the errors are printed at the end, and the exit code is 2. For a log of a shipped experiment
-    that is not on this machine another one or a model stands in, as in 'faultsweep figure'.
+    that is not on this machine a substitute is used, as in 'faultsweep figure'.
     """
     from faultsweep.sweeps.status import describe_failures, print_status
 
@@ -111,7 +111,7 @@ def run(
 def open_sweep(
     spec: str, store: Path | None, logs: Path | None, folder: Path | None = None
 ) -> tuple[Sweep, Path | None]:
-    """Return a sweep and its store; say on standard error what stands in for logs of a shipped experiment."""
+    """Return a sweep and its store; say on standard error what the substitutes for logs of a shipped experiment are."""
     from faultsweep.sweeps.substitutes import describe_substitutes, is_shipped, with_substitutes
     from faultsweep.sweeps.sweep import Sweep
 
@@ -152,6 +152,7 @@ def plan(
     from faultsweep.sweeps.plan import print_plan
 
     sweep, store = open_sweep(spec, store, logs, folder)
+    sweep.spec.refuse_search()
     plan = sweep.plan(store, workers=workers, measure=measure, recompute=recompute, retry_failed=retry_failed)
     print_plan(plan, resolved=resolved, as_json=json_)
 

@@ -10,22 +10,26 @@ import pytest
 import xarray as xr
 from faultsweep.analysis.figures.captions import data_sheet, latex, markdown
 from faultsweep.analysis.figures.draw import draw, draw_html
-from faultsweep.analysis.figures.figure import BLACK, BLUE, LOOKS, Curve, Figure, Panel, Style, Table
+from faultsweep.analysis.figures.figure import BLACK, BLUE, LOOKS, Curve, Figure, Heat, Panel, Style, Table
+from faultsweep.analysis.figures.heat import texts
 from faultsweep.analysis.figures.layout import (
     DARK,
     LIGHT,
     asks_for_log,
+    beyond,
     columns_for,
     is_banded,
     labels,
     log_ticks,
+    named_ticks,
     places,
     shared_scales,
     y_limits,
 )
 from faultsweep.analysis.figures.page import plots_of
-from faultsweep.analysis.figures.picture import make_canvas, svg_text
+from faultsweep.analysis.figures.picture import draw_panel, make_canvas, svg_text
 from faultsweep.analysis.figures.units import in_units_to_read
+from matplotlib.figure import Figure as Canvas
 
 from faultsweep.errors import InputError
 from faultsweep.units import time_unit
@@ -92,6 +96,55 @@ def test_one_wild_interval_does_not_flatten_the_means():
     wild = replace(curve("a", X), low=np.array([-1e6, 1, 3]), high=np.array([1e6, 3, 5]))
     low, high = y_limits(figure(Panel("", "x", "y", [wild])))[0]
     assert -20 < low < high < 20
+
+
+def test_a_line_with_a_point_without_an_interval_has_bars():
+    """A baseline against itself has none; beside it a band would be missing, not narrow."""
+    whole = curve("a", X)
+    partly = replace(whole, low=np.where(X[0] == X, np.nan, whole.low), high=np.where(X[0] == X, np.nan, whole.high))
+    assert is_banded(Panel("", "x", "y", [whole]))
+    assert not is_banded(Panel("", "x", "y", [whole, partly]))
+
+
+def test_most_intervals_are_seen_whole_and_those_that_go_on_have_arrows():
+    wide = [replace(curve(str(n), X), low=X - 50, high=X + 50) for n in range(3)]
+    low, high = y_limits(figure(Panel("", "x", "y", wide)))[0]
+    assert low < X.min() - 50
+    assert high > X.max() + 50
+    wild = replace(wide[0], high=np.where(X[0] == X, 1e6, X + 50))
+    drawn = figure(Panel("", "x", "y", [wild, *wide[1:]]))
+    below, above = beyond(wild, y_limits(drawn)[0])
+    assert above.tolist() == (X[0] == X).tolist()
+    assert not below.any()
+    assert "the interval goes on" in markdown(drawn)
+    assert "the interval goes on" not in markdown(figure(Panel("", "x", "y", wide)))
+    axis = Canvas().subplots()
+    draw_panel(axis, drawn.panels[0])
+    assert [line.get_marker() for line in axis.lines].count("^") == 1
+    html = plots_of(drawn)[0]
+    assert [one.glyph.marker for one in html.renderers if getattr(one.glyph, "marker", "") == "triangle"] == [
+        "triangle"
+    ]
+
+
+def test_points_of_an_even_panel_stand_at_equal_distances_with_their_values_below():
+    x = np.array([0.0, 1, 90])
+    panel = Panel("", "x", "y", [replace(curve("a", x), x=x)], even=True)
+    assert places(panel)[0].tolist() == [0, 1, 2]
+    assert named_ticks(panel) == {0: "0", 1: "1", 2: "90"}
+    assert plots_of(figure(panel))[0].xaxis.ticker.ticks == [0, 1, 2]
+
+
+def test_a_scale_of_less_than_a_decade_has_ticks():
+    assert log_ticks(3.1, 4.6) == [3.5, 4, 4.5]
+    assert log_ticks(11, 19) == [12, 14, 16, 18]
+
+
+def test_numbers_of_a_map_have_equally_many_decimals_and_fit():
+    value = np.array([[1.7, 2.0], [0.25, -0.001]])
+    assert texts(Heat(["a", "b"], ["c", "d"], value, value, value, "h")) == ["1.70", "2.00", "0.25", "0.00"]
+    change = np.array([[-12.34, np.nan]])
+    assert texts(Heat(["a", "b"], ["c"], change, change, change, "%", 0.0)) == ["−12.3", ""]
 
 
 def test_intervals_of_many_curves_stand_beside_each_other_and_bands_of_two_do_not():

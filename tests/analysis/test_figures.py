@@ -63,7 +63,7 @@ def test_a_curve_is_the_means_with_their_intervals(tmp_path):
 def test_the_caption_says_what_was_varied_and_held(tmp_path):
     caption = figure_5_2(results(tmp_path)).text
     for part in (
-        "A model stands in for the log: the first 10,000 jobs of sdsc-model",
+        "Substitute log: the first 10,000 jobs of the model sdsc-model.",
         "load scale c (multiplies run times) 0.7 to 1.6 in 4 steps",
         "4×4×8 torus, start delay 1 s, actual estimates, growth limit I = 1",
         "Means of 3 replicates; intervals are ",
@@ -160,7 +160,7 @@ def test_capacities_are_stacked_to_the_whole(tmp_path):
 
 def test_size_classes_by_hand():
     labels, shares = _by_size_class(np.array([1, 2, 3, 4, 5, 8, 9, 100.0]), np.array([1, 1, 1, 1, 1, 1, 1, 3.0]))
-    assert labels == ["1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
+    assert labels == ["1", "2", "3–4", "5–8", "9–16", "17–32", "33–64", "65–128"]
     assert shares.tolist() == pytest.approx([0.1, 0.1, 0.2, 0.2, 0.1, 0, 0, 0.3])
 
 

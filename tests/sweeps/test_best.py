@@ -8,8 +8,10 @@ import shutil
 import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
-from faultsweep.analysis.verdict import compare_policies, judge, verdict_figure
+from faultsweep.analysis.report import write_report
+from faultsweep.analysis.verdict import compare_policies, judge, selected, verdict_figure
 from faultsweep.sweeps.best import Best, regions
+from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.runner.prepare import prepare
 from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, select, survivors
 from faultsweep.sweeps.store.store import DONE, Store
@@ -33,7 +35,7 @@ def sweep(**changed):
     settings = {
         "axes": {"policy": list(MEANS), "load": [0.5, 1.0]},
         "function": wait,
-        "outputs": ["wait_s"],
+        "outputs": [Output("wait_s", better="lower")],
         "best": {"most": 120},
     }
     return Sweep(**{**settings, **changed})
@@ -126,7 +128,7 @@ def fails(policy, replicate, seed=0):
 
 
 def test_a_policy_that_fails_is_out_and_the_answer_says_so(client, tmp_path):
-    study = Sweep(axes={"policy": ["broken", "b", "c"]}, function=fails, outputs=["y"], best={})
+    study = Sweep(axes={"policy": ["broken", "b", "c"]}, function=fails, outputs=["y"], better={"y": "lower"}, best={})
     study.run(tmp_path / "a.zarr", cluster=client, progress=False)
     verdict, _ = verdict_of(tmp_path / "a.zarr", study)
     assert verdict.sentence.startswith("b is best by y; second is c, 200 % worse")
@@ -221,7 +223,7 @@ def test_a_metric_below_zero_has_no_ratio(client, tmp_path):
     def loss(policy, replicate, seed=0):
         return -1.0 if policy == "a" else 1.0 + replicate
 
-    study = Sweep(axes={"policy": ["a", "b"]}, function=loss, outputs=["y"], best={})
+    study = Sweep(axes={"policy": ["a", "b"]}, function=loss, outputs=["y"], better={"y": "lower"}, best={})
     with pytest.raises(InputError, match="y is negative in some results"):
         study.run(tmp_path / "a.zarr", cluster=client, progress=False)
 
@@ -249,3 +251,70 @@ scheduler = ["fcfs", "backfill"]
     assert answer["simulations"] + answer["saved"] in (20, 24)
     assert "mean_bounded_slowdown" in answer["verdict"]
     assert (tmp_path / "out" / "study-best.png").stat().st_size > 10_000
+
+
+def speed(policy, replicate, seed=0):
+    """More is better: the fast policy has 20 to the slow one's 10."""
+    noise = 0.1 * np.random.default_rng([seed, replicate]).normal()
+    return {"slow": 10.0, "fast": 20.0}[policy] * float(np.exp(noise))
+
+
+@pytest.mark.parametrize("declared", ["function", "spec"])
+def test_more_is_better_where_the_function_or_the_spec_says_so(declared, client, tmp_path):
+    said = (
+        {"outputs": [Output("speed", better="higher")]}
+        if declared == "function"
+        else {"outputs": ["speed"], "better": {"speed": "higher"}}
+    )
+    study = Sweep(axes={"policy": ["slow", "fast"]}, function=speed, best={}, **said)
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    verdict, _ = verdict_of(tmp_path / "a.zarr", study)
+    assert verdict.sentence.startswith("fast is best by speed; second is slow, ")
+    results = open_results(tmp_path / "a.zarr")
+    assert compare_policies(results)["policy"].tolist() == ["fast", "slow"]
+    write_report(results, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert "fast is best by speed" in page
+    assert "fast has the highest speed" in page
+
+
+def test_a_metric_of_a_function_needs_a_direction(client, tmp_path):
+    wanted = r"speed: is more of it better, or less\? Say so in the spec, better = "
+    with pytest.raises(InputError, match=wanted):
+        Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=["speed"], best={})
+    study = Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=["speed"], replicates=3)
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    results = open_results(tmp_path / "a.zarr")
+    with pytest.raises(InputError, match=wanted):
+        compare_policies(results)
+    write_report(results, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert "No best policy by speed: nothing says whether more is better." in page
+    assert "lowest speed" not in page
+
+
+@pytest.mark.parametrize(
+    ("better", "sentence"),
+    [
+        ({"speed": "more"}, "better.speed: expected higher or lower, got 'more'"),
+        ({"sped": "higher"}, "better: unknown metric 'sped'; did you mean 'speed'? (valid: speed)"),
+        ("higher", "better: expected a table, got 'higher'"),
+    ],
+)
+def test_a_wrong_direction_is_one_sentence(better, sentence):
+    with pytest.raises(InputError) as error:
+        Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=["speed"], better=better)
+    assert str(error.value) == sentence
+    with pytest.raises(InputError, match="outputs: speed: better: expected higher or lower, got 'up'"):
+        Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=[Output("speed", better="up")])
+
+
+def test_the_report_of_a_selection_begins_with_its_verdict(store, tmp_path):
+    results = open_results(store)
+    write_report(results, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    verdict, _ = verdict_of(store)
+    assert f'<p class="verdict">{verdict.sentence}</p>' in page
+    assert f"{verdict.simulations:,} simulations." in page
+    assert selected(results).sentence == verdict.sentence
+    assert selected(results).table.equals(verdict.table)

@@ -8,8 +8,10 @@ import shutil
 import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
-from faultsweep.analysis.verdict import describe_search, search_figure
-from faultsweep.sweeps.refine import look, read_search, run_search
+from faultsweep.analysis.verdict import describe_search, describe_searches, search_figure
+from faultsweep.sweeps import search as searching
+from faultsweep.sweeps.outputs import Output
+from faultsweep.sweeps.refine import look, run_search
 from faultsweep.sweeps.refinement import refine
 from faultsweep.sweeps.store.store import DONE, Store
 from faultsweep.sweeps.sweep import Sweep
@@ -34,7 +36,13 @@ def busy(load, replicate, seed=0):
 
 def sweep(**changed):
     axes = {"policy": ["flat", "steep"], "load": [0.2, 1.2]}
-    return Sweep(**{"axes": axes, "function": wait, "outputs": ["wait_s"], **changed})
+    return Sweep(**{"axes": axes, "function": wait, "outputs": [Output("wait_s", better="lower")], **changed})
+
+
+def read_search(raw, spec):
+    """The search of a spec with one region."""
+    [search] = searching.read_search(raw, spec.axes, spec.outputs)
+    return search
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +163,56 @@ most = 10
     answer = json.loads(capsys.readouterr().out)
     assert answer["answer"].startswith(("No crossing: backfill is better", "Not decided"))
     assert (tmp_path / "out" / "study-crossing.png").stat().st_size > 10_000
+
+
+def crossing(policy, load, site, replicate, seed=0):
+    """As ``wait``, with another place of the crossing at each site."""
+    return wait(policy, load * CROSSING / {"near": 0.5, "far": 0.9}[site], replicate, seed)
+
+
+def test_every_region_has_a_place_of_its_own(client, tmp_path):
+    axes = {"policy": ["flat", "steep"], "load": [0.2, 1.2], "site": ["near", "far"]}
+    study = Sweep(axes=axes, function=crossing, outputs=["wait_s"], better={"wait_s": "lower"})
+    searches = searching.read_search({"width": 0.1, "axis": "policy"}, study.spec.axes, study.spec.outputs)
+    assert [(search.at, search.regions) for search in searches] == [({"site": "near"}, 2), ({"site": "far"}, 2)]
+    path = tmp_path / "a.zarr"
+    found = [run_search(study, search, path, cluster=client, progress=False) for search in searches]
+    for one, place in zip(found, (0.5, 0.9), strict=True):
+        assert one.low <= place <= one.high
+        assert one.high - one.low <= 0.1
+    assert [look(search, path) for search in searches] == found
+    text = describe_searches(searches, found)
+    assert "site near: steep is better by wait_s below load 0.4" in text
+    assert "site far: steep is better by wait_s below load 0." in text
+    drawn = search_figure("a", open_results(path), searches, found)
+    assert [panel.title for panel in drawn.panels] == ["site near", "site far"]
+    assert [len(panel.curves[0].x) for panel in drawn.panels] == [len(one.points) for one in found]
+
+
+def test_saturation_of_every_policy_is_looked_for(client, tmp_path):
+    study = Sweep(axes={"load": [0.4, 1.5], "policy": ["a", "b"]}, function=busier, outputs=["utilisation"])
+    searches = searching.read_search({"find": "saturation", "width": 0.2}, study.spec.axes, study.spec.outputs)
+    found = [run_search(study, search, tmp_path / "a.zarr", cluster=client, progress=False) for search in searches]
+    assert [search.at for search in searches] == [{"policy": "a"}, {"policy": "b"}]
+    assert all(one.low <= place <= one.high for one, place in zip(found, (0.6, 1.0), strict=True))
+
+
+def busier(load, policy, replicate, seed=0):
+    """Utilisation that follows the load up to 0.6 or to 1."""
+    noise = 0.01 * np.random.default_rng([seed, replicate, int(1e6 * load)]).normal()
+    return min(load, {"a": 0.6, "b": 1.0}[policy]) * float(np.exp(noise))
+
+
+@pytest.mark.parametrize("name", ["run", "submit", "plan"])
+def test_what_does_not_search_refuses_a_spec_that_asks_for_it(name, tmp_path, monkeypatch, command):
+    text = "[axes]\nscheduler = ['fcfs', 'backfill']\nload_scale = [0.5, 1.5]\n[fixed]\nlog = 'sdsc-model'\n"
+    (tmp_path / "a.toml").write_text(text + "machine = 'flat:128'\n[refine]\nwidth = 0.1\n")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = command(name, "a.toml")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "refine: a run does not search along load_scale; use 'faultsweep refine a.toml'" in err.replace(
+        str(tmp_path) + "/", ""
+    )
+    assert not (tmp_path / "a.zarr").exists()
+    (tmp_path / "a.toml").write_text(text + "machine = 'flat:128'\n[refine]\nwide = 0.1\n")
+    assert "refine: unknown key 'wide'" in command(name, "a.toml")[2]
