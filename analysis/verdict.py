@@ -306,7 +306,7 @@ def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
 
 def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
     parts = ("worse_low", "worse", "worse_high")
-    worse = np.array([[np.nan if row is None else row[part] for part in parts] for row in rows], float)
+    worse = np.array([[np.nan if row is None else row[part] for part in parts] for row in rows], float).reshape(-1, 3)
     low, mean, high = (1 + worse.T) if not higher else (1 - worse.T)[::-1]
     return Bars(label, mean, style, low, high)
 

@@ -44,6 +44,12 @@ _SWITCHES = {
 _PAGE = """
 {% extends base %}
 {% block contents %}
+<style>
+@media (prefers-color-scheme: dark) {
+  html { background: #16181c }
+  body { background: #fff; min-height: 100vh; margin: 0; filter: invert(.91) hue-rotate(180deg) }
+}
+</style>
 {{ embed(roots.location) }}
 <div style="display: flex; gap: 12px; padding: 8px">
   <div style="flex: none">{{ embed(roots.knobs) }}</div>
@@ -55,7 +61,9 @@ _PAGE = """
 </div>
 {% endblock %}
 """
-"""Several roots: where a knob appears or goes, or a title needs another line, the picture is not laid out anew."""
+"""In the dark everything is inverted but for the hue, which Panel's widgets and a live picture's colours both bear.
+
+Several roots: where a knob appears or goes, or a title needs another line, the picture is not laid out anew."""
 
 
 class Dashboard:

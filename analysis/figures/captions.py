@@ -52,12 +52,12 @@ def write_captions(figure: Figure, folder: Path) -> list[Path]:
 
 def markdown(figure: Figure) -> str:
     """Return the caption as Markdown."""
-    return f"**{_plain(figure.title)}.** {' '.join(map(_plain, caption_of(figure)))}\n"
+    return f"**{_plain(figure.title.rstrip('.'))}.** {' '.join(map(_plain, caption_of(figure)))}\n"
 
 
 def latex(figure: Figure) -> str:
     """Return the picture with its caption as a figure environment of LaTeX."""
-    text = _tex(" ".join([f"{figure.title}.", *caption_of(figure)]))
+    text = _tex(" ".join([f"{figure.title.rstrip('.')}.", *caption_of(figure)]))
     return (
         "\\begin{figure}\n  \\centering\n"
         f"  \\includegraphics[width=\\linewidth]{{{figure.name}}}\n  \\caption{{{text}}}\n"

@@ -363,11 +363,15 @@ def _page(figure: Figure) -> str:
     )
 
 
-_STYLE = (
+_COLOURS = (
     ":root{color-scheme:light dark;"
     f"--paper:light-dark({LIGHT.paper},{DARK.paper});--ink:light-dark({LIGHT.ink},{DARK.ink});"
     f"--faint:light-dark({LIGHT.faint},{DARK.faint});--grid:light-dark({LIGHT.grid},{DARK.grid})}}"
-    """
+    "body{color:var(--ink);background:var(--paper)}"
+)
+_STYLE = (
+    _COLOURS
+    + """
 body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
   padding: 1rem; max-width: 90rem; box-sizing: border-box }
 h1 { font-size: 1.3rem; margin: .2em 0 .6em }
@@ -467,12 +471,14 @@ def _table(table: Table) -> str:
 
 
 def write_page(root: Any, title: str, path: Path) -> None:
-    """Write a layout of Bokeh's as an HTML page with all scripts in it."""
+    """Write a layout of Bokeh's as an HTML page with all scripts in it, in the reader's choice of light or dark."""
     from bokeh.embed import file_html
     from bokeh.resources import INLINE
 
     # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts
     page = _without_addresses(file_html(root, INLINE, title))
+    page = page.replace("<head>", f"<head><style>{_COLOURS}</style>", 1)  # scripts have the text of its end, too
+    page = f"{_script()}</body>".join(page.rsplit("</body>", 1))
     with writing(path):
         path.write_text(guarded(page), encoding="utf-8")
 

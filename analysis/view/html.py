@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.analysis.figures.page import write_page
+from faultsweep.analysis.figures.layout import LIGHT
+from faultsweep.analysis.figures.page import style_plot, write_page
 from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.view.content import (
     BANDS,
@@ -17,7 +18,6 @@ from faultsweep.analysis.view.content import (
     MARKS,
     MOST_MARKS,
     SECOND_BLUE,
-    WAITING_JOBS,
     Content,
     Frames,
     Rectangles,
@@ -83,15 +83,14 @@ def _figure(part: str, **options: Any) -> Any:
     )
     made.toolbar.logo = None
     made.xaxis.axis_label = "time since the first arrival (h)"
-    for axis in made.axis:
-        axis.axis_label_text_font_size, axis.major_label_text_font_size = "14px", "13px"
+    style_plot(made)
     made.min_border_left, made.min_border_right = 75, 75
     return made
 
 
 def _gantt(content: Content) -> Any:
     from bokeh.models import Range1d
-    from bokeh.models.annotations import Legend, Span
+    from bokeh.models.annotations import Span
 
     nodes = content.run.machine.nodes
     x_range = Range1d(start=content.start_h, end=content.stop_h, bounds=(content.start_h, content.stop_h))
@@ -104,9 +103,16 @@ def _gantt(content: Content) -> Any:
         entries = _rectangles(plot, content, content.rectangles)
     entries += _marks(plot, content)  # on top of what they mark
     for border in content.cluster_borders:
-        plot.add_layout(Span(location=border, dimension="width", line_color="black", line_dash="dashed"))
-    plot.add_layout(Legend(items=entries, orientation="horizontal", border_line_color=None, ncols=4), "above")
+        plot.add_layout(Span(location=border, dimension="width", line_color=LIGHT.ink, line_dash="dashed"))
+    plot.add_layout(_legend(entries, 4), "above")
     return plot
+
+
+def _legend(entries: list[tuple[str, list[Any]]], columns: int) -> Any:
+    from bokeh.models.annotations import Legend
+
+    look: dict[str, Any] = {"border_line_color": None, "background_fill_color": None, "label_text_color": LIGHT.ink}
+    return Legend(items=entries, orientation="horizontal", ncols=columns, **look)
 
 
 def _raster(plot: Any, content: Content, raster: NDArray[np.uint8]) -> list[tuple[str, list[Any]]]:
@@ -173,7 +179,7 @@ def _marks(plot: Any, content: Content) -> list[tuple[str, list[Any]]]:
     for kind, (times, places, _) in content.marks.items():
         if 0 < len(times) <= MOST_MARKS:
             marker, colour = MARKS[kind]
-            line = colour if marker == "x" else "black"
+            line = colour if marker == "x" else LIGHT.ink
             style = {"marker": _POINTS[marker], "size": 8, "fill_color": colour, "line_color": line}
             angle = {"angle": -np.pi / 2} if marker == ">" else {}
             entries.append((kind, [plot.scatter(times, places + 0.5, **style, **angle)]))
@@ -190,10 +196,12 @@ def _queue(content: Content, x_range: Any) -> Any:
     plot.varea_step(edges, np.zeros(len(edges)), free, color=FREE_NODES, fill_alpha=0.45, step_mode="after")
     plot.yaxis.axis_label = "free nodes (grey area)"
     plot.extra_y_ranges = {"jobs": Range1d(start=0, end=1.05 * max(1, curves.queue_jobs.max()))}
-    axis = LinearAxis(y_range_name="jobs", axis_label="waiting jobs (line)", axis_label_text_color=WAITING_JOBS)
+    axis = LinearAxis(y_range_name="jobs", axis_label="waiting jobs (line)", axis_label_text_color=LIGHT.faint)
     plot.add_layout(axis, "right")
+    style_plot(plot)
+    axis.axis_label_text_color = LIGHT.faint
     waiting = np.append(curves.queue_jobs, curves.queue_jobs[-1])
-    plot.step(edges, waiting, mode="after", color=WAITING_JOBS, line_width=2, y_range_name="jobs")
+    plot.step(edges, waiting, mode="after", color=LIGHT.faint, line_width=2, y_range_name="jobs")
     for one in plot.yaxis:
         one.ticker = AdaptiveTicker(min_interval=1)  # there is no half a job
     return plot
@@ -201,7 +209,6 @@ def _queue(content: Content, x_range: Any) -> Any:
 
 def _bands(content: Content, x_range: Any) -> Any:
     from bokeh.models import Range1d
-    from bokeh.models.annotations import Legend
 
     curves = content.curves
     plot = _figure("bands", x_range=x_range, y_range=Range1d(start=0, end=100))
@@ -215,7 +222,7 @@ def _bands(content: Content, x_range: Any) -> Any:
             drawn = plot.varea_step(curves.edges_h, base, top, color=colour, step_mode="after")
             entries.append((f"{label}, {100 * curves.share[name]:.3g} %", [drawn]))
             base = top
-    plot.add_layout(Legend(items=entries, orientation="horizontal", border_line_color=None, ncols=3), "above")
+    plot.add_layout(_legend(entries, 3), "above")
     return plot
 
 
@@ -248,12 +255,15 @@ def _occupancy(frames: Frames, sides: tuple[int, int, int], plots: list[Any]) ->
     )
     plot.rect("x", "y", 0.94, 0.94, source=cells, fill_color="colour", line_color="#777777", name="cells")
     plot.scatter("x", "y", size="ring", source=cells, color=AT_FRAME)
+    style_plot(plot)
     plot.grid.visible = False
     plot.yaxis.visible = False
     plot.xaxis.ticker = [i * (Z + 1) + Z / 2 for i in range(X)]
     plot.xaxis.major_label_overrides = {i * (Z + 1) + Z / 2: f"x = {i}" for i in range(X)}
     plot.xaxis.axis_label = f"slices of the torus along x; z from 0 to {Z - 1} to the right, y upwards"
-    lines = [Span(location=0, dimension="height", line_color=AT_FRAME, line_dash="dotted", line_width=2) for _ in plots]
+    lines = [
+        Span(location=0, dimension="height", line_color=LIGHT.ink, line_dash="dotted", line_width=2) for _ in plots
+    ]
     for other, line in zip(plots, lines, strict=True):
         other.add_layout(line)
     text = Div(text="", width=_WIDTH)

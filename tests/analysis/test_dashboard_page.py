@@ -138,6 +138,14 @@ def test_it_draws_what_the_store_has(served, page):
     assert page.locator("h2").first.inner_text() == "Mean wait over load_scale by policy, at machine = flat:128"
 
 
+def test_it_is_dark_where_the_reader_wants_it_dark(served, page):
+    light = "getComputedStyle(document.documentElement).backgroundColor + getComputedStyle(document.body).filter"
+    assert page.evaluate(light) == "rgba(0, 0, 0, 0)none"
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(light) == "rgb(22, 24, 28)invert(0.91) hue-rotate(180deg)"
+    page.emulate_media(color_scheme="light")
+
+
 def test_knobs_change_what_is_drawn(served, page):
     page.get_by_label("machine").select_option("torus:4x4x8")
     shown(page, "torus:4x4x8")

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from faultsweep.analysis.figures.layout import DARK, LIGHT
 from faultsweep.analysis.view import content as content_module
 from faultsweep.analysis.view import draw_html, draw_png, make_content, replay
 from faultsweep.analysis.view.content import DOWN, FREE, RASTER
@@ -423,11 +424,17 @@ def test_the_page_works_in_a_browser_without_a_network(failing, tmp_path):
             assert state["line"] == pytest.approx(frames.time_h[k])
             assert f"{frames.free[k]} nodes free" in state["text"]
         assert shown[0]["colour"] != shown[1]["colour"]
+        assert page.evaluate(_PAPER) == ["rgb(255, 255, 255)", LIGHT.ink]
+        page.emulate_media(color_scheme="dark")
+        page.wait_for_function(f"{_PAPER}[1] != '{LIGHT.ink}'")
+        assert page.evaluate(_PAPER) == ["rgb(22, 24, 28)", DARK.ink]
         chromium.close()
     assert messages == []
     assert requests == [(tmp_path / "run.html").as_uri()]
 
 
+_PAPER = """[getComputedStyle(document.body).backgroundColor,
+  [...Bokeh.documents[0]._all_models.values()].find((m) => m.type == "LinearAxis").axis_label_text_color]"""
 _RECTANGLES = """
 const quads = [...Bokeh.documents[0]._all_models.values()].filter((m) => m.glyph && m.glyph.type == "Quad");
 return quads.reduce((sum, quad) => sum + quad.data_source.get_length(), 0);
