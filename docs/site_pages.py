@@ -111,9 +111,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Point links to files outside of docs/ at their copies in the site."""
+    """Show the name of a file above its content; point links to files outside of docs/ at their copies in the site."""
     if page.file.src_uri.startswith("reference/"):
         return markdown
+    markdown = re.sub(r"<!-- file: (\S+) -->\n```(\w+)\n", r'```\2 title="\1"\n', markdown)
     return re.sub(r"\]\(\.\./([^)#]+)", r"](outside/\1", markdown)
 
 

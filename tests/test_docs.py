@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from faultsweep.sweeps.spec import experiments, load_toml
@@ -92,7 +93,7 @@ def test_commands_and_targets_that_are_named_exist(page):
     assert {name for name in named if not name.endswith("toml")} - {"first", "torus", "small"} <= shipped
 
 
-@pytest.mark.parametrize("page", (ROOT / "docs").glob("*.md"), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_a_page_says_first_what_it_is_for(page):
     title, _, begin = page.read_text("utf-8").partition("\n")
     assert title.startswith("# ")
@@ -109,10 +110,22 @@ def test_the_site_has_four_parts_and_every_page():
         assert page.name == "index.md" or f"]({page.name})" in index, f"docs/index.md does not lead to {page.name}"
 
 
-def test_the_page_of_python_has_every_public_name():
-    found = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
+def load_from_docs(name: str):
+    found = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
+    return module
+
+
+def test_the_site_shows_the_name_of_a_file_to_save():
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="tutorial.md"))
+    text = load_from_docs("site_pages").on_page_markdown((ROOT / "docs" / "tutorial.md").read_text("utf-8"), page)
+    assert '```toml title="torus.toml"\ntitle = ' in text
+    assert "<!-- file" not in text
+
+
+def test_the_page_of_python_has_every_public_name():
+    module = load_from_docs("site_pages")
     listed = {name.rpartition(".")[2] for _, names in module.PYTHON.values() for name in names}
     assert set(faultsweep.__all__) - {"__version__"} <= listed
 
@@ -128,9 +141,7 @@ def test_the_picture_of_the_readme_is_small():
 
 
 def test_docstrings_are_lists_on_the_page_of_the_python_interface():
-    found = importlib.util.spec_from_file_location("api_docstrings", ROOT / "docs" / "api_docstrings.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    module = load_from_docs("api_docstrings")
     text = (
         "Do it.\n\nAt once.\n\nParameters\n----------\na, b : numbers: two of them,\n    or none.\nc : text.\n\n"
         "Returns\n-------\nThe sum.\n\nRaises\n------\nInputError\n    It cannot be."

@@ -30,7 +30,7 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "json_output": (bool, typer.Option(False, "--json", help="Print the metrics as JSON.")),
     "debug": (
         bool,
-        typer.Option(False, "--debug", help="Check the whole state after every instant; slow."),
+        typer.Option(False, "--debug", help="Check the whole state after every event time; slow."),
     ),
     "repeat": (int, typer.Option(1, min=1, help="Simulate this many times; elapsed_s is the median.")),
     "jobs_out": (str, typer.Option("", help="Write the results of every job.", metavar="FILE.csv")),
