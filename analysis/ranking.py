@@ -94,7 +94,7 @@ def rank(
     single = single.isel({along: order})
     values = values.sel({along: single[along].values})
     status = None if status is None else status.sel({along: single[along].values})
-    return single.merge(_to_best(values, along, status, level))
+    return single.merge(_to_best(values, along, status, level), compat="override", join="left")
 
 
 def _to_best(values: xr.DataArray, along: str, status: xr.DataArray | None, level: float) -> xr.Dataset:

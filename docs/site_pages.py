@@ -1,12 +1,16 @@
 """Pages of the site that are made from the program itself, so that they cannot lag behind it.
 
 The hooks of mkdocs (mkdocs.yml names this file): every command with its options, every parameter and metric, and the
-list of what Python offers; and the figures and tables outside of docs/ that pages link to.
+list of what Python offers; notebooks with what they showed; and the figures and tables outside of docs/ that pages link
+to.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +109,8 @@ def on_files(files: Files, config: Any) -> Files:
     made = {"commands": _commands(), "parameters": _parameters(), "python": _python()}
     for name, text in made.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
+    for book in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        files.append(File.generated(config, f"notebooks/{book.stem}.md", content=notebook_page(book)))
     for name in sorted(_outside()):
         files.append(File.generated(config, f"outside/{name}", abs_src_path=str(ROOT / name)))
     return files
@@ -112,10 +118,33 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Show the name of a file above its content; point links to files outside of docs/ at their copies in the site."""
-    if page.file.src_uri.startswith("reference/"):
+    if page.file.src_uri.startswith(("reference/", "notebooks/")):
         return markdown
     markdown = re.sub(r"<!-- file: (\S+) -->\n```(\w+)\n", r'```\2 title="\1"\n', markdown)
     return re.sub(r"\]\(\.\./([^)#]+)", r"](outside/\1", markdown)
+
+
+def notebook_page(path: Path) -> str:
+    """Return a notebook as a page: its texts, its code and what that showed when it was run last."""
+    book = json.loads(path.read_text("utf-8"))
+    parts = []
+    for cell in book["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        parts += [_shown(output) for output in cell.get("outputs", [])]
+    parts.append(f"[This page as a notebook]({path.name})")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _shown(output: dict[str, Any]) -> str:
+    """Return what a cell showed: a picture, which follows the reader's light or dark, or text."""
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        picture = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
+        words = " ".join("".join(data.get("text/plain", "")).replace("\\", "").replace("*", "").split())
+        return f'<img alt="{escape(words)}" src="data:image/svg+xml;base64,{picture}">'
+    text = "".join(data.get("text/plain", output.get("text", "")))
+    return f"```text\n{text}\n```" if text else ""
 
 
 def _outside() -> set[str]:
