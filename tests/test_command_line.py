@@ -66,6 +66,8 @@ def test_no_help_shows_a_type_of_the_program():
     for one in leaves(typer.main.get_command(app)):
         text = one.get_help(typer.Context(one, info_name=one.name))
         assert not re.search(r"<[a-z]+[^x=]*>", text), one.name
+        assert "\\[" not in text, one.name
+        assert not re.search(r"^  [a-z]", text.partition("Arguments:")[2].partition("Options:")[0], re.M), one.name
 
 
 def test_the_notice_of_compiling_comes_only_before_compiling():

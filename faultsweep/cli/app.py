@@ -16,8 +16,7 @@ _KINDS = {
     "<int range>": "N",
     "<float>": "NUMBER",
     "<float range>": "NUMBER",
-    "<list[str]>": "",
-    "<list[path]>": "",
+    "<list[str]>": "TEXT",
 }
 """What typer shows for the type of a value, and what is shown instead."""
 
@@ -25,6 +24,8 @@ _KINDS = {
 def _plain(record: tuple[str, str]) -> tuple[str, str]:
     """Return the help of one option with the type of its value in a word."""
     name, text = record
+    if not name.startswith("-"):  # an argument, whose name says what it is
+        return re.sub(r" <[^<>]*>$", "", name), text
     for kind, word in _KINDS.items():
         name = re.sub(re.escape(kind), word, name, flags=re.IGNORECASE)
     return name.rstrip(), text

@@ -35,11 +35,14 @@ def best(
         ),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="That decides. [default: mean_bounded_slowdown]", show_default=False)
+        str | None, typer.Option(help="The metric that decides. [default: mean_bounded_slowdown]", show_default=False)
     ] = None,
     zone: Annotated[
         str | None,
-        typer.Option(help="A policy at most so much worse than the best is as good. [default: 5%]", show_default=False),
+        typer.Option(
+            help="A policy at most this much worse than the best is as good. [default: 5%]",
+            show_default=False,
+        ),
     ] = None,
     confidence: Annotated[
         float | None,

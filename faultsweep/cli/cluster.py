@@ -69,7 +69,7 @@ def submit(
         ),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Of a program.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Arguments of the program.", show_default=False)
     ] = None,
     cluster: Annotated[str, typer.Option(help="Where to: slurm.")] = "slurm",
     store: StoreOption = None,

@@ -44,7 +44,8 @@ def figure(
     """Run what is missing of a sweep and draw its figure: a PNG, and an HTML page that works offline.
 
     The caption is a text beside them, NAME.md and NAME.tex; NAME-data.md is the data sheet.
-    The table \\[figure] of a spec says what is drawn; else it is the first metric over the first axis of numbers.
+    The table [figure] of a spec sets the metric and the axes; by default, the first metric over the first axis of
+    numbers.
     The name of a paper, such as krevat2003, makes all its figures. A complete store needs neither logs nor a cluster.
     In a new store, a log that is not on this machine is replaced by the model that was calibrated to it, and the figure
     says so ('faultsweep logs fetch NAME' gets the log). If the LLNL T3D log is missing, LLNL Atlas is used.

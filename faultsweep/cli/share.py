@@ -19,7 +19,7 @@ app = App()
 _DIFFERENT = 1
 _WIDTH = 300
 """Of tables of labels, which a narrower one would break in the middle; terminals wrap lines themselves."""
-StoreArgument = Annotated[Path, typer.Argument(help="The store.")]
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store.")]
 
 
 @app.command()
@@ -46,7 +46,9 @@ def unpack(
     archive: Annotated[Path, typer.Argument(metavar="FILE.zarr.zip", help="A packed store.")],
     store: Annotated[
         Path | None,
-        typer.Argument(help="The folder to be made. [default: the file's name without .zip]", show_default=False),
+        typer.Argument(
+            metavar="FOLDER", help="The folder to be made. [default: the file's name without .zip]", show_default=False
+        ),
     ] = None,
     sha256: Annotated[str, typer.Option(metavar="HEX", help="Refuse an archive with another SHA-256.")] = "",
 ) -> None:
@@ -159,7 +161,7 @@ def _some(names: list[Any]) -> str:
 
 @app.command()
 def notebook(
-    store: Annotated[str, typer.Argument(help="A store, a packed store, or the URL of either.")],
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A store, a packed store, or the URL of either.")],
     output: Annotated[
         Path | None,
         typer.Option(

@@ -181,7 +181,7 @@ def status(
 
 @app.command()
 def check(
-    store: Annotated[Path, typer.Argument(help="The store.")],
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
     repair: Annotated[
         bool, typer.Option("--repair", help="Restore what is kept twice, and run exactly the damaged cells again.")
     ] = False,
@@ -204,7 +204,7 @@ def check(
 
 @app.command()
 def rerun(
-    store: Annotated[Path, typer.Argument(help="The store.")],
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
     select: Annotated[str, typer.Option(help="The cell, such as scheduler=backfill,load_scale=1.2")] = "",
     logs: LogsOption = None,
     events_out: Annotated[
