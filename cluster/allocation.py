@@ -40,6 +40,8 @@ from faultsweep.cluster.phases import (
     STARTING_WORKERS,
     PhaseFile,
     has_room,
+    keep_reserve,
+    use_reserve,
 )
 from faultsweep.cluster.processes import Kept, end, log, say, start
 from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE, WORKERS
@@ -162,6 +164,7 @@ class Allocation:
         self._generation += 1
         folder = self.folder / f"{self.life}-{self._generation}"
         shutil.rmtree(folder, ignore_errors=True)
+        use_reserve(self.folder)
         folder.mkdir(mode=0o700)
         scheduler, workers, sweep = None, None, None
         try:
@@ -175,6 +178,7 @@ class Allocation:
             if not self._wait_for_scheduler(scheduler.process, folder / SCHEDULER):
                 end(scheduler.process)
                 return None, scheduler.last_words() or "the scheduler did not start"
+            keep_reserve(self.folder)
             workers = Kept(self._workers(folder), self._start_step)
             self._phase.enter(RUNNING)
             sweep = _Heard(self.command, **{SCHEDULER_VARIABLE: str(folder / SCHEDULER)})
@@ -308,6 +312,7 @@ class Allocation:
 
     def _note(self, outcome: str, text: str) -> None:
         note: dict[str, Any] = {"job": self.job, "outcome": outcome, "text": text, "time": time.time()}
+        use_reserve(self.folder)
         with contextlib.suppress(OSError):  # a full disk; the job's log says it, too
             draft = self.folder / f"{OUTCOME}.partial"
             draft.write_text(json.dumps(note))

@@ -23,6 +23,7 @@ _TEXT = 400
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a full disk, or of a quota that is used up."""
 _ROOM = 1 << 20
+_RESERVE, _RESERVE_BYTES = "reserve", 1 << 16
 
 
 class PhaseFile:
@@ -59,6 +60,22 @@ def read_phase(folder: Path) -> dict[str, Any] | None:
         return {**found, "since": float(found["since"]), "phase": str(found["phase"])}
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def keep_reserve(folder: Path) -> None:
+    """Take a little of the disk, for ``use_reserve``; on a full disk there is none until the next call."""
+    path = folder / _RESERVE
+    if path.exists():
+        return
+    try:
+        path.write_bytes(os.urandom(_RESERVE_BYTES))  # which no file system compresses
+    except OSError:
+        path.unlink(missing_ok=True)
+
+
+def use_reserve(folder: Path) -> None:
+    """Give the reserve back to the disk, for what has to be written now: credentials, or how a job ended."""
+    (folder / _RESERVE).unlink(missing_ok=True)
 
 
 def has_room(folder: Path) -> bool:

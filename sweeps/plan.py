@@ -19,7 +19,7 @@ from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.jobs import compressed_size
 from faultsweep.sweeps.store.replay import count_journalled
-from faultsweep.sweeps.store.store import STATUS_NAMES, chunk_shape
+from faultsweep.sweeps.store.store import LABEL_CHUNK, STATUS_NAMES, chunk_shape
 from faultsweep.sweeps.target import VARIABLES
 
 MEASURED_CELLS = 8
@@ -53,6 +53,7 @@ class Plan:
     foreseen : errors that are known without a run -> how many missing simulations will end with them.
     assumptions : what is assumed because a log does not say it, once for a log.
     bytes : size of the store, about, when it is complete; without per-job results if nothing was measured.
+    files : of the complete store, and at most beside it while it is made, about; what a quota of files has to allow.
     controller_bytes, worker_bytes : memory of scheduler and sweep, and of one worker (0: not known), about.
     """
 
@@ -79,6 +80,7 @@ class Plan:
     bytes: int = 0
     controller_bytes: int = 0
     worker_bytes: int = 0
+    files: int = 0
     journalled: int = 0
     grows: bool = False
     configuration: dict[str, Any] = field(default_factory=dict)
@@ -120,6 +122,7 @@ def make_plan(
         keep_jobs=prepared.keep_jobs,
         controller_bytes=grid_bytes(prepared, workers),
         worker_bytes=worker_bytes(spec, path),
+        files=_estimate_files(prepared, workers),
     )
     if prepared.store is not None and not prepared.recompute:
         plan.journalled = count_journalled(prepared)
@@ -146,6 +149,22 @@ def _estimate_bytes(prepared: Prepared, text_bytes: int) -> int:
     arrays = len(prepared.outputs) + len(VARIABLES) + len(coordinates)
     rows = sum(len(axis) * max(1, len(axis.columns)) for axis in grid.axes)
     return 8 * (numbers * grid.size + rows) + _FRAME_BYTES * chunks * numbers + _ARRAY_BYTES * arrays + 3 * text_bytes
+
+
+def _estimate_files(prepared: Prepared, workers: int) -> int:
+    """Return about how many files a run makes at most.
+
+    A chunk is one file of every variable, and of the status two; an array is described in one, and in the copy of the
+    root. Beside the store every worker has a mark and two journals, that which it writes and the one before, and about
+    as many more have to be removed yet.
+    """
+    grid = prepared.grid
+    lengths = prepared.store.chunks.lengths if prepared.store else chunk_shape(grid.shape, prepared.outputs)
+    chunks = math.prod(-(-n // length) for n, length in zip(grid.shape, lengths, strict=True))
+    coordinates = {*grid.dims_of, *(axis.name for axis in grid.axes)}
+    rows = sum(2 * -(-len(axis) // LABEL_CHUNK) for axis in grid.axes)
+    variables = len(prepared.outputs) + len(VARIABLES) + (2 if prepared.keep_jobs else 0)
+    return chunks * (variables + 1) + variables + 3 * len(coordinates) + rows + 5 * workers + 20
 
 
 def _describe_precision(spec: Spec, plan: Plan) -> str:
@@ -302,7 +321,7 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
             f" (timed: {format_seconds(low)} to {format_seconds(high)} each; {format_seconds(plan.start_s)} to start)"
         )
     without = ", without per-job results," if plan.keep_jobs and not plan.run_s else ""
-    console.print(f"  about {format_bytes(plan.bytes)} on disk{without} at {plan.store}")
+    console.print(f"  about {format_bytes(plan.bytes)} on disk{without}, in {plan.files:,} files, at {plan.store}")
     each = f", {format_bytes(plan.worker_bytes)} for each worker" if plan.worker_bytes else ""
     console.print(f"  about {format_bytes(plan.controller_bytes)} of memory for scheduler and sweep{each}")
     if plan.precision:

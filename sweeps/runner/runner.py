@@ -40,6 +40,7 @@ from faultsweep.sweeps.runner.progress import (
     Progress,
     format_seconds,
 )
+from faultsweep.sweeps.runner.segments import Segments
 from faultsweep.sweeps.store.collector import Collector, Results
 from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
 from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, journal_texts, read_journal
@@ -157,6 +158,7 @@ class Runner:
         self._arrived: set[str] = set()
         self._journal: JournalWriter | None = None
         self._blind = False
+        self._segments = Segments(folder / "journals", collector.store.path, collector.check)
 
     def run(self, cells: Cells) -> None:
         """Simulate these cells, in about this order.
@@ -192,10 +194,12 @@ class Runner:
                         self._hand_out(todo)
                     self._receive()
                     self.progress.show()
-                    self.collector.save_sometimes()
+                    if self.collector.save_sometimes():
+                        self._segments.remove_saved()
         except (ClosedClientError, CommClosedError, CancelledError, TimeoutError):
             raise SweepStoppedError("the scheduler is gone") from None
         finally:
+            self._segments.join()
             if self._journal is not None:
                 self._journal.close()
         self._tell_workers(task.leave_run).join(2)
@@ -495,6 +499,7 @@ class Runner:
             raise OSError(*result.problem)
         if not result.journalled:
             self._write_down(cells, result)
+        self._segments.add(result.segment, result.done, result.closed)
         self._unexplained.clear()
         self.progress.worker_bytes = max(self.progress.worker_bytes, result.memory_bytes)
         if result.done:
@@ -543,8 +548,10 @@ class Runner:
             return
         key_of = {(int(a), int(b)): i for i, (a, b) in enumerate(self.keys[:, flying.cells].T)}
         finished: set[int] = set()
-        for _, journal, _ in found:
-            finished |= self._recover(journal, flying.cells, key_of)
+        self._segments.join()
+        for _, stem, _ in found:
+            for journal in sorted((self.folder / "journals").glob(f"{stem}*.journal")):
+                finished |= self._recover(journal, flying.cells, key_of)
         culprits: dict[int, list[bool]] = {}
         for key, _, hung in found:  # a scheduler that tries again on other workers leaves a mark for each
             if key in key_of and key_of[key] not in finished:
@@ -609,8 +616,6 @@ class Runner:
     def _recover(self, journal: Path, cells: Cells, key_of: Mapping[tuple[int, int], int]) -> set[int]:
         """Take from a dead worker's journal what it had finished of this task."""
         found: set[int] = set()
-        if not journal.exists():
-            return found
         for records in read_journal(journal):
             numbers = [key_of.get((int(a), int(b)), -1) for a, b in records.keys.T]
             keep = np.flatnonzero(np.array(numbers) >= 0)
@@ -697,8 +702,8 @@ def _load_jobs(part: Any) -> Mapping[str, NDArray[Any]]:
     return part if isinstance(part, Mapping) else unpack_jobs(Path(part[0]), part[1], part[2])
 
 
-def _marks(folder: Path, run_id: str, number: int) -> list[tuple[tuple[int, int], Path, bool]]:
-    """Return, for each process that was at this task when it ended: the key, its journal, and whether it had hung."""
+def _marks(folder: Path, run_id: str, number: int) -> list[tuple[tuple[int, int], str, bool]]:
+    """Return, for each process that was at this task when it ended: key, stem of its journals, whether it had hung."""
     found = []
     for mark in (folder / "marks").glob(f"{run_id}-*.mark"):
         content = mark.read_bytes()
@@ -708,7 +713,7 @@ def _marks(folder: Path, run_id: str, number: int) -> list[tuple[tuple[int, int]
         if at == number:
             hang = mark.with_suffix(".hang")
             hung = hang.exists() and hang.stat().st_size > 0
-            found.append(((first, second), folder / "journals" / f"{mark.stem}.journal", hung))
+            found.append(((first, second), mark.stem, hung))
     return found
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.store.jobs import pack_jobs
-from faultsweep.sweeps.store.journal import JournalWriter, jobs_beside, journal_texts
+from faultsweep.sweeps.store.journal import SEGMENT_BYTES, JournalWriter, jobs_beside, journal_texts
 from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
 from faultsweep.sweeps.target import Output, Target
 from numpy.typing import NDArray
@@ -104,7 +104,8 @@ class BatchResult:
     """What a task gives back; arrays over the ``done`` configurations that it got through (the first ones).
 
     ``problem`` is the error number and text of a journal that could not be written; ``memory_bytes`` the most memory
-    that the process has taken so far; ``texts`` the values of text of the runs that have any.
+    that the process has taken so far; ``texts`` the values of text of the runs that have any. ``segment`` is the
+    name of the journal that has these results, ``closed`` how many records those have that the process has left since.
     """
 
     done: int
@@ -118,6 +119,8 @@ class BatchResult:
     jobs: list[Any] | None = None
     memory_bytes: int = 0
     texts: dict[int, list[str]] = field(default_factory=dict)
+    segment: str = ""
+    closed: dict[str, int] = field(default_factory=dict)
 
 
 _stopped: set[str] = set()
@@ -153,12 +156,17 @@ def run_batch(
 ) -> BatchResult:
     """Run configurations until all are done or ``slice_s`` is over; what is left is the client's to hand out again."""
     session = _session(context)
+    session.turn()
     start, session.preparing_s = time.perf_counter(), 0.0
     batch = _Batch(session, task, keys)
     names = list(columns)
     try:
         for values in zip(*columns.values(), strict=True) if names else [()] * keys.shape[1]:
-            if session.context.run_id in _stopped or time.perf_counter() - start - session.preparing_s > slice_s:
+            if (
+                batch.problem
+                or session.context.run_id in _stopped
+                or time.perf_counter() - start - session.preparing_s > slice_s
+            ):
                 break
             batch.run({**session.context.fixed, **dict(zip(names, values, strict=True))})
     finally:
@@ -223,6 +231,8 @@ class _Batch:
             self.session.fail(caught)
             self.problem = self.session.problem
             return None
+        if journal.is_full:  # this result is written, in the room that was reserved; the next one might not be
+            self.problem = (errno.ENOSPC, f"{journal.path}: No space left on device")
         return (str(jobs_beside(journal.path)), *place) if jobs is not None else None
 
     def finish(self, elapsed_s: float) -> BatchResult:
@@ -233,6 +243,7 @@ class _Batch:
             except OSError as caught:
                 self.session.fail(caught)
                 self.problem = self.session.problem
+        segment = journal.path.name if journal is not None else ""
         return BatchResult(
             len(self.status),
             np.array(self.status, dtype=np.int8),
@@ -245,6 +256,8 @@ class _Batch:
             self.jobs if self.session.context.keep_jobs else None,
             _peak_memory_bytes(),
             self.texts,
+            segment,
+            self.session.take_closed(),
         )
 
 
@@ -266,9 +279,11 @@ class _Session:
         self.journal: JournalWriter | None = None
         self._mark = -1
         self._hang_file = -1
+        self._closed: dict[str, int] = {}
+        self._segments = 0
         self._prepared: set[Hashable] = set()
         self.preparing_s = 0.0
-        name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.name = name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         if context.folder is not None and self._sees(context.folder):
             self._open_files(context.folder, name)
         if context.time_limit_s > 0 and self._hang_file < 0:
@@ -294,6 +309,24 @@ class _Session:
                 self._hang_file = os.open(folder / "marks" / f"{name}.hang", os.O_CREAT | os.O_WRONLY, 0o644)
         except OSError as error:
             self.fail(error)
+
+    def turn(self) -> None:
+        """Begin another journal if this one is long; what a task writes is in one of them."""
+        if self.journal is None or self.journal.size < SEGMENT_BYTES or self.context.folder is None:
+            return
+        old, self._segments = self.journal, self._segments + 1
+        try:
+            path = self.context.folder / "journals" / f"{self.name}.{self._segments}.journal"
+            self.journal = JournalWriter(path, self.context.columns)
+        except OSError:
+            return  # the one that is there has room ahead
+        old.close()
+        self._closed[old.path.name] = old.records
+
+    def take_closed(self) -> dict[str, int]:
+        """Return the journals that were left since this was asked, with their numbers of records."""
+        closed, self._closed = self._closed, {}
+        return closed
 
     def prepare(self, config: Mapping[str, Any]) -> str:
         """Get ready for configurations of this kind, once; returns what went wrong, or nothing.

@@ -97,7 +97,7 @@ class Collector:
         self.store = store
         self.outputs = list(outputs)
         self.source = source
-        self._check = check
+        self.check = check
         self._columns = np.cumsum([0, *(out.width for out in self.outputs)])
         self._texts = np.cumsum([0, *(out.texts for out in self.outputs)])
         self._buffers: OrderedDict[int, _Buffer] = OrderedDict()
@@ -328,7 +328,7 @@ class Collector:
         buffer = self._buffers.get(chunk)
         if buffer is None or not buffer.dirty:
             return
-        self._check()
+        self.check()
         start = time.monotonic()
         if self.jobs is not None:
             self.jobs.flush()
@@ -356,12 +356,17 @@ class Collector:
         self._save_cost_s = time.monotonic() - start
         self._evict()
 
-    def save_sometimes(self) -> None:
-        """Write unfinished chunks now and then, so that a partial store can be looked at."""
+    def save_sometimes(self) -> bool:
+        """Write unfinished chunks now and then, so that a partial store can be looked at.
+
+        Returns whether all results that were taken are written now.
+        """
         dirty = sum(buffer.dirty for buffer in self._buffers.values())
         pause = max(SAVE_EVERY_S, _SAVE_SHARE * self._save_cost_s * dirty)
         if dirty and time.monotonic() - self._last_save > pause:
             self.flush()
+            dirty = 0
+        return not dirty
 
     def flush(self) -> None:
         """Write everything that is unsaved, with the copies that can be made."""

@@ -1,12 +1,17 @@
 """Journals: what a process has finished, appended result by result, so that no kill loses any.
 
 A file is a header and records, each with its length and checksum; what follows a torn record is ignored. One process
-writes one file. A record is written by one system call as soon as its run ends (``kill -9`` cannot take it back), and
-the file is synced once per task (a power cut could).
+writes a file, and then the next one (``SEGMENT_BYTES``), so that those whose results the store has can be removed while
+the run goes on. A little room is reserved ahead of what is written, so that a result is not lost because the disk is
+full when its run ends. A record is written by one system call as soon as its run ends (``kill -9`` cannot take it
+back), and the file is synced once per task (a power cut could).
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import errno
 import json
 import os
 import struct
@@ -21,6 +26,11 @@ from numpy.typing import NDArray
 MAGIC = b"FSJ1"
 DIED = 100
 """The status of a record that says that a worker died at this configuration; no status of a store. It has no result."""
+SEGMENT_BYTES = 2**19
+"""A journal of this size, or more, is followed by another one."""
+RESERVE_BYTES = 2**14
+"""Room on the disk that a journal has ahead of its end; a quarter of it is always there."""
+_KEEP_SIZE = 1  # a flag of fallocate(2)
 _FRAME = struct.Struct("<II")
 _FIXED = 40
 """Bytes of a record before its values: key (16), wall time, status, length and offset of per-job results."""
@@ -52,36 +62,72 @@ def journal_texts(texts: Sequence[str]) -> str:
     return json.dumps(list(texts)) if texts else ""
 
 
-class _Appended:
-    """A new file that is only ever appended to, whole pieces at a time."""
+def _reserve(file: int, start: int, length: int) -> bool:
+    """Reserve room behind the end of a file; returns False if the disk is full, True also where it cannot be done."""
+    if not hasattr(_C, "fallocate"):  # macOS
+        return True
+    done = _C.fallocate(file, _KEEP_SIZE, ctypes.c_int64(start), ctypes.c_int64(length))
+    return done == 0 or ctypes.get_errno() not in (errno.ENOSPC, errno.EDQUOT)
 
-    def __init__(self, path: Path) -> None:
+
+_C = ctypes.CDLL(None, use_errno=True)
+
+
+class _Appended:
+    """A new file that is only ever appended to, whole pieces at a time.
+
+    Attributes
+    ----------
+    size : bytes so far.
+    is_full : whether the disk had no room for another reserve.
+    """
+
+    def __init__(self, path: Path, reserves: bool = True) -> None:
         self._path = path
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
-        self._size = 0
+        self._reserves = reserves
+        self._reserved = 0
+        self.size = 0
+        self.is_full = False
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Reserve room again when three quarters of it are used."""
+        if self._reserves and self._reserved - self.size < RESERVE_BYTES // 4:
+            self.is_full = not _reserve(self._file, self.size, RESERVE_BYTES)
+            self._reserved = self._reserved if self.is_full else self.size + RESERVE_BYTES
 
     def append(self, data: bytes) -> int:
         """Append a piece; returns where it begins."""
         written = os.write(self._file, data)
         if written < len(data):
-            os.ftruncate(self._file, self._size)  # a full disk; a torn record would hide all that follow it
-            raise OSError(28, "No space left on device", str(self._path))
-        self._size += written
-        return self._size - written
+            os.ftruncate(self._file, self.size)  # a full disk; a torn record would hide all that follow it
+            raise OSError(errno.ENOSPC, "No space left on device", str(self._path))
+        self.size += written
+        self._look_ahead()
+        return self.size - written
 
     def sync(self) -> None:
         getattr(os, "fdatasync", os.fsync)(self._file)
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self.size)  # gives back what is reserved
         os.close(self._file)
 
 
 class JournalWriter:
-    """Appends results to one file that no other process writes, and per-job results to one beside it."""
+    """Appends results to one file that no other process writes, and per-job results to one beside it.
+
+    Attributes
+    ----------
+    records : how many have been written.
+    """
 
     def __init__(self, path: Path, outputs: Sequence[str]) -> None:
         """Create the file; ``outputs`` name the values of every record, in order."""
         self.path = path
+        self.records = 0
         header = json.dumps({"outputs": list(outputs)}).encode()
         self._head = struct.Struct("<QQdIIQ")
         self._values = struct.Struct(f"<{len(outputs)}d")
@@ -97,7 +143,7 @@ class JournalWriter:
     def keep(self, jobs: bytes) -> tuple[int, int]:
         """Append the per-job results of a run whose record follows; returns their place, for that."""
         if self._jobs is None:
-            self._jobs = _Appended(jobs_beside(self.path))
+            self._jobs = _Appended(jobs_beside(self.path), reserves=False)
         return self._jobs.append(jobs), len(jobs)
 
     def write(
@@ -117,6 +163,17 @@ class JournalWriter:
         head = self._head.pack(key[0], key[1], wall_s, status, jobs[1], jobs[0])
         content = b"".join((head, words, note.encode()))
         self._records.append(_FRAME.pack(len(content), zlib.crc32(content)) + content)
+        self.records += 1
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the files."""
+        return self._records.size + (self._jobs.size if self._jobs is not None else 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the disk has no room for more than a few results."""
+        return self._records.is_full
 
     def sync(self) -> None:
         """Wait until all that was written is on the disk, what records point at first."""

@@ -74,7 +74,7 @@ CHUNK_CELLS = 16_384
 _RUN = ".run"
 STATE = "state.json"
 """File beside a store that says how far it was."""
-_LABEL_CHUNK = 16_384
+LABEL_CHUNK = 16_384
 _CHUNK_WORDS = 4_000_000
 """Words of a chunk of the widest metric, at most (32 MB): large arrays make chunks of few cells."""
 
@@ -410,7 +410,7 @@ def _create_coordinate(
     array = group.create_array(
         name,
         shape=values.shape,
-        chunks=(_LABEL_CHUNK,) if values.ndim == 1 else chunk_shape(values.shape),
+        chunks=(LABEL_CHUNK,) if values.ndim == 1 else chunk_shape(values.shape),
         dtype=values.dtype,
         fill_value="" if values.dtype.kind == "U" else values.dtype.type(0),
         compressors=compressors(),

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from faultsweep.cluster import phases
-from faultsweep.cluster.phases import PhaseFile, has_room, read_phase
+from faultsweep.cluster.phases import PhaseFile, has_room, keep_reserve, read_phase, use_reserve
 from faultsweep.sweeps.batch_job import _read_phase
 from faultsweep.sweeps.status import say_phase
 
@@ -98,3 +98,18 @@ def test_a_phase_in_words():
     assert say_phase({"phase": "compiling", "since": now - 40, "text": ""}) == "phase: compiling for 40 s"
     told = json.loads('{"phase": "queued", "since": null, "text": "waiting for free nodes (Resources)"}')
     assert say_phase(told) == "phase: queued: waiting for free nodes (Resources)"
+
+
+def test_a_reserve_lets_a_job_say_how_it_ended_on_a_full_disk(small_disk):
+    keep_reserve(small_disk)
+    fill(small_disk)
+    with pytest.raises(OSError, match="No space left"):
+        (small_disk / "outcome.json").write_text("x" * 8192)
+    (small_disk / "outcome.json").unlink(missing_ok=True)
+    keep_reserve(small_disk)
+    assert (small_disk / "reserve").stat().st_size == 65_536, "it is there already"
+    use_reserve(small_disk)
+    (small_disk / "outcome.json").write_text("x" * 8192)
+    fill(small_disk)
+    keep_reserve(small_disk)
+    assert not (small_disk / "reserve").exists()
