@@ -6,7 +6,8 @@ environment variable.
 - The scheduler or COMMAND dies: both, and the workers, are started anew, and COMMAND goes on where its results are.
 - A worker dies: its nanny starts it again. A node's nannies die: they are started again. The step of all workers ends:
   it is started again; if it ends soon, again and again, that counts as a death of the sweep.
-- SIGUSR1 comes before the walltime: COMMAND is asked to stop, and the job is put back into the queue.
+- SIGUSR1 comes before the walltime, from the batch system or this process itself: COMMAND is asked to stop, and the job
+  goes back into the queue.
 - SIGTERM (scancel, preemption): COMMAND is asked to stop, and the job ends.
 
 This process imports nothing heavy, so that it is not what a node kills when its memory is full.
@@ -20,6 +21,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,6 +31,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from faultsweep.cluster.batch_systems import default_system, find
+from faultsweep.cluster.batch_systems.common import BatchSystemError, NoAnswerError, Node
 from faultsweep.cluster.phases import (
     NO_SPACE,
     REQUEUED,
@@ -45,8 +49,9 @@ from faultsweep.cluster.phases import (
 )
 from faultsweep.cluster.processes import Kept, end, log, say, start
 from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE, WORKERS
-from faultsweep.cluster.slurm import Node, SlurmError, SlurmUnreachableError, call, nodes_of_job
 
+JOB = "job.json"
+"""File that says what was submitted: ``submit.Job``."""
 OUTCOME = "outcome.json"
 """File that says how the last job ended: ``job``, ``outcome`` (finished, failed, stopped, cancelled, requeued) and
 ``text``."""
@@ -94,8 +99,10 @@ class Allocation:
         self.options = options
         self.command = command
         self.folder: Path = options.folder
-        self.job = os.environ.get("SLURM_JOB_ID", "")
-        self.life = f"{self.job}-{os.environ.get('SLURM_RESTART_COUNT', '0')}"
+        self.system = find(default_system())
+        self.job = os.environ.get(self.system.JOB_VARIABLE, "")
+        self.requeues = self._count_requeues()
+        self.life = f"{self.job}-{self.requeues}"
         self.warned = False
         self.told_to_end = False
         self._generation = 0
@@ -106,7 +113,8 @@ class Allocation:
         signal.signal(signal.SIGUSR1, self._note_warning)
         signal.signal(signal.SIGTERM, self._note_end)
         self._remove_credentials()
-        say(f"job {self.job} on {os.environ.get('SLURM_JOB_NODELIST', 'this machine')}")
+        say(f"job {self.job} of {self.system.TITLE} on {socket.gethostname()}")
+        self._watch_clock()
         self._phase.enter(STARTING)
         fruitful = False
         fruitless = -1  # restarts since the last result; the first start is none
@@ -136,6 +144,25 @@ class Allocation:
                 self._rest(_PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)])
         finally:
             self._remove_credentials()
+
+    def _count_requeues(self) -> int:
+        """Return how often this job, or those before it, went back into the queue."""
+        counted = self.system.restarts()
+        return int(self._read_job().get("requeues", 0)) if counted is None else int(counted)
+
+    def _read_job(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.folder / JOB).read_text()))
+        except (OSError, ValueError, TypeError):
+            return {}
+
+    def _watch_clock(self) -> None:
+        """See that this process is warned before the walltime, by itself where the batch system does not do it."""
+        left = self.system.seconds_left()
+        if left is not None:
+            timer = threading.Timer(max(1.0, left - self.options.grace), os.kill, [os.getpid(), signal.SIGUSR1])
+            timer.daemon = True
+            timer.start()
 
     def _note_warning(self, *_: object) -> None:
         self.warned = True
@@ -262,23 +289,14 @@ class Allocation:
         return ["--interface", self.options.interface] if self.options.interface else []
 
     def _workers(self, folder: Path) -> list[str]:
-        """Return the command that runs this node's workers on every node of the job.
-
-        One task per node; --overlap, since scheduler and sweep run on the first one; the processor affinity of
-        a task would be that of one processor; the step goes on when a task dies (--kill-on-bad-exit=0). It has the
-        environment that the job's script has made, also where the job was submitted with --export=NONE.
-        """
+        """Return the command that runs its workers on every node of the job."""
         number = self.options.workers_per_node
-        srun = ["srun", "--overlap", "--ntasks-per-node=1", f"--nodes={os.environ.get('SLURM_JOB_NUM_NODES', '1')}"]
-        srun += ["--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--label", "--export=ALL"]
-        if self._count_workers(folder):
-            os.environ.pop("SLURM_CPUS_PER_TASK", None)  # a step without it has all that the job has of each node
-        else:
-            srun.append(f"--cpus-per-task={number}")
+        differ = self._count_workers(folder)
         nannies = self._python("nannies", str(folder), str(number), *self._interface())
         nannies += ["--memory-bytes", str(self.options.memory_bytes)]
         nannies += ["--scratch", self.options.scratch] if self.options.scratch else []
-        return [*srun, *self._python("processes"), *nannies]
+        command = [*self._python("processes"), *nannies]
+        return list(self.system.on_each_node(command, folder, None if differ else number))
 
     def _count_workers(self, folder: Path) -> bool:
         """Write down how many workers each node gets, by its own cores and memory; returns whether they differ."""
@@ -287,8 +305,8 @@ class Allocation:
         base, each = self.options.by_node
         least = self.options.workers_per_node
         try:
-            nodes = nodes_of_job()
-        except SlurmError as error:
+            nodes = self.system.nodes_of_job()
+        except BatchSystemError as error:
             say(f"{error}; every node gets {least} workers")
             return False
         workers = {node.name: _most_workers(node, base, each) for node in nodes}
@@ -310,8 +328,8 @@ class Allocation:
         say(f"{outcome}{': ' + text if text else ''}")
         return code
 
-    def _note(self, outcome: str, text: str) -> None:
-        note: dict[str, Any] = {"job": self.job, "outcome": outcome, "text": text, "time": time.time()}
+    def _note(self, outcome: str, text: str, job: str = "") -> None:
+        note: dict[str, Any] = {"job": job or self.job, "outcome": outcome, "text": text, "time": time.time()}
         use_reserve(self.folder)
         with contextlib.suppress(OSError):  # a full disk; the job's log says it, too
             draft = self.folder / f"{OUTCOME}.partial"
@@ -323,7 +341,7 @@ class Allocation:
         if not was_fruitful:
             text = "no simulation ended within a whole walltime; submit again with a longer --time"
             return self._finish("failed", text, 1)
-        limit, requeued = self.options.max_requeues, int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+        limit, requeued = self.options.max_requeues, self.requeues
         if limit is not None and requeued >= limit:
             text = f"the walltime was over, and the job was requeued {requeued} times (max_requeues); submit goes on"
             return self._finish("stopped", text, 1)
@@ -331,25 +349,35 @@ class Allocation:
         self._phase.enter(REQUEUED)
         self._remove_credentials()
         try:
-            self._ask_for_requeue()
-        except SlurmError as error:
-            return self._finish("stopped", f"SLURM would not requeue the job ({error}); submit again", 1)
+            number = self._ask_for_requeue()
+        except BatchSystemError as error:
+            return self._finish("stopped", f"{self.system.TITLE} would not requeue the job ({error}); submit again", 1)
+        self._follow(number)
         say("back into the queue")
-        return 0  # at once: SLURM lets the job wait until all of it has ended
+        return 0  # at once: the batch system lets the job wait until all of it has ended
 
-    def _ask_for_requeue(self) -> None:
-        """Ask SLURM until it answers, or ends this process at the walltime."""
+    def _ask_for_requeue(self) -> str:
+        """Ask the batch system until it answers, or ends this process at the walltime; returns the job that goes on."""
         self.warned = False  # which would let nothing rest
         while True:
             try:
-                call("scontrol", "requeue", self.job)
-            except SlurmUnreachableError as error:
+                return str(self.system.requeue(self.job, self.folder))
+            except NoAnswerError as error:
                 if self.told_to_end:
                     raise
                 say(str(error))
                 self._rest(_ASK_AGAIN_S)
-            else:
-                return
+
+    def _follow(self, number: str) -> None:
+        """Let ``status`` ask for the job that goes on, where that is another one."""
+        known = self._read_job()
+        if number == self.job or not known:
+            return
+        use_reserve(self.folder)
+        draft = self.folder / f"{JOB}.partial"
+        draft.write_text(json.dumps({**known, "job": number, "requeues": self.requeues + 1}, indent=1))
+        os.replace(draft, self.folder / JOB)
+        self._note("requeued", "the walltime was over; the job goes on when its turn comes", number)
 
     def _remove_credentials(self) -> None:
         for folder in (*self.folder.glob(f"{self.job}-*-*"), *self.folder.glob("tls-*")):

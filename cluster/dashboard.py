@@ -94,7 +94,7 @@ class ShownScheduler(distributed.Scheduler):
     def how_to_reach(self) -> str:
         """Return the link of the dashboard, and the ssh line that makes it open on another machine."""
         user, host, port = getpass.getuser(), socket.gethostname(), self.http_port
-        login = os.environ.get("SLURM_SUBMIT_HOST", host)
+        login = os.environ.get("SLURM_SUBMIT_HOST") or os.environ.get("PBS_O_HOST", host)
         jump = "" if login == host else f" -J {user}@{login}"
         return (
             f"Dask's dashboard: {self.link}\n"

@@ -1,7 +1,7 @@
-"""Workers as jobs of their own: dask-jobqueue's ``SLURMCluster``, one worker per job, each replaced when it is lost.
+"""Workers as jobs of their own: dask-jobqueue's classes, one worker per job, each replaced when it is lost.
 
 ``adapt`` with equal bounds replaces jobs that registered and were lost (``scale`` does not). A watchdog looks at
-``squeue`` for jobs that ended before they registered, which dask-jobqueue reports as running for ever, as it does with
+the queue for jobs that ended before they registered, which dask-jobqueue reports as running for ever, as it does with
 those that could not be submitted; it has them replaced at growing intervals, and when nothing but jobs that end early
 comes, it stops the sweep and says why.
 """
@@ -22,21 +22,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from faultsweep.cluster import slurm
+from faultsweep.cluster.batch_systems import default_system, find
+from faultsweep.cluster.batch_systems.common import BatchSystemError, NoAnswerError
 from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.cluster.settings import LOOPBACK, SETTINGS
 from faultsweep.cluster.site import Site, parse_memory
 from faultsweep.cluster.steady import use_monotonic_clock
+from faultsweep.cluster.times import parse_time
 
 from faultsweep.errors import InputError
 from faultsweep.extras import require
 
 EARLY_DEATHS = 5
 """So many jobs in a row that ended before they registered stop the sweep."""
-NANNY_MIB = 200
-"""Memory of a worker job beside its worker: the nanny that limits the worker's, and what it starts (74 measured)."""
 _LOOK_S = 3.0
 _SUBMIT_AGAIN_S = 30.0
 _FORGET_S = 20.0
@@ -48,10 +49,9 @@ def worker_job_name(folder: Path) -> str:
     return f"faultsweep-worker-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:10]}"
 
 
-def cancel_workers(folder: Path) -> None:
+def cancel_workers(folder: Path, system: ModuleType) -> None:
     """Cancel the worker jobs of a run, those that wait in the queue as well."""
-    with contextlib.suppress(slurm.SlurmError):
-        slurm.call("scancel", "--user", str(os.getuid()), "--name", worker_job_name(folder))
+    system.cancel_named(worker_job_name(folder))
 
 
 @contextmanager
@@ -63,23 +63,24 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
     Raises
     ------
     InputError
-        dask-jobqueue is not installed, or SLURM would not take the jobs.
+        dask-jobqueue is not installed, or the batch system would not take the jobs.
     """
     import dask
     import distributed
 
     require("a cluster of worker jobs", "dask_jobqueue")
     with handlers_stay():
-        from dask_jobqueue import SLURMCluster
+        import dask_jobqueue
+    system = find(site.system or default_system())
     use_monotonic_clock()
-    cancel_workers(folder)  # of a run that was killed
+    cancel_workers(folder, system)  # of a run that was killed
     for left in folder.glob("tls-*"):  # its credentials
         shutil.rmtree(left, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     secrets = folder / f"tls-{os.getpid()}"
     secrets.mkdir(mode=0o700, exist_ok=True)
     settings = {**SETTINGS, "distributed.deploy.lost-worker-timeout": "2s"}
-    options = _options(site, folder)
+    kind, options = _options(site, folder)
     if dashboard is None and site.dask_dashboard:
         dashboard = _tell
     if dashboard is not None:
@@ -90,15 +91,16 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
     try:
         with dask.config.set(settings):
             try:
-                cluster = SLURMCluster(security=_write_files(secrets), **options)
+                cluster = getattr(dask_jobqueue, kind)(security=_write_files(secrets), **options)
             except OSError as error:
                 raise InputError(f"cluster: the scheduler cannot start ({error})") from None
             try:
-                _test(cluster.job_script(), site)
+                _test(cluster.job_script(), site, system)
                 if dashboard is not None:
                     dashboard(write_how_to_reach(cluster.scheduler, secrets))
-                watchdog = _Watchdog(cluster, folder)
-                overrides = slurm.without_overrides(cluster.job_script())  # every job is submitted by dask-jobqueue
+                watchdog = _Watchdog(cluster, folder, system)
+                # every job is submitted by dask-jobqueue
+                overrides = getattr(system, "without_overrides", contextlib.nullcontext)(cluster.job_script())
                 with overrides, distributed.Client(cluster, set_as_default=False) as client, watchdog:
                     cluster.adapt(minimum_jobs=site.max_jobs, maximum_jobs=site.max_jobs, interval="1s")
                     try:
@@ -110,7 +112,7 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
                 with contextlib.suppress(Exception):  # a job that is gone already makes close() raise
                     cluster.close(timeout=10)
     finally:
-        cancel_workers(folder)
+        cancel_workers(folder, system)
         shutil.rmtree(secrets, ignore_errors=True)
 
 
@@ -118,35 +120,33 @@ def _tell(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _test(script: str, site: Site) -> None:
-    slurm.refuse_options(site.sbatch)
+def _test(script: str, site: Site, system: ModuleType) -> None:
+    system.check_options(site)
     try:
-        slurm.submit(script, test=True)
-    except slurm.SlurmUnreachableError:
+        system.test(script, [])
+    except NoAnswerError:
         return  # the jobs are submitted when it answers
-    except slurm.SlurmError as error:
-        raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
+    except BatchSystemError as error:
+        raise InputError(system.describe_refusal(str(error), site)) from None
 
 
-def _options(site: Site, folder: Path) -> dict[str, Any]:
-    """Return the arguments of SLURMCluster; what the site does not set is left to SLURM (dask-jobqueue sets --mem)."""
+def _options(site: Site, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return the class of dask-jobqueue, and its arguments."""
+    name = worker_job_name(folder)
+    kind, own = find(site.system or default_system()).worker_cluster(site, name)
     memory = parse_memory(site.memory_per_worker or "1GB")
     extra = ["--no-dashboard", "--dashboard-address", LOOPBACK, "--preload", "faultsweep.cluster.steady"]
     if site.memory_per_worker is None:
-        extra += ["--memory-limit", "0"]  # no limit but SLURM's own
-    if site.time is not None and math.isfinite(seconds := slurm.parse_time(site.time)):
+        extra += ["--memory-limit", "0"]  # no limit but the batch system's own
+    if site.time is not None and math.isfinite(seconds := parse_time(site.time)):
         life = max(seconds - site.grace_s, seconds / 2)
         extra += ["--lifetime", f"{life:.0f}s", "--lifetime-stagger", f"{min(60.0, life / 10):.0f}s"]
-    return {
+    options = {
         "queue": site.partition,
         "account": site.account,
-        "walltime": site.time,
         "cores": 1,
         "processes": 1,
         "memory": f"{memory}B",
-        "job_mem": f"{math.ceil(memory / 2**20) + NANNY_MIB}M",
-        "job_directives_skip": ["--mem="] if site.memory_per_worker is None else [],
-        "job_extra_directives": [*([f"--qos={site.qos}"] if site.qos else []), *site.sbatch],
         "job_script_prologue": [*site.setup, *_environment()],
         "python": shlex.quote(site.python or sys.executable) + ("" if _finds_modules_here() else " -P"),
         "interface": site.interface,
@@ -154,11 +154,12 @@ def _options(site: Site, folder: Path) -> dict[str, Any]:
         "death_timeout": 60,
         "local_directory": site.scratch or "/tmp",  # noqa: S108 - of the node; distributed makes its own folder in it
         "log_directory": str(folder / "workers"),
-        "job_name": worker_job_name(folder),
+        "job_name": name,
         "worker_extra_args": extra,
         "scheduler_options": {"dashboard": False, "dashboard_address": LOOPBACK},
         "silence_logs": logging.CRITICAL,
     }
+    return kind, options | own
 
 
 def _finds_modules_here() -> bool:
@@ -190,8 +191,9 @@ def _write_files(folder: Path) -> Any:
 class _Watchdog:
     """Looks at the queue for worker jobs that ended before they registered, and has them replaced."""
 
-    def __init__(self, cluster: Any, folder: Path) -> None:
+    def __init__(self, cluster: Any, folder: Path, system: ModuleType) -> None:
         self.cluster = cluster
+        self.system = system
         self.folder = folder
         self.early = 0
         self._reason = ""
@@ -211,7 +213,7 @@ class _Watchdog:
         while not self._stop.wait(min(_LOOK_S * (1 + self.early), 30)):
             try:
                 self._look()
-            except slurm.SlurmError:
+            except BatchSystemError:
                 continue  # the controller does not answer; it will
             if self.early >= EARLY_DEATHS:
                 self._reason = self._find_reason()
@@ -220,7 +222,7 @@ class _Watchdog:
 
     def _look(self) -> None:
         name = worker_job_name(self.folder)
-        queued = set(slurm.call("squeue", "-h", "-n", name, "-o", "%i").split())
+        queued = self.system.jobs_named(name)
         registered = {worker.get("id") for worker in self.cluster.scheduler_info["workers"].values()}
         if registered:
             self.early = 0

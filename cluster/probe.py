@@ -1,4 +1,4 @@
-"""What ``faultsweep cluster init`` and ``cluster check`` find out about a SLURM."""
+"""What ``faultsweep cluster init`` and ``cluster check`` find out about a batch system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from faultsweep.cluster import slurm
+from faultsweep.cluster.batch_systems import default_system, find
 from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import cancel_job, describe_job, plan_job, submit_job
@@ -21,13 +21,15 @@ ANSWER = "probe.json"
 _WORKERS_S = 60.0
 
 
-def site_text() -> str:
-    """Return a commented site file from what ``sinfo`` says: everything that it cannot know is commented out."""
-    found = slurm.partitions()
+def site_text(name: str | None = None) -> str:
+    """Return a commented site file from what the batch system says: everything that it cannot know is commented out."""
+    name = name or default_system()
+    system = find(name)
+    found = system.partitions()
     if not found:
-        raise InputError("sinfo shows no partition that you may use; ask whoever runs this cluster")
+        raise InputError(f"{system.TITLE} shows no partition that you may use; ask whoever runs this cluster")
     lines = [
-        "# How faultsweep uses SLURM here; every line is optional, and flags of 'faultsweep submit' override it.",
+        f"# How faultsweep uses {system.TITLE} here; every line is optional; flags of 'faultsweep submit' override it.",
         "#",
     ]
     for partition in found.values():
@@ -40,7 +42,7 @@ def site_text() -> str:
     default = next((one for one in found.values() if one.default), next(iter(found.values())))
     hours = 12.0 if default.most_s is None else min(12.0, default.most_s / 3600)
     minutes = max(1, int(60 * hours))
-    known = {"partition": default.name, "time": f"{minutes // 60:02d}:{minutes % 60:02d}:00"}
+    known = {"system": name, "partition": default.name, "time": f"{minutes // 60:02d}:{minutes % 60:02d}:00"}
     for name, field in Site.model_fields.items():
         lines += ["", f"# {field.description}"]
         if name in known:
@@ -61,6 +63,7 @@ _EXAMPLES: dict[str, Any] = {
     "scratch": "/local/scratch",
     "setup": ["module load gcc"],
     "sbatch": ["--constraint=skylake"],
+    "submit_options": ["-l software=gcc"],
     "python": "/home/me/faultsweep/bin/python",
 }
 
@@ -76,7 +79,8 @@ def check_site(site: Site, say: Any, wait_s: float = 600.0) -> bool:
     ok = False
     try:
         script, workers = plan_job(short, work)
-        say(f"SLURM takes the job: {site.nodes} nodes of {site.partition or 'the default partition'}")
+        system = find(site.system or default_system())
+        say(f"{system.TITLE} takes the job: {site.nodes} nodes of {site.partition or 'the default partition'}")
         job = submit_job(short, script, workers, folder, {})
         say(f"submitted as job {job.job}")
         try:
@@ -107,7 +111,7 @@ def _report(job: Any, folder: Path, say: Any, until: float) -> bool:
             return False
         state = found["text"] if found["over"] is None else f"the job is {found['state'].lower()}"
         if found["state"] == "PENDING" and found["reason"]:
-            state += f": {slurm.explain(found['reason'])}"
+            state += f": {find(job.system).explain(found['reason'])}"
         if state != said:
             say(state)
             said = state
@@ -153,7 +157,10 @@ def main() -> None:
     from faultsweep import __version__
 
     folder = Path(sys.argv[1])
-    nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    try:
+        nodes = len(find(default_system()).nodes_of_job())
+    except InputError:
+        nodes = 1
     with connect() as client:
         end = time.monotonic() + _WORKERS_S
         while len(client.nthreads()) < nodes and time.monotonic() < end:
@@ -173,11 +180,11 @@ def main() -> None:
     os.replace(draft, folder / ANSWER)
 
 
-def write_site(path: Path, force: bool) -> None:
+def write_site(path: Path, force: bool, system: str | None = None) -> None:
     """Write the site's file; one that is there is left alone unless ``force``."""
     if path.exists() and not force:
         raise InputError(f"{path}: is there already; --force replaces it")
-    text = site_text()
+    text = site_text(system)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 

@@ -6,13 +6,13 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from faultsweep.cluster.batch_systems import SYSTEM_VARIABLE, SYSTEMS, default_system, find
+from faultsweep.cluster.batch_systems.common import Asked
 from faultsweep.cluster.site import SITE_VARIABLE, Site, most_nodes, parse_memory
-
-from faultsweep.errors import InputError
 
 SITE_COPY = "site.toml"
 CONTROLLER_BYTES = 1_500_000_000
@@ -42,40 +42,27 @@ class Work:
     worker_bytes: int = 0
 
 
-def batch_script(site: Site, work: Work, workers: int, more: Sequence[str] = ()) -> str:
+def batch_script(site: Site, work: Work, workers: int, whole: bool = False, cores: bool = False) -> str:
     """Return the script of a job that does ``work`` in one allocation; ``workers`` is the number per node.
 
-    ``more`` are options that the nodes call for; those of the site come before them.
+    ``whole`` and ``cores`` are those of ``batch_systems.common.Asked``.
 
     With no workers it is the controller of worker jobs, which are set up by ``SITE_COPY`` in the work's folder.
     """
-    if re.search(r'["\\\n\r]', str(work.folder)):
-        place = str(work.folder)
-        raise InputError(f"{place!r}: SLURM takes no double quote, backslash or line break in the path of a job's log")
+    name = site.system or default_system()
+    system = find(name)
     python = site.python or sys.executable
-    environment = {**work.environment, **({} if workers else {SITE_VARIABLE: str(work.folder / SITE_COPY)})}
-    options = {
-        "job-name": job_name(work.name),
-        "output": f'"{str(work.folder).replace("%", "%%")}/job-%j.log"',
-        "open-mode": "append",
-        "signal": f"B:USR1@{site.grace_s}",
-        "partition": site.partition,
-        "account": site.account,
-        "qos": site.qos,
-        "time": site.time,
-        "nodes": site.nodes if workers else 1,
-        "ntasks-per-node": 1,
-        "cpus-per-task": workers or 1,
-        "mem": None if "--mem=0" in more else _memory(site, work, workers),
-    }
+    environment = {**work.environment, SYSTEM_VARIABLE: name}
+    if not workers:
+        environment[SITE_VARIABLE] = str(work.folder / SITE_COPY)
+    asked = Asked(job_name(work.name), work.folder, site, workers, _memory(site, work, workers), whole, cores)
+    command = SYSTEMS.get(name, system.TITLE)
     what = "Scheduler, workers and sweep in one job" if workers else "Scheduler and sweep, whose workers are other jobs"
     lines = [
         "#!/bin/bash",
         f"# {what}. Before its walltime it saves, requeues itself, and then goes on.",
-        "# Written by 'faultsweep submit', which knows the job then, and none of 'sbatch'.",
-        *(f"#SBATCH --{key}={value}" for key, value in options.items() if value is not None),
-        "#SBATCH --requeue",
-        *(f"#SBATCH {option}" for option in (*more, *site.sbatch)),
+        f"# Written by 'faultsweep submit', which knows the job then, and none of '{command}'.",
+        *system.directives(asked),
         "",
         *site.setup,
         *(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
@@ -117,9 +104,9 @@ def memory_of_node(site: Site, work: Work, workers: int) -> int | None:
     return controller + _NANNIES_BYTES + workers * (each + _NANNY_BYTES) if each else None
 
 
-def _memory(site: Site, work: Work, workers: int) -> str | None:
+def _memory(site: Site, work: Work, workers: int) -> int | None:
     needed = memory_of_node(site, work, workers)
-    return None if needed is None else f"{math.ceil(needed / 2**20)}M"
+    return None if needed is None else math.ceil(needed / 2**20)
 
 
 def job_name(name: str) -> str:

@@ -25,6 +25,9 @@ class Site(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    system: str | None = Field(
+        None, min_length=1, description="Batch system: slurm, pbs, or a FILE.py of the site; by its commands if unset."
+    )
     partition: str | None = Field(None, pattern=_NAME, description="Partition (queue), or several: debug,short.")
     account: str | None = Field(None, pattern=_NAME, description="Account that is charged.")
     qos: str | None = Field(None, pattern=_NAME, description="Quality of service.")
@@ -46,6 +49,9 @@ class Site(BaseModel):
     setup: tuple[str, ...] = Field((), description="Shell lines to run first, such as module load.")
     sbatch: tuple[Annotated[str, Field(pattern=r"^-")], ...] = Field(
         (), description="More options of sbatch, such as --constraint=skylake."
+    )
+    submit_options: tuple[Annotated[str, Field(pattern=r"^-")], ...] = Field(
+        (), description="The same of another system's command, such as -l software=gcc of qsub."
     )
     python: str | None = Field(None, min_length=1, description="Python of the nodes; the one of submit if unset.")
     grace_s: int = Field(
@@ -99,6 +105,8 @@ def read_site(named: Path | None = None, **flags: Any) -> Site:
     if problems:
         raise InputError("\n".join(problems))
     site = Site(**{**values, **given})
+    if site.system is not None and site.system.endswith(".py"):  # beside the site's file
+        site = site.model_copy(update={"system": str((path.parent / Path(site.system).expanduser()).resolve())})
     _check_units(site, given, path)
     return site
 
@@ -126,15 +134,18 @@ def _problems(values: dict[str, Any], where: str) -> list[str]:
     return []
 
 
+_LISTS = {"setup": "module load gcc", "submit_options": "-l software=gcc"}
+
+
 def _expected(key: str, problem: Any) -> str:
     """Return what is valid where pydantic found something else."""
     if key == "nodes":
         return "a number such as 4, or a range such as 1-4"
     if problem["type"] == "tuple_type":
-        return f"""a list such as ["{"module load gcc" if key == "setup" else "--constraint=skylake"}"]"""
+        return f"""a list such as ["{_LISTS.get(key, "--constraint=skylake")}"]"""
     if problem["type"] == "string_type":
         return "text in quotes"
-    if key == "sbatch":
+    if key in ("sbatch", "submit_options"):
         return "an option such as --constraint=skylake"
     if problem["type"] == "string_pattern_mismatch":
         return "a name without blanks or quotes"
@@ -143,7 +154,7 @@ def _expected(key: str, problem: Any) -> str:
 
 def _check_units(site: Site, given: dict[str, Any], path: Path) -> None:
     """Check times and sizes, which are text."""
-    from faultsweep.cluster.slurm import parse_time
+    from faultsweep.cluster.times import parse_time
 
     def place(key: str) -> str:
         return f"--{key.replace('_', '-')}" if key in given else f"{path}: {key}"

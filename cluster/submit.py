@@ -15,31 +15,43 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from faultsweep.cluster import slurm
-from faultsweep.cluster.allocation import OUTCOME
+from faultsweep.cluster.allocation import JOB, OUTCOME
+from faultsweep.cluster.batch_systems import default_system, find
+from faultsweep.cluster.batch_systems.common import (
+    FORGOTTEN,
+    BatchSystemError,
+    NoAnswerError,
+    Partition,
+    is_over,
+)
 from faultsweep.cluster.elastic import cancel_workers
 from faultsweep.cluster.imports import ELASTIC_MODULES, JOB_MODULES, check_imports
 from faultsweep.cluster.script import SITE_COPY, Work, batch_script, memory_of_node
 from faultsweep.cluster.settings import DASHBOARD
 from faultsweep.cluster.site import Site, least_nodes, to_toml
+from faultsweep.cluster.times import parse_time
 
 from faultsweep.errors import InputError, UnreachableError, unknown_name
 from faultsweep.extras import require
 
 UNKNOWN = "UNKNOWN"
-"""State of a job of which SLURM says nothing, because it does not answer here."""
+"""State of a job of which its batch system says nothing, because it does not answer here."""
 _LAST = ("finished", "failed", "stopped", "cancelled")
 """Outcomes after which a job does nothing more."""
-_JOB = "job.json"
 _LOOK_S = 2.0
-"""How long SLURM is given to answer who only looks; it is asked twice at most."""
+"""How long a batch system is given to answer who only looks; it is asked twice at most."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job that was submitted: number and name, when (seconds since 1970), and the folder where it keeps its files."""
+    """A job that was submitted: number and name, when (seconds since 1970), and the folder where it keeps its files.
+
+    ``system`` is its batch system, ``requeues`` says how often it has submitted itself again, where that is how it goes
+    on.
+    """
 
     job: str
     submitted: float
@@ -49,6 +61,8 @@ class Job:
     partition: str
     time: str
     name: str = ""
+    system: str = "slurm"
+    requeues: int = 0
 
     @property
     def log(self) -> Path:
@@ -56,65 +70,48 @@ class Job:
         return Path(self.folder) / f"job-{self.job}.log"
 
     def ask(self, **patience: float) -> dict[str, Any]:
-        """Return what SLURM knows of this job; one of another name, with the same number, is not this one."""
-        return slurm.job_state(self.job, self.name, **patience)
+        """Return what is known of this job; one of another name, with the same number, is not this one."""
+        return dict(find(self.system).job_state(self.job, self.name, **patience))
 
 
 def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
-    """Return script and workers per node of a job, after checking it with SLURM; nothing is made or submitted.
+    """Return script and workers per node of a job, after checking it; nothing is made or submitted.
 
     Raises
     ------
     InputError
-        SLURM would not take or never start it: one sentence that names the option.
+        The batch system would not take or never start it: one sentence that names the option.
     """
-    slurm.refuse_options(site.sbatch)
+    system = find(site.system or default_system())
+    system.check_options(site)
     if elastic and site.python is None:
         require("--elastic", "dask_jobqueue")
-    partitions = _partitions(site)
+    partitions = _partitions(site, system)
     workers = 0 if elastic else site.workers_per_node or min(_fitting(site, work, one) for one in partitions)
     _check_limits(site, partitions, work, workers)
-    script = batch_script(site, work, workers, _more_options(site, partitions, workers))
+    whole = bool(workers) and site.workers_per_node is None and any(one.is_mixed for one in partitions)
+    cores = any(one.cpus > one.cores for one in partitions) and 0 < workers <= min(one.cores for one in partitions)
+    script = batch_script(site, work, workers, whole, cores)
     try:
-        slurm.submit(script, test=True)
-    except slurm.SlurmUnreachableError:
+        system.test(script, [one.name for one in partitions])
+    except NoAnswerError:
         raise
-    except slurm.SlurmError as error:
-        # a test also fails where the job could only start when nodes are back; sbatch lets such a job wait
-        if "node configuration" not in str(error) or not any(
-            slurm.has_nodes_out_of_service(partition.name) for partition in partitions
-        ):
-            raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
+    except BatchSystemError as error:
+        raise InputError(system.describe_refusal(str(error), site)) from None
     check_imports(site.python, [*JOB_MODULES, *(ELASTIC_MODULES if elastic else ()), *work.imports], work.modules)
     return script, workers
 
 
-def _fitting(site: Site, work: Work, partition: slurm.Partition) -> int:
+def _fitting(site: Site, work: Work, partition: Partition) -> int:
     """Return how many workers a node of a partition has cores and memory for, at least one."""
     room = partition.memory_mb * 2**20 or math.inf
     fitting = (number for number in range(partition.cores, 1, -1) if (memory_of_node(site, work, number) or 0) <= room)
     return next(fitting, 1)
 
 
-def _more_options(site: Site, partitions: list[slurm.Partition], workers: int) -> list[str]:
-    """Return options of ``sbatch`` that the nodes call for: a worker gets a core, not a hardware thread of one.
-
-    Where nodes differ, and their number of workers is not given, the job has them whole, and counts their cores itself.
-    """
-    if workers and site.workers_per_node is None and any(partition.is_mixed for partition in partitions):
-        # no hint: with it, the numbers that SLURM tells of different nodes are wrong (22.05)
-        return ["--exclusive", "--mem=0"]
-    named = {option.lstrip("-").partition("=")[0] for option in site.sbatch}
-    threads = any(partition.cpus > partition.cores for partition in partitions)
-    all_cores = workers <= min(partition.cores for partition in partitions)
-    if workers and threads and all_cores and not named & {"hint", "threads-per-core", "ntasks-per-core", "B"}:
-        return ["--hint=nomultithread"]
-    return []
-
-
-def _partitions(site: Site) -> list[slurm.Partition]:
+def _partitions(site: Site, system: ModuleType) -> list[Partition]:
     """Return the partition that is meant, or all of "debug,short", of which SLURM takes the first that can."""
-    found = slurm.partitions()
+    found: dict[str, Partition] = system.partitions()
     if site.partition is not None:
         names = site.partition.split(",")
         for name in names:
@@ -123,11 +120,12 @@ def _partitions(site: Site) -> list[slurm.Partition]:
         return [found[name] for name in names]
     default = next((partition for partition in found.values() if partition.default), None)
     if default is None:
-        raise InputError(f"--partition: this SLURM has no default partition; name one of {', '.join(sorted(found))}")
+        names = ", ".join(sorted(found))
+        raise InputError(f"--partition: this {system.TITLE} has no default partition; name one of {names}")
     return [default]
 
 
-def _check_limits(site: Site, partitions: list[slurm.Partition], work: Work, workers: int) -> None:
+def _check_limits(site: Site, partitions: list[Partition], work: Work, workers: int) -> None:
     """Say what ``sbatch`` lets pass on many sites, and what then waits for ever; one partition is enough."""
     problems = []
     for partition in partitions:
@@ -139,19 +137,19 @@ def _check_limits(site: Site, partitions: list[slurm.Partition], work: Work, wor
         raise problems[0]
 
 
-def _check_partition(site: Site, partition: slurm.Partition, work: Work, workers: int) -> None:
+def _check_partition(site: Site, partition: Partition, work: Work, workers: int) -> None:
     name, nodes = partition.name, least_nodes(site.nodes)
     if not partition.up:
-        raise InputError(f"--partition: {name} is down; 'sinfo' shows the others")
-    if site.time is not None and partition.most_s is not None and slurm.parse_time(site.time) > partition.most_s:
+        raise InputError(f"--partition: {name} is down; try another one")
+    if site.time is not None and partition.most_s is not None and parse_time(site.time) > partition.most_s:
         raise InputError(
             f"--time: {site.time} is more than the {partition.most_s / 3600:.3g} h that the partition {name!r} allows;"
             " a shorter one does: the sweep is requeued and goes on"
         )
-    walltime = slurm.parse_time(site.time) if site.time else partition.most_s
+    walltime = parse_time(site.time) if site.time else partition.most_s
     if walltime is not None and walltime <= site.grace_s:
         raise InputError(f"--time: {walltime:g} s is no more than the {site.grace_s} s (grace_s) that saving is given")
-    if nodes > partition.nodes:
+    if partition.nodes and nodes > partition.nodes:
         raise InputError(f"--nodes: the partition {name!r} has {partition.nodes}, not {nodes}")
     if workers > partition.cpus:
         raise InputError(f"--workers-per-node: the nodes of {name!r} have {partition.cpus} processors, not {workers}")
@@ -166,9 +164,11 @@ def _check_partition(site: Site, partition: slurm.Partition, work: Work, workers
 def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mapping[str, bytes]) -> Job:
     """Write a checked script and what it needs into ``folder``, and submit it.
 
-    If SLURM refuses it after all, or the disk is full, a folder that was not there before is removed, and no job is
-    left that is not known here. If SLURM does not answer, it may have taken the job, which needs the folder.
+    If it is refused after all, or the disk is full, a folder that was not there before is removed, and no job is
+    left that is not known here. If there is no answer, the job may have been taken, and needs the folder.
     """
+    system_name = site.system or default_system()
+    system = find(system_name)
     was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -178,26 +178,27 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
         (folder / OUTCOME).unlink(missing_ok=True)
-        number = slurm.submit(script)
+        number = system.submit(script)
         try:
             asked = (site.nodes, workers, site.partition or "", site.time or "")
-            job = Job(number, time.time(), str(folder), *asked, slurm.name_of(number))
-            draft = folder / f"{_JOB}.partial"
+            job = Job(number, time.time(), str(folder), *asked, system.name_of(number), system_name)
+            draft = folder / f"{JOB}.partial"
             draft.write_text(json.dumps(asdict(job), indent=1))
-            os.replace(draft, folder / _JOB)
+            os.replace(draft, folder / JOB)
         except BaseException:  # a full disk, Ctrl-C: nobody would know of this job
-            slurm.cancel(number)
+            system.cancel(number)
             raise
         return job
-    except slurm.SlurmUnreachableError as error:
-        text = f"{error}; if SLURM has taken the job all the same, 'squeue --me' shows it, and 'scancel' ends it"
+    except NoAnswerError as error:
+        shown = f"{system.LOOK!r} shows it, and {system.END!r} ends it"
+        text = f"{error}; if {system.TITLE} has taken the job all the same, {shown}"
         raise UnreachableError(text) from None
-    except (OSError, slurm.SlurmError) as error:
+    except (OSError, BatchSystemError) as error:
         if not was_there:
             shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, OSError):
             raise
-        raise InputError(slurm.describe_refusal(str(error), site.account, site.partition, site.qos)) from None
+        raise InputError(system.describe_refusal(str(error), site)) from None
 
 
 def read_job(folder: Path) -> Job | None:
@@ -210,14 +211,14 @@ def read_job(folder: Path) -> Job | None:
     """
     try:
         # a store may have been moved, with what is beside it
-        return Job(**{**json.loads((folder / _JOB).read_text()), "folder": str(folder)})
+        return Job(**{**json.loads((folder / JOB).read_text()), "folder": str(folder)})
     except FileNotFoundError:
         return None
     except PermissionError:
-        raise InputError(f"{folder / _JOB}: only who submitted the job may read what is known of it") from None
+        raise InputError(f"{folder / JOB}: only who submitted the job may read what is known of it") from None
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
-            f"{folder / _JOB}: cannot be read ({error}), so the job is not known; look for it with squeue, and remove"
+            f"{folder / JOB}: cannot be read ({error}), so the job is not known; look for it in the queue, and remove"
             " the file once it is over"
         ) from None
 
@@ -236,9 +237,9 @@ def describe_job(job: Job) -> dict[str, Any]:
         pass
     try:
         found |= job.ask(timeout_s=_LOOK_S)
-        found["over"] = slurm.is_over(found["state"])
-    except slurm.SlurmError as error:
-        found |= {**slurm.FORGOTTEN, "state": UNKNOWN, "over": True if found["outcome"] in _LAST else None}
+        found["over"] = is_over(found["state"])
+    except InputError as error:
+        found |= {**FORGOTTEN, "state": UNKNOWN, "over": True if found["outcome"] in _LAST else None}
         found["text"] = found["text"] if found["over"] else str(error)
     if found["over"] and not found["outcome"] and found["state"] != "COMPLETED":
         found["text"] = _last_line(job.log)
@@ -268,16 +269,17 @@ def cancel_job(job: Job, wait_s: float = 60.0, tidy: bool = True) -> bool:
 
     Without ``tidy``, worker jobs and credentials in its folder stay: they are another run's.
     """
-    was_over = slurm.is_over(job.ask()["state"])
+    was_over = is_over(job.ask()["state"])
+    system = find(job.system)
     if tidy:
-        cancel_workers(Path(job.folder))
+        cancel_workers(Path(job.folder), system)
     if not was_over:
-        slurm.cancel(job.job)
+        system.cancel(job.job)
         end = time.monotonic() + wait_s
-        while not slurm.is_over(job.ask()["state"]) and time.monotonic() < end:
+        while not is_over(job.ask()["state"]) and time.monotonic() < end:
             time.sleep(0.3)
     if tidy:
-        cancel_workers(Path(job.folder))  # those that it submitted meanwhile
+        cancel_workers(Path(job.folder), system)  # those that it submitted meanwhile
         _remove_credentials(Path(job.folder))
     return not was_over
 

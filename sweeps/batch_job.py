@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-from faultsweep.cluster import slurm
+from faultsweep.cluster.batch_systems import find, own_job
+from faultsweep.cluster.batch_systems.common import FORGOTTEN, is_over
 from faultsweep.cluster.phases import ENDING, QUEUED, REQUEUED, RUNNING, STARTING, STARTING_WORKERS, read_phase
 from faultsweep.cluster.submit import UNKNOWN, Job, cancel_job, describe_job, read_job
 from faultsweep.sweeps.runner.progress import PROGRESS
@@ -25,16 +25,16 @@ def job_folder(store: Path) -> Path:
 def refuse_if_submitted(store: Path) -> None:
     """Raise InputError if a job that writes this store is in the queue, unless this process belongs to that job.
 
-    Where no SLURM answers (the store was moved to another machine, say), the store's lock alone decides.
+    Where no batch system answers (the store was moved to another machine, say), the store's lock alone decides.
     """
     job = read_job(job_folder(store))
-    if job is None or job.job == os.environ.get("SLURM_JOB_ID"):
+    if job is None or job.job == own_job():
         return
     try:
         state = job.ask()["state"]
-    except slurm.SlurmError:
+    except InputError:
         return
-    if not slurm.is_over(state):
+    if not is_over(state):
         raise InputError(
             f"{store}: job {job.job} ({state.lower()}) runs this sweep already; 'faultsweep status {store}' looks"
             f" at it, 'faultsweep cancel {store}' ends it"
@@ -60,8 +60,8 @@ def _belongs_to_a_dead_job(owner: dict[str, Any]) -> bool:
     if not job:
         return False
     try:
-        return slurm.is_over(slurm.job_state(job)["state"])
-    except slurm.SlurmError:
+        return is_over(find(str(owner.get("batch_system") or "slurm")).job_state(job)["state"])
+    except InputError:
         return False
 
 
@@ -70,8 +70,8 @@ def read_run(store: Path) -> dict[str, Any]:
 
     ``job`` (None without one), ``running`` (the owner of the lock, None if it is dead or its job is over), ``progress``
     (what the sweep said last; None without any), ``phase`` (what is being done, and since when; None if nothing is),
-    and ``state``: running, waiting, idle, or unknown, where SLURM does not answer or what is known of the job cannot be
-    read.
+    and ``state``: running, waiting, idle, or unknown, where the batch system does not answer, or what is known of the
+    job cannot be read.
     """
     store = store.resolve()
     job = _read_known(store)
@@ -98,7 +98,8 @@ def _read_phase(
         return None
     if job is not None and job["state"] != "RUNNING" and state == "waiting":
         again = job["outcome"] == REQUEUED
-        return {"phase": REQUEUED if again else QUEUED, "since": None, "text": slurm.explain(job["reason"])}
+        text = find(job.get("system") or "slurm").explain(job["reason"])
+        return {"phase": REQUEUED if again else QUEUED, "since": None, "text": text}
     told = read_phase(folder) if job is not None else None
     if told is not None and (told["phase"] != RUNNING or progress is None or progress["time"] < told["since"]):
         starting = told["phase"] == RUNNING
@@ -114,7 +115,7 @@ def _read_known(store: Path) -> dict[str, Any] | None:
         job = read_job(job_folder(store))
     except InputError as error:
         told = {"state": UNKNOWN, "over": None, "outcome": "", "text": str(error)}
-        return {"job": "", "log": "", **slurm.FORGOTTEN, **told}
+        return {"job": "", "log": "", **FORGOTTEN, **told}
     return describe_job(job) if job is not None else None
 
 
@@ -132,7 +133,7 @@ def cancel(store: Path) -> tuple[Job, bool, dict[str, Any] | None]:
     Raises
     ------
     InputError
-        There is no job, or SLURM does not answer.
+        There is no job, or its batch system does not answer.
     """
     job = read_job(job_folder(store))
     if job is None:

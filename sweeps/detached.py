@@ -75,14 +75,14 @@ def prepare_submission(
     retry_failed: bool = False,
     elastic: bool = False,
 ) -> Submission:
-    """Check a sweep, its store and the job with SLURM; nothing is made or submitted.
+    """Check a sweep, its store and the job; nothing is made or submitted.
 
     The job runs a copy of the spec, so that it does not matter what becomes of the file while the job waits.
 
     Raises
     ------
     InputError
-        The spec is wrong, the store cannot take it or belongs to a run, or SLURM would not take the job.
+        The spec is wrong, the store cannot take it or belongs to a run, or the batch system would not take the job.
     """
     spec = find_spec(spec_or_name).resolve()
     content = spec.read_bytes()

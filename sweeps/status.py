@@ -235,23 +235,24 @@ def _print_job(console: Any, job: dict[str, Any]) -> None:
 
 def say_state(job: dict[str, Any]) -> str:
     """Return number and state of a batch job in words, and why it waits or has ended where that is known."""
-    from faultsweep.cluster.slurm import explain
+    from faultsweep.cluster.batch_systems import find
 
     if not job["job"]:
         return "a job of which nothing is known here"
     if job["over"] is None:
         return f"job {job['job']}: its state is not known here"
-    line = f"job {job['job']}: {job['state'].lower() or 'SLURM does not know it any more'}"
+    system = find(job["system"])
+    line = f"job {job['job']}: {job['state'].lower() or f'{system.TITLE} does not know it any more'}"
     if job["over"]:
         # SLURM keeps the reason that a job waited for when it is cancelled
         told = job["outcome"] or job["text"] or job["state"] == "CANCELLED" or not job["reason"]
-        line += "" if told else f": {explain(job['reason'])}"
+        line += "" if told else f": {system.explain(job['reason'])}"
         new = job["outcome"] and job["outcome"] != job["state"].lower()
         return line + (f"; {job['outcome']}" if new else "")
     if job["state"] == "RUNNING":
         left = f", {job['walltime_left']} of the walltime left" if job["walltime_left"] else ""
         return f"{line} on {job['nodes']}{left}"
-    line += f": {explain(job['reason'])}" if job["reason"] else ""
+    line += f": {system.explain(job['reason'])}" if job["reason"] else ""
     return line + (f", expected to start at {job['start']}" if job["start"] else "")
 
 

@@ -53,9 +53,19 @@ InterfaceOption = Annotated[
 SbatchOption = Annotated[
     list[str] | None, _option("--sbatch", metavar="OPTION", help="One more option of sbatch; may be repeated.")
 ]
+SubmitOption = Annotated[
+    list[str] | None,
+    _option("--submit-option", metavar="OPTION", help="The same of another system's command; may be repeated."),
+]
 SiteOption = Annotated[
     Path | None,
     _option("--site", metavar="FILE", help="The site's settings. [default: what 'cluster init' wrote]"),
+]
+BatchSystemOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", help="Batch system: slurm, pbs, or a site's FILE.py. [default: what is here]", show_default=False
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -71,7 +81,7 @@ def submit(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Arguments of the program.", show_default=False)
     ] = None,
-    cluster: Annotated[str, typer.Option(help="Where to: slurm.")] = "slurm",
+    cluster: BatchSystemOption = None,
     store: StoreOption = None,
     logs: LogsOption = None,
     time_limit: TimeLimitOption = 0.0,
@@ -87,6 +97,7 @@ def submit(
     controller_memory: ControllerOption = None,
     interface: InterfaceOption = None,
     sbatch: SbatchOption = None,
+    submit_option: SubmitOption = None,
     site: SiteOption = None,
     elastic: Annotated[
         bool, _option("--elastic", help="A small job that controls worker jobs of one processor each, as they start.")
@@ -98,17 +109,18 @@ def submit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Run a sweep as one batch job of SLURM, which you may leave: it resumes after kills and walltimes.
+    """Run a sweep as one batch job of SLURM or PBS, which you may leave: it resumes after kills and walltimes.
 
     Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
     """
+    from faultsweep.cluster.batch_systems import SYSTEMS
     from faultsweep.cluster.site import read_site
     from faultsweep.terminal import plain
 
-    if cluster != "slurm":
+    if cluster is not None and cluster not in SYSTEMS and not cluster.endswith(".py"):
         raise InputError(
-            f"--cluster: submit knows slurm, not {cluster!r}; 'faultsweep run --cluster ADDRESS' uses any running Dask"
-            " cluster (docs/slurm.md)"
+            f"--cluster: submit knows {' and '.join(SYSTEMS)}, not {cluster!r}; a site's own batch system is a FILE.py"
+            " (docs/batch-systems.md), and 'faultsweep run --cluster ADDRESS' uses any running Dask cluster"
         )
     if elastic and (nodes is not None or workers_per_node is not None):
         raise InputError(
@@ -117,8 +129,10 @@ def submit(
         )
     if max_jobs is not None and not elastic:
         raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
+    own = cluster if cluster is None or cluster in SYSTEMS else str(Path(cluster).resolve())
     settings = read_site(
         site,
+        system=own,
         partition=partition,
         account=account,
         qos=qos,
@@ -129,6 +143,7 @@ def submit(
         controller_memory=controller_memory,
         interface=interface,
         sbatch=tuple(sbatch or ()),
+        submit_options=tuple(submit_option or ()),
         max_jobs=max_jobs,
         dask_dashboard=dask_dashboard or None,
     )
@@ -232,13 +247,14 @@ cluster_app = App(no_args_is_help=True)
 def init(
     site: SiteOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    cluster: BatchSystemOption = None,
 ) -> None:
-    """Write a commented file of settings for this cluster, from what sinfo says; look at it before the first submit."""
+    """Write a commented file of settings for this cluster, from what it says of itself; look at it before you submit."""
     from faultsweep.cluster.probe import write_site
     from faultsweep.cluster.site import site_file
 
     path = site_file(site)
-    write_site(path, force)
+    write_site(path, force, cluster)
     typer.echo(f"{path}: look at it, then 'faultsweep cluster check'")
 
 

@@ -16,6 +16,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from faultsweep.cluster.batch_systems import SYSTEM_VARIABLE, own_job
+
 from faultsweep.errors import InputError
 
 BEAT_S = 5.0
@@ -68,7 +70,8 @@ class Lock:
             "pid": os.getpid(),
             "started": _started(os.getpid()),
             "boot": _boot(),
-            "batch_job": os.environ.get("SLURM_JOB_ID", ""),
+            "batch_job": own_job(),
+            "batch_system": os.environ.get(SYSTEM_VARIABLE, ""),
             "token": self.token,
             "beats": self._beats,
         }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import socket
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+from faultsweep.cluster.batch_systems import own_job
 
 PACKAGES = ("faultsweep", "numpy", "numba", "scipy", "dask", "distributed", "xarray", "zarr", "cloudpickle")
 
@@ -25,6 +26,6 @@ def describe_run() -> dict[str, Any]:
         "host": socket.gethostname(),
         "platform": platform.platform(),
         "processor": platform.machine(),
-        "batch_job": os.environ.get("SLURM_JOB_ID", ""),
+        "batch_job": own_job(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -6,7 +6,8 @@ import sys
 import time
 from types import SimpleNamespace
 
-from faultsweep.cluster import elastic, slurm
+from faultsweep.cluster import elastic
+from faultsweep.cluster.batch_systems import common, slurm
 from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.cluster.site import Site
 
@@ -16,7 +17,7 @@ with handlers_stay():
 
 def script(folder, **settings) -> str:
     """Return the script of a worker job."""
-    options = elastic._options(Site(**settings), folder)
+    _, options = elastic._options(Site(system="slurm", **settings), folder)
     names = ("queue", "account", "walltime", "cores", "processes", "memory", "job_mem", "python", "job_name")
     names += ("job_directives_skip", "job_extra_directives", "job_script_prologue")
     return SLURMJob("tls://127.0.0.1:1", name="w", **{name: options[name] for name in names}).job_script()
@@ -24,7 +25,7 @@ def script(folder, **settings) -> str:
 
 def test_a_worker_job_asks_for_the_memory_of_its_nanny_too(tmp_path):
     text = script(tmp_path, memory_per_worker="500MiB")
-    assert f"#SBATCH --mem={500 + elastic.NANNY_MIB}M\n" in text
+    assert f"#SBATCH --mem={500 + common.NANNY_MIB}M\n" in text
     assert "--memory-limit 500.00MiB" in text
     assert "--mem=" not in script(tmp_path)
 
@@ -42,7 +43,7 @@ def test_a_worker_job_that_could_not_be_submitted_is_given_up_after_a_while(tmp_
     loop = SimpleNamespace(add_callback=lambda call, *arguments: call(*arguments))
     scheduler = {"workers": {}}
     cluster = SimpleNamespace(workers=jobs, worker_spec=dict.fromkeys(jobs), scheduler_info=scheduler, loop=loop)
-    watchdog = elastic._Watchdog(cluster, tmp_path)
+    watchdog = elastic._Watchdog(cluster, tmp_path, slurm)
     monkeypatch.setattr(slurm, "call", lambda *_: "7")
     watchdog._look()
     assert set(jobs) == {"a-0", "a-1"}

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from faultsweep.cluster import slurm
+from faultsweep.cluster.batch_systems import slurm
 from faultsweep.cluster.submit import Job, read_job
 from faultsweep.sweeps.store.lock import Lock
 
@@ -65,7 +65,7 @@ def status(store="s.zarr", code=None):
 
 def test_that_slurm_does_not_answer_is_not_taken_for_an_end(answers):
     known = status(code=3)
-    answers.squeue = slurm.SlurmError("squeue: SLURM's controller does not answer")
+    answers.squeue = slurm.BatchSystemError("squeue: SLURM's controller does not answer")
     found = status(code=6)
     assert found["state"] == "unknown"
     assert set(found["job"]) == set(known["job"])
@@ -103,7 +103,7 @@ def test_what_is_known_of_a_job_may_be_damaged_or_its_owners_alone(answers, monk
     said = command("status", "s.zarr", code=6).stdout
     assert "a job of which nothing is known here" in said
     assert f"{file}: cannot be read" in said
-    assert "look for it with squeue, and remove the file" in command("cancel", "s.zarr", code=2).stderr
+    assert "look for it in the queue, and remove the file" in command("cancel", "s.zarr", code=2).stderr
 
     read = Path.read_text
 

@@ -8,13 +8,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from faultsweep.cluster import slurm
 from faultsweep.cluster.allocation import _most_workers
+from faultsweep.cluster.batch_systems import common, slurm
+from faultsweep.cluster.batch_systems.slurm import describe_refusal, explain, is_over, parse_time, refuse_options
 from faultsweep.cluster.elastic import _options
 from faultsweep.cluster.probe import site_text
 from faultsweep.cluster.script import Work, batch_script
 from faultsweep.cluster.site import Site, parse_memory, read_site, to_toml
-from faultsweep.cluster.slurm import describe_refusal, explain, is_over, parse_time, refuse_options
 from faultsweep.cluster.submit import plan_job, submit_job
 
 from faultsweep.errors import InputError, UnreachableError
@@ -104,8 +104,8 @@ def test_what_is_no_time_is_refused(text):
 
 
 def test_worker_jobs_without_a_walltime_live_for_ever(tmp_path):
-    assert "--lifetime" in _options(Site(time="60"), tmp_path)["worker_extra_args"]
-    assert "--lifetime" not in _options(Site(time="UNLIMITED"), tmp_path)["worker_extra_args"]
+    assert "--lifetime" in _options(Site(time="60"), tmp_path)[1]["worker_extra_args"]
+    assert "--lifetime" not in _options(Site(time="UNLIMITED"), tmp_path)[1]["worker_extra_args"]
 
 
 def test_a_script_says_where_its_workers_are(tmp_path):
@@ -127,8 +127,13 @@ def test_sizes():
 
 def test_refusals_name_the_option():
     text = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified"
-    assert describe_refusal(text, None, "batch", None).startswith("--account: SLURM wants one in the partition 'batch'")
-    assert describe_refusal("Invalid qos specification", "a", None, "fast") == "--qos: SLURM does not accept 'fast'"
+    assert describe_refusal(text, Site(partition="batch")).startswith(
+        "--account: SLURM wants one in the partition 'batch'"
+    )
+    assert (
+        describe_refusal("Invalid qos specification", Site(account="a", qos="fast"))
+        == "--qos: SLURM does not accept 'fast'"
+    )
 
 
 def test_reasons_are_explained():
@@ -159,7 +164,7 @@ def test_a_job_that_slurm_may_have_taken_keeps_its_folder(tmp_path, monkeypatch)
     (tmp_path / "sbatch").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "sbatch").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(slurm, "_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(common, "TIMEOUT_S", 0.3)
     with pytest.raises(UnreachableError, match=r"sbatch has not answered for 0\.3 s; .* 'squeue --me' shows it"):
         submit_job(Site(), "script", 1, tmp_path / "slurm", {})
     assert (tmp_path / "slurm" / "job.sh").read_text() == "script"
@@ -193,23 +198,23 @@ def test_nodes_of_a_job(monkeypatch, environment, cores, memory):
 
 
 def test_workers_of_a_node_are_bounded_by_its_memory():
-    node = slurm.Node("n1", 8, 8000)
+    node = common.Node("n1", 8, 8000)
     assert _most_workers(node, 0, 0) == 8
     assert _most_workers(node, 2 * 10**9, 10**9) == 6
     assert _most_workers(node, 2 * 10**9, 10**10) == 1
-    assert _most_workers(slurm.Node("n1", 8, 0), 2 * 10**9, 10**9) == 8
+    assert _most_workers(common.Node("n1", 8, 0), 2 * 10**9, 10**9) == 8
 
 
 def test_a_partition_of_different_nodes_counts_as_its_smallest(monkeypatch):
     lines = "long*|up|1-00:00:00|3|4|8000|1\nlong*|up|1-00:00:00|2|16|32000|2\n"
     monkeypatch.setattr(slurm, "call", lambda *words, **_: lines)
-    assert slurm.partitions() == {"long": slurm.Partition("long", True, True, 86_400.0, 5, 4, 8000, 4, True)}
+    assert slurm.partitions() == {"long": common.Partition("long", True, True, 86_400.0, 5, 4, 8000, 4, True)}
 
 
 def test_every_line_that_init_writes_is_toml(monkeypatch):
-    one = slurm.Partition("debug", True, True, 3600.0, 2, 4, 8000, 4)
+    one = common.Partition("debug", True, True, 3600.0, 2, 4, 8000, 4)
     monkeypatch.setattr(slurm, "partitions", lambda: {"debug": one})
-    text = re.sub(r"^# (\w+ = )", r"\1", site_text(), flags=re.M)
+    text = re.sub(r"^# (\w+ = )", r"\1", site_text("slurm"), flags=re.M)
     settings = tomllib.loads(text)
     assert set(settings) == set(Site.model_fields)
     assert Site(**settings).max_requeues == 100

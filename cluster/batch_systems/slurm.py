@@ -1,21 +1,42 @@
-"""SLURM's commands, asked in Python; what they refuse becomes a sentence that names the option to change."""
+"""SLURM's commands, asked in Python; what they refuse becomes a sentence that names the option to change.
+
+The functions without an underscore that the package's docstring lists are its side of the contract.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
 import shlex
-import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from faultsweep.errors import InputError, UnreachableError, unknown_name
+from faultsweep.cluster.batch_systems import common
+from faultsweep.cluster.batch_systems.common import (
+    FORGOTTEN,
+    Asked,
+    BatchSystemError,
+    NoAnswerError,
+    Node,
+    Partition,
+    is_over,
+)
+from faultsweep.cluster.site import Site, parse_memory
+from faultsweep.cluster.times import parse_time
 
-_TIMEOUT_S = 60
+from faultsweep.errors import InputError, unknown_name
+
+__all__ = ["is_over"]  # of a job's state, for whoever asks this module of one
+
+TITLE = "SLURM"
+JOB_VARIABLE = "SLURM_JOB_ID"
+OPTIONS = "sbatch"
+LOOK, END = "squeue --me", "scancel"
 _NO_ANSWER = (
     *("Unable to contact slurm controller", "Could not establish a configuration", "Socket timed out"),
     *("Zero Bytes were transmitted", "Connection refused", "Connection reset"),
@@ -42,10 +63,6 @@ _NOT_HERE = {
     "wrap": "since the job has a script",
 }
 """Options of ``sbatch`` that do not go with the jobs here, and why."""
-_OVER = (
-    *("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"),
-    "PREEMPTED",  # where the site cancels such jobs; one that it requeues is PENDING
-)
 _REASONS = {
     "Resources": "waiting for free nodes",
     "Priority": "jobs with a higher priority are first",
@@ -64,57 +81,9 @@ _REASONS = {
 }
 
 
-class SlurmError(InputError):
-    """SLURM refused something, or did not answer."""
-
-
-class SlurmUnreachableError(SlurmError, UnreachableError):
-    """SLURM did not answer; it may have done what it was asked."""
-
-
 def call(*command: str, text: str | None = None, timeout_s: float | None = None) -> str:
-    """Run a command of SLURM and return what it prints; it is given ``timeout_s`` seconds (None: a minute) to answer.
-
-    Raises
-    ------
-    SlurmUnreachableError
-        SLURM does not answer.
-    SlurmError
-        The command is not there, or SLURM refuses.
-    """
-    timeout_s = timeout_s or _TIMEOUT_S
-    if shutil.which(command[0]) is None:
-        raise SlurmError(f"{command[0]} was not found: this is no machine of a SLURM cluster (or not its login node)")
-    try:
-        done = subprocess.run(  # noqa: S603 - a list, no shell
-            command, input=text, capture_output=True, text=True, timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise SlurmUnreachableError(f"{command[0]} has not answered for {timeout_s:g} s; try again later") from None
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        if any(sign in said for sign in _NO_ANSWER):
-            raise SlurmUnreachableError(f"{command[0]}: SLURM's controller does not answer; try again later ({said})")
-        raise SlurmError(f"{command[0]}: {said}")
-    return done.stdout
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A partition as ``sinfo`` has it; ``most_s`` is None where there is no limit, ``nodes`` counts those there are.
-
-    Of nodes of different kinds, which ``is_mixed`` tells, ``cpus``, ``cores`` and ``memory_mb`` are the least.
-    """
-
-    name: str
-    default: bool
-    up: bool
-    most_s: float | None
-    nodes: int
-    cpus: int
-    memory_mb: int
-    cores: int
-    is_mixed: bool = False
+    """Run a command of SLURM and return what it prints; see ``common.call``."""
+    return common.call(TITLE, command, _NO_ANSWER, text, timeout_s)
 
 
 def partitions() -> dict[str, Partition]:
@@ -137,26 +106,17 @@ def _both(one: Partition, other: Partition) -> Partition:
     return replace(one, nodes=one.nodes + other.nodes, is_mixed=mixed, **least)
 
 
-@dataclass(frozen=True)
-class Node:
-    """What a job has of a node: cores, and memory in MiB (0: not known)."""
-
-    name: str
-    cores: int
-    memory_mb: int
-
-
 def nodes_of_job() -> list[Node]:
     """Return the nodes of the job that this process belongs to, with what the job has of each.
 
     Raises
     ------
-    SlurmError
+    BatchSystemError
         SLURM does not answer, or this is no job.
     """
     names = call("scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", "")).split()
     if not names:
-        raise SlurmError("scontrol: this is no job")
+        raise BatchSystemError("scontrol: this is no job")
     facts = {}
     for line in call("sinfo", "-hN", "-n", ",".join(names), "-o", "%N|%c|%Z|%m").splitlines():
         name, *sizes = line.strip().split("|")
@@ -182,27 +142,9 @@ def has_nodes_out_of_service(partition: str) -> bool:
     return bool(call("sinfo", "-h", "-p", partition, "-t", "down,drain,fail,maint,unk,reserved", "-o", "%D").strip())
 
 
-def parse_time(text: str, where: str = "--time") -> float:
-    """Return a time as SLURM writes it, in seconds: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, UNLIMITED."""
-    if text.strip().upper() in ("UNLIMITED", "INFINITE"):
-        return math.inf
-    match = re.fullmatch(r"(?:(\d+)-(\d+)(?::(\d+))?(?::(\d+))?)|(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
-    if not match:
-        raise InputError(f"{where}: expected minutes, HH:MM:SS or D-HH:MM:SS, got {text!r}")
-    days, hours, minutes, seconds, first, second, third = (int(part) if part else 0 for part in match.groups())
-    if match[1] is not None:
-        total = 86_400 * days + 3600 * hours + 60 * minutes + seconds
-    elif match[7] is not None:
-        total = 3600 * first + 60 * second + third
-    else:
-        total = 60 * first + second
-    if total <= 0:
-        raise InputError(f"{where}: expected more than 0, got {text!r}")
-    return float(total)
-
-
-def describe_refusal(text: str, account: str | None, partition: str | None, qos: str | None) -> str:
+def describe_refusal(text: str, site: Site) -> str:
     """Return what ``sbatch`` refused as a sentence that names the option."""
+    account, partition, qos = site.account, site.partition, site.qos
     where = f" in the partition {partition!r}" if partition else ""
     if "nvalid account" in text:
         if account is None:
@@ -238,6 +180,52 @@ def refuse_options(options: Sequence[str]) -> None:
                 raise InputError(f"--sbatch, or sbatch in the site's file: {word!r} cannot be used, {reason}")
 
 
+def check_options(site: Site) -> None:
+    """Raise InputError for settings that this system cannot heed."""
+    refuse_options(site.sbatch)
+
+
+def directives(asked: Asked) -> list[str]:
+    """Return the lines at the head of a job's script, the log's among them."""
+    if re.search(r'["\\\n\r]', str(asked.folder)):
+        place = str(asked.folder)
+        raise InputError(f"{place!r}: SLURM takes no double quote, backslash or line break in the path of a job's log")
+    site, workers = asked.site, asked.workers
+    options = {
+        "job-name": asked.name,
+        "output": f'"{str(asked.folder).replace("%", "%%")}/job-%j.log"',
+        "open-mode": "append",
+        "signal": f"B:USR1@{site.grace_s}",
+        "partition": site.partition,
+        "account": site.account,
+        "qos": site.qos,
+        "time": site.time,
+        "nodes": site.nodes if workers else 1,
+        "ntasks-per-node": 1,
+        "cpus-per-task": workers or 1,
+        "mem": "0" if asked.whole else None if asked.memory_mb is None else f"{asked.memory_mb}M",
+    }
+    lines = [f"#SBATCH --{key}={value}" for key, value in options.items() if value is not None]
+    named = {option.lstrip("-").partition("=")[0] for option in site.sbatch}
+    if asked.whole:  # without a hint: with it, the numbers that SLURM tells of different nodes are wrong (22.05)
+        lines.append("#SBATCH --exclusive")
+    elif asked.cores and not named & {"hint", "threads-per-core", "ntasks-per-core", "B"}:
+        lines.append("#SBATCH --hint=nomultithread")
+    return [*lines, "#SBATCH --requeue", *(f"#SBATCH {option}" for option in site.sbatch)]
+
+
+def test(script: str, names: Sequence[str]) -> None:
+    """Raise BatchSystemError if SLURM would not take a script in any of the partitions of these names."""
+    try:
+        submit(script, test=True)
+    except NoAnswerError:
+        raise
+    except BatchSystemError as error:
+        # a test also fails where the job could only start when nodes are back; sbatch lets such a job wait
+        if "node configuration" not in str(error) or not any(map(has_nodes_out_of_service, names)):
+            raise
+
+
 def submit(script: str, *, test: bool = False, options: Sequence[str] = ()) -> str:
     """Submit a batch script; returns the job's number, or "" for a test, which submits nothing."""
     with without_overrides(script):
@@ -269,15 +257,8 @@ def name_of(job: str) -> str:
     """Return the name that a job has, which options of the user or of the site may have changed; "" if not known."""
     try:
         return call("squeue", "-h", "-t", "all", "-j", job, "-o", "%j").strip("\n")
-    except SlurmError:
+    except BatchSystemError:
         return ""
-
-
-FORGOTTEN: dict[str, Any] = {
-    **dict.fromkeys(("state", "reason", "nodes", "walltime_left", "start", "elapsed"), ""),
-    "num_nodes": 0,
-}
-"""What ``job_state`` says of a job that SLURM does not know."""
 
 
 def job_state(job: str, name: str = "", timeout_s: float | None = None) -> dict[str, Any]:
@@ -287,7 +268,7 @@ def job_state(job: str, name: str = "", timeout_s: float | None = None) -> dict[
     """
     try:
         out = call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r|%N|%D|%L|%S|%M|%j", timeout_s=timeout_s)
-    except SlurmError as error:
+    except BatchSystemError as error:
         if "Invalid job id" in str(error):
             out = ""
         else:
@@ -313,7 +294,7 @@ def _from_accounting(job: str, name: str, timeout_s: float | None) -> dict[str, 
     """Return the state of a job that is over from the accounting, where there is one."""
     try:
         out = call("sacct", "-nXP", "-j", job, "-o", "State,NodeList,Elapsed,JobName", timeout_s=timeout_s)
-    except SlurmError:
+    except BatchSystemError:
         out = ""
     line = out.strip().splitlines()
     if not line:
@@ -324,11 +305,6 @@ def _from_accounting(job: str, name: str, timeout_s: float | None) -> dict[str, 
     return {**FORGOTTEN, "state": state.split()[0], "nodes": nodes, "elapsed": used}
 
 
-def is_over(state: str) -> bool:
-    """Tell whether a job in this state will do nothing more; one that SLURM forgot will not, either."""
-    return not state or state in _OVER
-
-
 def explain(reason: str) -> str:
     """Return the reason that a job waits for, in words."""
     if "DRAINED" in reason:  # SLURM has a sentence of its own for this one
@@ -337,10 +313,69 @@ def explain(reason: str) -> str:
     return f"{_REASONS[plain]} ({plain})" if plain in _REASONS else plain
 
 
+def seconds_left() -> float | None:
+    """Return None: SLURM sends SIGUSR1 before the walltime by itself."""
+    return None
+
+
+def on_each_node(command: Sequence[str], folder: Path, workers: int | None) -> list[str]:
+    """Return the command that runs another one on every node of the job.
+
+    One task per node; --overlap, since scheduler and sweep run on the first one; the processor affinity of
+    a task would be that of one processor; the step goes on when a task dies (--kill-on-bad-exit=0). It has the
+    environment that the job's script has made, also where the job was submitted with --export=NONE.
+    """
+    srun = ["srun", "--overlap", "--ntasks-per-node=1", f"--nodes={os.environ.get('SLURM_JOB_NUM_NODES', '1')}"]
+    srun += ["--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--label", "--export=ALL"]
+    if workers is None:
+        os.environ.pop("SLURM_CPUS_PER_TASK", None)  # a step without it has all that the job has of each node
+    else:
+        srun.append(f"--cpus-per-task={workers}")
+    return [*srun, *command]
+
+
+def restarts() -> int | None:
+    """Return how often this job was put back into the queue."""
+    return int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+
+
+def requeue(job: str, folder: Path) -> str:
+    """Put a job back into the queue; returns its number, which stays."""
+    call("scontrol", "requeue", job)
+    return job
+
+
+def worker_cluster(site: Site, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the class of dask-jobqueue for worker jobs, and its options beside those that all systems have.
+
+    What the site does not set is left to SLURM (dask-jobqueue sets --mem).
+    """
+    skipped = ["--mem="] if site.memory_per_worker is None else []
+    qos = [f"--qos={site.qos}"] if site.qos else []
+    memory = parse_memory(site.memory_per_worker or "1GB")
+    return "SLURMCluster", {
+        "walltime": site.time,
+        "job_mem": f"{math.ceil(memory / 2**20) + common.NANNY_MIB}M",
+        "job_directives_skip": skipped,
+        "job_extra_directives": [*qos, *site.sbatch],
+    }
+
+
+def jobs_named(name: str) -> set[str]:
+    """Return the numbers of the user's jobs of a name that are in the queue, or run."""
+    return set(call("squeue", "-h", "-n", name, "-o", "%i").split())
+
+
+def cancel_named(name: str) -> None:
+    """Cancel the user's jobs of a name, those that wait as well."""
+    with contextlib.suppress(BatchSystemError):
+        call("scancel", "--user", str(os.getuid()), "--name", name)
+
+
 def cancel(job: str) -> None:
     """Cancel a job; one that is over already is no error."""
     try:
         call("scancel", job)
-    except SlurmError as error:
+    except BatchSystemError as error:
         if "Invalid job id" not in str(error):
             raise
