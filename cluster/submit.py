@@ -120,8 +120,8 @@ def _partitions(site: Site, system: ModuleType) -> list[Partition]:
         return [found[name] for name in names]
     default = next((partition for partition in found.values() if partition.default), None)
     if default is None:
-        names = ", ".join(sorted(found))
-        raise InputError(f"--partition: this {system.TITLE} has no default partition; name one of {names}")
+        valid = ", ".join(sorted(found))
+        raise InputError(f"--partition: this {system.TITLE} has no default partition; name one of {valid}")
     return [default]
 
 

@@ -249,7 +249,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     cluster: BatchSystemOption = None,
 ) -> None:
-    """Write a commented file of settings for this cluster, from what it says of itself; look at it before you submit."""
+    """Write a commented file of settings for this cluster, from what it says of itself; look at it, then submit."""
     from faultsweep.cluster.probe import write_site
     from faultsweep.cluster.site import site_file
 

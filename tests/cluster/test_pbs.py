@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import sys
 from pathlib import Path
@@ -205,3 +206,38 @@ def test_a_file_of_a_site_is_a_batch_system(tmp_path):
         find(str(tmp_path / "none.py"))
     with pytest.raises(InputError, match="unknown batch system 'slum'; did you mean 'slurm'"):
         find("slum")
+
+
+@pytest.fixture
+def processes(tmp_path, monkeypatch):
+    """The file of the page on batch systems, whose jobs are processes."""
+    page = (ROOT / "docs" / "batch-systems.md").read_text(encoding="utf-8")
+    text = re.search(r"<!-- file: processes.py -->\n```python\n(.*?)```", page, re.S)[1]
+    (tmp_path / "processes.py").write_text(text)
+    monkeypatch.setenv("PROCESSES_PLACE", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("FAULTSWEEP_SITE", str(tmp_path / "cluster.toml"))
+    (tmp_path / "cluster.toml").write_text('system = "processes.py"\ninterface = "lo"\nworkers_per_node = 1\n')
+    monkeypatch.chdir(tmp_path)
+    return find(str(tmp_path / "processes.py"))
+
+
+def test_the_file_of_the_page_runs_sweeps_and_ends_them(processes):
+    job = submit()
+    wait("some results", lambda: done() > 3)
+    assert status()["job"]["state"] == "RUNNING"
+    assert f"job {job} was cancelled" in command("cancel", "s.zarr").stdout
+    assert (status()["job"]["state"], status()["job"]["outcome"]) == ("CANCELLED", "cancelled")
+    job = submit()
+    open_gate()
+    wait("the end of the job", lambda: processes.job_state(job)["state"] != "RUNNING", 200)
+    assert_complete(Path("s.zarr"))
+    assert "finished" in command("logs", "s.zarr").stdout
+    Path("sweep.toml").write_text(SPEC)
+    assert "--nodes: there is one" in command("submit", "sweep.toml", "--nodes", 2, code=2).stderr
+
+
+def test_every_function_of_the_contract_is_on_the_page():
+    page = (ROOT / "docs" / "batch-systems.md").read_text(encoding="utf-8")
+    assert [name for name in FUNCTIONS if f"`{name}(" not in page or f"\ndef {name}(" not in page] == []
+    assert all(re.search(rf"^.*\b{name}\b.* = ", page, re.M) for name in CONSTANTS)
