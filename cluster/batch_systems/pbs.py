@@ -238,7 +238,11 @@ def worker_cluster(site: Site, name: str) -> tuple[str, dict[str, Any]]:
 
 
 def jobs_named(name: str) -> set[str]:
-    """Return the numbers of the user's jobs of a name that are in the queue, or run."""
+    """Return the numbers of the user's jobs of a name that are in the queue, or run, as dask-jobqueue has them."""
+    return {number.partition(".")[0] for number in _jobs_named(name)}
+
+
+def _jobs_named(name: str) -> set[str]:
     jobs = json.loads(call("qstat", "-f", "-F", "json")).get("Jobs", {})
     user = f"{getpass.getuser()}@"
     mine = {number: job for number, job in jobs.items() if str(job.get("Job_Owner", user)).startswith(user)}
@@ -248,7 +252,7 @@ def jobs_named(name: str) -> set[str]:
 def cancel_named(name: str) -> None:
     """Cancel the user's jobs of a name, those that wait as well."""
     with contextlib.suppress(BatchSystemError):
-        for number in jobs_named(name):
+        for number in _jobs_named(name):
             cancel(number)
 
 

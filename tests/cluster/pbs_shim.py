@@ -70,7 +70,9 @@ class Server:
     # commands
 
     def qsub(self, arguments: list[str]) -> int:
-        script = sys.stdin.read()
+        files = [word for word in arguments if Path(word).is_file()]
+        script = Path(files[0]).read_text() if files else sys.stdin.read()
+        arguments = [word for word in arguments if word not in files]
         lines = [shlex.split(line[5:]) for line in script.splitlines() if line.startswith("#PBS ")]
         words = [word for line in lines for word in line] + arguments
         options = [(words[i], words[i + 1]) for i in range(0, len(words), 2)]
@@ -139,7 +141,7 @@ class Server:
         return 0
 
     def qdel(self, arguments: list[str]) -> int:
-        for job in arguments:
+        for job in (word if "." in word else f"{word}.pbs" for word in arguments):
             if job not in self.jobs():
                 return _fail(f"qdel: Unknown Job Id {job}", UNKNOWN)
             if self.read(job)["job_state"] == "F":

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 from faultsweep.cluster.batch_systems import CONSTANTS, FUNCTIONS, find, pbs
 from faultsweep.cluster.batch_systems.common import Asked
+from faultsweep.cluster.elastic import worker_job_name
 from faultsweep.cluster.site import Site
 
 from faultsweep.errors import InputError
@@ -109,6 +110,20 @@ def test_a_walltime_lets_a_job_submit_itself_again(server):
     assert server.read(first)["Exit_status"] == 0, "it ended before its walltime"
     assert_complete(Path("s.zarr"))
     assert json.loads(Path("s.zarr.run/slurm/job.json").read_text())["requeues"] == len(server.jobs()) - 1
+
+
+def test_worker_jobs_of_pbs_are_replaced_and_leave_nothing(server):
+    pytest.importorskip("dask_jobqueue")
+    job = submit("--elastic", "--max-jobs", 2)
+    wait("some results", lambda: done() > 3)
+    (first, *_) = sorted(pbs._jobs_named(worker_job_name(Path("s.zarr.run/slurm"))))
+    server.qdel([first])
+    wait("a job in its place", lambda: len(server.jobs()) > 3)
+    open_gate()
+    wait("the end", lambda: server.read(job)["job_state"] == "F", 200)
+    assert_complete(Path("s.zarr"))
+    wait("an end of all worker jobs", lambda: all(server.read(one)["job_state"] == "F" for one in server.jobs()), 60)
+    assert not list(Path("s.zarr.run/slurm").glob("tls-*"))
 
 
 def test_a_job_that_waits_says_why(server):
