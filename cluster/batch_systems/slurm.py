@@ -24,14 +24,11 @@ from faultsweep.cluster.batch_systems.common import (
     NoAnswerError,
     Node,
     Partition,
-    is_over,
 )
 from faultsweep.cluster.site import Site, parse_memory
 from faultsweep.cluster.times import parse_time
 
 from faultsweep.errors import InputError, unknown_name
-
-__all__ = ["is_over"]  # of a job's state, for whoever asks this module of one
 
 TITLE = "SLURM"
 JOB_VARIABLE = "SLURM_JOB_ID"

@@ -121,6 +121,23 @@ def test_requeues_are_limited(tmp_path, monkeypatch, requeued):
     assert sentence in outcome(tmp_path)["text"]
 
 
+def test_a_job_looks_at_its_clock_where_nobody_warns_it(tmp_path, monkeypatch):
+    """PBS sends no signal before the walltime."""
+    (tmp_path / "unkind.py").write_text(
+        "from faultsweep.cluster.batch_systems.slurm import *\n"
+        "from faultsweep.cluster.batch_systems.common import BatchSystemError\n"
+        "seconds_left = lambda: 6.0\n"
+        "def requeue(job, folder):\n    raise BatchSystemError('not here')\n"
+        "TITLE, JOB_VARIABLE, OPTIONS, LOOK, END = 'Unkind', 'SLURM_JOB_ID', 'sbatch', 'look', 'end'\n"
+    )
+    monkeypatch.setenv("FAULTSWEEP_BATCH_SYSTEM", str(tmp_path / "unkind.py"))
+    process = start(tmp_path, ("--grace", 5), WAITS)
+    assert process.wait(100) == 1
+    text = process.stdout.read()
+    assert "the walltime is near: saving" in text or "no simulation ended within a whole walltime" in text
+    assert outcome(tmp_path)["outcome"] in ("stopped", "failed")
+
+
 RECOMPUTES = """
 import json, pathlib, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))

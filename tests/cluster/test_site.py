@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from faultsweep.cluster.allocation import _most_workers
 from faultsweep.cluster.batch_systems import common, slurm
-from faultsweep.cluster.batch_systems.slurm import describe_refusal, explain, is_over, parse_time, refuse_options
+from faultsweep.cluster.batch_systems.common import is_over
+from faultsweep.cluster.batch_systems.slurm import describe_refusal, explain, parse_time, refuse_options
 from faultsweep.cluster.elastic import _options
 from faultsweep.cluster.probe import site_text
 from faultsweep.cluster.script import Work, batch_script
