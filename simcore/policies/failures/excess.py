@@ -12,6 +12,8 @@ from faultsweep.simcore.policies.failures.mtbf import HOUR_S
 from faultsweep.simcore.policies.failures.source import DAY_S
 from faultsweep.simcore.policies.failures.weibull import weibull_mean_s
 
+from faultsweep.extras import is_installed
+
 _STEPS = 1 << 15
 _NOTED = 0.01
 """A smaller share of failures is nothing that a user has to be told."""
@@ -49,9 +51,9 @@ def _reciprocal(series: np.ndarray) -> np.ndarray:
 
 
 def excess_sentence(config: Config, span_s: float) -> str:
-    """Return the sentence on the excess of the failures of a configuration, "" where there is none worth a word."""
+    """Return the sentence on the excess of the failures of a configuration; "" for a small one, and without scipy."""
     process = _ordinary(config)
-    if process is None or not 0.0 < span_s < np.inf:
+    if process is None or not 0.0 < span_s < np.inf or not is_installed("scipy"):  # a note is worth no package
         return ""
     shape, scale_s, mean_s = process
     if not 0.0 < mean_s < np.inf:
