@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = {"__init__", "__main__", "plain_easy"}
+NOT_BENCHMARKS = {"__init__", "__main__", "measure", "plain_easy"}
 
 
 def main() -> int:

@@ -25,6 +25,7 @@ FCFS = "simcore/policies/scheduling/fcfs.py"
 BACKFILL = "simcore/policies/scheduling/backfill.py"
 CONSERVATIVE = "simcore/policies/scheduling/conservative.py"
 COUNTS = "simcore/policies/scheduling/counts.py"
+ROOM = "simcore/engine/counts.py"
 MIGRATION = "simcore/policies/scheduling/migration.py"
 SAVING = "simcore/policies/checkpointing/saving.py"
 INTERVALS = "simcore/policies/checkpointing/intervals.py"
@@ -196,27 +197,36 @@ MUTANTS: tuple[Mutant, ...] = (
         "promises never get earlier",
     ),
     Mutant(
-        COUNTS, "until = max(until, end[0])", "until = max(until, 0.0)", "what moves gives nothing to those behind it"
-    ),
-    Mutant(
         COUNTS,
-        "s.regained = max(s.regained, end[0])",
+        "s.regained = max(s.regained, last[0])",
         "s.regained = -np.inf",
         "what moves gives nothing to those before it",
     ),
+    Mutant(COUNTS, "if row >= 0 and not _move", "if row > 1 << 40 and not _move", "no promise on a flat machine moves"),
     Mutant(
-        COUNTS,
-        "_class_above(size_s), _class_above(time_s), first",
-        "_class_above(size_s), _class_below(time_s), first",
-        "a search begins where a longer job fitted",
+        ROOM,
+        "range(length_class(longest) + 1, LENGTHS)",
+        "range(length_class(longest) - 1, LENGTHS)",
+        "a search begins behind a run that is long enough",
     ),
     Mutant(
-        COUNTS,
-        "_class_above(size_s), _class_above(time_s), first",
-        "_class_below(size_s), _class_above(time_s), first",
-        "a search begins where a larger job fitted",
+        ROOM,
+        "            _unsettle(s, level, _start_of_run(s, row, level), after)\n",
+        "            row = max(row, after - 1)\n",
+        "nodes that are given back are not looked at",
     ),
-    Mutant(COUNTS, "            return start\n", "            return promised\n", "no promise on a flat machine moves"),
+    Mutant(
+        ROOM,
+        "    if found < 0:\n        found = _row_beside",
+        "    if found < -1:\n        found = _row_beside",
+        "a promise does not move that gets room right before its own",
+    ),
+    Mutant(
+        ROOM,
+        "        if s.profile_free[row] < size:\n",
+        "        if s.profile_free[row] + 1 < size:\n",
+        "promises one node more than there is",
+    ),
     Mutant(
         PROFILE,
         "if s.profile_free[row] < size:",

@@ -78,7 +78,8 @@ def build_state(
         trace=1,
         profile=breakpoints,
         profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 1),
-        **_tables(machine, capacity, config["scheduler"]),
+        **_index(machine, breakpoints, n, config["scheduler"]),
+        **_tables(machine, capacity),
     ).with_arrays(failures=rows)
     if tracing:
         state = state.with_arrays(trace=trace_buffer(nodes, n, rows.shape[1], capacity))
@@ -93,6 +94,7 @@ def build_state(
     if machine.menu is not None:
         state = _with_menu(state, machine.menu)
     state.down_until[:] = -np.inf
+    state.levels[:] = _levels(nodes)
     if _searches(machine, config):
         state = _with_searches(state, make_block(config["finder"], machine.sides))
     state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
@@ -141,9 +143,10 @@ def _with_searches(state: State, block: NDArray[np.int64]) -> State:
 
 
 def _breakpoints(machine: Machine, jobs: int) -> int:
-    """Return the breakpoints to begin with: each running and each waiting job may add two."""
+    """Return the breakpoints to begin with: each running and each waiting job may add two; half as many more on a flat
+    machine, where they are closed up from time to time."""
     most = 2 * (machine.nodes + jobs) + 8
-    return most if machine.kind == FLAT else min(most, 4096)
+    return most + most // 2 + 96 if machine.kind == FLAT else min(most, 4096)
 
 
 def failure_rows(failures: FailureTrace | None, base_rate: BaseRate | None = None) -> NDArray[np.float64]:
@@ -189,15 +192,28 @@ def _every_node(machine: Machine, words: int) -> NDArray[np.uint64]:
     return mask
 
 
-def _tables(machine: Machine, capacity: int, scheduler: str) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tables of the finder (torus), or of that of conservative backfilling (flat)."""
+def _index(machine: Machine, breakpoints: int, jobs: int, scheduler: str) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the indices of the profile and of the queue (flat)."""
+    shapes: dict[str, tuple[int, ...]] = {"room": (1, 1), "settled": (1, 1), "smallest": (1,), "shortest": (1, 1)}
+    if machine.kind == FLAT and scheduler == "conservative":
+        shapes |= {"room": (breakpoints // 64 + 2, st.LEVELS), "settled": (st.LEVELS, st.LENGTHS)}
+    elif machine.kind == FLAT:
+        blocks = jobs // st.BLOCK + 1
+        shapes |= {"smallest": (blocks,), "shortest": (blocks, st.LEVELS)}
+    return {**shapes, "levels": (machine.nodes + 1,)}
+
+
+def _levels(nodes: int) -> NDArray[np.int64]:
+    """Return the levels of each number of nodes up to that of the machine: level k is for 2^(k step) or more."""
+    step = -(-nodes.bit_length() // st.LEVELS)
+    least = 2 ** (step * np.arange(st.LEVELS))
+    return np.asarray(np.searchsorted(least, np.arange(nodes + 1), side="right"), np.int64)
+
+
+def _tables(machine: Machine, capacity: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tables of the finder (torus)."""
     if machine.kind != TORUS:
-        classes = st.CLASSES if scheduler == "conservative" else 1
-        return {
-            "footprints": (2, 1, 1),
-            "boxes": (3, 1, 7),
-            "shapes": (classes, max(classes, 3)),
-        }
+        return {"footprints": (2, 1, 1), "boxes": (3, 1, 7), "shapes": (1, 3)}
     X, Y, _ = machine.sides
     table = (X * (X - 1) + 1, Y * (Y - 1) + 1)
     boxes = capacity * (1024 if table[0] * table[1] < _LARGE else 65536)

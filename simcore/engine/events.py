@@ -139,6 +139,7 @@ def _close_up(s: State) -> None:
 @kernel
 def enqueue_by_arrival(s: State, job: int) -> None:
     """Insert a job where its index, its order of arrival, puts it (MODEL default for killed jobs)."""
+    s.blocks_until = 0
     at = s.queue_head
     while at < s.queue_tail and s.queue[at] < job:
         at += 1

@@ -1,8 +1,9 @@
-"""The availability profile of conservative backfilling: what is free from when on, as far as the scheduler expects.
+"""The availability profile of conservative backfilling on a torus: what is free from when on, as far as the scheduler
+expects. Flat machines, where nodes are only counted, have another one (``counts.py``) with the same moments.
 
-Breakpoints in order of time; between two of them the set of free nodes is constant: a count on a flat machine, masks
-on a torus. The first breakpoint is never later than now. Running jobs occupy it up to their expected ends, down nodes
-up to their repairs, reservations for as long as they are expected to last.
+Breakpoints in order of time; between two of them the set of free nodes is constant. The first breakpoint is never
+later than now. Running jobs occupy it up to their expected ends, down nodes up to their repairs, reservations for as
+long as they are expected to last.
 
 A moment is a tuple (time, rank): rank 0 is the time itself, rank 1 just after it, where what is overdue is expected to
 end: later than that time and earlier than every other. What begins just after a time and lasts, ends just after a time;
@@ -16,7 +17,6 @@ from faultsweep.simcore.engine.allocation import expected_end
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import occupy, vacate
 
 
@@ -31,9 +31,8 @@ def rebuild_profile(s: State) -> bool:
     s.rebuilt = now
     set_moment(s, 0, (now, 0.0))
     s.profile_free[0] = s.free
-    if s.kind != FLAT:
-        for column in range(s.free_nodes.shape[0]):
-            s.profile_masks[0, column] = s.free_nodes[column]
+    for column in range(s.free_nodes.shape[0]):
+        s.profile_masks[0, column] = s.free_nodes[column]
     for at in range(s.num_releases):
         release = s.release_time[at]
         first = breakpoint_at(s, (release, 0.0) if release > now else (now, 1.0))
@@ -76,17 +75,15 @@ def note_promise(s: State, job: int, start: tuple[float, float]) -> None:
 def _add_nodes(s: State, row: int, size: int, box: int) -> None:
     """Free a job's nodes from one breakpoint to the next."""
     s.profile_free[row] += size
-    if s.kind != FLAT:
-        vacate(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
+    vacate(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
 
 
 @kernel
 def _add_node(s: State, row: int, node: int) -> None:
     """Free one node from one breakpoint to the next."""
     s.profile_free[row] += 1
-    if s.kind != FLAT:
-        Y, Z = s.side_y, s.side_z
-        s.profile_masks[row, node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
+    Y, Z = s.side_y, s.side_z
+    s.profile_masks[row, node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
 
 
 @kernel
@@ -127,9 +124,8 @@ def forget_past(s: State) -> None:
 def _copy_row(s: State, source: int, target: int) -> None:
     set_moment(s, target, moment_at(s, source))
     s.profile_free[target] = s.profile_free[source]
-    if s.kind != FLAT:
-        for column in range(s.profile_masks.shape[1]):
-            s.profile_masks[target, column] = s.profile_masks[source, column]
+    for column in range(s.profile_masks.shape[1]):
+        s.profile_masks[target, column] = s.profile_masks[source, column]
 
 
 @kernel
@@ -165,8 +161,7 @@ def occupy_profile(s: State, start: tuple[float, float], end: tuple[float, float
         return False
     for row in range(first, last):
         s.profile_free[row] -= size
-        if s.kind != FLAT:
-            occupy(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
+        occupy(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
     return True
 
 
@@ -192,10 +187,9 @@ def _merge_at(s: State, row: int) -> None:
     count = s.num_profile
     if row == 0 or row >= count or s.profile_free[row] != s.profile_free[row - 1]:
         return
-    if s.kind != FLAT:
-        for column in range(s.profile_masks.shape[1]):
-            if s.profile_masks[row, column] != s.profile_masks[row - 1, column]:
-                return
+    for column in range(s.profile_masks.shape[1]):
+        if s.profile_masks[row, column] != s.profile_masks[row - 1, column]:
+            return
     for later in range(row + 1, count):
         _copy_row(s, later, later - 1)
     s.num_profile = count - 1

@@ -21,9 +21,11 @@ from faultsweep.simcore.engine.layout import (
     FailureRow,
     FloatOfJob,
     Floats,
+    FloatTable,
     IntOfJob,
     IntTable,
     IntTables,
+    IntVector,
     ListRow,
     Row,
     Trace,
@@ -88,10 +90,10 @@ USABLE = 0  # profile_masks: bits of the partitions that are free
 LATER = 1  # profile_masks: bits of those that the head job can have at its reservation
 THEN_FREE = 2  # profile_masks: midplanes and wires that are free then
 
-# --- s.shapes of a flat machine under conservative backfilling: a row of the profile before which no job of a class of
-# sizes (first axis) and run times (second axis) fits. Neighbouring classes differ by a factor of 2^(1/2) -
-CLASSES = 64
-CLASSES_OF_TWO = 2
+# --- indices on a flat machine: of the profile (conservative) and of long queues (EASY) ----------------------------
+LEVELS = 8  # of numbers of nodes
+BLOCK = 64  # jobs
+LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.5 s, 2 s, 3 s, 4 s, ... on
 
 # --- codes of policies, in the order of their registry -----------------------------------------------------------
 FCFS, BACKFILL, CONSERVATIVE, MIGRATION, BACKFILL_MIGRATION = range(len(policies.SCHEDULERS))
@@ -157,6 +159,7 @@ class Jobs(CommonJobs):
     slot: IntOfJob  # ... or slot of the node mask (flat)
     sequence: IntOfJob  # order of starts
     promised_box: IntOfJob  # reserved box (conservative, torus)
+    length: IntOfJob  # class of the length of its reservation (conservative, flat)
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
     saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
     option: IntOfJob  # recovery option, a position in OPTIONS
@@ -261,7 +264,11 @@ class State(Common):
     released: int  # whether nodes were released since the last pass
     disturbed: int  # whether reservations must be made from scratch (a failure, a pause)
     num_shadow: int  # boxes in the list at the reservation (torus)
-    num_profile: int  # breakpoints of the availability profile (conservative)
+    num_profile: int  # breakpoints of the availability profile (conservative) ...
+    first_row: int  # ... from this one on (flat)
+    close_up_at: int  # so many of them are closed up (flat)
+    blocks_until: int  # first job that is not counted in its block yet (EASY, flat); 0: none is
+    promises_moved: int  # times that a reservation got earlier (flat)
     side_x: int  # of a torus
     side_y: int
     side_z: int
@@ -313,10 +320,6 @@ class State(Common):
     profile_time: ProfileRow  # a time ...
     profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
     profile_free: ProfileRow  # nodes
-    profile_next: ProfileRow  # the row that follows while reservations are made anew ...
-    ordered_time: ProfileRow  # ... and the rows in order afterwards
-    ordered_rank: ProfileRow
-    ordered_free: ProfileRow
 
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
     free_nodes: MaskRow
@@ -329,7 +332,16 @@ class State(Common):
     profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on (torus)
     footprints: BitTables  # (2, intervals of x, intervals of y)
     boxes: IntTables  # (3 or 4, capacity, 7): maximal free boxes
-    shapes: IntTable  # (count, 3): box shapes, by size (torus); (CLASSES, CLASSES) (flat, conservative)
+    shapes: IntTable  # (count, 3): box shapes, by size (torus)
+
+    # index of the profile of a flat machine (conservative): engine/counts.py
+    room: BitTable  # (words, LEVELS): bits of the rows with at least the nodes of each level free
+    settled: FloatTable  # (LEVELS, LENGTHS): time before which no run of a level is as long as the class, s
+
+    # index of long queues (EASY, flat): policies/scheduling/long_queue.py
+    smallest: IntVector  # (blocks,): no job of the block that waits is smaller
+    shortest: FloatTable  # (blocks, LEVELS): none with the nodes of a level is expected to last shorter, s
+    levels: IntVector  # (nodes + 1,): levels whose least number is not larger than a number of nodes
 
 
 state_at = make_state_at(State)

@@ -9,11 +9,11 @@ only: with the same free nodes and the same reservation, what was refused before
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.engine.allocation import expected_end, remaining_estimate, start_on_box, start_on_flat
+from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import ELSEWHEN, MACHINE, State
+from faultsweep.simcore.engine.state import BY_ARRIVAL, ELSEWHEN, MACHINE, State
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import (
@@ -29,6 +29,7 @@ from faultsweep.simcore.policies.placement.rules import (
     unpack_box,
     vacate,
 )
+from faultsweep.simcore.policies.scheduling.long_queue import LONG_QUEUE, ends_by, start_by_blocks
 from numpy.typing import NDArray
 
 _NEVER = np.inf
@@ -65,16 +66,6 @@ def remember(s: State) -> None:
 
 
 @inlined
-def ends_by(s: State, job: int, reservation: float) -> bool:
-    """Tell whether a waiting job that starts now ends by a reservation.
-
-    None ends by one that is due just after now, nor does one that is overdue from its start.
-    """
-    now = s.now
-    return reservation > now and remaining_estimate(s, job) > 0.0 and expected_end(s, job, now) <= reservation
-
-
-@inlined
 def _backfill_flat(s: State, first: int) -> bool:
     """EASY: a job may start if it fits and ends by the reservation, or uses only nodes the head job will not need
     then."""
@@ -91,6 +82,9 @@ def _backfill_flat(s: State, first: int) -> bool:
             reservation = max(time, now)
         at += 1
     extra = free - head_size
+    if s.queue_tail - first > LONG_QUEUE and s.queue_order == BY_ARRIVAL and s.recovery == 0:
+        start_by_blocks(s, first, extra, reservation)
+        return True
     position = first
     while position < s.queue_tail and s.free > 0:
         job = s.queue[position]

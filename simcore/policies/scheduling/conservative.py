@@ -5,7 +5,7 @@ A job is promised the earliest time at which it fits for as long as it is expect
 was promised before; on a torus it is promised a box as well, of its size or up to I nodes more. When nodes are
 released, the promises are made again one by one in queue order, each with all the others in place, so none ever gets
 later (compression). After a failure, a pause or an overrun they cannot all be kept and are made from scratch. Both are
-done in other, faster ways on a flat machine (``counts``).
+done in another, faster way on a flat machine (``counts``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.bits import popcount
+from faultsweep.simcore.engine.counts import forget_past_counts, rebuild_counts
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.profile import (
@@ -35,7 +36,7 @@ from faultsweep.simcore.engine.state import (
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import NO_BOX, best_box, list_boxes, set_table, unpack_box
-from faultsweep.simcore.policies.scheduling.counts import compress_counts, promise_counts
+from faultsweep.simcore.policies.scheduling.counts import compress_counts, give_back_counts, promise_count
 
 
 @kernel
@@ -45,7 +46,7 @@ def conservative(s: State) -> bool:
         if not _promise_all_anew(s):
             return False
     else:
-        forget_past(s)
+        _forget(s)
         if s.released == 1 and not (compress_counts(s) if s.kind == FLAT else _compress_boxes(s)):
             return False
     for position in range(s.queue_head, s.queue_tail):
@@ -72,14 +73,21 @@ def _must_start_over(s: State) -> bool:
 
 @kernel
 def _promise_all_anew(s: State) -> bool:
-    if not rebuild_profile(s):
+    if not (rebuild_counts(s) if s.kind == FLAT else rebuild_profile(s)):
         return False
-    if s.kind == FLAT:
-        return promise_counts(s)
     for position in range(s.queue_head, s.queue_tail):
         if not _promise(s, s.queue[position]):
             return False
+    s.regained = -np.inf  # beside later ones, too, no promise can get earlier
     return True
+
+
+@kernel
+def _forget(s: State) -> None:
+    if s.kind == FLAT:
+        forget_past_counts(s)
+    else:
+        forget_past(s)
 
 
 @kernel
@@ -96,9 +104,7 @@ def _compress_boxes(s: State) -> bool:
 
 @kernel
 def _promised_size(s: State, job: int) -> int:
-    """Return the nodes promised to a job: those of its box, or its own size on a flat machine."""
-    if s.kind == FLAT:
-        return s.job.size[job]
+    """Return the nodes of the box that is promised to a job."""
     a, b, c, _, _, _ = unpack_box(s.job.promised_box[job])
     return a * b * c
 
@@ -114,6 +120,8 @@ def _withdraw(s: State, job: int) -> bool:
 @kernel
 def _promise(s: State, job: int) -> bool:
     """Promise a job its earliest start; return False if a list does not fit."""
+    if s.kind == FLAT:
+        return promise_count(s, job)
     row = 0
     while True:  # from the last breakpoint on nothing is held
         start = moment_at(s, row)
@@ -122,8 +130,6 @@ def _promise(s: State, job: int) -> bool:
         if blocked >= 0:
             row = blocked + 1
             continue
-        if s.kind == FLAT:
-            break
         box = _window_box(s, job, row, end)
         if box == OVERFLOW - 1:
             return False
@@ -192,11 +198,13 @@ def _start_promised(s: State) -> bool:
 @kernel
 def note_early_finish(s: State, job: int) -> bool:
     """Give back what a job that ends now was expected to hold longer; return False if the profile does not fit."""
-    forget_past(s)
+    _forget(s)
     now = (s.now, 0.0)
     end = (s.job.expected_end[job], 0.0)
     if end <= now and s.rebuilt == s.now:
         end = (s.now, 1.0)  # the profile of this instant expects an overdue job just after now
     if end > now:
         s.regained = max(s.regained, end[0])
+    if s.kind == FLAT:
+        return give_back_counts(s, end, s.job.allocated[job])
     return vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])
