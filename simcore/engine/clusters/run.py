@@ -54,6 +54,7 @@ class Ran:
     buffer: TraceBuffer | None
     decisions: NDArray[np.float64]
     elapsed_s: float
+    processor_s: float
     passes_s: list[float] = field(default_factory=list)
 
 
@@ -165,7 +166,7 @@ class _Run:
 
     def to_end(self) -> Ran:
         """Call the kernel until the run ends."""
-        began = time.perf_counter()
+        began, processor = time.perf_counter(), time.process_time()
         while True:
             code = int(self._go_on(self.state, WITHOUT_LIMIT))
             self._drain()
@@ -175,10 +176,10 @@ class _Run:
                 break
             if self._watch.progress is not None:
                 self._watch.progress(float(self.state.finished) / self.state.job.submit.shape[0])
-        elapsed = time.perf_counter() - began
+        elapsed, processor = time.perf_counter() - began, time.process_time() - processor
         decisions = np.concatenate(self._decisions) if self._decisions else np.zeros((0, cs.NUM_DECISION_COLUMNS))
         passes = self._stopwatch.passes_s if self._stopwatch else []
-        return Ran(self.state, code, self._buffer, decisions, elapsed, passes)
+        return Ran(self.state, code, self._buffer, decisions, elapsed, processor, passes)
 
     def _drain(self) -> None:
         """Empty the buffers of events and of the agent's steps."""
