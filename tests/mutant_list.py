@@ -26,6 +26,7 @@ BACKFILL = "simcore/policies/scheduling/backfill.py"
 CONSERVATIVE = "simcore/policies/scheduling/conservative.py"
 COUNTS = "simcore/policies/scheduling/counts.py"
 ROOM = "simcore/engine/counts.py"
+LONG_QUEUE = "simcore/policies/scheduling/long_queue.py"
 MIGRATION = "simcore/policies/scheduling/migration.py"
 SAVING = "simcore/policies/checkpointing/saving.py"
 INTERVALS = "simcore/policies/checkpointing/intervals.py"
@@ -130,13 +131,13 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # backfilling
     Mutant(
-        BACKFILL,
+        LONG_QUEUE,
         "expected_end(s, job, now) <= reservation",
         "expected_end(s, job, now) < reservation",
         "a job that ends at the reservation is refused",
     ),
     Mutant(
-        BACKFILL,
+        LONG_QUEUE,
         "return reservation > now and remaining",
         "return True or remaining",
         "the reservation is not respected",
@@ -188,6 +189,18 @@ MUTANTS: tuple[Mutant, ...] = (
         "s.release_time[0] > s.now\n",
         "s.release_time[0] > -1.0\n",
         "refusals are remembered although a job has overrun since",
+    ),
+    Mutant(
+        LONG_QUEUE,
+        "if s.shortest[block, level] <= window:",
+        "if s.shortest[block, level] <= 0.5 * window:",
+        "a block with a job that is short enough is not looked at",
+    ),
+    Mutant(
+        LONG_QUEUE,
+        "if s.smallest[block] <= extra:",
+        "if s.smallest[block] < extra:",
+        "a block with a job that takes all spare nodes is not looked at",
     ),
     # conservative backfilling
     Mutant(
@@ -365,7 +378,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "if s.job.restarts[job] > 1 else 0.0",
         "no restart cost",
     ),
-    Mutant(BACKFILL, " and remaining_estimate(s, job) > 0.0", "", "a job that is overdue from its start may be early"),
+    Mutant(
+        LONG_QUEUE, " and remaining_estimate(s, job) > 0.0", "", "a job that is overdue from its start may be early"
+    ),
     Mutant(
         "simcore/policies/checkpointing/exact.py",
         "s.job.end[job] > s.fail",
