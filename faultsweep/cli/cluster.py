@@ -129,10 +129,9 @@ def submit(
         )
     if max_jobs is not None and not elastic:
         raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
-    own = cluster if cluster is None or cluster in SYSTEMS else str(Path(cluster).resolve())
     settings = read_site(
         site,
-        system=own,
+        system=_absolute(cluster),
         partition=partition,
         account=account,
         qos=qos,
@@ -160,6 +159,11 @@ def submit(
         at_most = f"up to {settings.max_jobs} worker jobs"
         where = at_most if elastic else f"{settings.nodes} x {submission.workers} workers"
         _say_submitted(submission, job, spec, where, json_)
+
+
+def _absolute(cluster: str | None) -> str | None:
+    """Return a batch system by its name, or the whole path of a site's file, which flags name from here."""
+    return str(Path(cluster).resolve()) if cluster is not None and cluster.endswith(".py") else cluster
 
 
 def _prepare(
@@ -254,7 +258,7 @@ def init(
     from faultsweep.cluster.site import site_file
 
     path = site_file(site)
-    write_site(path, force, cluster)
+    write_site(path, force, _absolute(cluster))
     typer.echo(f"{path}: look at it, then 'faultsweep cluster check'")
 
 
@@ -265,12 +269,15 @@ def check(
     account: AccountOption = None,
     nodes: NodesOption = None,
     interface: InterfaceOption = None,
+    cluster: BatchSystemOption = None,
     wait: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for the probe.")] = 600.0,
 ) -> None:
     """Submit a probe of a minute, from a folder that the nodes see, and say what works; exit code 1 if not all does."""
     from faultsweep.cluster.probe import check_site
     from faultsweep.cluster.site import read_site
 
-    settings = read_site(site, partition=partition, account=account, nodes=nodes, interface=interface)
+    settings = read_site(
+        site, system=_absolute(cluster), partition=partition, account=account, nodes=nodes, interface=interface
+    )
     if not check_site(settings, typer.echo, wait):
         raise typer.Exit(1)

@@ -183,6 +183,14 @@ def test_a_dry_run_prints_the_script_and_init_knows_the_queues(server):
     assert '\nsystem = "pbs"\n' in text
 
 
+def test_a_check_says_what_works(server):
+    told = command("cluster", "check", "--cluster", "pbs", "--nodes", 2).stdout
+    assert "PBS takes the job: 2 nodes of the default partition" in told
+    assert "2 of 2 workers came" in told
+    assert "sweeps will run" in told
+    assert server.read("1.pbs")["job_state"] == "F"
+
+
 def test_sizes_and_nodes_of_a_job(server, monkeypatch):
     (server.base / "jobs" / "3.pbs").mkdir()
     vnode = "(n1:ncpus=4:mem=2097152kb)+(n2:ncpus=8:mem=4gb)"
