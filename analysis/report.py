@@ -29,7 +29,7 @@ from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
 from faultsweep.analysis.statistics import REPLICATE, count_observations
-from faultsweep.analysis.verdict import Verdict, describe_promise, scope_of, selected, selection_of
+from faultsweep.analysis.verdict import Verdict, describe_promise, how_much_worse, scope_of, selected, selection_of
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical
 
@@ -508,17 +508,12 @@ def _number(mean: float, low: float, high: float) -> str:
 
 
 def _worse(row: dict[str, Any]) -> str:
-    """Return a margin in words: 12 % worse (4 to 21 %)."""
-    bounds = (
-        ""
-        if np.isnan(row["margin_low"])
-        else f" ({100 * row['margin_low']:.2g} to {100 * row['margin_high']:.2g}\u00a0%)"
-    )
-    return f"{100 * row['margin']:.2g}\u00a0% worse{bounds}"
+    """Return a margin in words: 12 % worse (4.0 to 21 %)."""
+    return how_much_worse(*(float(row[part]) for part in ("margin", "margin_low", "margin_high")))
 
 
 def _margin(row: pd.Series | dict[str, Any]) -> str:
     if np.isnan(row["margin"]):
         return ""
-    bounds = "" if np.isnan(row["margin_low"]) else f" [{row['margin_low']:.1%}, {row['margin_high']:.1%}]"
-    return f"{row['margin']:.1%}{bounds}"
+    bounds = "" if np.isnan(row["margin_low"]) else f" [{row['margin_low']:,.1%}, {row['margin_high']:,.1%}]"
+    return f"{row['margin']:,.1%}{bounds}"

@@ -30,6 +30,7 @@ from faultsweep.errors import InputError, unknown_name
 
 USUAL_METRIC = "mean_bounded_slowdown"
 _SHOWN_REGIONS = 12
+_MOST_IN_PERCENT = 3.0  # of the best mean; more is said as a factor
 _MOST_LINEAR = 5.0  # a ratio above which the axis of ratios is logarithmic
 
 
@@ -258,9 +259,20 @@ def _of_one(best: Best, region: Region, table: pd.DataFrame) -> str:
     if rest.empty:
         return f"{text}."
     second = rest.iloc[0]
-    bounds = [second["worse_low"], second["worse_high"]]
-    interval = "" if np.isnan(bounds).any() else f" ({_percent(bounds[0])} to {_percent(bounds[1])} %)"
-    return f"{text}; second is {second['policy']}, {_percent(second['worse'])} % worse{interval}."
+    worse = how_much_worse(*(float(second[part]) for part in ("worse", "worse_low", "worse_high")))
+    return f"{text}; second is {second['policy']}, {worse}."
+
+
+def how_much_worse(share: float, low: float, high: float) -> str:
+    """Return a share of the best mean in words: "12 % worse (4.0 to 21 %)", or "29 times as high (17 to 50)"."""
+    many = share > _MOST_IN_PERCENT
+    parts = [
+        (f"{1 + part:,.0f}" if part >= 100 else f"{1 + part:.3g}") if many else _percent(part)
+        for part in (share, low, high)
+    ]
+    unit = "" if many else " %"
+    interval = "" if np.isnan([low, high]).any() else f" ({parts[1]} to {parts[2]}{unit})"
+    return f"{parts[0]} times as high{interval}" if many else f"{parts[0]} % worse{interval}"
 
 
 def _percent(share: float) -> str:

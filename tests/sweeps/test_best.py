@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.report import write_report
-from faultsweep.analysis.verdict import compare_policies, judge, selected, verdict_figure
+from faultsweep.analysis.verdict import compare_policies, how_much_worse, judge, selected, verdict_figure
 from faultsweep.sweeps.best import Best, regions
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.runner.prepare import prepare
@@ -318,3 +318,16 @@ def test_the_report_of_a_selection_begins_with_its_verdict(store, tmp_path):
     assert f"{verdict.simulations:,} simulations." in page
     assert selected(results).sentence == verdict.sentence
     assert selected(results).table.equals(verdict.table)
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ((0.12, 0.04, 0.21), "12 % worse (4.0 to 21 %)"),
+        ((0.12, np.nan, np.nan), "12 % worse"),
+        ((28.0, 16.4, 49.0), "29 times as high (17.4 to 50)"),
+        ((1500.0, np.nan, np.nan), "1,501 times as high"),
+    ],
+)
+def test_a_margin_is_said_in_percent_or_as_a_factor(shares, words):
+    assert how_much_worse(*shares) == words
