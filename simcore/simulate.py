@@ -29,7 +29,7 @@ from faultsweep.simcore.model.machines import CLUSTERS, FLAT, Machine, parse_mac
 from faultsweep.simcore.model.workload import Workload, check_workload
 from faultsweep.simcore.parameters import no_recovery, resolve
 from faultsweep.simcore.policies.failures.excess import excess_sentence
-from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource
+from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
 from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
@@ -160,7 +160,8 @@ def simulate(
     else:
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
-    told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s))
+    unseen = unseen_sentence(source, run.metrics["makespan_s"])
+    told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s), unseen)
     return replace(run, doubts=tuple(filter(None, told)))
 
 

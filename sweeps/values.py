@@ -6,7 +6,9 @@ type of a list is found from what stands in it, and each conversion is compared 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import operator
 import reprlib
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -70,13 +72,14 @@ def exact_number(name: str, value: Any) -> float:
         There is none. What is no number raises what ``float`` does.
     """
     number = float(value)
+    with contextlib.suppress(AttributeError, TypeError):
+        value = operator.index(value)  # NumPy compares its whole numbers with a float64 as float64
     if isinstance(value, Decimal):
         same = value.is_nan() or Decimal(repr(number)) == value
     else:
         same = bool(value == number) or (number != number and bool(value != value))
     if not same:
-        whole = isinstance(value, int | np.integer)
-        advice = "give it dtype int64" if whole else "round it, such as with float(x)"
+        advice = "give it dtype int64" if isinstance(value, int) else "round it, such as with float(x)"
         raise InputError(f"{name}: {shown(value)} needs more than the 53 bits of a number; {advice}")
     return number
 

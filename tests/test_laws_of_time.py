@@ -83,6 +83,28 @@ def test_failures_before_the_first_submission_teach_nothing():
         assert np.array_equal(with_them.jobs["finish_s"], without.jobs["finish_s"])
 
 
+def test_failures_of_another_clock_are_told(tmp_path):
+    """Unix times in a failure file: no failure is in the run, which nothing else would show."""
+    log = results.workload("flat:64", 0)
+    unix = replace(log, submit_s=log.submit_s + LATER_S)
+    hours = FailureTrace(LATER_S + np.arange(1.0, 9.0) * 3600.0, np.arange(8), np.full(8, 60.0))
+    write_failures(hours, tmp_path / "unix.csv", num_nodes=64)
+    path = str(tmp_path / "unix.csv")
+    for options in ({"machine": "flat:64"}, {"machine": "clusters:64", "scheduler": "fcfs"}):
+        run = simulate(unix, failures=path, **options)
+        assert run.metrics["failures_seen"] == 0
+        [told] = run.doubts
+        assert "none of the 8 failures of unix is in the run" in told
+        assert "are 1300003600 to 1300028800 s after the first submission (failure_fit = calendar" in told
+    run = simulate(unix, machine="flat:64", failures=path, failure_fit="calendar")
+    assert run.metrics["failures_seen"] == 8
+    assert run.doubts == ()
+    [told] = simulate(log, machine="flat:64", failures=replace(hours, time_s=-hours.time_s[::-1])).doubts
+    assert "their times are -1300028800 to -1300003600 s" in told
+    for none in ({"failures": "mtbf", "mtbf_h": 1e7}, {"failures": path, "failure_fit": "scale"}, {}):
+        assert simulate(unix, machine="flat:64", **none).doubts == ()
+
+
 def test_a_written_trace_repeats_the_run_of_a_span(tmp_path):
     log = results.workload("flat:64", 0)
     more = {"machine": "flat:64", "offset": 20, "num_jobs": 40}

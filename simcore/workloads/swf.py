@@ -308,9 +308,9 @@ def _machine(header: list[str]) -> tuple[int, int]:
 
 
 def header_number(header: Sequence[str], key: str) -> int:
-    """Return the first whole number after ``; key:`` (text may follow it), or 0."""
-    pattern = re.compile(rf"\s*;\s*{key}\s*:\s*(\d{{1,15}})(?![\d.])", re.IGNORECASE)
-    return next((int(found[1]) for line in header if (found := pattern.match(line))), 0)
+    """Return the first whole number after ``; key:`` (text may follow it), or 0; thousands may be set off by commas."""
+    pattern = re.compile(rf"\s*;\s*{key}\s*:\s*(\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})(?![\d.]|,\d)", re.IGNORECASE)
+    return next((int(found[1].replace(",", "")) for line in header if (found := pattern.match(line))), 0)
 
 
 def _name(path: Path) -> str:

@@ -96,7 +96,12 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
     mixed = (
         nodes and processors % nodes and (workload.nodes, workload.procs_per_node) == (nodes, -(-processors // nodes))
     )
-    if mixed and not config["procs_per_node"]:
+    if mixed and not config["procs_per_node"] and processors < nodes:
+        found["procs_per_node"] = (
+            f"the log's header has fewer processors ({processors:,}) than nodes ({nodes:,}): one of them is wrong, and "
+            "sizes are counted in nodes of 1 processor (procs_per_node says another number)"
+        )
+    elif mixed and not config["procs_per_node"]:
         found["procs_per_node"] = (
             f"the log's {processors:,} processors on {nodes:,} nodes do not divide: nodes are of several kinds, and "
             f"sizes are counted in nodes of {workload.procs_per_node} processors (procs_per_node says another number)"

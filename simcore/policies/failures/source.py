@@ -98,6 +98,23 @@ class TraceSource(FailureSource):
         return _cut(FailureTrace(times, nodes, downs, self.name, self.content_hash), time_s)
 
 
+def unseen_sentence(source: FailureSource | None, end_s: float) -> str:
+    """Return the sentence for failures none of which is in a run that ends at ``end_s``, "" if one is.
+
+    Their times are then those of another clock, most likely; a failure at the end of the run is in it.
+    """
+    if not isinstance(source, TraceSource) or not len(source.trace):
+        return ""
+    time_s = source.trace.time_s
+    if ((time_s >= 0.0) & (time_s <= end_s)).any():
+        return ""
+    return (
+        f"failures: none of the {len(time_s):,} failures of {source.name} is in the run, which lasts {end_s:.10g} s: "
+        f"their times are {time_s[0]:.10g} to {time_s[-1]:.10g} s after the first submission (failure_fit = calendar "
+        "takes the times of a file as those of the job log's clock, scale brings them to the span of the jobs)"
+    )
+
+
 class Block(NamedTuple):
     """Some failures in order: time_ms int64 (milliseconds from the start of the run), node int64, down_s float64."""
 

@@ -209,6 +209,13 @@ def test_nodes_of_several_kinds_are_doubted():
     assert "procs_per_node" not in transforms.doubts(even, resolve({}))
 
 
+def test_a_header_with_more_nodes_than_processors_is_doubted():
+    log = workload(header=("; MaxNodes: 1000", "; MaxProcs: 100"), nodes=1000, procs_per_node=1)
+    said = transforms.doubts(log, resolve({}))["procs_per_node"]
+    assert "fewer processors (100) than nodes (1,000): one of them is wrong" in said
+    assert "several kinds" not in said
+
+
 def test_jobs_that_share_nodes_in_the_log_are_doubted():
     log = workload(nodes=4, procs_per_node=4)
     held = -(-log.size // 4) * 4
