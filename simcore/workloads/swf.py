@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import numpy as np
 from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.workloads import parsed
 from numpy.typing import NDArray
 
 from faultsweep.compression import OPENERS, read_content
@@ -84,10 +85,26 @@ def read_swf(path: str | Path, *, on_error: str = "raise") -> Workload:
     if on_error not in ("raise", "skip"):
         raise unknown_name("on_error", on_error, ("raise", "skip"))
     log = _Log(Path(path), skip=on_error == "skip")
+    key = _key(log)
+    known = parsed.load(key, _name(log.path)) if key else None
+    if known is not None:
+        return known
     data = _read(log)
     _parse(log, data)
     _check_values(log)
-    return _workload(log, "sha256:" + hashlib.sha256(data).hexdigest())
+    workload = _workload(log, "sha256:" + hashlib.sha256(data).hexdigest())
+    if key:
+        parsed.keep(key, workload)
+    return workload
+
+
+def _key(log: _Log) -> str:
+    """Return the name under which the parsed log is kept; "" for one that is small, or of which lines are skipped."""
+    try:
+        large = log.path.is_file() and log.path.stat().st_size >= parsed.LEAST_BYTES
+        return parsed.key_of(log.path.read_bytes()) if large and not log.skip else ""
+    except OSError:
+        return ""
 
 
 def _read(log: _Log) -> bytes:

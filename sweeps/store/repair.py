@@ -180,7 +180,7 @@ def repair(path: Path) -> Mended:
     if _restore_root(path, found, done):
         found = verify(path)
     _restore_copies(path, found, done)
-    found = verify(path)
+    settle(path, verify(path).behind)  # else the lines that follow would make them files of an earlier time
     store = Store(path)
     store.repair()
     lost = [damage.name for damage in verify(path).damage if damage.name not in (MANIFEST, SECOND)]
