@@ -31,7 +31,7 @@ from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
 from faultsweep.analysis.statistics import REPLICATE, count_observations
 from faultsweep.analysis.verdict import Verdict, describe_promise, how_much_worse, scope_of, selected, selection_of
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
-from faultsweep.simcore.parameters import PARAMETERS, canonical
+from faultsweep.simcore.parameters import PARAMETERS, canonical, inert, run_of
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
@@ -156,7 +156,7 @@ def _that_matter(data: xr.Dataset, names: Iterable[str]) -> set[str]:
         return set(names)
     found: set[str] = set()
     for config in _configurations(data):
-        found |= {name for name in names if name in PARAMETERS and not PARAMETERS[name].inert(config)}
+        found |= {name for name in names if name in PARAMETERS} - inert(config) - run_of(config).idle()
     return found
 
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.combinations import check_combination
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.build import build_state, failure_rows, trace_buffer
 from faultsweep.simcore.engine.checks import Checker, check_capacities
@@ -24,13 +23,13 @@ from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metr
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import Workload, check_workload
-from faultsweep.simcore.parameters import no_recovery, resolve
+from faultsweep.simcore.parameters import check_combination, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
-from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
@@ -169,7 +168,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     """Simulate one configuration on any machine but clusters."""
     prepared, estimate_s, machine, config, source, span, watch, repeat = given
     _check_event_order(config, source)
-    recovery = plan_recovery(config, prepared, options)
+    recovery = plan_recovery(config, prepared, run_of(config).named("recovery").facts.get("asks"), options)
     jobs = {**_job_arrays(prepared, estimate_s, config, machine), "option": recovery["recovery_option"]}
     if watch.before_compiling is not None and not is_compiled():
         watch.before_compiling()
@@ -302,7 +301,7 @@ def _failure_free_response_s(
 ) -> NDArray[np.float64]:
     """Return the responses of the same jobs without failures, which FSD is paired with; NaN without a recovery
     policy."""
-    if no_recovery(config):
+    if config["recovery"] == "arrival":
         return np.full(len(results["response_s"]), np.nan)
     if source is None:
         return results["response_s"].copy()
@@ -500,16 +499,15 @@ class _Drawn:
             trace = trace_buffer(self._machine.nodes, state.job.submit.shape[0], rows.shape[1], self._capacity)
             longer = longer.with_arrays(trace=trace)
         longer.drawn_until = self.known_until_s
-        if state.checkpoint in (st.EXACT, st.BUCKETED) and state.next_foreseen == math.inf:
+        if state.saves_by == st.BY_FORESIGHT and state.next_foreseen == math.inf:
             longer.next_foreseen = -math.inf  # none was left: look among the new failures
         return longer
 
 
 def _look_ahead_s(jobs: Mapping[str, NDArray[Any]], config: Mapping[str, Any]) -> float:
     """Return how far ahead of now failures must be known: for a predictor, as far as the estimate of a job."""
-    ahead = {"exact": "checkpoint_cost_s", "bucket": "bucket_s", "risk": "checkpoint_interval_s"}
     longest = float(jobs["estimate_s"].max())
-    name = ahead.get(config["checkpoint"])
+    name = run_of(config).named("checkpointing").facts.get("looks_ahead")
     return max(longest, config[name]) if name else longest
 
 

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.contract import Config, Parameter
 from faultsweep.simcore.model.failure_trace import FailureTrace
-from faultsweep.simcore.parameters import PARAMETERS, Config, Parameter, resolve
+from faultsweep.simcore.parameters import PARAMETERS, inert, resolve
+from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.sweeps.target import Outcome, Output, Target
 
 from faultsweep.errors import InputError
 
 GENERATORS = {
-    "weibull": "Weibull times between failures, correlated in segments (zhang2004).",
-    "weibull-copula": "Weibull times between failures, correlated by a stationary process.",
-    "mtbf": "Renewals with a mean time between failures, of the machine or of each node (tang2010).",
-    "bursts": "A synthetic year with the bursts and the skew of the trace of oliner2004.",
+    name: policy.doc for name, policy in ROLES["failures"].policies.items() if "source" in policy.facts and policy.doc
 }
 """The generators of failures, each with a sentence."""
 _NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s")
 
 
-def _never(config: Config) -> bool:
-    return False
-
-
 TRACE_PARAMETERS: dict[str, Parameter] = {
     "days": Parameter("days", float, 365.0, "Length of the trace.", "failures", minimum=1e-6, maximum=1e6, unit="d"),
-    **{name: replace(PARAMETERS[name], inert=_never) for name in ("seed", "replicate")},
+    **{name: PARAMETERS[name] for name in ("seed", "replicate")},
     "machine": PARAMETERS["machine"],
-    "failures": replace(PARAMETERS["failures"], default="weibull", doc="Generator.", choices=GENERATORS, inert=_never),
+    "failures": replace(PARAMETERS["failures"], default="weibull", doc="Generator.", choices=GENERATORS),
     **{name: p for name, p in PARAMETERS.items() if p.group == "failures" and name not in _NOT_HERE},
 }
 """The parameters of a generated trace: its length, and those of the simulator that a generator heeds."""
+
+
+_DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
+_ALWAYS = {"days", "machine", "seed", "replicate", "failures"}
+"""What decides every trace."""
 
 
 def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
@@ -45,9 +46,9 @@ def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
     InputError
         If a value is not valid, or parameters contradict each other.
     """
+    from faultsweep.simcore.failure_sources import source_for
     from faultsweep.simcore.model.machines import parse_machine
     from faultsweep.simcore.policies.failures.source import DAY_S, Span
-    from faultsweep.simcore.policies.failures.sources import source_for
 
     config = resolve(values)
     nodes = parse_machine(config["machine"]).nodes
@@ -88,6 +89,11 @@ class FailureTarget(Target):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the table of parameters of the process at hand."""
         self.__dict__.update(state, parameters=TRACE_PARAMETERS)
+
+    def inert(self, config: Config) -> frozenset[str]:
+        """Return the parameters that the generator does not heed."""
+        known = ChainMap(config, _DEFAULTS)  # type: ignore[arg-type]  # it is only read
+        return inert(known, root="failures") & frozenset(config) - _ALWAYS
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every machine there is not."""

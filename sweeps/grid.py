@@ -269,7 +269,7 @@ class Grid:
             box = todo.pop()
             first = {dim: int(rows[0]) for dim, rows in enumerate(box)}
             config = _Watched({**self.fixed, **{name: self._at(name, first) for name in self.dims_of}})
-            inert = self._inert_at(config)
+            inert = self.target.inert(config)
             alike = list(box)
             for name in self._roots(config.read):
                 dim = self.dims_of[name][0]
@@ -289,32 +289,6 @@ class Grid:
             elif name in self.dims_of:
                 roots.add(name)
         return roots
-
-    def _inert_at(self, config: _Watched) -> frozenset[str]:
-        """Return the inert parameters of a configuration, neutralising until nothing more becomes inert."""
-        parameters = self.target.parameters
-        inert: set[str] = set()
-        while True:
-            new = {name for name in config if name not in inert and _is_inert(parameters[name], config)}
-            if not new:
-                return frozenset(inert)
-            inert |= new
-            for name in new:
-                config.values_[name] = parameters[name].default if has_default(parameters[name]) else None
-
-
-def _is_inert(parameter: Any, config: _Watched) -> bool:
-    """Return the answer of a parameter's rule, which may be a user's."""
-    try:
-        answer = parameter.inert(config)
-    except Exception as error:  # whatever a user's rule raises
-        raise InputError(
-            f"inert: the rule of {parameter.name!r} raises {type(error).__name__}: {error}"
-            " (an argument without a default is None in the configuration where it does nothing)"
-        ) from error
-    if not isinstance(answer, bool | np.bool_):
-        raise InputError(f"inert: the rule of {parameter.name!r} gives {answer!r}; expected True or False")
-    return bool(answer)
 
 
 def first_cell(grid: Grid) -> int:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+from faultsweep.simcore.failure_sources import is_file
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import PARAMETERS
-from faultsweep.simcore.policies.failures.sources import is_file
 from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
 from faultsweep.simcore.workloads.accounting.records import JobRecords
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model

@@ -141,14 +141,15 @@ def _check_pins(store: Store, target: Target, configuration: Mapping[str, Any]) 
 
 def _check_code(store: Store, target: Target, configuration: Mapping[str, Any], run_code: bool) -> None:
     """Refuse to execute a file that a store names, which a stranger may have sent, unless the user says so."""
-    from faultsweep.simcore.policies.placement.scores import is_score
+    from faultsweep.simcore.parameters import OWN_PARAMETERS, is_own
 
-    placement = str(configuration.get("placement", ""))
-    if target.name == "simulator" and is_score(placement) and not run_code:
-        raise InputError(
-            f"{store.path}: the store names code, placement = {placement}; read that file, and say --run-code "
-            "(run_code=True) if it may be executed"
-        )
+    for name in OWN_PARAMETERS:
+        value = str(configuration.get(name, ""))
+        if target.name == "simulator" and is_own(name, value) and not run_code:
+            raise InputError(
+                f"{store.path}: the store names code, {name} = {value}; read that file, and say --run-code "
+                "(run_code=True) if it may be executed"
+            )
 
 
 def _run(path: Path, target: Target, configuration: dict[str, Any], events: bool, trace: bool) -> tuple[Any, Any]:

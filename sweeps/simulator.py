@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import ChainMap
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faultsweep.simcore.parameters import PARAMETERS, nothing_random
+from faultsweep.simcore.parameters import OWN_PARAMETERS, PARAMETERS, inert, is_own
 from faultsweep.sweeps.outputs import udunits
 from faultsweep.sweeps.runner.progress import format_bytes
 from faultsweep.sweeps.target import Config, Foresight, Outcome, Output, Target
@@ -45,7 +45,7 @@ class SimulatorTarget(Target):
 
     name = "simulator"
     preparing = "preparing the workers (the first use of a version compiles it, which takes about a minute)"
-    compiled_by = ("machine", "finder", "placement")
+    compiled_by = ("machine", "finder", *OWN_PARAMETERS)
     assumed_by = (
         *("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),
         *("failures", "failure_start", "weibull_shape", "weibull_scale_s", "mtbf_shape", "mtbf_h", "node_mtbf_h"),
@@ -70,14 +70,14 @@ class SimulatorTarget(Target):
         self.logs = None if logs is None else Path(logs).resolve()
         self.folders = [Path(folder).resolve() for folder in folders] or [Path.cwd()]
         self.pinned = dict(pinned or {})
-        self.parameters: Mapping[str, Any] = self._parameters()
+        self.parameters: Mapping[str, Any] = PARAMETERS
         self.outputs = tuple(
             Output(name, udunits(metric.unit), metric.doc, measured=name in MEASURED)
             for name, metric in METRICS.items()
         )
         self.version = str(MODEL_VERSION)
         self._loaded: dict[tuple[Any, ...], Any] = {}
-        self._sources: dict[str, str] = {}  # of placement scores: they travel to the workers
+        self._sources: dict[str, str] = {}  # of the user's policies: they travel to the workers
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to workers without the logs read here."""
@@ -86,23 +86,13 @@ class SimulatorTarget(Target):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the table of parameters of the process at hand."""
         self.__dict__.update(state)
-        self.parameters = self._parameters()
+        self.parameters = PARAMETERS
 
-    def _parameters(self) -> dict[str, Any]:
-        """Return the table of parameters; it knows which failure logs are traces of our own."""
-        seeds = {name: replace(PARAMETERS[name], inert=self._nothing_random) for name in ("seed", "replicate")}
-        return {**PARAMETERS, **seeds}
+    def inert(self, config: Config) -> frozenset[str]:
+        """Return the parameters that do nothing; failure logs are looked at, as "auto" takes traces of our own."""
+        from faultsweep.simcore.failure_sources import is_own_trace
 
-    def _nothing_random(self, config: Config) -> bool:
-        """Tell whether no random number is drawn; none is for a trace of our own that "auto" takes as it is."""
-        from faultsweep.simcore.policies.failures.sources import is_own_trace
-
-        automatic = {"failure_fit": "exact", "node_map": "identity"}
-        taken = {name: value for name, value in automatic.items() if config[name] == "auto"}
-        # a chain, not a copy: the grid notes which parameters are looked at
-        own = bool(taken) and is_own_trace(self._failures(config["failures"]))
-        known = ChainMap(taken, config) if own else config  # type: ignore[arg-type]  # it is only read
-        return nothing_random(known)
+        return inert(config, is_own_trace=lambda name: is_own_trace(self._failures(name)))
 
     def _workload(self, config: Config) -> Any:
         from faultsweep.sweeps.logs import is_model, is_name, load_configured
@@ -133,9 +123,9 @@ class SimulatorTarget(Target):
 
     def _failures(self, name: str) -> str:
         """Return the path of a failure log, or the name of a generator as it is."""
-        from faultsweep.simcore.policies.failures.sources import is_file
+        from faultsweep.simcore.failure_sources import is_file
 
-        return self._file(name) if is_file(name) else name
+        return self._file(name) if is_file(name) and not is_own("failures", name) else name
 
     def _menu_file(self, name: str) -> str:
         """Return the path of a file with a menu of partitions, or the name of a machine as it is."""
@@ -160,34 +150,51 @@ class SimulatorTarget(Target):
         return str(found or (places[0] if looks_like_one else path))
 
     def _failures_hash(self, name: str) -> str:
-        from faultsweep.simcore.policies.failures.sources import file_hash
+        from faultsweep.simcore.failure_sources import file_hash
 
+        if is_own("failures", name):
+            return self._source_hash("failures", name)
         return file_hash(self._failures(name))
 
     def _first(self, log: str) -> Any:
         """Return the workload of a log, or of a model with nothing but defaults."""
         return self._workload({name: parameter.default for name, parameter in PARAMETERS.items()} | {"log": log})
 
-    def _score(self, placement: str) -> Any:
-        """Return the compiled score that ``placement`` names, or the name of a built-in rule."""
-        from faultsweep.simcore.policies.placement.scores import is_score, score_of_source
+    def _given(self, name: str, value: str) -> Any:
+        """Return what ``simulate`` is given for a policy: of a user's its function or the name, with the file at hand.
 
-        return score_of_source(placement, self._source(placement)) if is_score(placement) else placement
+        Nothing is executed but a placement score, which is compiled.
+        """
+        from faultsweep.simcore.outside import provide
+        from faultsweep.simcore.policies.placement.scores import score_of_source
 
-    def _source(self, placement: str) -> str:
-        """Return the text of a score's file; nothing is executed."""
-        from faultsweep.simcore.policies.placement.scores import read_source
+        if not is_own(name, value):
+            return value
+        provide(value, self._source(name, value))
+        return score_of_source(value, self._source(name, value)) if name == "placement" else value
 
-        if placement not in self._sources:
-            path, _, function = placement.rpartition(":")
-            self._sources[placement] = read_source(f"{self._file(path)}:{function}")
-        return self._sources[placement]
+    def _source(self, name: str, value: str) -> str:
+        """Return the text of the file of a user's policy; nothing is executed."""
+        from faultsweep.simcore.outside import source_of
 
-    def _score_hash(self, placement: str) -> str:
-        """Return the hash of a score's source, or nothing for a built-in rule."""
-        from faultsweep.simcore.policies.placement.scores import is_score, source_hash
+        if value not in self._sources:
+            path, _, function = value.rpartition(":")
+            self._sources[value] = source_of(f"{self._file(path)}:{function}", name)
+        return self._sources[value]
 
-        return source_hash(self._source(placement)) if is_score(placement) else ""
+    def _source_hash(self, name: str, value: str) -> str:
+        """Return the hash of the file of a user's policy, or nothing for a built-in one."""
+        from faultsweep.simcore.policies.placement.scores import source_hash
+
+        return source_hash(self._source(name, value)) if is_own(name, value) else ""
+
+    def _check_own(self, name: str, value: str) -> None:
+        """Raise InputError for a policy of the user's that cannot be read, executed or compiled."""
+        from faultsweep.simcore.parameters import check_own
+
+        self._given(name, value)
+        if is_own(name, value) and name != "placement":
+            check_own(name, value)
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every log or placement score that cannot be read, and every machine there is not."""
@@ -195,7 +202,7 @@ class SimulatorTarget(Target):
             "machine": self._machine,
             "log": self._first,
             "failures": self._failures_hash,
-            "placement": self._score,
+            **{name: partial(self._check_own, name) for name in OWN_PARAMETERS if name != "failures"},
         }
         problems = []
         for name, check in checks.items():
@@ -215,7 +222,7 @@ class SimulatorTarget(Target):
             "log": lambda log: self._first(log).content_hash,
             "failures": self._failures_hash,
             "machine": self._menu_hash,
-            "placement": self._score_hash,
+            **{name: partial(self._source_hash, name) for name in OWN_PARAMETERS if name != "failures"},
         }
         pins = {
             f"{kind} {name}": self.pinned[f"{kind} {name}"] if self._is_absent(kind, name) else hash_of(name)
@@ -233,7 +240,8 @@ class SimulatorTarget(Target):
         from faultsweep.sweeps.logs import find, is_model, is_name, named_log
 
         if (
-            kind in ("placement", "machine")
+            kind not in ("log", "failures")
+            or is_own(kind, name)
             or f"{kind} {name}" not in self.pinned
             or (kind == "log" and is_model(name))
         ):
@@ -244,7 +252,7 @@ class SimulatorTarget(Target):
 
     def foresights(self) -> Sequence[Foresight]:
         """Return the checks of parameters that cannot be combined, and of jobs that are not there or too large."""
-        from faultsweep.simcore.combinations import COMBINED
+        from faultsweep.simcore.parameters import COMBINED
 
         return (
             Foresight(COMBINED, self._bad_combination),
@@ -284,7 +292,7 @@ class SimulatorTarget(Target):
 
     def _bad_combination(self, config: Config) -> str:
         """Return the sentence for parameters that cannot be combined."""
-        from faultsweep.simcore.combinations import check_combination
+        from faultsweep.simcore.parameters import check_combination
 
         try:
             check_combination(config, self._machine(config["machine"]))
@@ -338,7 +346,8 @@ class SimulatorTarget(Target):
 
     def preparation(self, config: Config) -> Hashable:
         """Return what decides which kernels a configuration uses: clusters, finders and scores have their own."""
-        return config["machine"].partition(":")[0], config["finder"], config["placement"]
+        own = (config[name] for name in OWN_PARAMETERS if is_own(name, config[name]))
+        return config["machine"].partition(":")[0], config["finder"], *own
 
     def warm(self, config: Config) -> None:
         """Compile the kernels, or load them from the disk, with a few jobs of this configuration."""
@@ -352,7 +361,7 @@ class SimulatorTarget(Target):
         parameters = {name: value for name, value in config.items() if name != "log"}
         parameters["failures"] = self._failures(config["failures"])
         parameters["machine"] = self._menu_file(config["machine"])
-        parameters["placement"] = self._score(config["placement"])
+        parameters |= {name: self._given(name, config[name]) for name in OWN_PARAMETERS}
         return simulate(self._workload(config), events=events, trace=trace, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:

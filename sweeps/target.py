@@ -13,6 +13,7 @@ import inspect
 import math
 import typing
 from abc import ABC, abstractmethod
+from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -77,8 +78,8 @@ class Target(ABC):
     Attributes
     ----------
     name : for the store's provenance.
-    parameters : name -> an object with ``default`` (or REQUIRED), ``unit``, ``doc``, ``check(value)`` and
-        ``inert(config)``, such as ``simcore.parameters.Parameter``.
+    parameters : name -> an object with ``default`` (or REQUIRED), ``unit``, ``doc`` and ``check(value)``, such as
+        ``simcore.contract.Parameter``.
     outputs : all that a run gives, in order.
     version : raised whenever a result changes; a store refuses another one.
     preparing : what the user is told when ``warm`` takes a while.
@@ -109,6 +110,10 @@ class Target(ABC):
     def from_jobs(self, jobs: Mapping[str, Any]) -> Mapping[str, float]:
         """Return what can be computed of a run that is over from its per-job results."""
         return {}
+
+    def inert(self, config: Config) -> frozenset[str]:
+        """Return the parameters that do nothing in a configuration; it may be a mapping that notes what is read."""
+        return frozenset()
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return problems of parameter values (all distinct ones of the sweep) that only the target can see."""
@@ -154,6 +159,20 @@ class Target(ABC):
 def has_default(parameter: Any) -> bool:
     """Tell whether a parameter has a default that stands in a configuration."""
     return parameter.default is not REQUIRED and parameter.default is not OWN
+
+
+def _is_inert(argument: Argument, config: Config) -> bool:
+    """Return the answer of a user's rule."""
+    try:
+        answer = argument.inert(config)
+    except Exception as error:  # whatever a user's rule raises
+        raise InputError(
+            f"inert: the rule of {argument.name!r} raises {type(error).__name__}: {error}"
+            " (an argument without a default is None in the configuration where it does nothing)"
+        ) from error
+    if not isinstance(answer, bool | np.bool_):
+        raise InputError(f"inert: the rule of {argument.name!r} gives {answer!r}; expected True or False")
+    return bool(answer)
 
 
 def describe_version(version: str, target: Target) -> str:
@@ -236,6 +255,18 @@ class FunctionTarget(Target):
         if name in self._enums and value is not None and value not in self._enums[name].__members__:
             raise unknown_name(f"value of {name}", str(value), self._enums[name].__members__)
         return super().check(name, value)
+
+    def inert(self, config: Config) -> frozenset[str]:
+        """Return the arguments whose rules say so; one at its default can make another inert, until nothing changes."""
+        neutral: dict[str, Any] = {}
+        known = ChainMap(neutral, config)  # type: ignore[arg-type]  # it is only read
+        while True:
+            new = {name for name in config if name not in neutral and _is_inert(self.parameters[name], known)}
+            if not new:
+                return frozenset(neutral)
+            for name in new:
+                parameter = self.parameters[name]
+                neutral[name] = parameter.default if has_default(parameter) else None
 
     def pins(self, values: Mapping[str, Sequence[Any]]) -> dict[str, str]:
         """Return the hash of the function: a store refuses to mix the results of two versions of it."""

@@ -76,6 +76,10 @@ def _numbers(parameter: Any) -> tuple[float | int, ...]:
         return tuple(sorted(int(value) for value in inside if low <= value <= high))
     near = {low, np.nextafter(low, math.inf), high, np.nextafter(high, -math.inf), 0.0, 1.0, 1e-9, 1e9, 1e16}
     finite = {float(value) for value in near if low <= value <= high} | {parameter.default}
+    from faultsweep.simcore.contract import SHORTEST_INTERVAL_S
+
+    if parameter.zero:
+        finite -= {value for value in finite if 0 < value < SHORTEST_INTERVAL_S}
     return tuple(sorted(finite))
 
 

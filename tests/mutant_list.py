@@ -93,7 +93,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # starting
     Mutant(
-        ALLOCATION,
+        "simcore/policies/node_choice/first_fit.py",
         "    return mask ^ rest\n",
         "    return rest\n",
         "a job gets the highest free nodes of a word instead of the lowest",
@@ -409,7 +409,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(MENU, "if blocked < least and leaves:", "if leaves:", "the last partition wins, whatever it blocks"),
     Mutant(MENU, "0 if in_time else head_size)", "0)", "backfilled jobs may delay the head job"),
     Mutant(MENU, "    _strike_out(s, USABLE, partition)\n", "", "wires in use are given out again"),
-    Mutant("simcore/policies/queue_order/order.py", "share * share * share", "share * share", "the square of the wait"),
+    Mutant("simcore/policies/queue_order/wfp.py", "share * share * share", "share * share", "the square of the wait"),
     # placement and prediction
     Mutant(
         PLACEMENT,
@@ -521,7 +521,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "runs are looked for in powers of two",
     ),
     # what makes every run end
-    Mutant(INTERVALS, "max(interval, SHORTEST_INTERVAL_S)", "interval", "checkpoints of no cost are made all the time"),
+    Mutant(
+        INTERVALS,
+        "max(young(s.checkpoint_cost, _job_mtbf(s, job)), SHORTEST_INTERVAL_S)",
+        "young(s.checkpoint_cost, _job_mtbf(s, job))",
+        "checkpoints of no cost are made all the time",
+    ),
     Mutant(
         EVENTS,
         "at + TRACE_HEAD + num_nodes > s.trace.shape[0]",

@@ -8,10 +8,17 @@ from __future__ import annotations
 import os
 
 import numpy as np
+from faultsweep.simcore.contract import TORUS
+from faultsweep.simcore.policies.catalogue import ROLES
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.reference.machines import machine as machine_of
+
+SCHEDULERS = tuple(
+    name for name, policy in ROLES["scheduling"].policies.items() if TORUS in policy.machines and policy.doc
+)
+QUEUE_ORDERS = tuple(name for name, policy in ROLES["queue_order"].policies.items() if policy.doc)
 
 TORI = ("torus:1x1x8", "torus:2x2x4", "torus:3x2x3", "torus:1x5x2", "torus:4x1x3", "torus:2x3x4", "torus:4x4x2")
 FLATS = ("flat:1", "flat:2", "flat:4", "flat:7", "flat:16")

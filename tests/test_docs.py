@@ -60,7 +60,7 @@ def test_everything_on_a_page_runs(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     for number, block in enumerate(blocks(page)):
         language, text = block["language"], block["text"]
-        if language == "toml" and block["file"]:
+        if language in ("toml", "python") and block["file"]:
             (tmp_path / block["file"]).write_text(text)
         elif language == "sh":
             for line in text.splitlines():

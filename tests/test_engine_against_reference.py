@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from faultsweep.simcore.registry import SCHEDULERS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapter import engine_lacks, engine_run, outcome_of, reference_run, workload_of
 from tests.invariants import check_trace
 from tests.reference.machines import machine as machine_of
-from tests.strategies import examples, flats, machines, runs, tori
+from tests.strategies import SCHEDULERS, examples, flats, machines, runs, tori
 
 EXAMPLES = examples(60)
 PER_JOB = ("start", "first_start", "finish", "size", "wait", "response", "slowdown", "bounded_slowdown", "restarts")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from itertools import permutations, product
 
 import pytest
-from faultsweep.simcore.registry import SCHEDULERS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.adapter import IMPLEMENTATIONS, reference_run
 from tests.reference.machines import Torus
 from tests.reference.machines import machine as machine_of
-from tests.strategies import examples, machines, runs, tori
+from tests.strategies import SCHEDULERS, examples, machines, runs, tori
 
 EXAMPLES = examples(60)
 FEWER = examples(25)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from faultsweep.simcore.registry import QUEUE_ORDERS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapter import engine_run
-from tests.strategies import examples, flats, machines, menus, runs, tori
+from tests.strategies import QUEUE_ORDERS, examples, flats, machines, menus, runs, tori
 from tests.test_engine_against_reference import CHECKPOINTS, assert_same, in_order
 
 EXAMPLES = examples(40)
@@ -84,6 +83,12 @@ def test_order_by_utility(scheduler):
             assert_same((machine, [row[:5] for row in jobs], failures), **options)
 
     check()
+
+
+@EXAMPLES
+@given(runs(machines), ESTIMATES, st.sampled_from([name for name in QUEUE_ORDERS if name not in ("fcfs", "random")]))
+def test_reservations_under_an_order_that_changes(case, estimates, order):
+    assert_same(case, scheduler="conservative", estimates=estimates, queue_order=order)
 
 
 @pytest.mark.parametrize("order", [name for name in QUEUE_ORDERS if name not in ("fcfs", "wfp")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.registry import SCHEDULERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from tests.adapter import reference_run
 from tests.invariants import check_fcfs_order, check_head_is_not_delayed, check_trace
 from tests.reference.simulator import Simulator
 from tests.reference.state import Options, exact
-from tests.strategies import flats, machines, runs, tori
+from tests.strategies import SCHEDULERS, flats, machines, runs, tori
 
 few = settings(max_examples=30, deadline=None, derandomize=True)
 

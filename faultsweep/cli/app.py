@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
@@ -48,6 +50,49 @@ class HelpCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
+MakeOptions = Callable[[], Mapping[str, tuple[Any, Any]]]
+
+
+def _command_with(make_options: MakeOptions, function: Any) -> type[HelpCommand]:
+    """Return the class of a command that calls a function; its options are made when they are first asked for."""
+
+    class ParameterCommand(HelpCommand):
+        _made: list[Any] | None = None
+
+        @property
+        def params(self) -> list[Any]:
+            """The options."""
+            if self._made is None:
+                self._made = _options(make_options())
+            return self._made
+
+        @params.setter
+        def params(self, own: list[Any]) -> None:
+            self._made = None
+
+        def invoke(self, ctx: Any) -> Any:
+            """Call the function; typer's own call takes no options but those of a signature."""
+            return ctx.invoke(function, **ctx.params)
+
+    return ParameterCommand
+
+
+def _options(named: Mapping[str, tuple[Any, Any]]) -> list[Any]:
+    """Return options as typer makes them for a function of keyword arguments."""
+
+    def function(**options: Any) -> None:
+        """Have options."""
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # functions have it all the same
+        [inspect.Parameter(name, keyword, default=option, annotation=kind) for name, (kind, option) in named.items()]
+    )
+    function.__annotations__ = {name: kind for name, (kind, _) in named.items()}
+    app = typer.Typer(add_completion=False)
+    app.command()(function)
+    return list(typer.main.get_command(app).params)
+
+
 class HelpGroup(TyperGroup):
     """A group of commands whose help has the whole first sentence of each."""
 
@@ -74,3 +119,17 @@ class App(typer.Typer):
     def command(self, *names: Any, **options: Any) -> Any:
         """Add a command, as ``typer.Typer.command``."""
         return super().command(*names, **{"cls": HelpCommand, **options})
+
+    def command_with(self, make_options: MakeOptions, *names: Any) -> Any:
+        """Add a command, a function of keyword arguments; ``make_options`` gives the type and the option of each.
+
+        They are made when they are first asked for: parameters of a run come from the policies, which import what
+        compiles them, too much for the help of all commands.
+        """
+
+        def add(function: Any) -> Any:
+            own = _command_with(make_options, function)
+            function.__signature__ = inspect.Signature()  # typer makes no options
+            return self.command(*names, cls=own)(function)
+
+        return add

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App
-from faultsweep.simcore.parameters import ENDLESS_FAILURES, PARAMETERS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -87,6 +86,23 @@ def _list_files(folder: Path, as_json: bool) -> None:
         print_rows((path, FORMATS[kind].description) for path, kind in found.items())
 
 
+def _generate_options() -> dict[str, tuple[Any, Any]]:
+    """Return the options of the command: one for every parameter that a generator heeds."""
+    from faultsweep.cli.simulate import parameter_option
+    from faultsweep.simcore.parameters import PARAMETERS
+    from faultsweep.sweeps.failure_target import GENERATORS
+
+    *others, last = GENERATORS
+    options: dict[str, tuple[Any, Any]] = {
+        "source": (str, typer.Argument(help=f"{', '.join(others)} or {last}.", metavar="SOURCE")),
+        "output": (str, typer.Option(..., "--output", "-o", help="The file (.csv, .csv.gz, .csv.xz).", metavar="FILE")),
+        "days": (float, typer.Option(365.0, min=1e-6, max=1e6, help="Length of the trace.")),
+    }
+    names = [name for name, p in PARAMETERS.items() if p.group == "failures" and name not in _NOT_HERE]
+    return options | {name: parameter_option(PARAMETERS[name]) for name in (*_SHOWN, *names)}
+
+
+@app.command_with(_generate_options, "generate")
 def _generate(**options: Any) -> None:
     """Write random failures as a file that simulate, sweeps and describe read.
 
@@ -111,30 +127,6 @@ def _generate(**options: Any) -> None:
     typer.echo(f"{output}: {len(trace):,} failures of {nodes:,} nodes in {days:g} days, {len(trace) / days:.3g} a day")
     if excess:
         typer.echo(excess)
-
-
-def _generate_with_options() -> Any:
-    """Give the command an option for every parameter that a generator heeds."""
-    import inspect
-
-    from faultsweep.cli.simulate import parameter_option
-
-    options: dict[str, tuple[Any, Any]] = {
-        "source": (str, typer.Argument(help=f"{', '.join(ENDLESS_FAILURES)} or bursts.", metavar="SOURCE")),
-        "output": (str, typer.Option(..., "--output", "-o", help="The file (.csv, .csv.gz, .csv.xz).", metavar="FILE")),
-        "days": (float, typer.Option(365.0, min=1e-6, max=1e6, help="Length of the trace.")),
-    }
-    names = [name for name, p in PARAMETERS.items() if p.group == "failures" and name not in _NOT_HERE]
-    options |= {name: parameter_option(PARAMETERS[name]) for name in (*_SHOWN, *names)}
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    _generate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # functions have it all the same
-        [inspect.Parameter(name, keyword, default=option, annotation=kind) for name, (kind, option) in options.items()]
-    )
-    _generate.__annotations__ = {name: kind for name, (kind, _) in options.items()}
-    return _generate
-
-
-app.command("generate")(_generate_with_options())
 
 
 def _console() -> Any:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from faultsweep.cli.app import App
-from faultsweep.simcore import registry as policies
 
 app = App()
 
@@ -32,17 +31,18 @@ class Kind(StrEnum):
     parameters = "parameters"
 
 
-_POLICIES = {
-    Kind.schedulers: {**policies.SCHEDULERS, **policies.CLUSTER_SCHEDULERS},
-    Kind.placements: policies.PLACEMENTS,
-    Kind.finders: policies.FINDERS,
-    Kind.checkpoints: policies.CHECKPOINTS,
-    Kind.node_choices: policies.NODE_CHOICES,
-    Kind.queue_orders: policies.QUEUE_ORDERS,
-    Kind.recoveries: policies.RECOVERIES,
-    Kind.meta_schedulers: policies.META_SCHEDULERS,
-    Kind.agents: policies.AGENTS,
+_SELECTORS = {
+    Kind.schedulers: "scheduler",
+    Kind.placements: "placement",
+    Kind.finders: "finder",
+    Kind.checkpoints: "checkpoint",
+    Kind.node_choices: "node_choice",
+    Kind.queue_orders: "queue_order",
+    Kind.recoveries: "recovery",
+    Kind.meta_schedulers: "meta_scheduler",
+    Kind.agents: "agent",
 }
+"""The parameters that name policies."""
 
 
 @app.command("list")
@@ -65,11 +65,17 @@ def list_(
         Kind.experiments: _experiments,
         Kind.parameters: _parameters,
     }
-    rows = list(_POLICIES[kind].items()) if kind in _POLICIES else listed[kind]()
+    rows = _policies(_SELECTORS[kind]) if kind in _SELECTORS else listed[kind]()
     if json_:
         print_json(dict(rows))
     else:
         print_rows(rows)
+
+
+def _policies(selector: str) -> list[tuple[str, str]]:
+    from faultsweep.simcore.parameters import PARAMETERS
+
+    return list(PARAMETERS[selector].choices.items())
 
 
 def _machines() -> list[tuple[str, str]]:

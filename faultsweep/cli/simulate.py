@@ -5,16 +5,15 @@ Every parameter of a run is an option; they are made from the table of parameter
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from faultsweep.cli.app import App
-from faultsweep.simcore.parameters import PARAMETERS, Parameter
 
 if TYPE_CHECKING:
+    from faultsweep.simcore.contract import Parameter
     from faultsweep.simcore.simulate import Run
 
 app = App()
@@ -72,22 +71,15 @@ def parameter_option(parameter: Parameter) -> tuple[Any, Any]:
     return parameter.kind, option
 
 
-def _with_options(function: Any) -> Any:
-    """Give a function of keyword arguments the signature that typer makes the options from."""
+def _parameters() -> dict[str, tuple[Any, Any]]:
+    """Return the type and the option of all that the command takes."""
+    from faultsweep.simcore.parameters import PARAMETERS
+
     options = dict(_NOT_PARAMETERS)
-    options |= {name: parameter_option(parameter) for name, parameter in PARAMETERS.items() if name != "log"}
-    function.__signature__ = inspect.Signature(
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind)
-            for name, (kind, option) in options.items()
-        ]
-    )
-    function.__annotations__ = {name: kind for name, (kind, _) in options.items()}
-    return function
+    return options | {name: parameter_option(each) for name, each in PARAMETERS.items() if name != "log"}
 
 
-@app.command()
-@_with_options
+@app.command_with(_parameters)
 def simulate(**options: Any) -> None:
     """Simulate one configuration and print the ten metrics that matter for it.
 
@@ -96,7 +88,7 @@ def simulate(**options: Any) -> None:
     from faultsweep.cli.output import say_compiling
     from faultsweep.errors import InputError
     from faultsweep.files import check_writable
-    from faultsweep.simcore.parameters import has_clusters, resolve
+    from faultsweep.simcore.parameters import PARAMETERS, resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
     from faultsweep.sweeps.logs import load_configured
 
@@ -105,7 +97,7 @@ def simulate(**options: Any) -> None:
     names = ("jobs_out", "accounts_out", "options_out", "events_out", "trace_out", "failures_out")
     outputs = [options[name] for name in names if options[name]]
     check_writable(outputs, inputs=[value for value in config.values() if isinstance(value, str)])
-    if has_clusters(config) and (options["accounts_out"] or options["options_out"]):
+    if config["machine"].startswith("clusters:") and (options["accounts_out"] or options["options_out"]):
         raise InputError("accounts_out, options_out: there is no recovery, and nobody pays for it, on clusters")
     workload = load_configured(
         config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit, popcount
+from faultsweep.simcore.engine import hooks
+from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
 from faultsweep.simcore.engine.events import add_release, push_timer, trace_row
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     COMPLETION_TIMER,
-    FIRST_FIT,
-    NO_CHECKPOINTS,
     RUNNING,
+    SAVES_NOTHING,
     SCHEDULE_EVENT,
     START_EVENT,
     SUBMITS_FIRST,
@@ -19,7 +19,6 @@ from faultsweep.simcore.engine.state import (
 )
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.checkpointing.saving import begin_attempt
-from faultsweep.simcore.policies.node_choice.choose import choose_nodes
 from faultsweep.simcore.policies.placement.rules import box_holds, take, unpack_box, vacate
 
 
@@ -57,40 +56,9 @@ def start_on_flat(s: State, job: int) -> None:
     s.free_slots -= 1
     slot = s.slots[s.free_slots]
     s.job.slot[job] = slot
-    if s.node_choice == FIRST_FIT:
-        _take_lowest(s, slot, size)
-    else:
-        choose_nodes(s, job, slot, size)
+    hooks.take_nodes(s, job, slot, size)
     s.version += 1
     begin_run(s, job, size)
-
-
-@inlined
-def _take_lowest(s: State, slot: int, wanted: int) -> None:
-    """Move the free nodes of lowest index to the mask in a slot."""
-    for word in range(s.free_nodes.shape[0]):
-        free = s.free_nodes[word]
-        if free == ZERO:
-            continue
-        have = popcount(free)
-        taken = free
-        if have > wanted:
-            taken = _lowest_bits_of(free, wanted)
-            have = wanted
-        s.slot_masks[slot, word] = taken
-        s.free_nodes[word] = free & ~taken
-        wanted -= have
-        if wanted == 0:
-            break
-
-
-@inlined
-def _lowest_bits_of(mask: np.uint64, count: int) -> np.uint64:
-    """Return the ``count`` lowest set bits of a mask."""
-    rest = mask
-    for _ in range(count):
-        rest &= rest - ONE
-    return mask ^ rest
 
 
 @kernel
@@ -117,7 +85,7 @@ def begin_run(s: State, job: int, size: int) -> None:
     s.queued -= s.job.requested[job]
     push_timer(s, end, completion_key(s, job))
     add_release(s, s.job.expected_end[job], job)
-    if s.checkpoint != NO_CHECKPOINTS:
+    if s.saves_by != SAVES_NOTHING:
         begin_attempt(s, job)
     if s.tracing == 1:
         trace_allocation(s, START_EVENT if s.start_delay == 0.0 else SCHEDULE_EVENT, job)

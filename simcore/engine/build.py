@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.contract import Run
+from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
@@ -15,22 +17,14 @@ from faultsweep.simcore.finders.papers.searches import finder_address, make_bloc
 from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
 from faultsweep.simcore.model.machines import FLAT, TORUS, Machine
 from faultsweep.simcore.model.menus import Menu
-from faultsweep.simcore.parameters import FORESEEN, no_failures, recall_of, recovers_nothing, saves_nothing
+from faultsweep.simcore.parameters import run_of
+from faultsweep.simcore.policies.catalogue import ROLES
+from faultsweep.simcore.policies.failures import happen
 from faultsweep.simcore.policies.placement.scores import Score
-from faultsweep.simcore.policies.prediction.predictors import BaseRate, coin_key
-from faultsweep.simcore.policies.queue_order.priorities import priorities
-from faultsweep.simcore.registry import (
-    BUCKET_JOBS,
-    CHECKPOINTS,
-    EVENT_ORDERS,
-    NODE_CHOICES,
-    PARTITION_FAILURES,
-    PLACEMENTS,
-    QUEUE_ORDERS,
-    REPAIRS,
-    SCHEDULERS,
-    code_of,
-)
+from faultsweep.simcore.policies.prediction import PARTITION_FAILURES
+from faultsweep.simcore.policies.prediction.predictors import BaseRate, coin_key, coins
+from faultsweep.simcore.policies.queue_order.priorities import Queued
+from faultsweep.simcore.policies.run import EVENT_ORDERS
 from numpy.typing import NDArray
 
 _ROWS_OF_FAILURES = State.layout.rows("failures")
@@ -84,13 +78,15 @@ def build_state(
     if tracing:
         state = state.with_arrays(trace=trace_buffer(nodes, n, rows.shape[1], capacity))
     _set_jobs(state, jobs)
-    state.job.priority[:] = priorities(jobs, config)
+    run = run_of(config)
+    state.job.priority[:] = _priorities(jobs, run)
     _set_machine(state, machine)
     _set_codes(state, machine, config)
     _set_numbers(state, config, base_rate)
+    _begin_policies(state, run)
     state.tracing = int(tracing)
     if score:
-        state.placement, state.score, state.score_needs = st.SCORED, score.address, score.needs
+        state.score, state.score_needs = score.address, score.needs
     if machine.menu is not None:
         state = _with_menu(state, machine.menu)
     state.down_until[:] = -np.inf
@@ -105,7 +101,6 @@ def build_state(
     else:
         state.slots[:slots] = np.arange(slots)
         state.free_slots = slots
-        state.safest[:nodes] = np.arange(nodes)
     return state
 
 
@@ -180,7 +175,7 @@ def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
 
 def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
     """Return how many jobs may have a set of nodes at a time: running ones, and those that wait for their own."""
-    waits = not recovers_nothing(config) and not config["hold_nodes"]
+    waits = _recovers(run_of(config)) and not config["hold_nodes"]
     return jobs if waits else min(machine.nodes, jobs)
 
 
@@ -232,45 +227,60 @@ def _set_machine(s: State, machine: Machine) -> None:
     s.kind = machine.kind
     s.side_x, s.side_y, s.side_z = machine.sides
     s.nodes = machine.nodes
-    s.last_node = -1
     s.free_nodes[:] = (1 << machine.sides[2]) - 1 if machine.kind == TORUS else _every_node(machine, len(s.free_nodes))
+
+
+def _recovers(run: Run) -> bool:
+    """Tell whether a killed job does what its recovery option says."""
+    return happen(run) and not run.is_("recovery", "arrival")
 
 
 def _set_codes(s: State, machine: Machine, config: Mapping[str, Any]) -> None:
     """Set the parameters that are whole numbers, or names."""
-    scheduler = config["scheduler"]
-    if machine.kind == FLAT:  # migration does nothing where any free nodes will do
-        scheduler = {"migration": "fcfs", "backfill+migration": "backfill"}.get(scheduler, scheduler)
-    s.scheduler = code_of(SCHEDULERS, scheduler)
-    s.event_order = code_of(EVENT_ORDERS, config["event_order"])
+    run = run_of(config)
+    s.scheduler = run.code("scheduling")
+    scheduling = run.policy("scheduling").facts
+    s.reserves = scheduling.get("reserves", st.NOBODY)
+    s.migrates = int(scheduling.get("migrates", False))
+    s.event_order = list(EVENT_ORDERS).index(config["event_order"])
     s.growth_limit = min(config["growth_limit"], machine.nodes)
     s.most_without_job = MOST_WITHOUT_JOB
     s.max_restarts = config["max_restarts"]
-    if config["placement"] in PLACEMENTS:
-        s.placement = code_of(PLACEMENTS, config["placement"])
-    s.partition_failure = code_of(PARTITION_FAILURES, config["partition_failure"])
-    s.node_choice = _node_choice(machine, config)
-    s.node_key = coin_key(config["seed"], config["replicate"], "nodes")
-    s.moves_to_safer = int(s.node_choice == st.LEAST_FAILURES and config["lff_moves"])
-    s.move_threshold = config["move_threshold"]
-    s.checkpoint = st.NO_CHECKPOINTS if saves_nothing(config) else code_of(CHECKPOINTS, config["checkpoint"])
-    s.bucket_jobs = code_of(BUCKET_JOBS, config["bucket_jobs"])
-    s.bucket_biggest = config["bucket_biggest"]
-    s.queue_order = code_of(QUEUE_ORDERS, config["queue_order"])
-    s.recovery = int(not recovers_nothing(config))
+    s.placement = run.policy("placement").facts.get("search", st.MFP)
+    s.partition_failure = list(PARTITION_FAILURES).index(config["partition_failure"])
+    if "node_choice" in run.reached():  # as named, also where it makes no difference but to the event trace
+        s.node_choice = ROLES["node_choice"].code(run.named("node_choice").name)
+    s.checkpoint = run.code("checkpointing")
+    s.saves_by = run.policy("checkpointing").facts.get("saves_by", st.SAVES_NOTHING)
+    s.queue_order = run.code("queue_order")
+    s.recovery = int(_recovers(run))
     s.hold_nodes = int(config["hold_nodes"])
-    s.delay_kind = code_of(REPAIRS, config["manual_delay_distribution"])
+    s.delay_kind = list(DISTRIBUTIONS).index(config["manual_delay_distribution"])
     s.delay_key = coin_key(config["seed"], config["replicate"], "recovery/delays")
     s.coin_key = coin_key(config["seed"], config["replicate"])
 
 
-def _node_choice(machine: Machine, config: Mapping[str, Any]) -> int:
-    any_node = machine.kind == FLAT and machine.menu is None
-    return code_of(NODE_CHOICES, config["node_choice"]) if any_node else st.FIRST_FIT
+def _begin_policies(s: State, run: Run) -> None:
+    """Let the policies of a run set what they have in its state."""
+    for role in run.reached():
+        policy = run.named(role) if role == "node_choice" else run.policy(role)
+        if policy.begins is not None:
+            policy.begins(s, run)
+
+
+def _priorities(jobs: Mapping[str, NDArray[Any]], run: Run) -> NDArray[np.float64]:
+    """Return the priority of each job in the queue, shape (jobs,); 0 under an order that has none."""
+    count, priority = len(jobs["submit_s"]), run.policy("queue_order").facts.get("priority")
+    if priority is None or count == 0:
+        return np.zeros(count)
+    drawn = coins(coin_key(run["seed"], run["replicate"], "queue"), 0, np.arange(count), 0)
+    submitted = jobs["submit_s"] - jobs["submit_s"][0] + 1.0
+    return np.asarray(priority(Queued(jobs["estimate_s"], jobs["requested"].astype(np.float64), submitted, drawn)))
 
 
 def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None) -> None:
     """Set the parameters that are numbers."""
+    run = run_of(config)
     s.now = -math.inf
     s.start_delay = config["start_delay_s"]
     s.migration_free = config["migration_free_frac"]
@@ -280,24 +290,16 @@ def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None
     s.latest = LATEST_S
     s.accuracy = config["accuracy"]
     s.drawn_until = math.inf
-    s.recall = recall_of(config)
-    s.false_rate = config["false_positive_rate"]
-    s.precision = config["precision"]
+    reports = run.is_("prediction", "coins")
+    s.recall = run["recall"] if reports else 0.0
+    s.false_rate = config["false_positive_rate"] if reports else 0.0
+    s.precision = config["precision"] if reports else 1.0
     s.node_seconds = 1.0 if base_rate is None else base_rate.node_seconds
-    weightless = config["placement"] == "balancing" and config["accuracy"] == 0
-    if weightless or no_failures(config):
-        s.recall, s.false_rate, s.precision = 0.0, 0.0, 1.0
-    s.finished_start = math.inf
-    s.move_cost = config["move_cost_s"]
     s.restart_cost = config["restart_cost_s"]
     s.checkpoint_cost = config["checkpoint_cost_s"]
     s.checkpoint_interval = config["checkpoint_interval_s"]
     s.checkpoint_mtbf = config["checkpoint_mtbf_h"] * 3600.0
-    s.bucket = config["bucket_s"]
-    s.bucket_repeat = config["bucket_repeat_s"]
-    s.bucket_long = config["bucket_long_s"]
     s.delay_mean = config["manual_delay_h"] * 3600.0
     s.delay_sigma = config["manual_delay_sigma"]
-    foreseen = config["checkpoint"] in FORESEEN and not saves_nothing(config)
-    s.next_foreseen = -math.inf if foreseen else math.inf
-    s.bucket_end = s.regained = -math.inf
+    s.next_foreseen = -math.inf if s.saves_by == st.BY_FORESIGHT else math.inf
+    s.regained = -math.inf

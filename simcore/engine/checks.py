@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.finders.boxes import box_nodes
 from faultsweep.simcore.finders.papers import pop
 from faultsweep.simcore.model.machines import FLAT
+from faultsweep.simcore.policies.catalogue import ROLES
 from numpy.typing import NDArray
 
 from faultsweep.errors import InvariantError
@@ -41,7 +42,7 @@ class Checker:
         self.down: Nodes = np.zeros(0, np.int64)
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
-        self._disturbances = (0, 0, 0.0, 0)
+        self._disturbances = (0, 0, 0.0, 0, 0)
         self._promises: dict[int, float] = {}
 
     def check(self, state: State) -> None:
@@ -114,13 +115,13 @@ class Checker:
     def promises(self) -> Iterator[tuple[int, float, float]]:
         """Yield jobs with the starts promised to them before and now, as long as nothing has broken promises.
 
-        Migrations, pauses and failures break them, a job that restarts on its own nodes, and one that runs longer than
-        it is expected to.
+        Migrations, pauses and failures break them, a job that restarts on its own nodes, one that runs longer than it
+        is expected to, and a change of the order of the queue.
         """
         state = self.state
         pauses = float(state.job.overhead_nodes.sum())
         suspended = int(state.num_suspended)
-        disturbances = (int(state.num_failures), int(state.moves), pauses, suspended)
+        disturbances = (int(state.num_failures), int(state.moves), pauses, suspended, int(state.reorders))
         before, self._promises = self._promises, dict(self._promised())
         if self.overrun or disturbances != self._disturbances:
             before = {}
@@ -131,7 +132,7 @@ class Checker:
 
     def _is_overtaken(self, job: int) -> bool:
         """Tell whether a job started at this instant that comes before a waiting one by its utility."""
-        if self.state.queue_order == st.BY_ARRIVAL:
+        if self.state.queue_order == st.DEFAULT:
             return False
         return any(self._utility(other) >= self._utility(job) for other in self.started)
 
@@ -139,17 +140,16 @@ class Checker:
         jobs = self.state.job
         if not np.isnan(jobs.fixed_utility[job]):
             return float(jobs.fixed_utility[job])
-        if self.state.queue_order != st.BY_WAIT:
-            return float(jobs.priority[job])
-        waited = float(self.state.now - jobs.utility_since[job]) / float(jobs.estimate[job])
-        return waited * waited * waited * int(jobs.requested[job])
+        order = list(ROLES["queue_order"].policies.values())[self.state.queue_order]
+        expected = order.facts.get("expected_utility")
+        return float(jobs.priority[job]) if expected is None else expected(self.state, job)
 
     def _promised(self) -> Iterator[tuple[int, float]]:
         """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
         queue = _queue(self.state)
-        if self.state.scheduler == st.CONSERVATIVE:
+        if self.state.reserves == st.ALL_JOBS:
             yield from ((int(job), float(self.state.job.promised[job])) for job in queue)
-        elif len(queue):
+        elif len(queue) and self.state.reserves != st.OWN_PASS:  # a rule of the user's may delay whom it will
             yield int(queue[0]), self.earliest(int(queue[0]))
 
     def overtaking(self) -> tuple[int, set[int]]:
@@ -160,7 +160,7 @@ class Checker:
         state, queue = self.state, _queue(self.state)
         if not len(queue) or state.event_order != st.INSTANT:
             return -1, set()
-        head, by_utility = int(queue[0]), bool(state.queue_order != st.BY_ARRIVAL)
+        head, by_utility = int(queue[0]), bool(state.queue_order != st.DEFAULT)
         known = (state.job.restarts == 0) | (state.recovery == 0)
         if by_utility:
             return head, {job for job in self.started if known[job] and self._utility(job) < self._utility(head)}
@@ -328,7 +328,7 @@ def _check_queue(checker: Checker) -> str:
     queue, waiting = _queue(state), np.flatnonzero(state.job.status == st.WAITING)
     if not np.array_equal(np.sort(queue), waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs are {waiting.tolist()}"
-    if state.queue_order != st.BY_ARRIVAL:
+    if state.queue_order != st.DEFAULT:
         return ""
     if state.recovery:
         queue, waiting = (jobs[state.job.restarts[jobs] == 0] for jobs in (queue, waiting))
@@ -386,10 +386,10 @@ def _check_overtaking(checker: Checker) -> str:
     Unlike the reservations this looks at one instant alone: at a job, too, that has become the head just now.
     """
     head, started = checker.overtaking()
-    scheduler = checker.state.scheduler
-    if not started or scheduler == st.CONSERVATIVE:
+    reserves = checker.state.reserves
+    if not started or reserves in (st.ALL_JOBS, st.OWN_PASS):
         return ""
-    if scheduler not in (st.BACKFILL, st.BACKFILL_MIGRATION):
+    if reserves != st.HEAD_JOB:
         return f"job {min(started)} starts before job {head}, the head of the queue"
     before, now = checker.earliest(head, without=started), checker.earliest(head)
     if now <= before:

@@ -154,3 +154,24 @@ def make_state_at(declared: type[Declared]) -> Any:
 
 def _itself(state: Any) -> Any:
     return state
+
+
+def make_addresses(declared: type[Declared]) -> tuple[Any, Any]:
+    """Return what gives, within kernels, the state at a pointer to its table, and the address of that of a state."""
+    state = StateType(f"faultsweep.{declared.__name__}", declared.layout, list(declared.layout.tables))
+
+    @_intrinsic
+    def state_from(_typing: Any, table: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], _WORD.as_pointer())
+
+        return state(table), generate
+
+    @_intrinsic
+    def address_of(_typing: Any, s: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.ptrtoint(arguments[0], _WORD)
+
+        return types.int64(s), generate
+
+    return state_from, address_of

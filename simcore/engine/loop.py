@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.engine import bound as _bound  # noqa: F401 - binds the hooks
+from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import free_nodes_of, job_on
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.events import (
@@ -19,30 +21,28 @@ from faultsweep.simcore.engine.events import (
 from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
 from faultsweep.simcore.engine.state import (
     ALL_DONE,
+    ALL_JOBS,
     ARRIVE_EVENT,
-    BACKFILL,
-    BACKFILL_MIGRATION,
     BROKEN,
-    BY_ARRIVAL,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
-    CONSERVATIVE,
     CONTINUE,
+    DEFAULT,
     DONE,
     END_OF_TIMERS,
     FAIL_EVENT,
     FINISH_EVENT,
+    HEAD_JOB,
     INSTANT,
     INVALID,
     KILL_EVENT,
     LARGER_NEEDED,
-    LEAST_FAILURES,
-    MIGRATION,
     NEED_FAILURES,
     NEED_TRACE,
     NO_PROGRESS,
     NO_SPACE,
     OTHER_TIMER,
+    OWN_PASS,
     REPAIR_EVENT,
     REPAIR_TIMER,
     REQUEUE_EVENT,
@@ -61,10 +61,7 @@ from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, cl
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
-from faultsweep.simcore.policies.checkpointing.periodic import reach_interval
-from faultsweep.simcore.policies.checkpointing.saving import complete_saving, end_saving
-from faultsweep.simcore.policies.node_choice.lff import count_failure
-from faultsweep.simcore.policies.node_choice.moves import move_to_safer_nodes
+from faultsweep.simcore.policies.checkpointing.saving import complete_saving, end_saving, reach_interval
 from faultsweep.simcore.policies.queue_order.order import order_queue
 from faultsweep.simcore.policies.recovery.requeue import (
     give_up_node,
@@ -188,8 +185,8 @@ def _apply_instant(s: State, most: int) -> int:
         _arrive(s)
     if s.num_suspended > 0:
         keep_repaired(s)
-    if s.finished_start < np.inf:
-        move_to_safer_nodes(s)
+    if s.watches == 1:
+        hooks.events_applied(s)
     return code
 
 
@@ -267,7 +264,7 @@ def _finish(s: State, job: int) -> None:
     """Complete a job."""
     now = s.now
     s.without_job = 0
-    if s.scheduler == CONSERVATIVE and not note_early_finish(s, job):
+    if s.reserves == ALL_JOBS and not note_early_finish(s, job):
         s.no_room = LARGER_NEEDED
     if s.job.early_released[job] == 0:
         drop_release(s, job)
@@ -276,8 +273,8 @@ def _finish(s: State, job: int) -> None:
     s.job.status[job] = DONE
     s.job.finish[job] = now
     s.finished += 1
-    if s.moves_to_safer == 1:
-        s.finished_start = min(s.finished_start, s.job.start[job])
+    if s.watches == 1:
+        hooks.job_finished(s, job)
     if s.tracing == 1:
         trace_event(s, FINISH_EVENT, job)
 
@@ -294,8 +291,8 @@ def _apply_failures(s: State) -> int:
         node = int(s.fail_node[at])
         if s.now >= s.job.submit[0]:  # what is learnt from failures begins there
             s.num_failures += 1
-            if s.node_choice == LEAST_FAILURES:
-                count_failure(s, node)
+            if s.watches == 1:
+                hooks.node_failed(s, node)
         if s.tracing == 1:
             trace_node_event(s, FAIL_EVENT, node)
         victim = job_on(s, node)
@@ -414,24 +411,25 @@ def _repair(s: State, node: int) -> None:
 def schedule(s: State) -> bool:
     """Run one scheduling pass; return False if a preallocated list does not fit."""
     s.passes += 1
-    scheduler = s.scheduler
     done = True
     if s.no_room != 0:
         return False
     if s.num_suspended > 0 and s.released + s.disturbed > 0 and not restart_suspended(s):
         return False
-    if s.queue_order != BY_ARRIVAL:
+    if s.queue_order != DEFAULT:
         order_queue(s)
     if s.partitions > 0:
         schedule_menu(s)
-    elif scheduler == CONSERVATIVE:
+    elif s.reserves == ALL_JOBS:
         done = conservative(s)
+    elif s.reserves == OWN_PASS:
+        done = hooks.start_jobs(s)
     else:
         done = start_in_order(s)
-        if done and scheduler in (MIGRATION, BACKFILL_MIGRATION):
+        if done and s.migrates == 1:
             moved = migrate(s)
             done = moved != OVERFLOW and (moved == 0 or start_in_order(s))
-        if done and scheduler in (BACKFILL, BACKFILL_MIGRATION):
+        if done and s.reserves == HEAD_JOB:
             done = backfill(s)
     s.released = 0
     s.disturbed = 0

@@ -16,7 +16,12 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from faultsweep.simcore import policies
+
 _PACKAGE = __name__.partition(".")[0]
+_CATALOGUE = f"{policies.__name__}.catalogue"
+WITH_KERNELS = ("checkpointing", "node_choice", "queue_order", "scheduling")
+"""The roles whose policies the engine calls by hooks: their names decide the numbers of policies, too."""
 _HAS_DOCSTRING = 0x4000000  # a flag of code objects from Python 3.13 on
 _OPTIMISED = 0x1  # of functions; not of modules and bodies of classes
 _SETS = (dis.opmap["LOAD_CONST"], dis.opmap["STORE_NAME"])
@@ -64,6 +69,12 @@ def _imports(module: str) -> Iterator[str]:
     """Yield the modules of this package that the body of a module imports; functions that import do so for others."""
     code = _find(module)[0]
     names = () if code is None else code.co_names
+    if module == _CATALOGUE:  # it imports what it finds
+        for role in WITH_KERNELS:
+            yield f"{policies.__name__}.{role}"
+            for folder in _find(f"{policies.__name__}.{role}")[1]:
+                found = sorted(path.stem for path in Path(folder).glob("*.py") if path.stem != "__init__")
+                yield from (f"{policies.__name__}.{role}.{name}" for name in found)
     for name in names:
         if name.startswith(f"{_PACKAGE}."):
             yield name

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Any
 
-from faultsweep.simcore import registry as policies
 from faultsweep.simcore.engine.handle import make_state_at, make_table
 from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.layout import (
@@ -95,18 +94,14 @@ LEVELS = 8  # of numbers of nodes
 BLOCK = 64  # jobs
 LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.5 s, 2 s, 3 s, 4 s, ... on
 
-# --- codes of policies, in the order of their registry -----------------------------------------------------------
-FCFS, BACKFILL, CONSERVATIVE, MIGRATION, BACKFILL_MIGRATION = range(len(policies.SCHEDULERS))
-INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(len(policies.EVENT_ORDERS))
-MFP, BALANCING, TIE_BREAKING, SCORED = range(len(policies.PLACEMENTS) + 1)  # and a score of the user's
+# --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
+DEFAULT = 0
+NOBODY, HEAD_JOB, ALL_JOBS, ANYONE, OWN_PASS = range(5)  # has a reservation; of ANYONE, jobs start that can
+INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
+MFP, BALANCING, TIE_BREAKING, SCORED = range(4)  # how the best free box is sought
 NEEDS_MFP, NEEDS_PREDICTION, NEEDS_PLACE, MONOTONE = 1, 2, 4, 8
-PRODUCT, MAXIMUM = range(len(policies.PARTITION_FAILURES))
-NO_CHECKPOINTS, PERIODIC, YOUNG, DALY, RISK, EXACT, BUCKETED = range(len(policies.CHECKPOINTS))
-FIRST_FIT, LEAST_FAILURES, RANDOM_NODES, ROUND_ROBIN = range(len(policies.NODE_CHOICES))
-ALL_JOBS, LONG_JOBS, BIGGEST_JOBS = range(len(policies.BUCKET_JOBS))
-BY_ARRIVAL, BY_WAIT, *_ = range(len(policies.QUEUE_ORDERS))  # the others by a priority that stays
-CONSTANT, EXPONENTIAL, LOGNORMAL = range(len(policies.REPAIRS))
-NOTIFY, REAR, ORIGINAL_NODES, MIDDLE, HEAD = range(len(policies.OPTIONS))
+PRODUCT, MAXIMUM = range(2)
+SAVES_NOTHING, BY_WORK, BY_FORESIGHT = range(3)  # when jobs make checkpoints
 
 # --- the event trace ------------------------------------------------------------------------------------------------
 TRACE_HEAD = 5  # numbers of an event in the trace before its nodes
@@ -199,7 +194,8 @@ class Common(Declared):
     trace_end: int  # numbers in the buffer of the event trace
     kind: int  # machine kind
     nodes: int  # of the machine
-    scheduler: int  # its code
+    scheduler: int  # its number
+    reserves: int  # who has a reservation: NOBODY (FCFS), HEAD_JOB (EASY), ALL_JOBS (conservative), ANYONE or OWN_PASS
     max_restarts: int  # of a job: then the run ends
     tracing: int  # whether events are recorded
     no_room: int  # LARGER_NEEDED or BROKEN if a preallocated list did not fit outside a scheduling pass; 0: all fitted
@@ -272,9 +268,10 @@ class State(Common):
     side_x: int  # of a torus
     side_y: int
     side_z: int
+    migrates: int  # whether running jobs move together
     event_order: int  # its code
     growth_limit: int  # nodes
-    placement: int  # its code
+    placement: int  # how the best free box is sought: MFP, BALANCING, TIE_BREAKING or SCORED
     partition_failure: int  # its code
     coin_key: int  # key of the predictor's coins
     finder_call: int  # where a finder of the papers is compiled; 0 if it is ours or interpreted
@@ -282,12 +279,14 @@ class State(Common):
     base_gaps: int  # gaps of the table of base rates
     score: int  # address of the user's placement score
     score_needs: int  # what it takes and promises: NEEDS_MFP + NEEDS_PREDICTION + NEEDS_PLACE + MONOTONE
-    checkpoint: int  # code of the policy
+    checkpoint: int  # number of the policy
+    saves_by: int  # SAVES_NOTHING, BY_WORK or BY_FORESIGHT
     bucket_jobs: int  # its code
     bucket_biggest: int  # jobs
     next_foreseen_failure: int  # first failure that next_foreseen is about
     last_node: int  # node taken last (round-robin)
-    node_choice: int  # its code
+    node_choice: int  # its number
+    watches: int  # whether the choice of nodes is told of failures and completions
     node_key: int  # key of the coins that choose nodes at random
     moves_to_safer: int  # whether running jobs move to safer nodes
     move_threshold: int  # failures
@@ -297,8 +296,15 @@ class State(Common):
     hold_nodes: int  # whether they are kept
     delay_kind: int  # distribution of the delay of resubmission by hand
     delay_key: int  # key of its coins
-    queue_order: int  # its code
+    queue_order: int  # its number
     partitions: int  # of the machine's menu; 0 if it has none
+    reorders: int  # times that the order of the queue changed and all reservations were made anew
+    own_order: int  # addresses of the loops around policies of the user's; 0 without: the order of the queue ...
+    own_choice: int  # ... the choice of nodes ...
+    own_checkpoint: int  # ... the work between checkpoints ...
+    own_pass: int  # ... and which job starts next
+    own_key: int  # key of the coins that they get
+    own_extra: int  # nodes beside the reservation of the head job at its time
 
     # by timer, release, node or job: (jobs + nodes + 2,), and whole numbers in it are exact
     timer_time: AgendaRow  # binary heap by (time, key)
@@ -307,6 +313,7 @@ class State(Common):
     release_item: AgendaRow  # job, or -1 - node for a node that is down
     down_until: AgendaRow  # by node, -inf while up
     node_failures: AgendaRow  # by node, failures so far (lff)
+    node_score: AgendaRow  # by node: free ones are taken from the lowest on
     queue: ListRow  # waiting jobs at queue_head .. queue_tail
     slots: ListRow  # stack of free rows of slot_masks (flat)
     order: ListRow  # jobs in the order of re-placement (migration)

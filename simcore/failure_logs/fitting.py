@@ -12,11 +12,24 @@ from typing import NamedTuple
 import numpy as np
 from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.policies.failures.source import DAY_S, Span, refuse_too_many
-from faultsweep.simcore.registry import FAILURE_FITS, NODE_MAPS
 from faultsweep.simcore.streams import round_ms
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
+
+FAILURE_FITS = {
+    "auto": "Exact for a trace of our own, scaled for any other log.",
+    "exact": "The times of the log, from the first submission on.",
+    "scale": "The log's span stretched or compressed to that of the jobs.",
+    "repeat": "The log again and again until the jobs end.",
+    "calendar": "A trace of our own whose times are those of the job log's clock.",
+}
+NODE_MAPS = {
+    "auto": "Identity if the machines agree, else a permutation.",
+    "identity": "A node of the log is the node of that number.",
+    "rank": "The log's nodes, most failures first, laid over the machine's.",
+    "permutation": "The same over the machine's nodes in random order.",
+}
 
 _GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, spread evenly
 BURST_GAP_FRAC = 0.1  # failures closer than this share of the mean gap belong to one burst

@@ -1,1 +1,4 @@
-"""The policies: a folder for each role, a file for each policy."""
+"""What a run can be made of: a folder for each role, a file for each policy.
+
+``catalogue`` finds them; nothing else names a policy.
+"""

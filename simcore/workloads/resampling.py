@@ -23,6 +23,11 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
+RESAMPLES = {
+    "none": "The log as it is, in every replicate.",
+    "users": "Another realisation for each replicate: the log's users in other weeks, drawn and moved by whole weeks.",
+}
+
 WEEK_S = 7 * 24 * 3600.0
 _LONG_WEEKS = 12.0
 _LONG_SHARE = 0.25

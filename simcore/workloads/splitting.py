@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 from faultsweep.simcore.model.workload import Workload, take
-from faultsweep.simcore.registry import SPLITS
 from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
+
+SPLITS = {
+    "random": "Clusters are drawn, in proportion to their nodes.",
+    "round-robin": "Clusters take jobs in turn.",
+    "user": "Each user has a cluster.",
+    "overlay": "Consecutive parts of the log, one for each cluster, are laid over each other.",
+}
 
 _DAY_S = 86400.0
 

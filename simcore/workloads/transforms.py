@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.model.workload import Workload, take
-from faultsweep.simcore.parameters import co_allocates
-from faultsweep.simcore.registry import ESTIMATES, SIZE_MAPS
+from faultsweep.simcore.policies.co_allocation import co_allocates
 from faultsweep.simcore.streams import round_ms, stream
 from faultsweep.simcore.workloads.resampling import resample
 from faultsweep.simcore.workloads.splitting import split_over
@@ -21,6 +20,13 @@ from faultsweep.simcore.workloads.swf import header_number
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
+
+SIZE_MAPS = {
+    "exact": "Sizes as the log has them; one larger than the machine is an error.",
+    "scale": "Sizes times nodes of the machine / nodes of the log, rounded up.",
+    "clip": "Sizes larger than the machine become the machine.",
+    "drop": "Jobs larger than the machine are left out, and counted.",
+}
 
 TOO_LARGE = "larger than the machine"
 _NOTED_LOAD = 0.01
@@ -257,12 +263,12 @@ def estimates(
     "actual" is the run time, "requested" the requested time (the run time where there is none), "f-model" uniform in
     [run time, factor x run time], rounded to 1 ms inside these bounds (Mu'alem and Feitelson, IEEE TPDS 2001).
     """
-    if kind not in ESTIMATES:
-        raise unknown_name("estimates", kind, ESTIMATES)
     run = workload.run_s
     if kind == "actual":
         return run.copy()
     if kind == "requested":
         return np.where(np.isnan(workload.requested_s), run, workload.requested_s)
+    if kind != "f-model":
+        raise unknown_name("estimates", kind, ("actual", "requested", "f-model"))
     share = stream(seed, replicate, "estimates").random(len(run))
     return np.clip(round_ms(run * (1 + (factor - 1) * share)), run, factor * run)

@@ -305,7 +305,6 @@ def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
 
 
 def test_lists_name_everything(capsys):
-    from faultsweep.simcore import registry as policies
     from faultsweep.simcore.engine.metrics import METRICS
     from faultsweep.simcore.parameters import PARAMETERS
     from faultsweep.sweeps.logs import NAMED_LOGS
@@ -314,15 +313,15 @@ def test_lists_name_everything(capsys):
 
     expected = {
         "machines": ["torus:XxYxZ", "flat:N", "clusters:N+N+..."],
-        "schedulers": {**policies.SCHEDULERS, **policies.CLUSTER_SCHEDULERS},
-        "meta-schedulers": policies.META_SCHEDULERS,
-        "agents": policies.AGENTS,
-        "queue-orders": policies.QUEUE_ORDERS,
-        "recoveries": policies.RECOVERIES,
-        "placements": policies.PLACEMENTS,
-        "finders": policies.FINDERS,
-        "checkpoints": policies.CHECKPOINTS,
-        "node-choices": policies.NODE_CHOICES,
+        "schedulers": PARAMETERS["scheduler"].choices,
+        "meta-schedulers": PARAMETERS["meta_scheduler"].choices,
+        "agents": PARAMETERS["agent"].choices,
+        "queue-orders": PARAMETERS["queue_order"].choices,
+        "recoveries": PARAMETERS["recovery"].choices,
+        "placements": PARAMETERS["placement"].choices,
+        "finders": PARAMETERS["finder"].choices,
+        "checkpoints": PARAMETERS["checkpoint"].choices,
+        "node-choices": PARAMETERS["node_choice"].choices,
         "logs": NAMED_LOGS,
         "metrics": METRICS,
         "experiments": experiments(),

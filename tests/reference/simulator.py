@@ -308,7 +308,10 @@ class Simulator:
         return -value
 
     def order(self) -> None:
+        before = list(self.queue)
         self.queue.sort(key=self.utility, reverse=True)
+        if self.queue != before:  # all reservations are made anew in the new order
+            self.conservative.broken = True
 
     def held(self) -> set[int]:
         """The nodes kept idle for jobs that wait for the repair of their own nodes (option C)."""

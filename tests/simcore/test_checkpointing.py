@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import canonical, resolve
 from faultsweep.simcore.policies.failures.source import FailureSource, Span
-from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.simulate import simulate
 
 from faultsweep.errors import InputError

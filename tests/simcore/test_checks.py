@@ -18,14 +18,13 @@ from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine, round_up
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.scheduling import backfill
-from faultsweep.simcore.registry import SCHEDULERS
 from faultsweep.simcore.simulate import simulate
 from hypothesis import given
 from hypothesis import strategies as hst
 
 from faultsweep.errors import InvariantError
 from tests.adapter import failures_of, menu_file, workload_of
-from tests.strategies import examples, machines, runs
+from tests.strategies import SCHEDULERS, examples, machines, runs
 
 # Two jobs run, four wait: the head of the queue is the third.
 ROWS = [(0, 100, 12), (0, 50, 8), (1, 60, 12), (2, 90, 14), (3, 500, 16), (4, 10, 20)]
@@ -207,7 +206,7 @@ def test_starting_before_the_head_is_noticed_at_the_instant_itself(machine, size
     """The second job has never been the head before, so nothing that was reserved for it can slip."""
     rows = list(zip((0, 0, 0), (50, 60, 40), sizes, strict=True))
     state, checker = start_later_job(machine, rows)
-    state.scheduler = st.FCFS
+    state.reserves = st.NOBODY
     with pytest.raises(InvariantError, match="overtaking: job 2 starts before job 1, the head of the queue"):
         checker.check(state)
     state, checker = start_later_job(machine, rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from faultsweep.simcore.failure_logs.plain import write_failures
 from faultsweep.simcore.model.failure_trace import FailureTrace
-from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
+from faultsweep.simcore.parameters import canonical, inert, resolve
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
 from hypothesis import given, settings
@@ -69,7 +69,7 @@ JOBS = jobs()
 
 
 def is_copy(config):
-    return PARAMETERS["replicate"].inert(canonical(config))
+    return "replicate" in inert(resolve(config))
 
 
 def outcome(config, replicate):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from faultsweep.simcore.contract import SHORTEST_INTERVAL_S
 from faultsweep.simcore.engine import build
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.build import build_state
@@ -19,9 +20,10 @@ from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WITHOUT_LIMIT, chec
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Workload
-from faultsweep.simcore.parameters import SHORTEST_INTERVAL_S, resolve
+from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.failures import mtbf
 from faultsweep.simcore.policies.prediction.predictors import BaseRate
+from faultsweep.simcore.policies.recovery import NOTIFY
 from faultsweep.simcore.simulate import simulate
 
 from faultsweep.errors import InputError, InvariantError
@@ -254,7 +256,7 @@ AWAY = 40  # jobs that all come back at one time
 def crowd():
     """A run on one node, with its event trace: all jobs were killed within a microsecond, and will be resubmitted at
     one time, far more than the machine has nodes."""
-    columns = {"submit_s": 0.0, "work_s": 1.0, "estimate_s": 1.0, "requested": 1, "size": 1, "option": st.NOTIFY}
+    columns = {"submit_s": 0.0, "work_s": 1.0, "estimate_s": 1.0, "requested": 1, "size": 1, "option": NOTIFY}
     arrays = {name: np.full(AWAY, value) for name, value in columns.items()}
     failed = failures(*((1e-9 * (k + 1), 0) for k in range(AWAY)))
     config = resolve(

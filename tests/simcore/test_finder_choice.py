@@ -9,14 +9,14 @@ import pytest
 from faultsweep.simcore.engine.jit import numba_config
 from faultsweep.simcore.engine.metrics import MEASURED, METRICS
 from faultsweep.simcore.finders import FINDERS as MODULES
+from faultsweep.simcore.finders.names import FINDERS
 from faultsweep.simcore.parameters import canonical
-from faultsweep.simcore.registry import FINDERS, SCHEDULERS
 from faultsweep.simcore.simulate import simulate
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapter import failures_of, workload_of
-from tests.strategies import examples, runs, tori
+from tests.strategies import SCHEDULERS, examples, runs, tori
 
 ROWS = [
     (1, 0, 10, None, 12),

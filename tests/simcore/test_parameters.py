@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from faultsweep.simcore.contract import LARGEST_INT
 from faultsweep.simcore.model.machines import LONGEST_SIDES, parse_machine
-from faultsweep.simcore.parameters import LARGEST_INT, PARAMETERS, resolve
+from faultsweep.simcore.parameters import PARAMETERS, resolve
 from hypothesis import given
 from hypothesis import strategies as st
 

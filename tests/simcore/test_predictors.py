@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from faultsweep.simcore.engine.jit import entry_kernel
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.failures.source import Span
-from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.policies.placement.rules import coin
 from faultsweep.simcore.policies.prediction.predictors import (
     base_rate_table,

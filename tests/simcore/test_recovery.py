@@ -9,10 +9,10 @@ import pytest
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import canonical, resolve
+from faultsweep.simcore.policies.recovery import OPTIONS
 from faultsweep.simcore.policies.recovery.credits import accounts, charge, median_price, write_accounts
 from faultsweep.simcore.policies.recovery.measures import option_report, write_option_report
 from faultsweep.simcore.policies.recovery.options import ask, draw_gamers, draw_groups, parse_mix, parse_prices
-from faultsweep.simcore.registry import OPTIONS
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
 from hypothesis import given
@@ -79,11 +79,7 @@ def test_what_jobs_ask_for():
         ({"credits": True, "credit_prices": "1:2:e:4:5"}, "credit_prices"),
         ({"options": "AB"}, "one for each job"),
         ({"options": "A" * 299 + "F"}, "letters A to E"),
-        ({"scheduler": "conservative"}, "valid: fcfs, backfill"),
-        (
-            {"scheduler": "conservative", "machine": "flat:80", "size_map": "scale", "queue_order": "wfp"},
-            "queue_order: wfp",
-        ),
+        ({"scheduler": "conservative"}, r"valid there: backfill, backfill\+migration, fcfs"),
     ],
 )
 def test_bad_parameters_are_one_sentence(intrepid, parameters, problem):

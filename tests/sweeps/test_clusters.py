@@ -121,13 +121,13 @@ def test_a_plan_foresees_what_machines_do_not_have(tmp_path):
     fixed = {"log": "lublin", "num_jobs": 20, "size_map": "scale", "failures": "mtbf"}
     foreseen = Sweep(axes=axes, fixed=fixed).plan(tmp_path / "a.zarr", measure=False).foreseen
     clusters = "is not for machines of clusters (valid there: "
+    menu = "is not for a machine with a partition menu (valid there: "
     sentences = {
-        f"scheduler: 'conservative' {clusters}fcfs, backfill, first-fit)",
+        f"scheduler: 'conservative' {clusters}backfill, fcfs, first-fit)",
         f"recovery: 'all-e' {clusters}arrival)",
-        "scheduler: 'first-fit' is for machines of clusters (valid on flat:64: fcfs, backfill, conservative, "
-        "migration, backfill+migration)",
-        "scheduler: 'first-fit' is for machines of clusters (valid on midplanes:64: fcfs, backfill, migration, "
-        "backfill+migration)",
-        "scheduler: conservative is not for a machine with a partition menu, as 'midplanes:64' (valid: fcfs, backfill)",
+        "scheduler: 'first-fit' is not for a flat machine (valid there: backfill, backfill+migration, conservative, "
+        "fcfs, migration)",
+        f"scheduler: 'first-fit' {menu}backfill, backfill+migration, fcfs, migration)",
+        f"scheduler: 'conservative' {menu}backfill, backfill+migration, fcfs, migration)",
     }
     assert set(foreseen) == sentences

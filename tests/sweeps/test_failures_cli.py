@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from faultsweep.analysis.pictures.failures import draw
 from faultsweep.simcore.failure_logs.files import read_failures
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import PARAMETERS, resolve
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
-from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from faultsweep.simcore.parameters import PARAMETERS, canonical
+from faultsweep.simcore.parameters import PARAMETERS, canonical, inert
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.grid import Grid, find_rows, sources
 from faultsweep.sweeps.spec import read_spec
@@ -136,6 +136,7 @@ class Simulator:
 
     parameters = PARAMETERS
     outputs = ()
+    inert = staticmethod(inert)
 
 
 def test_the_simulators_own_rules_give_its_own_canonical_forms():

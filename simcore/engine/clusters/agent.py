@@ -8,8 +8,6 @@ from faultsweep.simcore.engine.clusters.running import begin_saving
 from faultsweep.simcore.engine.clusters.shares import believe, end_at_rate, recompute, saturation_of
 from faultsweep.simcore.engine.clusters.state import (
     HONEST,
-    IN_ORDER,
-    NAIVE_AGENT,
     NOT_SATURATED,
     NOWHERE_ELSE,
     SATURATED_TRUNK,
@@ -23,7 +21,7 @@ from faultsweep.simcore.engine.clusters.state import (
     ClusterState,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import LARGER_NEEDED
+from faultsweep.simcore.engine.state import LARGER_NEEDED, NOBODY
 
 
 @kernel
@@ -85,7 +83,7 @@ def _examine(s: ClusterState, trunk: int, job: int) -> bool:
     waiting, verdict = -1, TAKEN_AGAIN if s.job.offences[job] > 0 else TAKEN_FIRST
     if s.job.offences[job] > 0 and s.job.size[job] > s.largest_cluster:
         verdict = NOWHERE_ELSE
-    elif s.agent != NAIVE_AGENT:
+    elif s.agent_asks == 1:
         if s.job.underestimated[job] == 0:
             verdict = HONEST
         elif not s.believed_overhead_s < limit:
@@ -114,7 +112,7 @@ def _who_could_use(s: ClusterState, job: int) -> int:
     found = -1
     for at in range(s.queue_head, s.queue_tail):
         waiting = s.queue[at]
-        if s.scheduler == IN_ORDER:
+        if s.reserves == NOBODY:
             queue = 1 << (0 if s.one_queue == 1 else s.job.home[waiting])
             if seen & queue:
                 continue

@@ -14,7 +14,7 @@ from faultsweep.simcore.engine.clusters.state import ClusterState
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
 from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
 from faultsweep.simcore.model.machines import Machine
-from faultsweep.simcore.registry import AGENTS, CLUSTER_SCHEDULERS, META_SCHEDULERS, code_of
+from faultsweep.simcore.parameters import run_of
 from numpy.typing import NDArray
 
 
@@ -107,13 +107,19 @@ def _set_jobs(s: ClusterState, jobs: Mapping[str, NDArray[Any]], communication: 
 def _set_parameters(s: ClusterState, machine: Machine, config: Mapping[str, Any]) -> None:
     s.free = s.nodes = machine.nodes
     s.kind = machine.kind
-    s.scheduler = code_of(CLUSTER_SCHEDULERS, config["scheduler"])
+    run = run_of(config)
+    s.reserves = run.policy("scheduling").facts.get("reserves", st.NOBODY)
     s.most_without_job = MOST_WITHOUT_JOB
     s.max_restarts = config["max_restarts"]
-    s.meta = code_of(META_SCHEDULERS, config["meta_scheduler"])
+    places = run.policy("co_allocation").facts
+    s.stays_home = int(not places.get("elsewhere", False))
+    s.spreads = int(places.get("spreads", False))
+    s.heeds_trunks = int(places.get("heeds_trunks", False))
     s.one_queue = int(config["queues"] == "global")
     s.minimum_cut = int(config["partitioning"] == "minimum-cut")
-    s.agent = code_of(AGENTS, config["agent"])
+    agent = run.policy("agents").facts
+    s.agent = int(agent.get("acts", False))
+    s.agent_asks = int(agent.get("asks", False))
     s.stalls = int(config["trunk_outage"] == "stall")
     s.places = 1
     s.largest_cluster = max(machine.clusters)

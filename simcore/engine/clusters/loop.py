@@ -23,7 +23,6 @@ from faultsweep.simcore.engine.clusters.shares import next_end, recompute, satur
 from faultsweep.simcore.engine.clusters.state import (
     DOWN_NODE,
     FREE_NODE,
-    NO_AGENT,
     SAVES,
     TOLERANCE,
     ClusterState,
@@ -210,7 +209,7 @@ def _decide(s: ClusterState, most: int) -> None:
     while s.stalled <= most:
         if s.changed == 1:
             recompute(s)
-        if s.agent != NO_AGENT and (s.due == 1 or s.wake <= s.now):
+        if s.agent == 1 and (s.due == 1 or s.wake <= s.now):
             activate(s)
             _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE, most)  # checkpoints that cost nothing
         s.passes += 1

@@ -6,15 +6,12 @@ import numpy as np
 from faultsweep.simcore.engine.clusters.placing import expected_end_if_started, places_now
 from faultsweep.simcore.engine.clusters.running import dequeue, start
 from faultsweep.simcore.engine.clusters.state import (
-    EASY,
-    FIRST_FIT,
-    IN_ORDER,
-    LOCAL_ONLY,
     SAVES,
     UNLIMITED,
     ClusterState,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.state import ANYONE, HEAD_JOB, NOBODY
 
 
 @kernel
@@ -31,19 +28,19 @@ def schedule(s: ClusterState) -> None:
     while at < s.queue_tail and s.free > 0:
         job = s.queue[at]
         queue = 0 if s.one_queue == 1 else s.job.home[job]
-        if s.scheduler == IN_ORDER and s.blocked[queue] == 1:
+        if s.reserves == NOBODY and s.blocked[queue] == 1:
             if s.one_queue == 1:
                 return
             at += 1
         elif _can_start(s, job):
             at = dequeue(s, at)
-            if s.scheduler == EASY:
+            if s.reserves == HEAD_JOB:
                 _use_reserved(s, job)
             start(s, job)
         else:
-            if s.blocked[queue] == 0 and s.scheduler != FIRST_FIT:
+            if s.blocked[queue] == 0 and s.reserves != ANYONE:
                 s.blocked[queue] = 1
-                if s.scheduler == EASY:
+                if s.reserves == HEAD_JOB:
                     _reserve(s, job)
             at += 1
 
@@ -51,7 +48,7 @@ def schedule(s: ClusterState) -> None:
 @inlined
 def _can_start(s: ClusterState, job: int) -> bool:
     """Tell whether a job has a place; under first fit one that was refused is asked again after a change."""
-    if s.job.size[job] > s.free or (s.scheduler == FIRST_FIT and s.job.refused_at[job] == s.places):
+    if s.job.size[job] > s.free or (s.reserves == ANYONE and s.job.refused_at[job] == s.places):
         return False
     if places_now(s, job):
         return True
@@ -76,7 +73,7 @@ def _reserve(s: ClusterState, job: int) -> None:
     reservation at most.
     """
     size, home = s.job.size[job], s.job.home[job]
-    at_home = s.cluster_nodes[home] >= size and (s.one_queue == 0 or s.meta == LOCAL_ONLY)
+    at_home = s.cluster_nodes[home] >= size and (s.one_queue == 0 or s.stays_home == 1)
     best, earliest, extra = -1, np.inf, 0
     for c in range(s.capacity.shape[0]):
         taken = s.shadow_extra[c] < UNLIMITED

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.clusters.state import (
-    BANDWIDTH_AWARE,
-    EASY,
-    LOCAL_ONLY,
-    MIGRATION_ONLY,
     NEVER,
     TOLERANCE,
     UNLIMITED,
@@ -15,6 +11,7 @@ from faultsweep.simcore.engine.clusters.state import (
 )
 from faultsweep.simcore.engine.clusters.traffic import demand_of, find_edges, leaving_edges, mesh_columns
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.state import HEAD_JOB
 from numpy.typing import NDArray
 
 
@@ -35,9 +32,9 @@ def expected_end_if_started(s: ClusterState, job: int) -> float:
 @inlined
 def may_span(s: ClusterState, job: int) -> bool:
     """Tell whether a job may be co-allocated: the agent has not forbidden it, and what must be known is stated."""
-    if s.meta <= MIGRATION_ONLY or s.job.offences[job] >= 2:
+    if s.spreads == 0 or s.job.offences[job] >= 2:
         return False
-    return s.meta != BANDWIDTH_AWARE or s.job.stated[job] == s.job.stated[job]
+    return s.heeds_trunks == 0 or s.job.stated[job] == s.job.stated[job]
 
 
 @kernel
@@ -51,7 +48,7 @@ def place(s: ClusterState, job: int, free: NDArray[np.int64], believed: NDArray[
     size, home = s.job.size[job], s.job.home[job]
     if free[home] >= size and _may_take(s, job, home, size):
         return _take_whole(s, home, size)
-    if s.meta == LOCAL_ONLY:
+    if s.stays_home == 1:
         return False
     best, most = -1, size - 1
     for c in range(s.capacity.shape[0]):
@@ -76,7 +73,7 @@ def _take_whole(s: ClusterState, cluster: int, size: int) -> bool:
 @inlined
 def _may_take(s: ClusterState, job: int, cluster: int, nodes: int) -> bool:
     """Tell whether a job may take nodes of a cluster without delaying the job that has a reservation there (EASY)."""
-    if s.scheduler != EASY or nodes <= s.shadow_extra[cluster]:
+    if s.reserves != HEAD_JOB or nodes <= s.shadow_extra[cluster]:
         return True
     return expected_end_if_started(s, job) <= s.shadow_time[cluster]
 
@@ -91,7 +88,7 @@ def _fits(s: ClusterState, job: int, believed: NDArray[np.float64]) -> bool:
             continue
         if part == size or not _may_take(s, job, c, part):
             return False
-        if s.meta == BANDWIDTH_AWARE:
+        if s.heeds_trunks == 1:
             demand = demand_of(s, s.job.stated[job], size, part, s.edges[c])
             if believed[c] + demand > s.capacity[c] * TOLERANCE:
                 return False

@@ -9,7 +9,7 @@ import numpy as np
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.state import ClusterState
 from faultsweep.simcore.engine.metrics import ratio
-from faultsweep.simcore.parameters import co_allocates, heeds_statements
+from faultsweep.simcore.policies.co_allocation import co_allocates, heeds_statements
 from numpy.typing import NDArray
 
 

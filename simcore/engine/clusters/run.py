@@ -110,10 +110,10 @@ def _why_stuck(s: ClusterState, machine: Machine, job_id: NDArray[np.int64]) -> 
 def _why_never(s: ClusterState, machine: Machine, job: int) -> str:
     """Say why a job has no place on the idle machine."""
     home = int(s.job.home[job])
-    if s.meta == cs.LOCAL_ONLY:
+    if s.stays_home == 1:
         return f"its cluster has {machine.clusters[home]}, and it may run nowhere else (meta_scheduler = local)"
     largest = f"the largest cluster has {max(machine.clusters)}"
-    if s.meta == cs.MIGRATION_ONLY:
+    if s.spreads == 0:
         return f"{largest}, and it may not run over several (meta_scheduler = migration-only)"
     if s.job.offences[job] >= 2:
         return f"{largest}, and the agent has taken it off its trunks twice, so it may not run over several again"

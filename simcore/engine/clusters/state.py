@@ -33,11 +33,6 @@ UNLIMITED = 1 << 60  # nodes beside a reservation, where there is none
 NUM_DECISION_COLUMNS = 10  # time, activation, trunk, saturation, job, demand, stated, limit, waiting job, verdict
 NOT_SATURATED, SATURATED_TRUNK, HONEST, TOO_COSTLY, USELESS, NOWHERE_ELSE, TAKEN_FIRST, TAKEN_AGAIN = range(8)
 
-# --- codes ----------------------------------------------------------------------------------------------------------
-LOCAL_ONLY, MIGRATION_ONLY, NAIVE, BANDWIDTH_AWARE = range(4)
-NO_AGENT, CTMR_AGENT, NAIVE_AGENT = range(3)
-IN_ORDER, EASY, FIRST_FIT = range(3)
-
 TOLERANCE = 1.0 + 1e-12
 """A trunk is saturated, and a demand too large, if it exceeds the capacity by more than rounding can."""
 
@@ -79,10 +74,13 @@ class ClusterState(Common):
     saturated: float  # time during which some trunk was saturated, s
     most_saturated: float  # highest saturation of any trunk so far
     traffic: float  # integral of what all trunks carry, Mbit
-    meta: int  # meta-scheduler
+    stays_home: int  # whether a job runs in its own cluster only
+    spreads: int  # whether jobs may run over several clusters ...
+    heeds_trunks: int  # ... and only if what is stated fits the trunks
     one_queue: int  # whether the queue discipline sees all queues as one
     minimum_cut: int  # whether partitions minimise the traffic between clusters
-    agent: int  # its code
+    agent: int  # whether one mends saturated trunks
+    agent_asks: int  # whether it asks what jobs stated and what it costs, and takes none otherwise
     named: int  # whether it matters which nodes a job holds (failures, an event trace)
     stalls: int  # whether the failure of a trunk stalls jobs instead of killing them
     num_running: int  # entries of the list running

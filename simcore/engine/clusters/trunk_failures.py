@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.distributions import draw_times
 from faultsweep.simcore.model.failure_trace import FailureTrace
-from faultsweep.simcore.parameters import co_allocates
-from faultsweep.simcore.policies.failures.mtbf import draw_times
+from faultsweep.simcore.policies.co_allocation import co_allocates
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, FailureSource, Span, hash_of
 from faultsweep.simcore.streams import stream
 

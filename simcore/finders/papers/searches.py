@@ -19,8 +19,8 @@ from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import callback, counted, is_interpreted, kernel, make_caller
 from faultsweep.simcore.engine.state import SEARCH, State
 from faultsweep.simcore.finders.boxes import Dims, FinderWork, max_boxes, shape_table
+from faultsweep.simcore.finders.names import FINDERS
 from faultsweep.simcore.finders.papers import divisor, exhaustive, pop
-from faultsweep.simcore.registry import FINDERS, code_of
 from numpy.typing import NDArray
 
 COLUMNS, EXHAUSTIVE, POP, _DIVISOR = range(len(FINDERS))
@@ -52,7 +52,7 @@ def make_block(finder: str, dims: Dims) -> NDArray[np.int64]:
     scratch = np.ones(_GRIDS * X * Y * Z + (6 * _BOXES + _LINES) * most, np.int64)
     header = np.zeros(_HEADER, np.int64)
     block = np.concatenate([header, scratch, shapes.ravel(), first])
-    block[: _MOST + 1] = len(block), code_of(FINDERS, finder), X, Y, Z, most
+    block[: _MOST + 1] = len(block), list(FINDERS).index(finder), X, Y, Z, most
     return block
 
 

@@ -1,1 +1,79 @@
 """Checkpoint policies: when a running job saves its work, and what that costs it (zhang2004, section V)."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, SHORTEST_INTERVAL_S, Parameter, Policy, Role, constant
+from faultsweep.simcore.policies.co_allocation.trunks import trunks_fail
+from faultsweep.simcore.policies.failures import happen
+
+NO_FAILURES = ((lambda run: not happen(run), "none"),)
+"""A policy that heeds nothing but failures."""
+
+ROLE = Role(
+    "When a running job saves its work.",
+    Parameter(
+        "checkpoint",
+        str,
+        "none",
+        "When a running job saves its work.",
+        "checkpoints",
+        choices=SENTENCES,
+        form=OWN_POLICY,
+        form_doc="FILE.py:FUNCTION",
+    ),
+    parameters=(
+        Parameter(
+            "checkpoint_cost_s",
+            float,
+            300.0,
+            "Time that a checkpoint takes, during which the job does not work.",
+            "checkpoints",
+            minimum=0,
+            maximum=1e9,
+            unit="s",
+        ),
+        Parameter(
+            "checkpoint_interval_s",
+            float,
+            7200.0,
+            "Work between two checkpoints (periodic), or between two questions whether one pays (risk).",
+            "checkpoints",
+            minimum=SHORTEST_INTERVAL_S,
+            unit="s",
+        ),
+        Parameter(
+            "checkpoint_mtbf_h",
+            float,
+            0.0,
+            "Mean time between failures of the machine that young and daly reckon with; 0: as observed up to the "
+            "start.",
+            "checkpoints",
+            minimum=0,
+            maximum=1e7,
+            unit="h",
+        ),
+    ),
+)
+
+ROLES = (Role("What a job pays that starts again.", chooses=constant("restart"), name="restart"),)
+
+POLICIES = (
+    Policy(
+        "restart",
+        "",
+        role="restart",
+        parameters=(
+            Parameter(
+                "restart_cost_s",
+                float,
+                0.0,
+                "Time that a job pauses at its start because a failure has killed it before.",
+                "checkpoints",
+                minimum=0,
+                maximum=1e9,
+                unit="s",
+                live=lambda run: happen(run) or trunks_fail(run),
+            ),
+        ),
+    ),
+)

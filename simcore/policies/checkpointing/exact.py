@@ -7,9 +7,11 @@ No checkpoint of a job that would have completed by then, or that has run for le
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.contract import ONE_MACHINE, Policy
 from faultsweep.simcore.engine.allocation import holds_node
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.state import BY_FORESIGHT, State
+from faultsweep.simcore.policies.checkpointing import NO_FAILURES
 
 
 @kernel
@@ -32,3 +34,24 @@ def fails_after_checkpoint(s: State, job: int) -> bool:
             return True
         at += 1
     return False
+
+
+@kernel
+def time_of_failure(s: State) -> float:
+    """Return when the checkpoints that begin now are complete: now + cost, without its rounding."""
+    return s.fail_time[s.next_foreseen_failure]
+
+
+POLICY = Policy(
+    "exact",
+    "Complete at the instant at which a node of the job fails (zhang2004, section V-B).",
+    uses=("checkpoint_cost_s",),
+    becomes=NO_FAILURES,
+    machines=ONE_MACHINE,
+    kernels={
+        "pass_on_checkpoint": next_exact,
+        "checkpoint_is_due": fails_after_checkpoint,
+        "checkpoint_ends": time_of_failure,
+    },
+    facts={"looks_ahead": "checkpoint_cost_s", "saves_by": BY_FORESIGHT},
+)

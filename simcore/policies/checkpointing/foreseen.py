@@ -6,17 +6,13 @@ There is an instant at such a time only if a job begins a checkpoint then. A job
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
-    BIGGEST_JOBS,
-    EXACT,
-    LONG_JOBS,
     RUNNING,
     SAVES,
     State,
 )
-from faultsweep.simcore.policies.checkpointing.bucket import keep_biggest, next_in_buckets
-from faultsweep.simcore.policies.checkpointing.exact import fails_after_checkpoint, next_exact
 from faultsweep.simcore.policies.checkpointing.saving import begin_saving
 
 _MOST_PASSED = 10_000
@@ -37,35 +33,24 @@ def next_foreseen(s: State, before: float) -> float:
             return before
         if _list_due(s) > 0:
             return s.next_foreseen
-        _pass_on(s)
+        hooks.pass_on_checkpoint(s)
     return min(before, max(s.next_foreseen, s.now))
 
 
 @kernel
 def begin_foreseen(s: State) -> None:
     """Begin the checkpoints of this instant."""
-    now, cost = s.now, s.checkpoint_cost
-    until = now + cost
-    if s.checkpoint == EXACT:
-        until = s.fail_time[s.next_foreseen_failure]  # now + cost, without its rounding
+    cost = s.checkpoint_cost
+    until = hooks.checkpoint_ends(s)
     for at in range(_list_due(s)):
         begin_saving(s, s.order[at], SAVES, cost, until)
-    _pass_on(s)
-
-
-@kernel
-def _pass_on(s: State) -> None:
-    if s.checkpoint == EXACT:
-        next_exact(s)
-    else:
-        next_in_buckets(s)
+    hooks.pass_on_checkpoint(s)
 
 
 @kernel
 def _list_due(s: State) -> int:
     """List the jobs that begin a checkpoint at NEXT_FORESEEN in the list ORDER; return their number."""
-    time, jobs = s.next_foreseen, s.bucket_jobs
-    exact = s.checkpoint == EXACT
+    time = s.next_foreseen
     count = 0
     for at in range(s.num_releases):
         job = int(s.release_item[at])
@@ -77,11 +62,7 @@ def _list_due(s: State) -> int:
             or s.job.end[job] <= time
         ):
             continue
-        if exact:
-            due = fails_after_checkpoint(s, job)
-        else:
-            due = jobs != LONG_JOBS or time - s.job.start[job] >= s.bucket_long
-        if due:
+        if hooks.checkpoint_is_due(s, job):
             s.order[count] = job
             count += 1
-    return keep_biggest(s, count) if not exact and jobs == BIGGEST_JOBS else count
+    return hooks.checkpoints_kept(s, count)

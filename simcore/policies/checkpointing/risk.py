@@ -9,10 +9,12 @@ oliner2004, section 5.2.1: each node that it reports fails with the confidence a
 
 from __future__ import annotations
 
+from faultsweep.simcore.contract import ONE_MACHINE, Policy
 from faultsweep.simcore.engine.allocation import holds_node
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.state import BY_WORK, State
 from faultsweep.simcore.policies.placement.rules import coin, failure_risk, false_positive_rate
+from faultsweep.simcore.policies.prediction import has_no_confidence, is_blind
 
 
 @kernel
@@ -49,3 +51,15 @@ def _fails(s: State, node: int, first: int, last: int) -> bool:
         if int(s.fail_node[at]) == node and s.fail_time[at] > s.now:
             return True
     return False
+
+
+POLICY = Policy(
+    "risk",
+    "After an interval of work, if the predicted loss exceeds the cost.",
+    uses=("checkpoint_cost_s", "checkpoint_interval_s", "accuracy", "partition_failure"),
+    consults=("prediction",),
+    becomes=((is_blind, "none"), (has_no_confidence, "none")),
+    machines=ONE_MACHINE,
+    kernels={"checkpoint_pays": pays},
+    facts={"looks_ahead": "checkpoint_interval_s", "saves_by": BY_WORK},
+)

@@ -6,21 +6,20 @@ cuts short has saved nothing; the time spent on it is overhead all the same.
 
 from __future__ import annotations
 
+from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.events import add_release, cancel_timer, drop_release, push_timer, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
+    BY_WORK,
     CHECKPOINT_EVENT,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
-    EXACT,
-    NO_CHECKPOINTS,
     NOT_SAVING,
     OTHER_TIMER,
     SAVES,
     TIMER_STRIDE,
     State,
 )
-from faultsweep.simcore.policies.checkpointing.intervals import interval_of
 
 
 @kernel
@@ -46,7 +45,7 @@ def pause(s: State, job: int, cost: float) -> None:
 @kernel
 def counts_work(s: State) -> bool:
     """Tell whether the policy is one of those that save after so much work."""
-    return NO_CHECKPOINTS < s.checkpoint < EXACT
+    return s.saves_by == BY_WORK
 
 
 @kernel
@@ -54,7 +53,7 @@ def begin_attempt(s: State, job: int) -> None:
     """Plan the checkpoints of an attempt that starts now."""
     s.job.unused_checkpoint[job] = 0
     if counts_work(s):
-        s.job.interval[job] = interval_of(s, job)
+        s.job.interval[job] = hooks.work_between_checkpoints(s, job)
         s.job.next_save[job] = s.job.saved[job] + s.job.interval[job]
         plan(s, job)
 
@@ -66,6 +65,16 @@ def plan(s: State, job: int) -> None:
     cancel_timer(s, key)
     if s.job.saving[job] == NOT_SAVING and s.job.work[job] - s.job.next_save[job] >= s.job.interval[job]:
         push_timer(s, s.job.resumed[job] + (s.job.next_save[job] - s.job.worked[job]), key)
+
+
+@kernel
+def reach_interval(s: State, job: int) -> None:
+    """Begin the checkpoint of a job whose work has reached NEXT_SAVE, or wait for another interval."""
+    if not hooks.checkpoint_pays(s, job):
+        s.job.next_save[job] += s.job.interval[job]
+        plan(s, job)
+        return
+    begin_saving(s, job, SAVES, s.checkpoint_cost, s.now + s.checkpoint_cost)
 
 
 @kernel
@@ -95,6 +104,7 @@ def complete_saving(s: State, job: int) -> None:
         if s.tracing == 1:
             trace_event(s, CHECKPOINT_EVENT, job)
     if counts_work(s):
+        s.job.interval[job] = hooks.next_interval(s, job)
         s.job.next_save[job] = s.job.saved[job] + s.job.interval[job]
         plan(s, job)
 

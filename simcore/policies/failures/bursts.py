@@ -9,8 +9,11 @@ in bad times; and a few nodes that bear most failures. Every draw is a new year,
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.contract import Config, Policy
 from faultsweep.simcore.failure_logs.records import FailureRecords
-from faultsweep.simcore.policies.failures.source import hash_of
+from faultsweep.simcore.policies.failures import FITTED, NONE_WANTED
+from faultsweep.simcore.policies.failures.fitted import fitted_source
+from faultsweep.simcore.policies.failures.source import FailureSource, Span, hash_of
 from faultsweep.simcore.policies.failures.weibull import draw_nodes, exponentials, weibull_gaps_ms, zipf_cumulative
 from faultsweep.simcore.streams import stream
 
@@ -66,3 +69,18 @@ def synthetic_records(seed: int, replicate: int) -> FailureRecords:
         counts={"failures": NUM_FAILURES},
         content_hash=hash_of(CONSTANTS | {"seed": seed, "replicate": replicate}),
     )
+
+
+def bursts_source(config: Config, machine_nodes: int, span: Span) -> FailureSource:
+    """Return the failures of a year, brought to a machine and a span of jobs."""
+    return fitted_source(synthetic_records(config["seed"], config["replicate"]), config, machine_nodes, span)
+
+
+POLICY = Policy(
+    "bursts",
+    "A synthetic year with the bursts and the skew of the trace of oliner2004.",
+    uses=FITTED,
+    becomes=NONE_WANTED,
+    consults=("seed",),
+    facts={"source": bursts_source},
+)

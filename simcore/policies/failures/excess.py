@@ -7,7 +7,7 @@ failures come faster (Cox, "Renewal Theory", 1962, chapter 4).
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.parameters import Config
+from faultsweep.simcore.contract import Config
 from faultsweep.simcore.policies.failures.mtbf import HOUR_S
 from faultsweep.simcore.policies.failures.source import DAY_S
 from faultsweep.simcore.policies.failures.weibull import weibull_mean_s

@@ -12,10 +12,12 @@ so the first time to a failure has the equilibrium distribution, and a run sees 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import exp, gamma
+from math import gamma
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.contract import Parameter, Policy, Role, Run
+from faultsweep.simcore.distributions import DISTRIBUTIONS, draw_times
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span
 from faultsweep.simcore.policies.failures.weibull import BLOCK, LARGEST_BLOCK, exponentials, weibull_gaps_ms
 from faultsweep.simcore.streams import round_ms, stream
@@ -25,6 +27,11 @@ from faultsweep.errors import InputError
 from faultsweep.extras import OptionalModule
 
 special = OptionalModule("scipy.special", "this distribution of failures or repairs")
+
+FAILURE_STARTS = {
+    "stationary": "As if they had begun long before the run: its length / MTBF failures on average.",
+    "new": "With the run: all nodes are new, and shapes below 1 have more failures at first.",
+}
 
 HOUR_S = 3600.0
 SHORTEST_MEAN_S = 1e-3
@@ -90,22 +97,6 @@ def draw_repairs(rng: np.random.Generator, count: int, config: dict[str, Any]) -
     return draw_times(rng, count, float(round_ms(config["mttr_h"] * HOUR_S)), config["repair_distribution"], sigma)
 
 
-def draw_times(rng: np.random.Generator, count: int, mean_s: float, kind: str, sigma: float) -> NDArray[np.float64]:
-    """Draw times with a mean, in seconds; random ones are rounded to 1 ms.
-
-    "constant", "exponential", or "lognormal" with the standard deviation ``sigma`` of the logarithm; as many numbers
-    are drawn for each kind.
-    """
-    uniform = rng.random(count)
-    if kind == "exponential":
-        return round_ms(-mean_s * np.log1p(-uniform))
-    if kind == "lognormal":
-        return round_ms(
-            mean_s * np.exp(sigma * special.ndtri(np.maximum(uniform, 2.0**-54))) * exp(-sigma * sigma / 2.0)
-        )
-    return np.full(count, mean_s)
-
-
 def _system(
     times: np.random.Generator,
     places: np.random.Generator,
@@ -144,3 +135,89 @@ def _per_node(
         yield waiting[0, :known], waiting[1, :known]
         waiting = waiting[:, known:]
         rounds = min(2 * rounds, max(1, LARGEST_BLOCK // nodes))
+
+
+def _has_own_repair(run: Run) -> bool:
+    return bool(run["down_time_s"] < 0)
+
+
+def _has_age(run: Run) -> bool:
+    """Tell whether something depends on when the times between failures began."""
+    return bool(run["mtbf_shape"] != 1)
+
+
+ROLES = (
+    Role(
+        "Distribution of times to repair.",
+        Parameter(
+            "repair_distribution",
+            str,
+            "constant",
+            "Distribution of the times to repair of mtbf.",
+            "failures",
+            choices=DISTRIBUTIONS,
+        ),
+        name="repair",
+    ),
+)
+
+POLICIES = (
+    Policy(
+        "mtbf",
+        "Renewals with a mean time between failures, of the machine or of each node (tang2010).",
+        parameters=(
+            Parameter(
+                "mtbf_h",
+                float,
+                0.0,
+                "Mean time between failures of the whole machine under mtbf; 0: not given.",
+                "failures",
+                minimum=0,
+                maximum=1e7,
+                unit="h",
+            ),
+            Parameter(
+                "node_mtbf_h",
+                float,
+                0.0,
+                "Mean time between failures of each node under mtbf; 0: not given.",
+                "failures",
+                minimum=0,
+                maximum=1e7,
+                unit="h",
+            ),
+            Parameter(
+                "mtbf_shape",
+                float,
+                0.7,
+                "Weibull shape of the times between failures of mtbf; 1 is exponential.",
+                "failures",
+                minimum=0.05,
+                maximum=20,
+            ),
+            Parameter(
+                "failure_start",
+                str,
+                "stationary",
+                "How the times between failures of mtbf begin.",
+                "failures",
+                choices=FAILURE_STARTS,
+                live=_has_age,
+            ),
+            Parameter(
+                "mttr_h",
+                float,
+                1.0,
+                "Mean time to repair of mtbf.",
+                "failures",
+                minimum=0,
+                unit="h",
+                live=_has_own_repair,
+            ),
+        ),
+        uses=("down_time_s",),
+        consults=("seed", ("repair", lambda run: _has_own_repair(run) and run["mttr_h"] > 0)),
+        facts={"source": mtbf_source},
+    ),
+    *(Policy(name, "", role="repair", uses=("repair_sigma",) if name == "lognormal" else ()) for name in DISTRIBUTIONS),
+)

@@ -12,6 +12,7 @@ from math import gamma, sqrt
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.contract import Parameter, Policy
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span
 from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from faultsweep.errors import InputError
 from faultsweep.extras import OptionalModule
 
 special = OptionalModule("scipy.special", "a source of correlated failures")
+
+WEIBULL = ("down_time_s", "weibull_shape", "weibull_scale_s", "zipf_alpha")
+"""The parameters of what has Weibull times between failures."""
 
 BLOCK = 512  # failures drawn at a time, about
 LARGEST_BLOCK = 65_536
@@ -128,3 +132,44 @@ def _source(
     facts = {name: config[name] for name in names} | {"nodes": nodes, "down_s": down_s}
     rate = DAY_S / weibull_mean_s(config["weibull_shape"], config["weibull_scale_s"])
     return DrawnSource(config["failures"], blocks(), rate, facts)
+
+
+POLICIES = (
+    Policy(
+        "weibull",
+        "Weibull times between failures, correlated in segments (zhang2004).",
+        parameters=(
+            Parameter(
+                "burst_window",
+                int,
+                2,
+                "W: failures in a segment within which weibull orders its times between failures; even, 2 is "
+                "uncorrelated.",
+                "failures",
+                minimum=2,
+                maximum=65536,
+            ),
+        ),
+        uses=WEIBULL,
+        consults=("seed",),
+        facts={"source": weibull_source},
+    ),
+    Policy(
+        "weibull-copula",
+        "Weibull times between failures, correlated by a stationary process.",
+        parameters=(
+            Parameter(
+                "copula_rho",
+                float,
+                0.5,
+                "Lag-one correlation of the Gaussian process behind weibull-copula; 0 is uncorrelated.",
+                "failures",
+                minimum=-0.99,
+                maximum=0.99,
+            ),
+        ),
+        uses=WEIBULL,
+        consults=("seed",),
+        facts={"source": copula_source},
+    ),
+)

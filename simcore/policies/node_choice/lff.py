@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.policies.node_choice import ALIKE
+from faultsweep.simcore.policies.node_choice.moves import move_to_safer_nodes, note_start
 from faultsweep.simcore.policies.node_choice.nodes import is_free, take_node
 
 
@@ -26,7 +30,7 @@ def count_failure(s: State, node: int) -> None:
 
 
 @kernel
-def take_safest(s: State, slot: int, size: int) -> None:
+def take_safest(s: State, job: int, slot: int, size: int) -> None:
     """Move the ``size`` safest free nodes to the mask in a slot."""
     at, taken = 0, 0
     while taken < size:
@@ -35,3 +39,55 @@ def take_safest(s: State, slot: int, size: int) -> None:
             take_node(s, slot, node)
             taken += 1
         at += 1
+
+
+def _begin(s: State, run: Run) -> None:
+    s.safest[: s.nodes] = np.arange(s.nodes)
+    s.watches = 1
+    s.moves_to_safer = int(run["lff_moves"])
+    s.move_threshold = run["move_threshold"]
+    s.move_cost = run["move_cost_s"]
+    s.finished_start = np.inf
+
+
+def _moves(run: Run) -> bool:
+    return bool(run["lff_moves"])
+
+
+POLICY = Policy(
+    "lff",
+    "Least failure first: the free nodes that have failed least, with moves to safer ones (zhang2004, V-D).",
+    parameters=(
+        Parameter(
+            "lff_moves", bool, True, "Whether lff moves running jobs to safer nodes when a job ends.", "scheduling"
+        ),
+        Parameter(
+            "move_threshold",
+            int,
+            1,
+            "A job moves from one node to another if their numbers of failures differ by more than this.",
+            "scheduling",
+            minimum=0,
+            live=_moves,
+        ),
+        Parameter(
+            "move_cost_s",
+            float,
+            300.0,
+            "Time that a move to safer nodes takes, a checkpoint and a restart.",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+            unit="s",
+            live=_moves,
+        ),
+    ),
+    becomes=ALIKE,
+    kernels={
+        "take_nodes": take_safest,
+        "node_failed": count_failure,
+        "job_finished": note_start,
+        "events_applied": move_to_safer_nodes,
+    },
+    begins=_begin,
+)

@@ -18,8 +18,22 @@ from faultsweep.simcore.policies.checkpointing.saving import begin_saving
 from faultsweep.simcore.policies.node_choice.nodes import give_node, is_free, take_node
 
 
-@kernel
+@inlined
+def note_start(s: State, job: int) -> None:
+    """Note the earliest start of the jobs that complete at this event time."""
+    if s.moves_to_safer == 1:
+        s.finished_start = min(s.finished_start, s.job.start[job])
+
+
+@inlined
 def move_to_safer_nodes(s: State) -> None:
+    """Move jobs if one has completed."""
+    if s.finished_start < np.inf:
+        _exchange_nodes(s)
+
+
+@kernel
+def _exchange_nodes(s: State) -> None:
     """Exchange the least safe node of the jobs that may move with the safest idle one while that pays; each job that
     moves pays once."""
     since = s.finished_start

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from faultsweep.simcore.contract import OWN_POLICY, Policy
 from faultsweep.simcore.engine.jit import numba_config
-from faultsweep.simcore.engine.state import MONOTONE, NEEDS_MFP, NEEDS_PLACE, NEEDS_PREDICTION
-from faultsweep.simcore.parameters import SCORE_FORM
+from faultsweep.simcore.engine.state import MONOTONE, NEEDS_MFP, NEEDS_PLACE, NEEDS_PREDICTION, SCORED
+from faultsweep.simcore.policies.prediction import has_no_confidence, is_blind
 from llvmlite import ir
 from numba import types
 from numba.core.errors import NumbaError
@@ -133,7 +134,7 @@ def _caller(function: Callable[..., Any], wanted: list[str]) -> Callable[..., fl
 
 def is_score(placement: str) -> bool:
     """Tell whether the value of the parameter names a score of the user's, not a built-in rule."""
-    return re.fullmatch(SCORE_FORM, placement) is not None
+    return re.fullmatch(OWN_POLICY, placement) is not None
 
 
 def source_hash(text: str) -> str:
@@ -200,3 +201,15 @@ def _call_compiled(  # type: ignore[no-untyped-def]  # one argument per input: N
 
 call_score: Any = _call_interpreted if numba_config.DISABLE_JIT else _call_compiled
 """Call the score at an address with all INPUTS in their order."""
+
+
+POLICY = Policy(
+    "score",
+    "",
+    uses=(
+        ("accuracy", lambda run: not is_blind(run)),
+        ("partition_failure", lambda run: not (is_blind(run) or has_no_confidence(run))),
+    ),
+    consults=("prediction",),
+    facts={"search": SCORED},
+)

@@ -7,10 +7,10 @@ lowest value comes first. Their s, the time of submission, counts from the first
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from faultsweep.simcore.policies.prediction.predictors import coin_key, coins
+from faultsweep.simcore.contract import ONE_MACHINE, Policy
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -44,15 +44,27 @@ PRIORITIES: Mapping[str, Callable[[Queued], Floats]] = {
 """The priority of each job by order of the queue, shape (jobs,): the highest comes first."""
 
 
-def priorities(jobs: Mapping[str, NDArray[Any]], config: Mapping[str, Any]) -> Floats:
-    """Return the priority of each job, shape (jobs,); 0 under an order that has none.
+_SENTENCES = {
+    "sjf": "Shortest estimate first.",
+    "ljf": "Longest estimate first.",
+    "saf": "Smallest area, estimate x nodes, first.",
+    "random": "In an order that is drawn once.",
+    "f1": "By log10(estimate) x nodes + 870 log10(submission), lowest first (Carastan-Santos 2017).",
+    "f2": "By sqrt(estimate) x nodes + 25,600 log10(submission), lowest first (Carastan-Santos 2017).",
+    "f3": "By estimate x nodes + 6,860,000 log10(submission), lowest first (Carastan-Santos 2017).",
+    "f4": "By estimate x sqrt(nodes) + 530,000 log10(submission), lowest first (Carastan-Santos 2017).",
+}
 
-    jobs: arrays of shape (jobs,): ``submit_s`` (ascending), ``estimate_s`` and ``requested`` (nodes).
-    """
-    count = len(jobs["submit_s"])
-    if config["queue_order"] not in PRIORITIES or count == 0:
-        return np.zeros(count)
-    drawn = coins(coin_key(config["seed"], config["replicate"], "queue"), 0, np.arange(count), 0)
-    submitted = jobs["submit_s"] - jobs["submit_s"][0] + 1.0
-    queued = Queued(jobs["estimate_s"], jobs["requested"].astype(np.float64), submitted, drawn)
-    return PRIORITIES[config["queue_order"]](queued)
+_ALIASES = {"sjf": ("spt", "spf"), "ljf": ("lpt", "lpf")}
+
+POLICIES = tuple(
+    Policy(
+        name,
+        sentence,
+        aliases=_ALIASES.get(name, ()),
+        machines=ONE_MACHINE,
+        consults=("seed",) if name == "random" else (),
+        facts={"priority": PRIORITIES[name]},
+    )
+    for name, sentence in _SENTENCES.items()
+)

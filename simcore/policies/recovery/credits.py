@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.engine.state import NOTIFY
+from faultsweep.simcore.policies.recovery import NOTIFY, OPTIONS
 from faultsweep.simcore.policies.recovery.options import parse_prices
-from faultsweep.simcore.registry import OPTIONS
 from numpy.typing import NDArray
 
 from faultsweep.files import write_csv

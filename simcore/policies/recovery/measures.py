@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.registry import OPTIONS
+from faultsweep.simcore.policies.recovery import OPTIONS
 from numpy.typing import NDArray
 
 from faultsweep.files import write_csv

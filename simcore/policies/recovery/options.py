@@ -7,16 +7,18 @@ in every run with the same seed, whatever the jobs ask for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.engine.state import HEAD, NOTIFY
-from faultsweep.simcore.registry import OPTIONS, RECOVERY_MIXES, code_of
+from faultsweep.simcore.policies.recovery import OPTIONS, RECOVERY_MIXES
 from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+
+Asks = Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], NDArray[np.int64]]
+"""What a policy asks for: of the configuration and of arrays of jobs (nodes, requested_h, user, group)."""
 
 _MIXES: dict[str, Sequence[float]] = {"even": (1, 1, 1, 1, 1), "normal": (1, 2, 4, 2, 1)}
 
@@ -73,7 +75,7 @@ def given_groups(options: str, num_jobs: int) -> NDArray[np.int64]:
         raise InputError(
             f"options: expected a text of {num_jobs} letters A to E, one for each job, got {options!r:.40}"
         )
-    return np.array([code_of(OPTIONS, letter) for letter in options], np.int64)
+    return np.array([list(OPTIONS).index(letter) for letter in options], np.int64)
 
 
 def draw_gamers(config: Mapping[str, Any], user: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -83,18 +85,3 @@ def draw_gamers(config: Mapping[str, Any], user: NDArray[np.int64]) -> NDArray[n
     draws = [stream(config["seed"], config["replicate"], f"recovery/user {number}").random() for number in users]
     games: NDArray[np.bool_] = np.array(draws)[index.ravel()] < config["gaming_frac"]
     return games
-
-
-def ask(config: Mapping[str, Any], group: NDArray[np.int64], user: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the option that every job asks for, int64 (jobs,), positions in OPTIONS.
-
-    Under ``manual`` that is A, which notifies only, for all; ``arrival`` has no options and gives A, too.
-    """
-    case = config["recovery"]
-    if case in ("manual", "arrival"):
-        return np.full(len(group), NOTIFY)
-    if case != "mix":
-        return np.full(len(group), code_of(OPTIONS, case[-1].upper()))
-    if config["gaming_frac"] > 0:
-        return np.where(draw_gamers(config, user), HEAD, group)
-    return group.copy()

@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.model.workload import Workload
-from faultsweep.simcore.parameters import no_recovery
 from faultsweep.simcore.policies.recovery.credits import HOUR_S, charge
-from faultsweep.simcore.policies.recovery.options import ask, draw_groups, given_groups
+from faultsweep.simcore.policies.recovery.options import Asks, draw_groups, given_groups
 from numpy.typing import NDArray
 
 
-def plan_recovery(config: Mapping[str, Any], workload: Workload, options: str | None = None) -> dict[str, NDArray[Any]]:
+def plan_recovery(
+    config: Mapping[str, Any], workload: Workload, asks: Asks | None, options: str | None = None
+) -> dict[str, NDArray[Any]]:
     """Return what per-job results say of recovery, arrays of shape (jobs,).
 
     ``user``; ``recovery_group``, ``recovery_asked`` and ``recovery_option`` (what the job gets), positions in OPTIONS,
     all -1 where there is no recovery; ``credits_granted`` and ``credits_charged``. ``options`` gives the groups, as
-    letters; they are drawn otherwise.
+    letters; they are drawn otherwise. ``asks`` is that of the policy, None without one.
     """
     count = len(workload)
-    if no_recovery(config):
+    if asks is None:
         nothing = {name: np.full(count, -1) for name in ("recovery_group", "recovery_asked", "recovery_option")}
         return {
             "user": workload.user,
@@ -30,8 +31,9 @@ def plan_recovery(config: Mapping[str, Any], workload: Workload, options: str | 
             "credits_charged": np.zeros(count),
         }
     group = draw_groups(config, count) if options is None else given_groups(options, count)
-    asked = ask(config, group, workload.user)
     requested_s = np.where(np.isnan(workload.requested_s), workload.run_s, workload.requested_s)
+    jobs = {"nodes": workload.size, "requested_h": requested_s / HOUR_S, "user": workload.user, "group": group}
+    asked = asks(config, jobs)
     paid = charge(config, asked, workload.user, requested_s / HOUR_S * workload.size)
     return {
         "user": workload.user,

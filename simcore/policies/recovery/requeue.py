@@ -9,6 +9,7 @@ waits for is its slot of the masks (flat) or its box (torus), as if it were runn
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.distributions import EXPONENTIAL, LOGNORMAL
 from faultsweep.simcore.engine.allocation import (
     begin_run,
     expected_end,
@@ -28,14 +29,8 @@ from faultsweep.simcore.engine.events import (
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     AWAY,
-    BY_ARRIVAL,
-    EXPONENTIAL,
-    HEAD,
+    DEFAULT,
     KILL_EVENT,
-    LOGNORMAL,
-    MIDDLE,
-    NOTIFY,
-    ORIGINAL_NODES,
     REQUEUE_EVENT,
     RESUBMIT_TIMER,
     TIMER_STRIDE,
@@ -45,6 +40,7 @@ from faultsweep.simcore.engine.state import (
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import coin, vacate
 from faultsweep.simcore.policies.queue_order.order import order_queue
+from faultsweep.simcore.policies.recovery import HEAD, MIDDLE, NOTIFY, ORIGINAL_NODES
 
 
 @kernel
@@ -94,7 +90,7 @@ def resubmit(s: State, job: int) -> None:
         s.job.fixed_utility[job] = np.inf
         enqueue_behind(s, job, 0)
     elif option == MIDDLE:
-        if s.queue_order != BY_ARRIVAL:
+        if s.queue_order != DEFAULT:
             order_queue(s)
             s.job.fixed_utility[job] = _middle_utility(s)
         enqueue_behind(s, job, (s.queue_tail - s.queue_head) // 2)

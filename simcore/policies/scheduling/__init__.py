@@ -1,2 +1,63 @@
-"""Queue disciplines, one file each. A scheduling pass starts what may start now; ``schedule`` dispatches by integer
-code."""
+"""Queue disciplines, one file each: a scheduling pass starts what may start now."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, Parameter, Role
+from faultsweep.simcore.policies.run import on_torus
+
+ROLE = Role(
+    "Which waiting jobs start now.",
+    Parameter(
+        "scheduler",
+        str,
+        "backfill",
+        "Queue discipline; first-fit, fcfs and backfill on clusters.",
+        "scheduling",
+        choices=SENTENCES,
+        form=OWN_POLICY,
+        form_doc="FILE.py:FUNCTION",
+    ),
+    parameters=(
+        Parameter(
+            "growth_limit",
+            int,
+            1,
+            "I: nodes by which backfilling may grow a job to fit a free box.",
+            "scheduling",
+            minimum=0,
+            unit="nodes",
+        ),
+        Parameter(
+            "migration_free_frac",
+            float,
+            0.1,
+            "FN_tor: migration needs free / total nodes of at least this.",
+            "scheduling",
+            minimum=0,
+            maximum=1,
+        ),
+        Parameter(
+            "migration_mfp_frac",
+            float,
+            0.7,
+            "FN_max: migration needs largest free partition / free nodes of at most this.",
+            "scheduling",
+            minimum=0,
+            maximum=1,
+        ),
+        Parameter(
+            "migration_cost_s",
+            float,
+            0.0,
+            "Time that each migration adds to a job.",
+            "scheduling",
+            minimum=0,
+            unit="s",
+        ),
+    ),
+)
+
+GROWTH = (("growth_limit", on_torus),)
+"""What backfilling heeds on a torus."""
+MIGRATION = tuple((name, on_torus) for name in ("migration_free_frac", "migration_mfp_frac", "migration_cost_s"))
+"""What migration heeds; it does nothing where any free nodes will do."""

@@ -9,11 +9,12 @@ only: with the same free nodes and the same reservation, what was refused before
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.contract import Policy
 from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import BY_ARRIVAL, ELSEWHEN, MACHINE, State
+from faultsweep.simcore.engine.state import DEFAULT, ELSEWHEN, HEAD_JOB, MACHINE, State
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import (
@@ -29,6 +30,7 @@ from faultsweep.simcore.policies.placement.rules import (
     unpack_box,
     vacate,
 )
+from faultsweep.simcore.policies.scheduling import GROWTH
 from faultsweep.simcore.policies.scheduling.long_queue import LONG_QUEUE, ends_by, start_by_blocks
 from numpy.typing import NDArray
 
@@ -82,7 +84,7 @@ def _backfill_flat(s: State, first: int) -> bool:
             reservation = max(time, now)
         at += 1
     extra = free - head_size
-    if s.queue_tail - first > LONG_QUEUE and s.queue_order == BY_ARRIVAL and s.recovery == 0:
+    if s.queue_tail - first > LONG_QUEUE and s.queue_order == DEFAULT and s.recovery == 0:
         start_by_blocks(s, first, extra, reservation)
         return True
     position = first
@@ -234,3 +236,12 @@ def _release_in(s: State, columns: NDArray[np.uint64], item: int) -> int:
     Y, Z = s.side_y, s.side_z
     columns[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
     return 1
+
+
+POLICY = Policy(
+    "backfill",
+    "Weak (EASY) backfilling: a job may overtake if it does not delay the head of the queue.",
+    aliases=("easy", "easy-backfill", "easy-backfilling"),
+    uses=GROWTH,
+    facts={"reserves": HEAD_JOB},
+)

@@ -11,6 +11,8 @@ done in another, faster way on a flat machine (``counts``).
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.contract import FLAT as FLAT_MACHINE
+from faultsweep.simcore.contract import TORUS, Policy
 from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.bits import popcount
 from faultsweep.simcore.engine.counts import forget_past_counts, rebuild_counts
@@ -28,6 +30,7 @@ from faultsweep.simcore.engine.profile import (
     vacate_profile,
 )
 from faultsweep.simcore.engine.state import (
+    ALL_JOBS,
     ELSEWHEN,
     MFP,
     SCRATCH,
@@ -36,6 +39,7 @@ from faultsweep.simcore.engine.state import (
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import NO_BOX, best_box, list_boxes, set_table, unpack_box
+from faultsweep.simcore.policies.scheduling import GROWTH
 from faultsweep.simcore.policies.scheduling.counts import compress_counts, give_back_counts, promise_count
 
 
@@ -208,3 +212,13 @@ def note_early_finish(s: State, job: int) -> bool:
     if s.kind == FLAT:
         return give_back_counts(s, end, s.job.allocated[job])
     return vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])
+
+
+POLICY = Policy(
+    "conservative",
+    "Strong backfilling: a job may overtake if it delays no job ahead of it.",
+    aliases=("conservative-backfill", "conservative-backfilling", "cbf"),
+    uses=GROWTH,
+    machines=(TORUS, FLAT_MACHINE),
+    facts={"reserves": ALL_JOBS},
+)

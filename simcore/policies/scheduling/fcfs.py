@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from faultsweep.simcore.contract import Policy
 from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import inlined, kernel
@@ -46,3 +47,10 @@ def _start_grown(s: State, job: int, largest: int) -> bool:
     refresh_footprints(s)
     box = best_box(s, s.placement, job, size, remaining_estimate(s, job), MACHINE, MACHINE, s.num_boxes, 0, 0)
     return start_on_box(s, job, size, box)
+
+
+POLICY = Policy(
+    "fcfs",
+    "First come, first served: nobody overtakes the head of the queue.",
+    aliases=("fifo",),
+)

@@ -14,8 +14,8 @@ from faultsweep.simcore.engine.bits import ONE, ZERO, popcount
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
-    BACKFILL,
     CONFLICTS,
+    HEAD_JOB,
     LATER,
     RESOURCES,
     THEN_FREE,
@@ -43,7 +43,7 @@ def schedule_menu(s: State) -> None:
             break
         dequeue_at(s, s.queue_head)
         _start_on(s, job, partition)
-    if s.scheduler == BACKFILL:
+    if s.reserves == HEAD_JOB:
         _backfill(s)
 
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from faultsweep.simcore.contract import ONE_MACHINE, Policy
 from faultsweep.simcore.engine.allocation import trace_allocation
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     ELSEWHEN,
+    HEAD_JOB,
     MFP,
     MIGRATE_EVENT,
     RUNNING,
@@ -24,6 +26,8 @@ from faultsweep.simcore.policies.placement.rules import (
     take_listed,
     vacate,
 )
+from faultsweep.simcore.policies.run import on_torus
+from faultsweep.simcore.policies.scheduling import GROWTH, MIGRATION
 
 _KEPT = -2  # a job that keeps its place because it would have to grow
 
@@ -183,3 +187,24 @@ def _note_move(s: State, job: int) -> None:
         trace_allocation(s, MIGRATE_EVENT, job)
     if s.migration_cost > 0.0:
         pause(s, job, s.migration_cost)
+
+
+POLICIES = (
+    Policy(
+        "migration",
+        "FCFS, and running jobs move together on the torus when its free nodes are scattered.",
+        uses=MIGRATION,
+        becomes=((lambda run: not on_torus(run), "fcfs"),),
+        facts={"migrates": True},
+        machines=ONE_MACHINE,
+    ),
+    Policy(
+        "backfill+migration",
+        "FCFS, then migration, then backfilling (B+M).",
+        aliases=("b+m",),
+        uses=(*GROWTH, *MIGRATION),
+        becomes=((lambda run: not on_torus(run), "backfill"),),
+        facts={"migrates": True, "reserves": HEAD_JOB},
+        machines=ONE_MACHINE,
+    ),
+)

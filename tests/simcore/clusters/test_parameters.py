@@ -12,7 +12,8 @@ from faultsweep.simcore.engine.clusters.trunk_failures import with_trunks
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Workload
-from faultsweep.simcore.parameters import PARAMETERS, canonical, co_allocates, resolve
+from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
+from faultsweep.simcore.policies.co_allocation import co_allocates
 from faultsweep.simcore.policies.failures.source import Span
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.splitting import split_over
@@ -218,7 +219,7 @@ def test_splits():
         ({"checkpoint": "daly"}, "checkpoint: 'daly' is not for machines of clusters"),
         ({"start_delay_s": 1.0}, "start_delay_s: 1.0 is not for machines of clusters"),
         ({"event_order": "ends-first"}, "event_order: 'ends-first' is not for machines of clusters"),
-        ({"machine": "flat:48"}, "scheduler: 'first-fit' is for machines of clusters"),
+        ({"machine": "flat:48"}, "scheduler: 'first-fit' is not for a flat machine"),
         ({"machine": "flat:48", "scheduler": "fcfs", "trace": True}, "trace: only machines of clusters"),
         ({"meta_scheduler": "naif"}, "meta_scheduler: unknown meta scheduler 'naif'"),
         (

@@ -10,11 +10,12 @@ from faultsweep.simcore.failure_logs.files import read_failures
 from faultsweep.simcore.failure_logs.fitting import bursts_of, map_nodes
 from faultsweep.simcore.failure_logs.plain import write_failures
 from faultsweep.simcore.failure_logs.records import FailureRecords
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.failures.bursts import synthetic_records
+from faultsweep.simcore.policies.failures.fitted import fitted_source
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
-from faultsweep.simcore.policies.failures.sources import fitted_source, source_for
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

@@ -10,10 +10,10 @@ import sys
 
 import numpy as np
 import pytest
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
 from faultsweep.simcore.policies.failures.bursts import NODES, NUM_FAILURES, synthetic_records
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
-from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.policies.failures.weibull import order_segments, zipf_cumulative
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -257,7 +257,7 @@ def test_default_rate_of_the_synthetic_year_is_that_of_the_paper():
 FINGERPRINT = """
 import hashlib, json, sys
 from faultsweep.simcore.policies.failures.source import Span
-from faultsweep.simcore.policies.failures.sources import source_for
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import resolve
 for kind in json.loads(sys.argv[1]):
     trace = source_for(resolve({"machine": "flat:320", **kind}), 320, Span(0.0, 5e6, 5e6)).until(2e7)

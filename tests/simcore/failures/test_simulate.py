@@ -6,10 +6,10 @@ import faultsweep.simcore.simulate
 import numpy as np
 import pytest
 from faultsweep.simcore.failure_logs.plain import write_failures
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
-from faultsweep.simcore.policies.failures.sources import source_for
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
 

@@ -15,10 +15,10 @@ from faultsweep.simcore.failure_logs.statistics import (
     summary,
     worst_share,
 )
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.failures.bursts import synthetic_records
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
-from faultsweep.simcore.policies.failures.sources import source_for
 from scipy import stats
 
 

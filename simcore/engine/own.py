@@ -1,0 +1,59 @@
+"""Calling loops around policies of the user's, which are compiled apart from the engine, by their address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from faultsweep.simcore.engine.handle import make_addresses
+from faultsweep.simcore.engine.jit import callback, inlined, is_interpreted, make_caller
+from faultsweep.simcore.engine.state import State
+
+HEAD = """
+
+import numpy as _np
+from numba import njit as _njit
+from faultsweep.simcore.engine.own import state_from as _state_from
+from faultsweep.simcore.policies.node_choice.nodes import is_free as _is_free
+from faultsweep.simcore.policies.placement.rules import coin as _coin
+
+_policy = {name} if hasattr({name}, "py_func") else _njit(error_model="numpy", nogil=True)({name})
+
+
+def _loop(table, a, b, c):
+    s = _state_from(table)
+"""
+"""What comes between the user's file and the body of the loop."""
+
+_kept: dict[int, Any] = {}
+
+
+def keep(loop: Any) -> int:
+    """Return the address of a compiled loop, or the number of an interpreted one; it stays in memory."""
+    address = id(loop) if is_interpreted() else int(loop.address)
+    _kept[address] = loop
+    return address
+
+
+def compile_loop(loop: Any) -> Any:
+    """Compile a loop, or load it from the cache."""
+    return callback(loop)
+
+
+if is_interpreted():
+
+    def state_from(table: Any) -> Any:
+        """Return the state that a loop gets."""
+        return table
+
+    def call_own(address: int, s: State, a: int, b: int, c: int) -> int:
+        """Call a loop."""
+        return int(_kept[int(address)](s, a, b, c))
+
+else:
+    _call = make_caller()
+    state_from, _address_of = make_addresses(State)
+
+    @inlined
+    def call_own(address: int, s: State, a: int, b: int, c: int) -> int:
+        """Call the loop at an address with the state and three whole numbers; it returns one."""
+        return _call(address, _address_of(s), a, b, c)

@@ -1,0 +1,28 @@
+"""``requested``: the time that the user asked for."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.contract import Parameter, Policy
+
+POLICY = Policy(
+    "requested",
+    "The time that the user asked for.",
+    parameters=(
+        Parameter(
+            "default_request_s",
+            float,
+            0.0,
+            "Requested time of jobs that the log has none of (unlimited ones); 0: their run time.",
+            "workload",
+            minimum=0,
+            unit="s",
+        ),
+        Parameter(
+            "kill_at_estimate",
+            bool,
+            False,
+            "Whether a job that reaches its estimate is killed, as on real systems.",
+            "workload",
+        ),
+    ),
+)

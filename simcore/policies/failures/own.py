@@ -1,0 +1,86 @@
+"""A source of failures of the user's: a generator of failures one after the other."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.contract import OWN, Config, Policy
+from faultsweep.simcore.outside import Shape, function_of, source_of
+from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span, hash_of
+from faultsweep.simcore.policies.failures.weibull import draw_nodes, zipf_cumulative
+from faultsweep.simcore.streams import stream
+
+from faultsweep.errors import InputError
+
+_BLOCK = 256
+
+SHAPE = Shape(
+    "failures",
+    {
+        "nodes": ("", "nodes of the machine"),
+        "stream": ("", "stream(purpose): a NumPy generator of this replicate, another for each purpose"),
+        "places": ("", "places(count): random nodes under zipf_alpha, an array of whole numbers"),
+    },
+)
+
+
+def own_source(config: Config, nodes: int, span: Span) -> DrawnSource:
+    """Return the failures that a generator of (time since the last failure in s, node) or, with a down time, of three
+    numbers gives; ``down_time_s`` stands for all down times if it is given."""
+    function, text = function_of(config["failures"], SHAPE), source_of(config["failures"], "failures")
+
+    def begin() -> Iterator[Block]:
+        return _blocks(function, config, nodes)
+
+    first = next(begin())
+    mean_s = float(first.time_ms[-1]) / 1000.0 / len(first.time_ms)
+    facts = {name: config[name] for name in ("seed", "replicate", "zipf_alpha", "down_time_s", "failures")}
+    facts |= {"nodes": nodes, "source": hash_of({"text": text})}
+    return DrawnSource(config["failures"], begin(), DAY_S / mean_s if mean_s > 0 else np.inf, facts)
+
+
+def _blocks(function: Callable[..., Any], config: Config, nodes: int) -> Iterator[Block]:
+    places = stream(config["seed"], config["replicate"], "own failures/nodes")
+    cumulative = zipf_cumulative(nodes, config["zipf_alpha"])
+    given = {
+        "nodes": nodes,
+        "stream": lambda purpose: stream(config["seed"], config["replicate"], f"own failures/of {purpose}"),
+        "places": lambda count: draw_nodes(places, count, cumulative),
+    }
+    drawn = function(**{name: given[name] for name in inspect.signature(function).parameters})
+    now = 0.0
+    while True:
+        rows = [_checked(next(drawn, None), nodes) for _ in range(_BLOCK)]
+        gaps, node, down = (np.array(column) for column in zip(*rows, strict=True))
+        times = now + np.cumsum(np.rint(gaps * 1000.0))
+        now = float(times[-1])
+        if config["down_time_s"] >= 0:
+            down = np.full(len(down), config["down_time_s"])
+        yield Block(times.astype(np.int64), node.astype(np.int64), down.astype(np.float64))
+
+
+def _checked(row: Any, nodes: int) -> tuple[float, int, float]:
+    """Return what a generator gave as gap, node and down time, or raise InputError."""
+    try:
+        gap, node, *rest = row
+        found = float(gap), int(node), float(rest[0]) if rest else 0.0
+    except (TypeError, ValueError, IndexError):
+        raise InputError(
+            f"failures: the generator gives {row!r}; expected (seconds since the last failure, node[, down time in "
+            "s]), without end"
+        ) from None
+    if not (0 <= found[0] < 1e12 and 0 <= found[1] < nodes and 0 <= found[2] < 1e12):
+        raise InputError(f"failures: the generator gives {row!r} (valid: times from 0 on, nodes 0 to {nodes - 1})")
+    return found
+
+
+POLICY = Policy(
+    OWN,
+    "",
+    uses=("down_time_s", "zipf_alpha"),
+    consults=("seed",),
+    facts={"source": own_source, "shape": SHAPE},
+)

@@ -1,0 +1,44 @@
+"""``first-fit``: the free nodes of lowest index."""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.contract import Policy
+from faultsweep.simcore.engine.bits import ONE, ZERO, popcount
+from faultsweep.simcore.engine.jit import inlined
+from faultsweep.simcore.engine.state import State
+
+
+@inlined
+def take_lowest(s: State, job: int, slot: int, wanted: int) -> None:
+    """Move the free nodes of lowest index to the mask in a slot."""
+    for word in range(s.free_nodes.shape[0]):
+        free = s.free_nodes[word]
+        if free == ZERO:
+            continue
+        have = popcount(free)
+        taken = free
+        if have > wanted:
+            taken = _lowest_bits_of(free, wanted)
+            have = wanted
+        s.slot_masks[slot, word] = taken
+        s.free_nodes[word] = free & ~taken
+        wanted -= have
+        if wanted == 0:
+            break
+
+
+@inlined
+def _lowest_bits_of(mask: np.uint64, count: int) -> np.uint64:
+    """Return the ``count`` lowest set bits of a mask."""
+    rest = mask
+    for _ in range(count):
+        rest &= rest - ONE
+    return mask ^ rest
+
+
+POLICY = Policy(
+    "first-fit",
+    "The free nodes of lowest index (the baseline of zhang2004).",
+    kernels={"take_nodes": take_lowest},
+)

@@ -1,0 +1,7 @@
+"""``fcfs``: by arrival."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.contract import Policy
+
+POLICY = Policy("fcfs", "By arrival.")

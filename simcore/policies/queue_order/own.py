@@ -1,0 +1,51 @@
+"""A queue order of the user's: a function of a waiting job; the highest number comes first."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.contract import ONE_MACHINE, OWN, Policy, Run
+from faultsweep.simcore.engine.jit import inlined
+from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.outside import Shape, address_of, function_of
+from faultsweep.simcore.policies.prediction.predictors import coin_key
+
+_TEMPLATE = """
+    for at in range(s.queue_head, s.queue_tail):
+        job = s.queue[at]
+        s.job.utility[job] = _policy(ARGUMENTS)
+    return 0
+"""
+
+SHAPE = Shape(
+    "queue_order",
+    {
+        "estimate_s": ("s.job.estimate[job]", "run time that the scheduler believes, s"),
+        "nodes": ("s.job.requested[job]", "nodes that the job asks for"),
+        "wait_s": ("s.now - s.job.utility_since[job]", "time in the queue, s"),
+        "submitted_s": ("s.job.submit[job] - s.job.submit[0] + 1.0", "submission, s from the first one, which is 1"),
+        "restarts": ("s.job.restarts[job]", "failures that have killed the job"),
+        "drawn": ("_coin(s.own_key, 0, job, 0)", "a number of the job's, drawn from [0, 1)"),
+    },
+    _TEMPLATE,
+)
+
+
+@inlined
+def found(s: State, job: int) -> float:
+    """Return what the function gave for a job in this pass."""
+    return s.job.utility[job]
+
+
+def _begin(s: State, run: Run) -> None:
+    s.own_order = address_of(run["queue_order"], SHAPE)
+    s.own_key = coin_key(run["seed"], run["replicate"], "own queue order")
+
+
+POLICY = Policy(
+    OWN,
+    "",
+    consults=("seed",),
+    machines=ONE_MACHINE,
+    kernels={"utility": found},
+    facts={"expected_utility": lambda s, job: float(s.job.utility[job]), "shape": SHAPE, "function": function_of},
+    begins=_begin,
+)

@@ -1,0 +1,51 @@
+"""Recovery of the user's: a function that gives the option A to E that a job asks for, at its submission."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.contract import ONE_MACHINE, OWN, Policy
+from faultsweep.simcore.outside import Shape, function_of
+from faultsweep.simcore.policies.failures import happen
+from faultsweep.simcore.policies.prediction.predictors import coin_key, coins
+from faultsweep.simcore.policies.recovery import OPTIONS, pays
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+SHAPE = Shape(
+    "recovery",
+    {
+        "nodes": ("", "nodes that the job asks for"),
+        "requested_h": ("", "time that it asks for, h"),
+        "user": ("", "number of its user, -1 where the log has none"),
+        "group": ("", "its group, a letter A to E drawn from recovery_mix"),
+        "drawn": ("", "a number of the job's, drawn from [0, 1)"),
+    },
+)
+
+
+def ask(config: Mapping[str, Any], jobs: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the options that a function gives, positions in OPTIONS; jobs: arrays by the names of the inputs."""
+    function = function_of(config["recovery"], SHAPE)
+    wanted = [name for name in SHAPE.inputs if name in function.__code__.co_varnames[: function.__code__.co_argcount]]
+    count, letters = len(jobs["user"]), list(OPTIONS)
+    drawn = coins(coin_key(config["seed"], config["replicate"], "own recovery"), 0, np.arange(count), 0)
+    known = {**jobs, "drawn": drawn, "group": np.array(letters)[jobs["group"]]}
+    found = [function(**{name: known[name][job].item() for name in wanted}) for job in range(count)]
+    for job, letter in enumerate(found):
+        if letter not in letters:
+            raise InputError(f"recovery: the function gives {letter!r} for job {job + 1} (valid: {', '.join(letters)})")
+    return np.array([letters.index(letter) for letter in found], np.int64)
+
+
+POLICY = Policy(
+    OWN,
+    "",
+    uses=("recovery_mix", "credits"),
+    consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
+    machines=ONE_MACHINE,
+    facts={"shape": SHAPE, "asks": ask},
+)

@@ -1,0 +1,129 @@
+"""What every run has, and which roles it asks."""
+
+from __future__ import annotations
+
+import math
+
+from faultsweep.simcore.contract import CLUSTERS, Config, Parameter, Policy, Refusal, Role, Run, constant
+from faultsweep.simcore.finders.names import FINDERS
+
+EVENT_ORDERS = {
+    "instant": "All events of an instant, then one scheduling pass.",
+    "submits-first": "One pass after every event, submissions before completions (pyss).",
+    "ends-first": "One pass after every event, completions before submissions.",
+}
+
+
+def on_torus(run: Run) -> bool:
+    """Tell whether jobs take boxes of a torus."""
+    return bool(run["machine"].startswith("torus:"))
+
+
+def on_flat(run: Run) -> bool:
+    """Tell whether jobs take any free nodes of one machine."""
+    return bool(run["machine"].startswith("flat:"))
+
+
+def on_clusters(run: Run) -> bool:
+    """Tell whether the machine is clusters joined by trunks."""
+    return bool(run["machine"].startswith("clusters:"))
+
+
+def _delays_on_clusters(config: Config, kind: str, machine: str) -> str:
+    delay = config["start_delay_s"]
+    if kind != CLUSTERS or delay == 0:
+        return ""
+    return f"start_delay_s: {delay!r} is not for machines of clusters (valid there: 0)"
+
+
+def _event_order(config: Config, kind: str, machine: str) -> str:
+    order = config["event_order"]
+    if order == "instant":
+        return ""
+    if kind == CLUSTERS:
+        return f"event_order: {order!r} is not for machines of clusters (valid there: instant)"
+    if config["checkpoint"] != "none":
+        return f"event_order: {order!r} is for runs without checkpoints (valid with them: 'instant')"
+    return ""
+
+
+ROLE = Role(
+    "What every run has.",
+    chooses=constant("run"),
+    refuses=(
+        Refusal(("start_delay_s",), _delays_on_clusters),
+        Refusal(("event_order", "checkpoint"), _event_order),
+    ),
+)
+
+POLICY = Policy(
+    "run",
+    "",
+    parameters=(
+        Parameter(
+            "machine",
+            str,
+            "torus:4x4x8",
+            "torus:XxYxZ, flat:N, clusters:N+N+..., midplanes:N, or a partition menu FILE.toml.",
+            "machine",
+        ),
+        Parameter(
+            "event_order",
+            str,
+            "instant",
+            "Order of simultaneous events and scheduling passes.",
+            "scheduling",
+            choices=EVENT_ORDERS,
+        ),
+        Parameter(
+            "start_delay_s",
+            float,
+            0.0,
+            "Delay between being scheduled and starting.",
+            "scheduling",
+            minimum=0,
+            unit="s",
+        ),
+        Parameter(
+            "finder",
+            str,
+            "columns",
+            "How free boxes are found; all finders give the same schedule, in different times.",
+            "scheduling",
+            choices=FINDERS,
+            live=lambda run: on_torus(run) and run["time_scheduling"],
+        ),
+        Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),
+        Parameter("max_restarts", int, 10_000, "Restarts of one job at which the run is truncated.", "run", minimum=0),
+        Parameter(
+            "horizon_s",
+            float,
+            math.inf,
+            "Time since the first submission at which the run is truncated.",
+            "run",
+            minimum=0,
+            unit="s",
+        ),
+        Parameter(
+            "time_scheduling",
+            bool,
+            False,
+            "Whether the time of scheduling is measured: mean_scheduling_s and max_scheduling_s.",
+            "run",
+        ),
+    ),
+    consults=(
+        "jobs",
+        "estimates",
+        "failures",
+        "checkpointing",
+        "restart",
+        "recovery",
+        "scheduling",
+        "queue_order",
+        ("placement", on_torus),
+        ("node_choice", on_flat),
+        ("co_allocation", on_clusters),
+        ("split", on_clusters),
+    ),
+)

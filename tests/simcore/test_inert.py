@@ -1,0 +1,169 @@
+"""What is inert follows from the policies: it survives the round trip, and changes no bit of a run."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from faultsweep.simcore.contract import EVERYWHERE
+from faultsweep.simcore.model.machines import parse_machine
+from faultsweep.simcore.parameters import COMBINED, PARAMETERS, canonical, check_combination, inert, resolve, run_of
+from faultsweep.simcore.policies.catalogue import ROLES
+
+from faultsweep.errors import InputError
+from tests.fixed import results
+
+MACHINES = ("flat:64", "torus:2x2x9", "midplanes:8", "clusters:40+40")
+VALUES = {
+    "log": ("x.swf", "sdsc-model"),
+    "machine": MACHINES,
+    "failures": ("none", "given", "given", "weibull", "weibull-copula", "mtbf", "bursts"),
+    "placement": ("mfp", "balancing", "tie-breaking", "score.py:clearance"),
+    "recall": (0.0, 0.5, 1.0),
+    "false_positive_rate": (0.0, 0.0, 0.3, 1.0),
+    "precision": (1.0, 1.0, 0.5),
+    "accuracy": (0.0, 0.5, 1.0),
+    "num_failures": (-1, -1, 0, 50),
+    "failures_per_day": (-1.0, -1.0, 0.0, 60.0),
+    "mtbf_h": (0.0, 3.0),
+    "mttr_h": (0.0, 0.5),
+    "down_time_s": (-1.0, 0.0, 600.0),
+    "manual_delay_h": (0.0, 0.5),
+    "trunk_mtbf_h": (0.0, 5.0),
+    "trunk_down_s": (0.0, 600.0),
+    "information_pct": (0.0, 50.0, 100.0),
+    "ppbw_mbps": (0.0, 300.0),
+    "estimate_error_pct": (0.0, 40.0),
+    "weibull_scale_s": (3000.0, 9000.0),
+    "checkpoint_interval_s": (600.0, 3600.0),
+    "checkpoint_cost_s": (0.0, 60.0),
+    "bucket_s": (600.0, 3600.0),
+    "event_order": ("instant",),
+    "start_delay_s": (0.0,),
+    "horizon_s": (math.inf,),
+    "time_scheduling": (False,),
+    "resample": ("none",),
+    "size_map": ("exact",),
+    "offset": (0,),
+    "num_jobs": (0,),
+    "procs_per_node": (0,),
+    "failure_system": (0,),
+    "target_utilisation": (0.0,),
+}
+"""What to try of parameters that have no short list of names."""
+
+
+def values_of(name):
+    parameter = PARAMETERS[name]
+    if name in VALUES:
+        return VALUES[name]
+    if parameter.kind is bool:
+        return (False, True)
+    if parameter.choices:
+        return tuple(parameter.choices)
+    other = min(parameter.maximum, 2 * parameter.default) if parameter.default > 0 else 1
+    return (parameter.default, parameter.kind(other))
+
+
+def configurations(count, seed, **fixed):
+    """Yield so many random configurations that are valid, some of their values fixed."""
+    draw = random.Random(seed)
+    while count:
+        config = {name: draw.choice(values_of(name)) for name in PARAMETERS} | fixed
+        if config["machine"].startswith("clusters"):
+            config |= {"checkpoint": "none", "recovery": "arrival", "queue_order": "fcfs", "scheduler": "backfill"}
+        try:
+            check_combination(config, parse_machine(config["machine"]))
+        except InputError:
+            continue
+        count -= 1
+        yield resolve(config)
+
+
+def tree(config):
+    return {role: policy.name for role, policy in run_of(config).reached().items()}
+
+
+def test_the_canonical_form_is_the_same_run_to_its_policies():
+    for config in configurations(1500, seed=1):
+        plain = canonical(config)
+        assert canonical(plain) == plain
+        assert tree(plain) == tree(config)
+
+
+OF_GROUPS = (
+    "recovery_group",
+    "recovery_asked",
+    "recovery_option",
+    "credits_granted",
+    "credits_charged",
+    "failure_free_response_s",
+)
+
+
+def outcome(config):
+    """The per-job results, the metrics and the end of a run; which nodes jobs held is left out."""
+    kept = {name: value for name, value in config.items() if name != "log"}
+    kept["placement"] = "score" if kept["placement"] == "score.py:clearance" else kept["placement"]
+    try:
+        found = results.run({**kept, "workload": 1})
+    except InputError:
+        return None
+    jobs = {name: values.tobytes() for name, values in found.jobs.items() if name not in OF_GROUPS}
+    return jobs, {name: value for name, value in found.metrics.items() if value == value}, found.status
+
+
+def assert_equal(one, other):
+    """What two runs have is equal to the bit; without failures recovery has no groups, and what is of them is NaN."""
+    assert one[0] == other[0]
+    assert one[2] == other[2]
+    both = one[1].keys() & other[1].keys()
+    assert len(both) > 40
+    assert {name: one[1][name] for name in both} == {name: other[1][name] for name in both}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_bit_of_a_result_depends_on_what_is_inert(machine):
+    draw, compared = random.Random(machine), 0
+    for config in configurations(16, seed=machine, log="x.swf", machine=machine):
+        others = {name: draw.choice(values_of(name)) for name in sorted(inert(config))}
+        first = outcome(config)
+        for other in ({**config, **others}, canonical(config)):
+            second = outcome(other)
+            if first is not None and second is not None:
+                assert_equal(first, second)
+                compared += 1
+    assert compared > 10
+
+
+class Noting(dict):
+    """A configuration that notes what is read."""
+
+    def __init__(self, values):
+        """Begin with nothing read."""
+        super().__init__(values)
+        self.read = set()
+
+    def __getitem__(self, name):
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+def test_a_refusal_reads_what_it_says_it_reads():
+    for config in configurations(300, seed=3):
+        noting = Noting(config)
+        check_combination(noting, parse_machine(config["machine"]))
+        chosen = {role.selector.name for role in ROLES.values() if role.selector}
+        assert noting.read <= set(COMBINED) | chosen | {"log", "manual_delay_h"}
+
+
+def test_every_parameter_is_live_somewhere_and_every_policy_is_reached():
+    live, reached = set(), set()
+    for config in configurations(4000, seed=4):
+        live |= set(PARAMETERS) - inert(config)
+        reached |= set(tree(config).items())
+    assert set(PARAMETERS) - live <= {"finder"}, "each is heeded where its policy is"
+    named = {(role, name) for role, found in ROLES.items() for name in found.policies}
+    assert named - reached <= {("failures", "log"), ("scheduling", "first-fit")}
+    assert all(set(policy.machines) <= set(EVERYWHERE) for role in ROLES.values() for policy in role.policies.values())
