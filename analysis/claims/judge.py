@@ -45,8 +45,8 @@ def judge_part(part: Part, estimate: Estimate) -> str:
     """Return what an estimate says of one part.
 
     It agrees if the whole interval is where the claim holds, or if the estimate is there and the interval does not
-    leave the region where it holds in part. It does not agree if the interval is outside of both; it agrees in part if
-    the interval is where it holds in part and the estimate is not where it holds. Everything else cannot be told.
+    leave the region where it holds in part. Where the interval excludes that the claim holds, it agrees in part if the
+    whole interval is where it holds in part, and else it does not agree. Everything else cannot be told.
     """
     low, high, value = estimate.low, estimate.high, estimate.value
     if math.isnan(value) or math.isnan(low):
@@ -54,8 +54,8 @@ def judge_part(part: Part, estimate: Estimate) -> str:
     around = part.partly or part.holds
     if part.holds.holds(low, high):
         return AGREES
-    if not around.meets(low, high) and not part.holds.meets(low, high):
-        return DIFFERS
+    if not part.holds.meets(low, high):
+        return PARTLY if around.holds(low, high) else DIFFERS
     if around.holds(low, high):
         return AGREES if part.holds.holds(value, value) else PARTLY
     return UNKNOWN

@@ -126,6 +126,7 @@ def test_what_the_results_do_not_have_is_one_sentence(data, changes, told):
         (1.5, 1.2, 1.8, Region(0, 2), PARTLY),
         (0.5, -0.5, 1.5, None, UNKNOWN),
         (1.5, 0.5, 2.5, Region(0, 2), UNKNOWN),
+        (1.5, 1.2, 2.8, Region(0, 2), DIFFERS),
         (3.0, 2.5, 3.5, Region(0, 2), DIFFERS),
         (3.0, 3.0, 3.0, None, DIFFERS),
         (math.nan, math.nan, math.nan, None, UNKNOWN),
