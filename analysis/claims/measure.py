@@ -152,7 +152,7 @@ def _slope(values: xr.DataArray, axis: str) -> xr.DataArray:
 
 def _text(part: Part, unit: str, value: float, low: float, high: float) -> str:
     """Return the estimate as a table shows it: changes in percent, times in the unit that people read."""
-    percent = part.kind == "change" or part.metric in FRACTIONS
+    percent = part.kind == "change" or part.metric in FRACTIONS or part.metric.endswith("_ratio")
     factor, after = (100.0, " points" if part.kind == "difference" else " %") if percent else (1.0, "")
     if unit == "s" and not percent:
         name, seconds = time_unit(max(abs(value), *(abs(bound) for bound in (low, high) if np.isfinite(bound)), 0.0))
