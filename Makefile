@@ -104,9 +104,10 @@ fuzz: warm ## compare engine and reference on thousands of random workloads; rea
 mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch
 	@$(BIN)/python -m tests.mutants
 
-reproduce: $(CORE) ## run and draw the figures of the papers into figures/ (LOGS=DIR names a folder of job logs)
+reproduce: $(CORE) ## run the papers, draw their figures and judge their claims into figures/ (LOGS=DIR: a folder of job logs)
 	@for paper in $(PAPERS); do \
 	  $(BIN)/faultsweep figure $$paper --store figures --output figures $(if $(LOGS),--logs $(LOGS)) || exit; done
+	@$(BIN)/faultsweep reproduce --store figures $(if $(LOGS),--logs $(LOGS)) --page figures/reproduction.md
 
 clean: ## remove all that make has made
 	@rm -rf $(VENV) build demo figures *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

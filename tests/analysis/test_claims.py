@@ -325,6 +325,19 @@ def test_unknown_claims_are_one_sentence(command, wanted, told):
     assert told in error
 
 
+def test_the_shipped_page_is_that_of_the_accepted_verdicts(tmp_path):
+    from faultsweep.analysis.claims.page import FULL, accepted_page
+
+    accepted_page(tmp_path / "page.md")
+    shipped = FOLDER.parents[1] / "docs" / "reproduction.md"
+    assert shipped.read_text() == (tmp_path / "page.md").read_text()
+    accepted = read_accepted(FULL)
+    for paper in papers():
+        for judgements in accepted[paper].values():
+            assert [claim.name for claim in read_claims(paper)] == list(judgements)
+            assert all(one.verdict in VERDICTS for one in judgements.values())
+
+
 @pytest.mark.slow
 @pytest.mark.shared
 def test_quick_verdicts_are_those_that_were_accepted(tmp_path, job_logs, command):
