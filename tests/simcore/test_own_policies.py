@@ -105,8 +105,8 @@ def test_every_role_takes_a_policy_of_the_users(rules):
     assert {role.selector.name for role in roles} == set(OWN_PARAMETERS)
     found = run(failures=f"{rules}:often")
     assert found.metrics["failures_seen"] > 10
-    assert found.metrics == run(failures=f"{rules}:often").metrics
-    assert found.metrics != run(failures=f"{rules}:often", seed=1).metrics
+    again, other = run(failures=f"{rules}:often"), run(failures=f"{rules}:often", seed=1)
+    assert again.metrics["mean_wait_s"] == found.metrics["mean_wait_s"] != other.metrics["mean_wait_s"]
 
 
 @pytest.mark.parametrize(
