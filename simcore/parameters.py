@@ -120,7 +120,7 @@ def check_combination(config: Config, machine: machines.Machine) -> None:
     for role in ROLES.values():
         policy = role.policies[role.named(run)]
         if kind not in policy.machines and role.selector is not None:
-            valid = ", ".join(name for name, other in role.policies.items() if kind in other.machines)
+            valid = ", ".join(name for name, other in role.policies.items() if kind in other.machines and name != OWN)
             value = config[role.selector.name]
             raise InputError(f"{role.selector.name}: {value!r} is not for {kind} (valid there: {valid})")
         for refusal in (*role.refuses, *policy.refuses):

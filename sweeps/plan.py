@@ -320,7 +320,7 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
             f" {format_count(plan.tasks, 'task')}"
             f" (timed: {format_seconds(low)} to {format_seconds(high)} each; {format_seconds(plan.start_s)} to start)"
         )
-    without = ", without per-job results," if plan.keep_jobs and not plan.run_s else ""
+    without = ", without per-job results" if plan.keep_jobs and not plan.run_s else ""
     console.print(f"  about {format_bytes(plan.bytes)} on disk{without}, in {plan.files:,} files, at {plan.store}")
     each = f", {format_bytes(plan.worker_bytes)} for each worker" if plan.worker_bytes else ""
     console.print(f"  about {format_bytes(plan.controller_bytes)} of memory for scheduler and sweep{each}")

@@ -361,7 +361,7 @@ class SimulatorTarget(Target):
         parameters = {name: value for name, value in config.items() if name != "log"}
         parameters["failures"] = self._failures(config["failures"])
         parameters["machine"] = self._menu_file(config["machine"])
-        parameters |= {name: self._given(name, config[name]) for name in OWN_PARAMETERS}
+        parameters |= {name: self._given(name, config[name]) for name in OWN_PARAMETERS if is_own(name, config[name])}
         return simulate(self._workload(config), events=events, trace=trace, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:

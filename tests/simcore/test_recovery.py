@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.workload import Workload
-from faultsweep.simcore.parameters import canonical, resolve
+from faultsweep.simcore.parameters import canonical, resolve, run_of
+from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.policies.recovery import OPTIONS
 from faultsweep.simcore.policies.recovery.credits import accounts, charge, median_price, write_accounts
 from faultsweep.simcore.policies.recovery.measures import option_report, write_option_report
-from faultsweep.simcore.policies.recovery.options import ask, draw_gamers, draw_groups, parse_mix, parse_prices
+from faultsweep.simcore.policies.recovery.options import draw_gamers, draw_groups, parse_mix, parse_prices
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
 from hypothesis import given
@@ -52,6 +53,11 @@ def test_groups_have_the_shares_of_the_mix_and_do_not_depend_on_anything_else():
         again = draw_groups(config(recovery_mix=mix, recovery="all-b", mtbf_h=1.0, scheduler="fcfs"), 100)
         assert again.tolist() == groups[:100].tolist()
     assert draw_groups(config(seed=1), 100).tolist() != draw_groups(config(), 100).tolist()
+
+
+def ask(values, group, user):
+    role = ROLES["recovery"]
+    return role.policies[role.named(run_of(values))].facts["asks"](values, {"group": group, "user": user})
 
 
 def test_what_jobs_ask_for():

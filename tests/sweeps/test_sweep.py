@@ -334,7 +334,7 @@ def test_plan_counts_per_job_results_and_the_start(tmp_path, run, capsys):
     assert plan.seconds > plan.start_s
     blind = sweep.plan(measure=False)
     print_plan(blind)
-    assert "on disk, without per-job results, at" in capsys.readouterr().out
+    assert "on disk, without per-job results, in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("runs", "sleep_s"), [(400, 0.004), (30, 0.05), (3000, 0.0)])
