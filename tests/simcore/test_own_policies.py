@@ -8,9 +8,12 @@ from faultsweep.simcore.parameters import OWN_PARAMETERS, check_own, resolve
 from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.simulate import simulate
 from faultsweep.sweeps.simulator import SimulatorTarget
+from numba import config as numba_config
 
 from faultsweep.errors import InputError
 from tests.fixed import results
+
+pytestmark = pytest.mark.skipif(bool(numba_config.DISABLE_JIT), reason="policies of the user's are compiled")
 
 RULES = """
 def smallest(estimate_s, nodes):
