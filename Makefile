@@ -91,7 +91,7 @@ tree:
 docs: $(DEV) tree ## build the documents as a site into build/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: lint docs test test-nojit test-bounds test-slurm ## style, types, documents, all tests, those of the kernels twice more: what must pass
+check: lint docs test test-nojit test-bounds ## style, types, documents, all tests, those of the kernels twice more: what must pass
 
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
