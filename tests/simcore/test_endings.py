@@ -15,6 +15,7 @@ from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.build import build_state
 from faultsweep.simcore.engine.clusters import build as cluster_build
 from faultsweep.simcore.engine.clusters.communication import Communication
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WITHOUT_LIMIT, check_end
 from faultsweep.simcore.model.failure_trace import FailureTrace
@@ -148,6 +149,8 @@ def endless():
     return build_state(arrays, parse_machine("flat:1"), config, None, tracing=False)
 
 
+# The handler raises wherever Python is; within the tracer that measures coverage it would leave a lock closed for ever.
+@pytest.mark.skipif(is_interpreted(), reason="plain Python answers signals by itself")
 @pytest.mark.parametrize(
     "given",
     [

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import canonical, resolve, run_of
@@ -305,6 +306,7 @@ def test_the_delay_of_resubmission_by_hand_has_its_distribution():
         np.testing.assert_array_equal(again.jobs["finish_s"], run.jobs["finish_s"])
 
 
+@pytest.mark.skipif(is_interpreted(), reason="thousands of failures of a long queue: for compiled kernels")
 def test_measures_by_group_are_those_of_the_paired_run(intrepid):
     often = {**FAILING, "mtbf_h": 0.5}
     run = simulate(intrepid, **often, scheduler="backfill", queue_order="wfp")
