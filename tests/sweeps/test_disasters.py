@@ -260,7 +260,7 @@ def test_journals_of_a_store_that_is_gone_are_not_believed(tmp_path, client):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_an_interrupt_while_workers_start(tmp_path, number):
-    process = start("run", tmp_path / "s.zarr")
+    process = start("run", tmp_path / "s.zarr", '{"sleep_s": 0.5}')  # it cannot be at its end before the signal comes
     while not (workers := worker_processes(process)):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
@@ -380,8 +380,10 @@ def test_a_store_that_was_moved_after_a_kill(tmp_path, client, folder):
     while journalled(folder_of_run) - np.count_nonzero(Store(store, mode="r").status() == DONE) < 5:
         assert process.poll() is None, "nothing was left in the journals"
         time.sleep(0.01)
+    workers = worker_processes(process)
     process.kill()
     process.wait()
+    assert not psutil.wait_procs(workers, timeout=30)[1]  # they finish what they write
     kept = journalled(folder_of_run)
     moved.parent.mkdir()
     store.rename(moved)
