@@ -41,22 +41,17 @@ def resolve(values: Config) -> dict[str, Any]:
     InputError
         One sentence for every unknown name and every invalid value, joined by newlines.
     """
-    problems = _problems(values)
-    if problems:
-        raise InputError("\n".join(problems))
-    return {name: p.check(values[name]) if name in values else p.default for name, p in PARAMETERS.items()}
-
-
-def _problems(values: Config) -> Iterable[str]:
-    problems = []
+    config, problems = {name: p.default for name, p in PARAMETERS.items()}, []
     for name, value in values.items():
         try:
             if name not in PARAMETERS:
                 raise unknown_name("parameter", name, PARAMETERS)
-            PARAMETERS[name].check(value)
+            config[name] = PARAMETERS[name].check(value)
         except InputError as error:
             problems.append(str(error))
-    return problems
+    if problems:
+        raise InputError("\n".join(problems))
+    return config
 
 
 def run_of(config: Config) -> Run:

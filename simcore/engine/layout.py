@@ -89,15 +89,20 @@ class Layout:
         parts = sum(part.layout.rows(table) for part in self.parts.values())
         return parts + sum(place.table == table and place.row >= 0 for place in self.places.values())
 
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        """The fields that lie in each table, once all are declared."""
+        return {name: self.rows(name) for name in self.tables}
+
     def zeros(self, shapes: dict[str, int | tuple[int, ...]]) -> dict[str, NDArray[Any]]:
         """Return the arrays; ``shapes`` has the length of the rows of a table, or the shape of an array."""
         made = {}
         for name, (dtype, axes) in self.tables.items():
+            rows = self._rows[name]
             if axes == 1 and name in "fi":
-                made[name] = np.zeros(self.rows(name), dtype)
+                made[name] = np.zeros(rows, dtype)
                 continue
             shape = shapes[name]
-            rows = self.rows(name)
             made[name] = np.zeros((rows, shape) if rows and isinstance(shape, int) else shape, dtype)
         return made
 

@@ -7,7 +7,7 @@ that finished.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,7 @@ class Metric:
     doc: str
 
 
-_STATISTICS: dict[str, tuple[str, Callable[[NDArray[np.float64]], float]]] = {
-    "mean": ("Mean", lambda v: float(np.mean(v))),
-    "median": ("Median", lambda v: float(np.median(v))),
-    "p90": ("90th percentile", lambda v: float(np.percentile(v, 90))),
-    "p99": ("99th percentile", lambda v: float(np.percentile(v, 99))),
-    "max": ("Largest", lambda v: float(np.max(v))),
-}
+_STATISTICS = {"mean": "Mean", "median": "Median", "p90": "90th percentile", "p99": "99th percentile", "max": "Largest"}
 _PER_JOB = {
     "wait_s": ("s", "wait, last start - submit"),
     "response_s": ("s", "response time, finish - submit"),
@@ -51,7 +45,7 @@ METRICS: dict[str, Metric] = {
     **{
         f"{statistic}_{name}": Metric(unit, f"{word} of the jobs' {doc}.")
         for name, (unit, doc) in _PER_JOB.items()
-        for statistic, (word, _) in _STATISTICS.items()
+        for statistic, word in _STATISTICS.items()
     },
     "utilisation": Metric(
         "", "Capacity utilised: submitted size x run time of the jobs, of the machine's node-seconds."
@@ -174,12 +168,19 @@ def job_metrics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     results = {}
     for name in _PER_JOB:
         values = jobs[name][finished]
-        for statistic, (_, compute) in _STATISTICS.items():
-            results[f"{statistic}_{name}"] = compute(values) if len(values) else np.nan
+        for statistic, value in zip(_STATISTICS, _statistics(values), strict=True):
+            results[f"{statistic}_{name}"] = value
     for name, part in _RATIOS.items():
         results[name] = float(np.mean(jobs[part][finished] / jobs["run_s"][finished])) if finished.any() else np.nan
     counts = (len(finished), np.sum(~finished), np.sum(jobs["restarts"] > 0))
     return {**results, **dict(zip(_COUNTS, counts, strict=True)), **{name: np.sum(jobs[name]) for name in _SUMS}}
+
+
+def _statistics(values: NDArray[np.float64]) -> list[float]:
+    """Return those of _STATISTICS, NaN of no values."""
+    if not len(values):
+        return [np.nan] * len(_STATISTICS)
+    return [np.mean(values), np.median(values), *np.percentile(values, (90, 99)), np.max(values)]
 
 
 def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
