@@ -297,6 +297,7 @@ def test_a_reading_that_is_none_is_one_sentence(tmp_path, changes, told):
         parse_readings("a2000", path)
 
 
+@pytest.mark.slow
 def test_a_claim_is_reproduced_by_one_command(tmp_path, command, monkeypatch):
     """With the models of the logs, so that no log is needed; a second time nothing runs."""
     monkeypatch.chdir(tmp_path)

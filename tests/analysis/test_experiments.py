@@ -57,7 +57,13 @@ def small(name, monkeypatch, tmp_path):
     return raw
 
 
-@pytest.mark.parametrize("name", FIGURES)
+LONG = {f"zhang2004-fig-{number}" for number in range(4, 11)}
+"""Experiments of hundreds of cells; one of their kind is always run."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in FIGURES]
+)
 def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
     raw = small(name, monkeypatch, tmp_path)
     sweep = Sweep(**raw)

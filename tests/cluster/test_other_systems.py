@@ -61,7 +61,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["sweep.pbs", "workers.py"])
+@pytest.mark.parametrize("name", ["sweep.pbs", pytest.param("workers.py", marks=pytest.mark.slow)])
 def test_a_sweep_on_pbs(folder, name):
     (folder / name).write_text(snippet(name))
     command = ["bash" if name.endswith("pbs") else sys.executable, name]

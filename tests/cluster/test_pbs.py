@@ -77,6 +77,7 @@ def test_a_sweep_is_submitted_to_two_nodes_and_finishes(server):
     assert server.read("1.pbs")["Resource_List"]["place"] == "scatter"
 
 
+@pytest.mark.slow
 def test_a_job_is_looked_at_cancelled_and_resumed(server):
     job = submit()
     wait("some results", lambda: done() > 3)
@@ -98,6 +99,7 @@ def test_a_job_is_looked_at_cancelled_and_resumed(server):
     assert starts[1] < starts[0]
 
 
+@pytest.mark.slow
 def test_a_job_near_its_walltime_submits_itself_again(server):
     """The one that goes on waits for its end, and status asks for that one."""
     first = submit("--time", "30")
@@ -115,6 +117,7 @@ def test_a_job_near_its_walltime_submits_itself_again(server):
     assert json.loads(Path("s.zarr.run/slurm/job.json").read_text())["requeues"] == 1
 
 
+@pytest.mark.slow
 def test_worker_jobs_of_pbs_are_replaced_and_leave_nothing(server):
     pytest.importorskip("dask_jobqueue")
     job = submit("--elastic", "--max-jobs", 2)
@@ -248,6 +251,7 @@ def processes(tmp_path, monkeypatch):
     return find(str(tmp_path / "processes.py"))
 
 
+@pytest.mark.slow
 def test_the_file_of_the_page_runs_sweeps_and_ends_them(processes):
     job = submit()
     wait("some results", lambda: done() > 3)

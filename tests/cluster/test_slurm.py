@@ -229,6 +229,7 @@ def test_a_dry_run_prints_the_script_and_does_nothing(slurm):
     assert slurm.jobs() == {}
 
 
+@pytest.mark.slow
 def test_workers_are_counted_by_the_cores_and_the_memory_of_each_node(slurm):
     """Hardware threads are no cores; of nodes of different kinds a job has the whole, and counts their workers."""
     Path("cluster.toml").write_text('interface = "lo"\n')
@@ -306,6 +307,7 @@ def kill(kind: str) -> None:
     psutil.wait_procs([victim], timeout=10)
 
 
+@pytest.mark.slow
 def test_kill_9_of_everything_once_in_one_job(slurm):
     job = submitted(1)
     for starts, kind in enumerate(("sweep", "scheduler"), start=2):
