@@ -208,12 +208,13 @@ def _levels(nodes: int) -> NDArray[np.int64]:
 def _tables(machine: Machine, capacity: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tables of the finder (torus)."""
     if machine.kind != TORUS:
-        return {"footprints": (2, 1, 1), "boxes": (3, 1, 7), "shapes": (1, 3)}
+        return {"footprints": (2, 1, 1), "extents": (2, 1), "boxes": (3, 1, 7), "shapes": (1, 3)}
     X, Y, _ = machine.sides
     table = (X * (X - 1) + 1, Y * (Y - 1) + 1)
     boxes = capacity * (1024 if table[0] * table[1] < _LARGE else 65536)
     return {
         "footprints": (2, *table),
+        "extents": (2, table[0]),
         "boxes": (3, boxes, 7),
         "shapes": shape_table(machine.sides)[0].shape,
     }

@@ -338,6 +338,7 @@ class State(Common):
     slot_masks: BitTable  # (slots, words): the nodes of a running job each (flat)
     profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on (torus)
     footprints: BitTables  # (2, intervals of x, intervals of y)
+    extents: IntTable  # (2, intervals of x): longest interval of y at which a row of footprints is not empty
     boxes: IntTables  # (3 or 4, capacity, 7): maximal free boxes
     shapes: IntTable  # (count, 3): box shapes, by size (torus)
 

@@ -58,30 +58,57 @@ def interval_index(length: int, start: int, side: int) -> int:
 
 
 @kernel
-def build_footprints(columns: NDArray[np.uint64], X: int, Y: int, footprints: NDArray[np.uint64]) -> None:
+def build_footprints(
+    columns: NDArray[np.uint64], X: int, Y: int, footprints: NDArray[np.uint64], extents: NDArray[np.int64]
+) -> None:
     """Fill the table of footprints from the columns.
 
     columns: uint64 (X*Y,); footprints: uint64 (intervals of x, intervals of y), the AND of the columns of each
-    footprint.
+    footprint. extents: int64 (intervals of x,), for each row the longest interval of y at which it is not empty; rows
+    are 0 behind it, and neither filled nor read there. Both arrays are those of the last call, or 0.
     """
     for x in range(X):
+        row = footprints[x]
+        some = ZERO
         for y in range(Y):
-            footprints[x, y] = columns[x * Y + y]
-        for b in range(2, Y + 1):
-            here, before = (b - 1) * Y, (b - 2) * Y
+            row[y] = columns[x * Y + y]
+            some |= row[y]
+        b = 1
+        while some != ZERO and b < Y:
+            some = ZERO
+            here, before = b * Y, (b - 1) * Y
+            b += 1
             for y in range(Y if b < Y else 1):
                 last = y + b - 1
                 if last >= Y:
                     last -= Y
-                footprints[x, here + y] = footprints[x, before + y] & footprints[x, last]
-    # The long way last: whole rows at once.
+                row[here + y] = row[before + y] & row[last]
+                some |= row[here + y]
+        _note_extent(row, Y, b if some != ZERO else b - 1, x, extents)
     for a in range(2, X + 1):
         for x in range(X if a < X else 1):
             last = x + a - 1
-            longer, shorter = footprints[(a - 1) * X + x], footprints[(a - 2) * X + x]
-            column = footprints[last - X if last >= X else last]
-            for col in range(interval_count(Y)):
-                longer[col] = shorter[col] & column[col]
+            if last >= X:
+                last -= X
+            at, shorter = (a - 1) * X + x, (a - 2) * X + x
+            row, before_row, column = footprints[at], footprints[shorter], footprints[last]
+            b, most = 0, min(extents[shorter], extents[last])
+            some = ~ZERO
+            while some != ZERO and b < most:
+                some = ZERO
+                for col in range(b * Y, b * Y + (Y if b + 1 < Y else 1)):
+                    row[col] = before_row[col] & column[col]
+                    some |= row[col]
+                b += 1
+            _note_extent(row, Y, b if some != ZERO else b - 1, at, extents)
+
+
+@inlined
+def _note_extent(row: NDArray[np.uint64], Y: int, extent: int, at: int, extents: NDArray[np.int64]) -> None:
+    """Clear a row of footprints behind its extent as far as the last one went, and note the new one."""
+    for col in range(extent * Y, min(extents[at] * Y, interval_count(Y))):
+        row[col] = ZERO
+    extents[at] = extent
 
 
 @inlined
@@ -151,20 +178,33 @@ def _insert_runs(
 
 
 @kernel
-def maximal_boxes(footprints: NDArray[np.uint64], X: int, Y: int, Z: int, least: int, boxes: NDArray[np.int64]) -> int:
+def maximal_boxes(
+    footprints: NDArray[np.uint64],
+    extents: NDArray[np.int64],
+    X: int,
+    Y: int,
+    Z: int,
+    least: int,
+    boxes: NDArray[np.int64],
+) -> int:
     """List the maximal free boxes of at least ``least`` nodes by falling size.
 
-    boxes: int64 (capacity, 7), filled. Returns their number, or OVERFLOW if the capacity is too small. Most footprints
-    have no such box, because one that is longer by one has all of their mask: one comparison tells. Going from long
-    footprints to short ones, most boxes are found in the order of the list.
+    footprints, extents: of ``build_footprints``. boxes: int64 (capacity, 7), filled. Returns their number, or OVERFLOW
+    if the capacity is too small. Most footprints have no such box, because one that is longer by one has all of their
+    mask: one comparison tells. Going from long footprints to short ones, most boxes are found in the order of the list.
     """
     count = 0
     for a in range(X, 0, -1):
-        for b in range(Y, 0, -1):
+        most = 0
+        for x in range(X if a < X else 1):
+            most = max(most, extents[interval_index(a, x, X)])
+        for b in range(most, 0, -1):
             if a * b * Z < least:
                 break
             for x in range(X if a < X else 1):
                 row = interval_index(a, x, X)
+                if extents[row] < b:
+                    continue
                 row_after, row_before = _neighbours(x, a, X)
                 for y in range(Y if b < Y else 1):
                     col = interval_index(b, y, Y)

@@ -180,7 +180,7 @@ def take(s: State, box: int) -> bool:
 def set_table(s: State, table: int, columns: NDArray[np.uint64]) -> None:
     """Make a table of the finder that of masks of free nodes, uint64 (X * Y,)."""
     if s.finder_data == 0:
-        build_footprints(columns, s.side_x, s.side_y, s.footprints[table])
+        build_footprints(columns, s.side_x, s.side_y, s.footprints[table], s.extents[table])
     else:
         set_occupancy(s, table, columns)
 
@@ -189,7 +189,8 @@ def set_table(s: State, table: int, columns: NDArray[np.uint64]) -> None:
 def list_boxes(s: State, table: int, listed: int, least: int) -> int:
     """List the maximal free boxes, of at least ``least`` nodes, of a table; return their number or OVERFLOW."""
     if s.finder_data == 0:
-        return maximal_boxes(s.footprints[table], s.side_x, s.side_y, s.side_z, least, s.boxes[listed])
+        X, Y, Z = s.side_x, s.side_y, s.side_z
+        return maximal_boxes(s.footprints[table], s.extents[table], X, Y, Z, least, s.boxes[listed])
     return _list_one(s, listed, ask(s, LIST, listed, table), least)
 
 
@@ -324,7 +325,8 @@ def _best_of_footprints(
     head_size: int,
 ) -> int:
     """Return the best box as ``best_box`` does: bounds on the MFP end the search early."""
-    footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
+    footprints, extents = s.footprints[table], s.extents[table]
+    boxes, shadow_boxes = s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.side_x, s.side_y, s.side_z
     wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
     x_room, y_room, z_room = ZERO, ZERO, ZERO
@@ -346,6 +348,8 @@ def _best_of_footprints(
         if rule == MFP and bound <= best_after:
             continue
         for x in range(X if a < X else 1):
+            if extents[(a - 1) * X + x] < b:
+                continue
             for y in range(Y if b < Y else 1):
                 mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
                 if mask == ZERO:
@@ -508,7 +512,8 @@ def _best_scored_box(
     A monotone score is asked first what the box would get if it left all it can, and what if it left as much as the
     best so far. Without its place a score has one answer for all boxes of a shape with as many reported nodes.
     """
-    footprints, boxes, shadow_boxes = s.footprints[table], s.boxes[listed], s.boxes[ELSEWHEN]
+    footprints, extents = s.footprints[table], s.extents[table]
+    boxes, shadow_boxes = s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.side_x, s.side_y, s.side_z
     wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
     x_room, y_room, z_room = ZERO, ZERO, ZERO
@@ -532,6 +537,8 @@ def _best_scored_box(
         asked = -1  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
         hopeless = False
         for x in range(X if a < X else 1):
+            if extents[(a - 1) * X + x] < b:
+                continue
             for y in range(Y if b < Y else 1):
                 mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
                 if mask == ZERO:

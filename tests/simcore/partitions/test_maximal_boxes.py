@@ -12,11 +12,11 @@ from tests.strategies import examples, occupancies
 
 
 @entry_kernel
-def list_boxes(masks, dims, least, footprints, boxes):
+def list_boxes(masks, dims, least, footprints, extents, boxes):
     """Return the number of maximal free boxes of at least ``least`` nodes, listed in ``boxes``."""
     X, Y, Z = dims
-    columns.build_footprints(masks, X, Y, footprints)
-    return columns.maximal_boxes(footprints, X, Y, Z, least, boxes)
+    columns.build_footprints(masks, X, Y, footprints, extents)
+    return columns.maximal_boxes(footprints, extents, X, Y, Z, least, boxes)
 
 
 @entry_kernel
@@ -32,8 +32,9 @@ def listed(free, least):
     X, Y, Z = free.shape
     masks = np.array([sum(1 << z for z in range(Z) if free[x, y, z]) for x in range(X) for y in range(Y)], np.uint64)
     footprints = np.zeros((X * (X - 1) + 1, Y * (Y - 1) + 1), np.uint64)
+    extents = np.zeros(len(footprints), np.int64)
     boxes = np.zeros((2000, 7), np.int64)
-    return boxes, list_boxes(masks, free.shape, least, footprints, boxes)
+    return boxes, list_boxes(masks, free.shape, least, footprints, extents, boxes)
 
 
 def as_set(boxes, count):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 
 @entry_kernel
-def rooms(masks, dims, size, box, footprints, boxes):
+def rooms(masks, dims, size, box, footprints, extents, boxes):
     """Return whether a box of a shape at a place leaves room for ``size`` nodes."""
     X, Y, Z = dims
     a, b, c, x, y, z = box
-    columns.build_footprints(masks, X, Y, footprints)
-    count = columns.maximal_boxes(footprints, X, Y, Z, size, boxes)
+    columns.build_footprints(masks, X, Y, footprints, extents)
+    count = columns.maximal_boxes(footprints, extents, X, Y, Z, size, boxes)
     along_x = columns.starts_with_room(boxes, count, size, 0, a, X)
     along_y = columns.starts_with_room(boxes, count, size, 1, b, Y)
     along_z = columns.starts_with_room(boxes, count, size, 2, c, Z)
@@ -40,7 +40,8 @@ def test_words_of_starts_equal_a_search(case):
     X, Y, Z = free.shape
     masks = np.array([sum(1 << z for z in range(Z) if free[x, y, z]) for x in range(X) for y in range(Y)], np.uint64)
     footprints = np.zeros((X * (X - 1) + 1, Y * (Y - 1) + 1), np.uint64)
-    found = rooms(masks, free.shape, size, box, footprints, np.zeros((2000, 7), np.int64))
+    extents = np.zeros(len(footprints), np.int64)
+    found = rooms(masks, free.shape, size, box, footprints, extents, np.zeros((2000, 7), np.int64))
     left = free.copy()
     nodes = [
         (start + np.arange(length)) % side for length, start, side in zip(box[:3], box[3:], free.shape, strict=True)
