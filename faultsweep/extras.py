@@ -15,6 +15,7 @@ EXTRAS = {
     "datashader": "plot",
     "matplotlib": "plot",
     "panel": "dashboard",
+    "hvplot": "dashboard",
     "pyarrow": "parquet",
     "h5netcdf": "netcdf",
     "h5py": "netcdf",

@@ -1,10 +1,10 @@
-"""The page: widgets for the choices, the view that they describe, and what can be taken away from it."""
+"""One user's page over a store: what it says at first, the knobs, the linked views, and what can be taken away."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import shlex
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,57 +13,78 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pandas as pd
 import panel as pn
-from bokeh.models import CustomJS
 from faultsweep.analysis.dashboard import choices as ch
+from faultsweep.analysis.dashboard import overview as ov
+from faultsweep.analysis.dashboard.cells import ParallelPlot, ParetoPlot, frame_of, labels_at
 from faultsweep.analysis.dashboard.choices import Choices
+from faultsweep.analysis.dashboard.difference import difference_html
 from faultsweep.analysis.dashboard.follow import FollowedStore
+from faultsweep.analysis.dashboard.jobs import COLUMNS, MOST_RUNS, Distribution, Gantt, jobs_of, keeps_jobs
+from faultsweep.analysis.dashboard.links import Links
+from faultsweep.analysis.dashboard.metrics import grouped, named
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
-from faultsweep.analysis.dashboard.view import cells_of, figure_of, shown
+from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, Make
+from faultsweep.analysis.dashboard.template import PANE, TEMPLATE, WAITING
+from faultsweep.analysis.dashboard.view import cells_at, figure_of, heat_map, ids_of_heat, ids_of_points, rerun_command
 from faultsweep.analysis.figures.figure import Figure
+from faultsweep.analysis.figures.layout import as_curves
 from faultsweep.analysis.figures.texts import without_tex
+from faultsweep.analysis.open import fixed_parameters, unit_of
+from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.analysis.warmup import column_of
+from numpy.typing import NDArray
 from panel.io import hold
 
 from faultsweep.errors import InputError
 from faultsweep.extras import is_installed
 
-_WIDE = 300
+_WIDE = 290
 _CHECK_EVERY_MS = 500
-_MOST_ROWS = 200
+_MOST_ROWS = 60
+_MOST_SHOWN = 12
 _NONE = "(none)"
+_STRETCH: dict[str, Any] = {"sizing_mode": "stretch_width"}
 _SWITCHES = {
     "log_x": "Logarithmic horizontal axis",
     "log_y": "Logarithmic vertical axis or colours",
     "bands": "95 % intervals over replicates",
     "delete_warm_up": "Without the warm-up of each run (MSER-5)",
 }
-
-
-_PAGE = """
-{% extends base %}
-{% block contents %}
-<style>
-@media (prefers-color-scheme: dark) {
-  html { background: #16181c }
-  body { background: #fff; min-height: 100vh; margin: 0; filter: invert(.91) hue-rotate(180deg) }
+_NAMES = {
+    "metric": "Metric",
+    "x": "Horizontal axis",
+    "along": "A point per label of",
+    "curves": "A curve per label of",
+    "facets": "A panel per label of",
+    "heat_x": "Heat map, horizontal",
+    "heat_y": "Heat map, vertical",
+    "second": "Second metric",
+    "third": "Third metric",
+    "show": "Show",
+    "baseline": "Baseline",
+    "view": "View",
 }
-</style>
-{{ embed(roots.location) }}
-<div style="display: flex; gap: 12px; padding: 8px">
-  <div style="flex: none">{{ embed(roots.knobs) }}</div>
-  <div style="flex: auto; min-width: 0">
-    {{ embed(roots.heading) }}
-    {{ embed(roots.picture) }}
-    {{ embed(roots.words) }}
-  </div>
-</div>
-{% endblock %}
-"""
-"""In the dark everything is inverted but for the hue, which Panel's widgets and a live picture's colours both bear.
+_WORDS = (
+    *("head", "verdict", "regions", "shares", "message", "title", "key", "caption", "heat_words", "parallel_words"),
+    *("pareto_words", "jobs_words", "chosen", "run_words", "link", "difference"),
+)
+_METRICS = ("metric", "second", "third")
+_OF_CURVES = ("metric", "x", "along", "curves", "facets", "show", "baseline", *_SWITCHES)
+_OF_HEAT = ("metric", "heat_x", "heat_y", "show", "baseline", "log_y", "delete_warm_up")
+_OF_CELLS = ("metric", "second", "third")
 
-Several roots: where a knob appears or goes, or a title needs another line, the picture is not laid out anew."""
+
+_ENLARGE = """
+const views = document.querySelector('.views');
+if (cb_obj.value === 'all views') delete views.dataset.large; else views.dataset.large = cb_obj.value;
+"""
+
+
+def _html(**more: Any) -> Any:
+    return pn.pane.HTML("", stylesheets=[PANE], **{**_STRETCH, **more})
 
 
 class Dashboard:
@@ -73,8 +94,13 @@ class Dashboard:
         """Lay out the page for the choices that the link carries."""
         self.store = store
         self.version = store.version
+        self.facts = store.facts()
         self._quiet = False
-        self.drawn: CurvesPlot | HeatPlot | None = None
+        self.curves: CurvesPlot | None = None
+        self.heat: HeatPlot | None = None
+        self.pareto: ParetoPlot | None = None
+        self.parallel: ParallelPlot | None = None
+        self.links = Links(self._chosen)
         note = ""
         try:
             self.choices = ch.read_query(store.data, query)
@@ -83,24 +109,26 @@ class Dashboard:
         self._make_widgets()
         self._make_page()
         self._note(note)
-        self._show()
+        self._show_overview()
+        with hold():
+            self._offer()
+        if pn.state.curdoc is None:
+            self._show()
+        else:
+            pn.state.onload(self._show)  # the overview is there meanwhile
 
     # Widgets
 
     def _make_widgets(self) -> None:
         data = self.store.data
         self.widgets: dict[str, Any] = {
-            "view": pn.widgets.Select(name="View", options=list(ch.VIEWS), width=_WIDE),
-            "metric": pn.widgets.Select(name="Metric", options=ch.scalar_metrics(data), width=_WIDE),
-            "x": pn.widgets.Select(name="Horizontal axis", width=_WIDE),
-            "along": pn.widgets.Select(name="A point per label of", width=_WIDE),
-            "curves": pn.widgets.Select(name="A curve per label of", width=_WIDE),
-            "facets": pn.widgets.Select(name="A panel per label of", width=_WIDE),
-            "heat_x": pn.widgets.Select(name="Heat map, horizontal", width=_WIDE),
-            "heat_y": pn.widgets.Select(name="Heat map, vertical", width=_WIDE),
-            "show": pn.widgets.Select(name="Show", options=list(ch.SHOWN), width=_WIDE),
-            "baseline": pn.widgets.Select(name="Baseline", width=_WIDE),
+            name: pn.widgets.Select(label=label, width=_WIDE) for name, label in _NAMES.items()
         }
+        self.widgets["view"].options = [view for view in ch.VIEWS if view != "distribution" or keeps_jobs(data)]
+        self.widgets["view"].jscallback(value=_ENLARGE)
+        self.widgets["show"].options = list(ch.SHOWN)
+        self.find = pn.widgets.TextInput(label="Find a metric", placeholder="part of a name or meaning", width=_WIDE)
+        self.find.param.watch(lambda event: self._offer(), "value_input")
         self.switches = pn.widgets.CheckBoxGroup(options=self._switches())
         self.switches.param.watch(self._switched, "value")
         self.at: dict[str, Any] = {}
@@ -120,22 +148,24 @@ class Dashboard:
         data = self.store.data
         labels = ch.labels_of(data, axis)
         number = data[axis].dtype.kind in "iuf" and len(labels) > 1
-        unit = data[axis].attrs.get("units")
-        name = f"{axis} ({unit})" if unit and unit != "1" else axis
+        unit = unit_of(data[axis])
+        name = f"{axis} ({unit})" if unit else axis
         kind = pn.widgets.DiscreteSlider if number else pn.widgets.Select
         # a title is markup to the browser; the labels of a slider are numbers, those of a select are text to it
-        self.at[axis] = kind(name=escape(name), options=labels, width=_WIDE)
+        self.at[axis] = kind(label=without_tex(escape(name)), options=labels, width=_WIDE)
         self.at[axis].param.watch(self._changed(axis), "value")
         self.places[axis] = pn.Column(self.at[axis])  # hidden as one: each part of a slider would be laid out by itself
 
     def _offer(self) -> None:
         """Offer in every widget what can be chosen beside the other choices, and show the choices that are made."""
         data, now = self.store.data, self.choices
-        axes, metrics, across = ch.axes_of(data), ch.scalar_metrics(data), ch.x_axes(data)
+        axes, across = ch.axes_of(data), ch.x_axes(data)
+        metrics = list(dict.fromkeys([*self.facts.metrics, now.metric]))
         few = [axis for axis in axes if 1 < data.sizes[axis] <= ch.MOST_CURVES and axis != now.along]
-        options: dict[str, Iterable[str]] = {
-            "metric": metrics,
-            "x": [*(x for x, axis in across.items() if axis not in (now.curves, now.facets)), *metrics],
+        varied = [x for x, axis in across.items() if axis not in (now.curves, now.facets) and data.sizes[axis] > 1]
+        words = {named(data, name): name for name in metrics}
+        options: dict[str, Any] = {
+            "x": {**{x: x for x in (varied or across)}, **({now.x: now.x} if now.x in across else {}), **words},
             "along": [axis for axis in axes if axis not in (now.curves, now.facets)],
             "curves": ["", *(axis for axis in few if axis != now.facets)],
             "facets": ["", *(axis for axis in few if axis != now.curves and data.sizes[axis] <= ch.MOST_FACETS)],
@@ -144,23 +174,36 @@ class Dashboard:
             "baseline": ["", *ch.baselines(data, now.along)],
         }
         with self._silently():
+            for name in _METRICS:
+                wanted = [own for own in metrics if name == "metric" or own != now.metric]
+                groups = grouped(data, wanted, (self.find.value_input or "") if name == "metric" else "")
+                known = {own for group in groups.values() for own in group.values()}
+                if name != "metric":
+                    groups = {" ": {_NONE: ""}, **groups}
+                elif now.metric not in known:
+                    groups = {"Chosen": {named(data, now.metric): now.metric}, **groups}
+                self._set(self.widgets[name], groups=groups)
             for name, each in options.items():
-                self.widgets[name].options = {text or _NONE: text for text in each}
+                named_ones = each if isinstance(each, dict) else {text or _NONE: text for text in each}
+                self._set(self.widgets[name], options=named_ones)
             for name, widget in self.widgets.items():
                 widget.value = getattr(now, name)
             for axis, widget in self.at.items():
                 self.places[axis].visible = axis in now.at and data.sizes[axis] > 1
                 if axis in now.at:
                     widget.value = now.at[axis]
-            heat = now.view == "heat map"
-            self.switches.options = self._switches()
+            self._set(self.switches, options=self._switches())
             self.switches.value = [name for name in _SWITCHES if getattr(now, name)]
-            for name in ("x", "curves", "facets"):
-                self.widgets[name].visible = not heat
-            self.widgets["along"].visible = not heat and now.x not in across
-            for name in ("heat_x", "heat_y"):
-                self.widgets[name].visible = heat
+            self.widgets["along"].visible = now.x not in across
             self.widgets["baseline"].visible = len(self.widgets["baseline"].options) > 1
+            self.widgets["show"].visible = self.widgets["baseline"].visible
+
+    @staticmethod
+    def _set(widget: Any, **new: Any) -> None:
+        """Set what is another one now: equal options would be sent to the browser all the same."""
+        for name, value in new.items():
+            if getattr(widget, name) != value:
+                widget.param.update(**{name: value})
 
     @contextmanager
     def _silently(self) -> Any:
@@ -187,11 +230,14 @@ class Dashboard:
         wanted = replace(now, at={**now.at, name: value}) if name in self.at else replace(now, **{name: value})
         if name == "metric" and not column_of(self.store.data, value):
             wanted = replace(wanted, delete_warm_up=False)
+        if name == "metric":
+            second, third = ("" if part == value else part for part in (wanted.second, wanted.third))
+            wanted = replace(wanted, second=second, third=third)
         self._take(self._with_baseline(name, wanted))
 
     def _take(self, wanted: Choices) -> None:
         """Take new choices; where one contradicts another that is told, and the old ones stay."""
-        data = self.store.data
+        data, before = self.store.data, self.choices
         try:
             wanted = ch.check(data, replace(wanted, at={a: v for a, v in wanted.at.items() if a in self.at}))
         except InputError as error:
@@ -199,13 +245,15 @@ class Dashboard:
         else:
             self.choices = wanted
             self._note("")
-        self._show()
+        self._show(before)
 
-    def _show(self) -> None:
-        """Offer and draw, in one message to the browser, which then lays the page out once."""
+    def _show(self, before: Choices | None = None) -> None:
+        """Offer and draw what has changed; what a knob is nearest to first, the rest in a message of its own."""
         with hold():
             self._offer()
-            self.draw()
+            self.draw(before)
+        for part in (self._draw_others, self._draw_cells_anew, self._draw_selected):
+            _later(part, before)
 
     def _with_baseline(self, name: str, wanted: Choices) -> Choices:
         """Return the choices with a baseline where one is needed, and without one where it is not."""
@@ -223,105 +271,344 @@ class Dashboard:
     # Page
 
     def _make_page(self) -> None:
-        self.progress = pn.indicators.Progress(name="Share of the cells that are done", value=0, max=100, width=_WIDE)
-        self.share, self.message = pn.pane.HTML(width=_WIDE), pn.pane.HTML()
-        self.title, self.caption = pn.pane.HTML(), pn.pane.HTML()
-        self.plot = pn.Column(sizing_mode="stretch_width", min_height=440)
-        self.cells = pn.pane.HTML(sizing_mode="stretch_width")
-        self.link = pn.widgets.TextInput(name="Link to this view", disabled=True, width=_WIDE)
-        self.command = pn.widgets.TextInput(name="Command that opens this view", disabled=True, width=_WIDE)
-        offered = [one for one in _DOWNLOADS if one[1] != "parquet" or is_installed("pyarrow")]
-        take = [self._download(*one) for one in offered]
-        knobs = [*self.widgets.values(), self.switches, *self.places.values()]
-        left = pn.Column(
-            self.share, self.progress, *knobs, *take, self.link, self.command, width=_WIDE + 30, scroll=False
+        data = self.store.data
+        self.words: dict[str, Any] = {name: _html() for name in _WORDS}
+        self.boxes: dict[str, Any] = {
+            name: pn.Column(min_height=0 if name in ("first", "gantt") else 360, **_STRETCH)
+            for name in ("first", "curves", "heat", "parallel", "pareto", "jobs", "gantt")
+        }
+        self.column = pn.widgets.Select(label="Of the jobs", options={w: c for c, w in COLUMNS.items()}, width=180)
+        self.column.param.watch(lambda event: self._draw_jobs(), "value")
+        self.table = pn.widgets.Tabulator(
+            pd.DataFrame(),
+            pagination="remote",
+            page_size=12,
+            disabled=True,
+            show_index=False,
+            header_filters={},
+            layout="fit_data_stretch",
+            sizing_mode="stretch_width",
         )
-        self.page = pn.Template(_PAGE, location=True)
-        self.page.add_panel("knobs", left)
-        self.page.add_panel("heading", pn.Column(self.title, self.message, sizing_mode="stretch_width"))
-        self.page.add_panel("picture", self.plot)
-        self.page.add_panel("words", pn.Column(self.caption, self.cells, sizing_mode="stretch_width"))
+        self.table.on_click(lambda event: self._row_clicked(event.row))
+        self._fields: list[str] = []
+        self.clear = pn.widgets.Button(label="Clear the selection", width=160)
+        self.clear.on_click(lambda event: self._select(np.zeros(0, np.int64)))
+        self.replicate = pn.widgets.Select(label="Replicate", width=120)
+        self.replicate.param.watch(lambda event: self._draw_run(), "value")
+        self.again = pn.widgets.Button(label="Simulate it again, for nodes and events", width=280)
+        self.again.on_click(self._simulate_again)
+        offered = [one for one in DOWNLOADS if one[1] != "parquet" or is_installed("pyarrow")]
+        take = pn.FlexBox(*(self._download(*one) for one in offered))
+        knobs = [self.widgets["metric"], self.find, *(w for n, w in self.widgets.items() if n != "metric")]
+        left = pn.Column(*knobs, self.switches, *self.places.values(), width=_WIDE + 25, scroll=False)
+        self.page = pn.Template(TEMPLATE, location=True)
+        self.page.add_variable("jobs", keeps_jobs(data))
+        self.page.add_variable("large", "" if self.choices.view == ch.ALL_VIEWS else self.choices.view)
+        self.page.add_variable("compared", self.store.other is not None)
+        w, b = self.words, self.boxes
+        roots = {
+            "head": w["head"],
+            "verdict": w["verdict"],
+            "regions": w["regions"],
+            "shares": w["shares"],
+            "first": b["first"],
+            "heading": pn.Column(w["title"], w["message"], **_STRETCH),
+            "knobs": left,
+            "key": w["key"],
+            "picture": b["curves"],
+            "words": w["caption"],
+            "heat_words": w["heat_words"],
+            "heat": b["heat"],
+            "parallel_words": w["parallel_words"],
+            "parallel": b["parallel"],
+            "pareto_words": w["pareto_words"],
+            "pareto": b["pareto"],
+            "chosen": pn.Column(w["chosen"], self.clear, **_STRETCH),
+            "table": self.table,
+            "run": pn.Column(w["run_words"], pn.Row(self.replicate, self.again), b["gantt"], **_STRETCH),
+            "take": pn.Column(take, w["link"], **_STRETCH),
+        }
+        if keeps_jobs(data):
+            roots |= {"jobs_words": w["jobs_words"], "jobs": pn.Column(self.column, b["jobs"], **_STRETCH)}
+        if self.store.other is not None:
+            roots["compared"] = w["difference"]
+        for name, root in roots.items():
+            self.page.add_panel(name, root)
 
-    def _download(self, label: str, suffix: str, make: Callable[[Dashboard], bytes]) -> Any:
+    def _download(self, label: str, suffix: str, make: Make) -> Any:
         name = str(self.store.data.attrs.get("name", "sweep"))
         return pn.widgets.FileDownload(
-            callback=lambda: io.BytesIO(make(self)), filename=f"{name}.{suffix}", label=label, width=_WIDE, embed=False
+            callback=lambda: io.BytesIO(make(self.store.data, self.choices, self.links.cells)),
+            filename=f"{name}.{suffix}",
+            label=label,
+            width=150,
+            embed=False,
         )
 
     def _note(self, text: str) -> None:
-        self.message.object = f"<p role='alert' style='color:#A00000;font-size:15px'>{escape(text)}</p>" if text else ""
+        self.words["message"].object = f"<p role='alert' class='alert'>{escape(text)}</p>" if text else ""
 
-    def draw(self) -> None:
-        """Draw the choices anew; where the store cannot be read any more, say so and keep what there is."""
+    # Overview
+
+    def _show_overview(self) -> None:
+        found = self.facts.overview
+        self._show_progress()
+        self.words["verdict"].object = ov.html_of(found)
+        self.words["regions"].object = ov.regions_html(found)
+        self.words["shares"].object = ov.shares_html(found)
+        self.boxes["first"].objects = [] if found.means.empty else [ov.small_multiple(found)]
+        if self.store.other is not None:
+            self.words["difference"].object = difference_html(self.store.data, self.store.other)
+
+    def _show_progress(self) -> None:
+        share, words = self.store.share
+        title = str(self.store.data.attrs.get("title") or self.store.data.attrs.get("name") or "sweep")
+        self.words["head"].object = (
+            f"<h1>{escape(title)}</h1><progress max='100' value='{100 * share:.0f}' aria-label='share that is done'>"
+            f"</progress><p class='small'>{escape(Path(self.store.place).name)}: {escape(words)}</p>"
+        )
+
+    # Views
+
+    def draw(self, before: Choices | None = None) -> None:
+        """Draw the curves anew; where the store cannot be read any more, say so and keep what there is."""
+        with self._readable():
+            if _differ(before, self.choices, _OF_CURVES) or _at(before) != _at(self.choices):
+                self._draw_curves()
+            self.show_link()
+
+    def _draw_others(self, before: Choices | None) -> None:
+        with hold(), self._readable():
+            if _differ(before, self.choices, _OF_HEAT) or _at(before) != _at(self.choices):
+                self._draw_heat()
+
+    def _draw_cells_anew(self, before: Choices | None) -> None:
+        if _differ(before, self.choices, _OF_CELLS):
+            with hold(), self._readable():
+                self._draw_cells()
+
+    def _draw_selected(self, before: Choices | None) -> None:
+        if before is None:
+            self._chosen(self.links.cells)
+        elif not len(self.links.cells) and _at(before) != _at(self.choices):
+            self._draw_jobs()
+
+    @contextmanager
+    def _readable(self) -> Any:
         try:
-            self._draw()
+            yield
         except (OSError, KeyError, ValueError) as error:  # a chunk that is gone, or not whole
             self._note(
                 f"{self.store.place} cannot be read ({type(error).__name__}: {error}); reload the page to retry."
             )
 
-    def _draw(self) -> None:
-        data, now = self.store.data, self.choices
-        share, words = self.store.share
-        self.progress.value = int(100 * share)
-        self.share.object = f"<b>{escape(Path(self.store.place).name)}</b><br>{escape(words)}"
-        figure = without_tex(shown(data, now))
-        if not self._redraw(figure):
-            self.drawn = self._drawn_anew(figure)
-            self.plot.objects = [pn.pane.Bokeh(self.drawn.layout, sizing_mode="stretch_width")]
-        self.title.object = f"<h2 style='font-size:20px;margin:4px'>{escape(figure.title)}</h2>"
-        self.caption.object = f"<p style='font-size:14px;color:#333'>{escape(' '.join(figure.caption))}</p>"
-        self.cells.object = (
-            "<p>Click a point, a bar or a cell of the heat map to see the cells of the store behind it.</p>"
+    def _draw_curves(self) -> None:
+        data = self.store.data
+        now = replace(self.choices, view="curves")
+        figure = without_tex(figure_of(data, now))
+        ids = ids_of_points(data, now, figure)
+        if self.curves is None or not self.curves.take(figure, now.bands, ids):
+            self.curves = CurvesPlot(figure, now.bands, ids)
+            self.links.add(self.curves.sources)
+            self.boxes["curves"].objects = [pn.pane.Bokeh(self.curves.layout, **_STRETCH)]
+            self.words["key"].object = _key(figure)
+        self.words["title"].object = f"<h2>{escape(figure.title)}</h2>"
+        self.words["caption"].object = f"<p class='small'>{escape(' '.join(figure.caption))}</p>"
+
+    def _draw_heat(self) -> None:
+        data = self.store.data
+        now = replace(self.choices, view="heat map")
+        figure = without_tex(heat_map(data, now))
+        panel, ids = figure.panels[0], ids_of_heat(data, now)
+        assert panel.heat is not None  # noqa: S101
+        if self.heat is None or not self.heat.take(panel, panel.heat, ids):
+            self.heat = HeatPlot(panel, panel.heat, ids)
+            self.links.add(self.heat.sources)
+            self.boxes["heat"].objects = [pn.pane.Bokeh(self.heat.layout, **_STRETCH)]
+        self.words["heat_words"].object = f"<h2>{escape(figure.title)}</h2>"
+
+    def _draw_cells(self) -> None:
+        """Draw the views that have a point per configuration, and the table."""
+        data, sample, now = self.store.data, self.facts.sample, self.choices
+        shown = [name for name in (now.metric, now.second, now.third) if name]
+        pair = shown if len(shown) > 1 else [now.metric, now.metric]
+        if self.pareto is None or not self.pareto.take(data, sample, pair):
+            self.pareto = ParetoPlot(data, sample, pair)
+            self.links.add(self.pareto.sources)
+            self.boxes["pareto"].objects = [pn.pane.Bokeh(self.pareto.layout, **_STRETCH)]
+        if self.parallel is None or not self.parallel.take(data, sample, shown):
+            self.parallel = ParallelPlot(data, sample, shown)
+            self.links.add(self.parallel.sources)
+            self.boxes["parallel"].objects = [pn.pane.Bokeh(self.parallel.layout, **_STRETCH)]
+        self.words["pareto_words"].object = (
+            "<h2>Pareto front</h2><p class='small'>Ringed: no other configuration is as good in all and better in one. "
+            f"{escape(sample.words())}.</p>"
         )
-        self.show_link()
+        self.words["parallel_words"].object = (
+            f"<h2>Parallel coordinates</h2><p class='small'>A line per configuration, coloured by "
+            f"{escape(sample.values(now.metric)[1])}; a box over an axis selects.</p>"
+        )
+        self._fill_table()
 
-    def _redraw(self, figure: Figure) -> bool:
-        """Let what is drawn take the numbers of a figure, if it looks alike."""
-        heat = figure.panels[0].heat
-        if isinstance(self.drawn, HeatPlot):
-            return heat is not None and self.drawn.take(figure.panels[0], heat)
-        return self.drawn is not None and heat is None and self.drawn.take(figure, self.choices.bands)
+    def _fill_table(self) -> None:
+        now = self.choices
+        shown = [name for name in (now.metric, now.second, now.third) if name]
+        frame, titles = frame_of(self.store.data, self.facts.sample, shown)
+        if len(self.links.cells):
+            frame = frame[frame["cell"].isin(self.links.cells)].reset_index(drop=True)
+        titles = {field: escape(title) for field, title in titles.items()}
+        filters = {
+            field: {"type": "number", "func": ">=", "placeholder": "at least"}
+            if frame[field].dtype.kind in "iuf"
+            else {"type": "input", "func": "like", "placeholder": "has"}
+            for field in frame
+            if field != "cell"
+        }
+        if list(frame) != self._fields:
+            self._fields = list(frame)
+            self.table.param.update(value=frame, titles=titles, header_filters=filters)
+        else:
+            self.table.param.update(value=frame, titles=titles)
 
-    def _drawn_anew(self, figure: Figure) -> CurvesPlot | HeatPlot:
-        heat = figure.panels[0].heat
-        if heat is not None:
-            return HeatPlot(figure.panels[0], heat, self._tapped_cell)
-        return CurvesPlot(figure, self.choices.bands, self._tapped)
+    def _row_clicked(self, row: int) -> None:
+        frame = self.table.value
+        if row < len(frame):
+            self._select(np.array([int(frame["cell"].iloc[row])]))
+
+    def _select(self, cells: NDArray[np.int64]) -> None:
+        self.links.choose(cells)
+
+    # What is selected
+
+    def _chosen(self, cells: NDArray[np.int64]) -> None:
+        """Show what is selected: the table, the jobs, and one run by itself."""
+        sample = self.facts.sample
+        with hold(), self._readable():
+            if len(cells):
+                text = f"{len(cells):,} of {sample.of:,} configurations are selected."
+            else:
+                text = (
+                    f"{sample.words()}. Click a point, a bar, a line or a row, or draw a box: what is selected in one "
+                    "view is selected in all."
+                )
+            table = ""
+            if 0 < len(cells) <= _MOST_SHOWN:
+                now = self.choices
+                shown = [n for n in (now.metric, now.second, now.third) if n]
+                table = _table(cells_at(self.store.data, cells, shown))
+            self.words["chosen"].object = f"<p>{escape(text)}</p>{table}"
+            self.clear.visible = bool(len(cells))
+            self._fill_table()
+            self._draw_jobs()
+            replicates = [str(one) for one in self.store.data[REPLICATE].values] if len(cells) == 1 else []
+            with self._silently():
+                self.replicate.options = replicates
+                self.replicate.value = replicates[0] if replicates else None
+            self._draw_run()
+
+    def _draw_jobs(self) -> None:
+        """Draw the distribution over the jobs of what is selected, or of the first curves."""
+        data = self.store.data
+        if not keeps_jobs(data):
+            return
+        cells = self.links.cells
+        if not len(cells) and self.curves is not None:
+            first = [own[len(own) // 2 : len(own) // 2 + 1] for own in map(_cells_of, self.curves.sources)]
+            cells = np.concatenate([np.zeros(0, np.int64), *first])
+        with self._readable():
+            found = Distribution(data, cells.tolist(), self.column.value)
+            self.boxes["jobs"].objects = [pn.pane.Bokeh(found.layout, **_STRETCH)]
+            key = "".join(
+                f"<span><span class='swatch' style='background:{colour}'></span> {escape(name)}</span> "
+                for name, colour in found.names
+            )
+            more = f" The first {MOST_RUNS} of {len(cells):,} selected." if len(cells) > MOST_RUNS else ""
+            self.words["jobs_words"].object = f"<h2>Distribution over jobs</h2><p class='small'>{key}{more}</p>"
+
+    def _draw_run(self) -> None:
+        """Show the parameters of one configuration, the command that repeats it, and its chart."""
+        if self._quiet:
+            return
+        data, cells = self.store.data, self.links.cells
+        one = len(cells) == 1
+        for part in (self.replicate, self.boxes["gantt"]):
+            part.visible = one and (part is self.replicate or keeps_jobs(data))
+        self.again.visible = one and self.store.may_rerun
+        if not one:
+            self.words["run_words"].object = ""
+            self.boxes["gantt"].objects = []
+            return
+        labels = labels_at(data, int(cells[0]))
+        command = rerun_command(self.store.place, {**labels, REPLICATE: self.replicate.value})
+        rows = [[name, value] for name, value in labels.items()]
+        fixed = [[name, value] for name, value in fixed_parameters(data).items()]
+        copy = f"<button class='copy' type='button' data-copy='{escape(command, quote=True)}'>Copy</button>"
+        self.words["run_words"].object = (
+            "<h2>One run</h2>"
+            + ov.table(["axis", "label"], rows)
+            + f"<details><summary>{len(fixed)} parameters that all cells share</summary>"
+            + ov.table(["parameter", "value"], fixed)
+            + "</details>"
+            + (f"<p>Repeat it: <code>{escape(command)}</code> {copy}</p>" if command else "")
+            + ("" if keeps_jobs(data) else "<p class='small'>Its jobs are not stored (keep_jobs = true does).</p>")
+        )
+        if keeps_jobs(data):
+            try:
+                number = [str(label) for label in data[REPLICATE].values].index(str(self.replicate.value))
+                chart = Gantt(jobs_of(data, int(cells[0]), number))
+            except InputError as error:
+                self.boxes["gantt"].objects = [_with(f"<p>{escape(str(error))}</p>")]
+            else:
+                note = (
+                    "When each job ran, from its last start; stacked by size, because the store keeps no nodes. "
+                    "Orange: it was restarted."
+                )
+                note += f" {chart.left_out:,} jobs are left out." if chart.left_out else ""
+                self.boxes["gantt"].objects = [
+                    _with(f"<p class='small'>{note}</p>"),
+                    pn.pane.Bokeh(chart.layout, **_STRETCH),
+                ]
+
+    async def _simulate_again(self, event: Any) -> None:
+        """Simulate the run again, where the server was told that it may, and show its chart with nodes and events."""
+        from faultsweep.analysis.dashboard.again import chart_of, simulate
+
+        labels = {**labels_at(self.store.data, int(self.links.cells[0])), REPLICATE: str(self.replicate.value)}
+        box = self.boxes["gantt"]
+        box.visible = True
+        box.objects = [_with("<p role='status'>Simulating it again.</p>")]
+        try:
+            content = await asyncio.to_thread(simulate, Path(self.store.place), labels)
+        except InputError as error:
+            box.objects = [_with(f"<p role='alert' class='alert'>{escape(str(error))}</p>")]
+        else:
+            words = _with(f"<p class='small'>{escape(' '.join(content.caption))}</p>")
+            box.objects = [words, pn.pane.Bokeh(chart_of(content), **_STRETCH)]
+
+    # Link
 
     def show_link(self) -> None:
         """Let the address of the page, the link and the command say what is shown."""
         query = self.choices.query()
+        link = "?" + urlencode(query)
         if pn.state.location is not None:
-            pn.state.location.search = "?" + urlencode(query)
-            self.link.value = f"{pn.state.location.href.partition('?')[0]}?{urlencode(query)}"
-        self.command.value = shlex.join(["faultsweep", "dashboard", self.store.place, "--view", urlencode(query)])
-
-    def _tapped(self, panel: int, curve: int, point: int) -> None:
-        """Show the cells behind a point."""
-        data, now = self.store.data, self.choices
-        rows = {now.along: self._row_of(panel, curve, point)}
-        rows |= {now.curves: curve} if now.curves else {}
-        rows |= {now.facets: panel} if now.facets else {}
-        self.cells.object = _table(cells_of(data, now, rows))
-
-    def _tapped_cell(self, row: int, column: int) -> None:
-        """Show the cells behind a cell of the heat map."""
-        now = self.choices
-        rows = {now.heat_x: column} | ({now.heat_y: row} if now.heat_y else {})
-        self.cells.object = _table(cells_of(self.store.data, now, rows))
-
-    def _row_of(self, panel: int, curve: int, point: int) -> int:
-        """Return which label of the axis of the points a point stands for."""
-        shown = figure_of(self.store.data, self.choices).panels[panel]
-        rows = None if shown.bars else shown.curves[curve].rows
-        return point if rows is None else int(rows[point])
+            pn.state.location.search = link
+            link = f"{str(pn.state.location.href).partition('?')[0]}{link}"
+        command = shlex.join(["faultsweep", "dashboard", self.store.place, "--view", urlencode(query)])
+        self.words["link"].object = "".join(
+            f"<p>{words} <button class='copy' type='button' data-copy='{escape(text, quote=True)}'>Copy</button><br>"
+            f"<code>{escape(text)}</code></p>"
+            for words, text in (("Link to this view", link), ("Command that opens this view", command))
+        )
 
     def follow(self) -> None:
-        """Draw again if the store has changed."""
+        """Draw again if the store has changed, and say how far its run is."""
+        with hold():
+            self._show_progress()
         if self.version == self.store.version:
             return
         self.version = self.store.version
+        self.facts = self.store.facts()
         if ch.axes_of(self.store.data) != list(self.at):
             self._note("The store is another one now; reload the page.")
             return
@@ -329,64 +616,67 @@ class Dashboard:
             with self._silently():
                 widget.options = ch.labels_of(self.store.data, axis)
         self.choices = ch.complete(self.store.data, self.choices)
+        self._show_overview()
         self._show()
+
+
+def _later(part: Callable[..., None], *arguments: Any) -> None:
+    """Do something after what is under way has reached the browser; at once where nothing is served."""
+    if pn.state.curdoc is None:
+        part(*arguments)
+    else:
+        pn.state.curdoc.add_next_tick_callback(lambda: part(*arguments))
+
+
+def _at(choices: Choices | None) -> Any:
+    return None if choices is None else dict(choices.at)
+
+
+def _differ(before: Choices | None, now: Choices, parts: Iterable[str]) -> bool:
+    return before is None or any(getattr(before, part) != getattr(now, part) for part in parts)
+
+
+def _cells_of(source: Any) -> NDArray[np.int64]:
+    return np.asarray(source.data["cell"], np.int64)
+
+
+def _with(text: str) -> Any:
+    pane = _html()
+    pane.object = text
+    return pane
+
+
+def _key(figure: Figure) -> str:
+    """Return the legend; each entry is a button that hides its series."""
+    found = {curve.label: curve.style.colour for panel in figure.panels for curve in as_curves(panel)}
+    if len(found) < 2:
+        return ""
+    return (
+        "<div class='key'>"
+        + "".join(
+            f"<button type='button' aria-pressed='true' data-name='{escape(label, quote=True)}'>"
+            f"<span class='swatch' style='background:{escape(colour, quote=True)}'></span>{escape(label)}</button>"
+            for label, colour in found.items()
+        )
+        + "</div>"
+    )
 
 
 def _table(cells: pd.DataFrame) -> str:
     """Return cells as a table in HTML; whatever a store says is text."""
-    head = "".join(f"<th style='text-align:left;padding:2px 8px'>{escape(str(name))}</th>" for name in cells.columns)
     rows = []
     for row in cells.head(_MOST_ROWS).itertuples(index=False):
         texts = [escape(f"{value:.6g}" if isinstance(value, float) else str(value)) for value in row]
-        texts[-1] = f"<code style='white-space:nowrap'>{texts[-1]}</code>"
-        rows.append("".join(f"<td style='padding:2px 8px'>{text}</td>" for text in texts))
+        copy = f" <button class='copy' type='button' data-copy='{escape(str(row[-1]), quote=True)}'>Copy</button>"
+        texts[-1] = f"<code>{texts[-1]}</code>{copy}" if row[-1] else ""
+        rows.append("".join(f"<td>{text}</td>" for text in texts))
+    head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in cells.columns)
     more = f"<p>{len(cells) - _MOST_ROWS:,} more: see the exported data.</p>" if len(cells) > _MOST_ROWS else ""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<div style='overflow-x:auto'><table><tr>{head}</tr>{body}</table>{more}</div>"
-
-
-def _picture(suffix: str) -> Callable[[Dashboard], bytes]:
-    def make(dashboard: Dashboard) -> bytes:
-        from faultsweep.analysis.figures.draw import draw_html, draw_picture
-
-        figure = shown(dashboard.store.data, dashboard.choices)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"figure.{suffix}"
-            (draw_html if suffix == "html" else draw_picture)(figure, path)
-            return path.read_bytes()
-
-    return make
-
-
-def _csv(dashboard: Dashboard) -> bytes:
-    return cells_of(dashboard.store.data, dashboard.choices).to_csv(index=False).encode()
-
-
-def _parquet(dashboard: Dashboard) -> bytes:
-    file = io.BytesIO()
-    cells_of(dashboard.store.data, dashboard.choices).to_parquet(file, index=False)
-    return file.getvalue()
-
-
-_DOWNLOADS: tuple[tuple[str, str, Callable[[Dashboard], bytes]], ...] = (
-    ("Picture (PNG)", "png", _picture("png")),
-    ("Picture (SVG)", "svg", _picture("svg")),
-    ("Picture (HTML)", "html", _picture("html")),
-    ("Data (CSV)", "csv", _csv),
-    ("Data (Parquet)", "parquet", _parquet),
-)
-
-
-_NAME_SLIDERS = """
-const deep = (root) => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...deep(e.shadowRoot)] : [e]);
-const name = () => deep(document).filter(e => e.getAttribute('role') === 'slider').forEach(e => {
-  const words = e.getRootNode().host?.previousElementSibling?.shadowRoot?.querySelector('.bk-clearfix');
-  if (words) e.setAttribute('aria-label', words.innerText);
-});
-name();
-setInterval(name, 1000);
-"""
-"""Gives the handles of sliders, for those who do not see them, the names that stand above them."""
+    return (
+        "<div class='wide' tabindex='0' role='region' aria-label='cells'>"
+        f"<table class='cells'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
+    )
 
 
 def make_page(store: FollowedStore) -> Any:
@@ -394,8 +684,12 @@ def make_page(store: FollowedStore) -> Any:
     query = {name: values[0].decode() for name, values in pn.state.session_args.items()}
     dashboard = Dashboard(store, query)
     pn.state.add_periodic_callback(dashboard.follow, _CHECK_EVERY_MS)
-    document = pn.state.curdoc
-    if document is not None:  # a page that is being served has one
-        document.js_on_event("document_ready", CustomJS(code=_NAME_SLIDERS))
     pn.state.onload(dashboard.show_link)  # the page tells its own address only once it is there
     return dashboard.page
+
+
+def make_waiting_page(store: FollowedStore) -> Any:
+    """Return a page that loads again and again until the store is there."""
+    page = pn.Template(WAITING)
+    page.add_panel("words", _with(f"<h1>Waiting for {escape(store.place)}</h1><p>It does not exist yet.</p>"))
+    return page

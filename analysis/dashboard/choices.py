@@ -15,7 +15,8 @@ from faultsweep.errors import InputError, unknown_name
 
 REPLICATE = "replicate"
 SHOWN = ("value", "difference", "ratio")
-VIEWS = ("curves", "heat map")
+ALL_VIEWS = "all views"
+VIEWS = (ALL_VIEWS, "curves", "heat map", "parallel coordinates", "Pareto front", "distribution")
 MOST_CURVES = 12
 """Curves of a panel that can be told apart."""
 MOST_FACETS = 9
@@ -32,12 +33,13 @@ class Choices:
     x : what is on the horizontal axis: an axis of the store, a parameter of numbers that varies along one, or a metric.
     along : the axis of the store that the points of a curve stand for; that of ``x`` unless ``x`` is a metric.
     curves, facets : axes; a curve, a panel per label. "" for a single one.
-    at : axis -> label, as text, of every axis that is not drawn over.
+    at : axis -> label, as text, of every axis that the curves or the heat map are not drawn over.
     show : the metric itself, or its difference or ratio to ``baseline``, replicate by replicate.
     baseline : "axis=label", "" while ``show`` is "value".
     log_x, log_y, bands : whether scales are logarithmic, and intervals drawn.
-    view : "curves" or "heat map".
+    view : the view that is shown large, one of ``VIEWS``.
     heat_x, heat_y : the axes of the heat map.
+    second, third : metrics that the Pareto front weighs against ``metric``; "" for none.
     delete_warm_up : whether means over jobs leave out the warm-up of each run (MSER-5).
     """
 
@@ -52,9 +54,11 @@ class Choices:
     log_x: bool = False
     log_y: bool = False
     bands: bool = True
-    view: str = "curves"
+    view: str = ALL_VIEWS
     heat_x: str = ""
     heat_y: str = ""
+    second: str = ""
+    third: str = ""
     delete_warm_up: bool = False
 
     def query(self) -> dict[str, str]:
@@ -127,7 +131,8 @@ def default_choices(data: xr.Dataset) -> Choices:
     curves = min(rest, key=lambda axis: (not _is_text(data, axis), axes.index(axis)), default="")
     metric = next((name for name in ("mean_bounded_slowdown", "mean_wait_s") if name in metrics), metrics[0])
     others = [axis for axis in (curves, *long, *axes) if axis and axis != x]
-    chosen = Choices(metric, x, x, curves, heat_x=x, heat_y=others[0] if others else "")
+    more = [name for name in ("utilisation", "mean_wait_s", *metrics) if name in metrics and name != metric]
+    chosen = Choices(metric, x, x, curves, heat_x=x, heat_y=others[0] if others else "", second=(more or [""])[0])
     return complete(data, chosen)
 
 
@@ -136,10 +141,10 @@ def _is_text(data: xr.Dataset, axis: str) -> bool:
 
 
 def complete(data: xr.Dataset, choices: Choices) -> Choices:
-    """Return the choices with the axis of the points, and a label for every axis that is not drawn over."""
+    """Return the choices with the axis of the points, and a label for every axis that some view is not drawn over."""
     choices = replace(choices, along=along_of(data, choices))
-    drawn = drawn_axes(data, choices)
-    at = {axis: choices.at.get(axis, labels_of(data, axis)[0]) for axis in axes_of(data) if axis not in drawn}
+    both = set.intersection(*(set(drawn_axes(data, replace(choices, view=view))) for view in ("curves", "heat map")))
+    at = {axis: choices.at.get(axis, labels_of(data, axis)[0]) for axis in axes_of(data) if axis not in both}
     show = choices.show if choices.baseline else "value"
     return replace(choices, at=at, show=show, baseline="" if show == "value" else choices.baseline)
 
@@ -149,6 +154,12 @@ def drawn_axes(data: xr.Dataset, choices: Choices) -> tuple[str, ...]:
     if choices.view == "heat map":
         return tuple(filter(None, (choices.heat_x, choices.heat_y)))
     return tuple(filter(None, (choices.along, choices.curves, choices.facets)))
+
+
+def held(data: xr.Dataset, choices: Choices) -> dict[str, str]:
+    """Return axis -> label of every axis that the chosen view is not drawn over."""
+    drawn = drawn_axes(data, choices)
+    return {axis: label for axis, label in choices.at.items() if axis not in drawn}
 
 
 def check(data: xr.Dataset, choices: Choices) -> Choices:
@@ -165,15 +176,17 @@ def check(data: xr.Dataset, choices: Choices) -> Choices:
     _one_of("along", choices.along, ("", *axes))
     _one_of("show", choices.show, SHOWN)
     _one_of("view", choices.view, VIEWS)
+    for part in ("second", "third"):
+        _one_of(part, getattr(choices, part), ("", *metrics))
     for part in ("curves", "facets", "heat_x", "heat_y"):
         _one_of(part, getattr(choices, part), ("", *axes))
     choices = replace(choices, along=along_of(data, choices))
-    drawn = drawn_axes(data, choices)
-    if len(set(drawn)) < len(drawn):
-        raise InputError(f"one axis stands for two things: {', '.join(drawn)}; choose different ones")
-    if choices.view == "curves":
-        _check_number(data, "curves", choices.curves, MOST_CURVES)
-        _check_number(data, "facets", choices.facets, MOST_FACETS)
+    for view in ("curves", "heat map"):
+        drawn = drawn_axes(data, replace(choices, view=view))
+        if len(set(drawn)) < len(drawn):
+            raise InputError(f"one axis stands for two things: {', '.join(drawn)}; choose different ones")
+    _check_number(data, "curves", choices.curves, MOST_CURVES)
+    _check_number(data, "facets", choices.facets, MOST_FACETS)
     for axis, label in choices.at.items():
         _one_of("axis", axis, axes)
         _one_of(f"label of {axis}", label, labels_of(data, axis))
@@ -215,8 +228,8 @@ def read_query(data: xr.Dataset, query: Mapping[str, str]) -> Choices:
 
 
 def rows_of(data: xr.Dataset, choices: Choices) -> dict[str, int]:
-    """Return axis -> row of every axis that is not drawn over."""
-    return {axis: labels_of(data, axis).index(label) for axis, label in choices.at.items()}
+    """Return axis -> row of every axis that the chosen view is not drawn over."""
+    return {axis: labels_of(data, axis).index(label) for axis, label in held(data, choices).items()}
 
 
 def part_of(data: xr.Dataset, choices: Choices) -> xr.Dataset:

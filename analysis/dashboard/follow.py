@@ -5,16 +5,32 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
+from faultsweep.analysis.dashboard.cells import Sample
+from faultsweep.analysis.dashboard.metrics import varying
+from faultsweep.analysis.dashboard.overview import Overview, make_overview
 from faultsweep.analysis.open import RESULTS, count_cells, open_results
+from faultsweep.sweeps.batch_job import read_run
+from faultsweep.sweeps.runner.progress import format_seconds
 
 from faultsweep.errors import InputError
 
 LOOK_EVERY_S = 1.0
 LOOK_AT_URL_EVERY_S = 15.0
 """A web server is asked for the whole status each time."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What every page over a store shows, computed once for all."""
+
+    overview: Overview
+    sample: Sample
+    metrics: list[str]
 
 
 class FollowedStore:
@@ -26,16 +42,38 @@ class FollowedStore:
     data : results as ``open_results`` gives them; replaced, never changed, when the store has changed.
     share : which share of it is done, and in words; counted once, which takes some time in a store of many cells.
     version : how often it has been replaced.
+    is_there : whether it has been opened; ``data`` must not be asked for before.
+    may_rerun : whether pages may simulate a run again.
+    other : results of the store that it is compared with, None without one.
     """
 
-    def __init__(self, place: str) -> None:
-        """Open the store; InputError if it cannot be."""
+    def __init__(self, place: str, wait: bool = False, may_rerun: bool = False, other: str = "") -> None:
+        """Open the store; InputError if it cannot be, unless it is waited for while there is none."""
         self.place = place
         self.version = 0
+        self.may_rerun = may_rerun and "://" not in place
+        self.other = open_results(other) if other else None
         self._stamp = self._look()
-        self.data: xr.Dataset = open_results(place)
-        self.share = describe_share(self.data)
+        self.data: xr.Dataset
+        self.share: tuple[float, str]
+        self._facts: tuple[int, Facts] | None = None
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self.is_there = False
+        if not (wait and "://" not in place and not os.path.lexists(place)):
+            self._take(open_results(place))
+
+    def _take(self, data: xr.Dataset) -> None:
+        self.data, self.share = data, describe_share(data)
+        self.is_there = True
+
+    def facts(self) -> Facts:
+        """Return what every page shows of the store as it is now."""
+        with self._lock:
+            if self._facts is None or self._facts[0] != self.version:
+                data = self.data
+                self._facts = (self.version, Facts(make_overview(data), Sample(data), varying(data)))
+            return self._facts[1]
 
     def start(self) -> None:
         """Look at the store now and then, in a thread of its own, until ``stop``."""
@@ -49,7 +87,9 @@ class FollowedStore:
         pause = LOOK_AT_URL_EVERY_S if "://" in self.place else LOOK_EVERY_S
         while not self._stopped.wait(pause):
             began = time.monotonic()
-            self.look()
+            if self.look():
+                self.facts()  # here, so that no page waits for it
+            self._look_at_run()
             pause = max(pause, 20 * (time.monotonic() - began))  # a large store is not read all the time
 
     def look(self) -> bool:
@@ -62,11 +102,25 @@ class FollowedStore:
         except (InputError, OSError):
             return False
         self._stamp = stamp
-        if data["status"].identical(self.data["status"]) and data.attrs == self.data.attrs:
+        if self.is_there and data["status"].identical(self.data["status"]) and data.attrs == self.data.attrs:
             return False
-        self.data, self.share = data, describe_share(data)
+        self._take(data)
         self.version += 1
         return True
+
+    def _look_at_run(self) -> None:
+        """Say how far a run is that writes the store: it knows results that are not in chunks yet."""
+        if "://" in self.place or not self.is_there:
+            return
+        try:
+            found = read_run(Path(self.place))
+        except (InputError, OSError):
+            return
+        progress = found["progress"]
+        if found["state"] == "running" and progress and progress.get("total"):
+            self.share = describe_run(progress)
+        elif self.share[1].startswith(_RUNNING):
+            self.share = describe_share(self.data)
 
     def _look(self) -> tuple[int, ...] | None:
         """Return something that differs when the store does, None where that is not known without reading it."""
@@ -82,6 +136,19 @@ class FollowedStore:
                     continue  # a temporary file that has been renamed since
                 found += [entry.st_mtime_ns, entry.st_ino]
         return (*found, (root / "zarr.json").stat().st_mtime_ns)
+
+
+_RUNNING = "Running"
+
+
+def describe_run(progress: dict[str, Any]) -> tuple[float, str]:
+    """Return the share that a run has done, and in words how fast it is and what is left."""
+    done, total = int(progress["done"]), int(progress["total"])
+    words = f"{_RUNNING}: {done:,} of {total:,} simulations are done"
+    words += f", {progress['failed']:,} failed" if progress.get("failed") else ""
+    words += f", {progress['per_s']:.3g} a second" if progress.get("per_s") else ""
+    words += f", about {format_seconds(progress['left_s'])} left" if progress.get("left_s") else ""
+    return done / max(1, total), words
 
 
 def describe_share(data: xr.Dataset) -> tuple[float, str]:

@@ -116,16 +116,16 @@ def make_server(store: FollowedStore, port: int = 0, token: str | None = None) -
         The port is taken.
     """
     import panel as pn
-    from faultsweep.analysis.dashboard.app import make_page
+    from faultsweep.analysis.dashboard.app import make_page, make_waiting_page
 
     token = token or secrets.token_urlsafe(32)
-    pn.extension(sizing_mode=None, notifications=False)
+    pn.extension("tabulator", sizing_mode=None, notifications=False)
     try:
         server = pn.io.server.get_server(
-            {"/": lambda: make_page(store)},
+            {"/": lambda: make_page(store) if store.is_there else make_waiting_page(store)},
             port=port,
             address=HOST,
-            title=f"faultsweep: {store.data.attrs.get('name', 'sweep')}",
+            title=f"faultsweep: {store.data.attrs.get('name', 'sweep') if store.is_there else 'waiting'}",
             show=False,
             start=False,
             websocket_origin=_ORIGINS,
@@ -141,14 +141,21 @@ def make_server(store: FollowedStore, port: int = 0, token: str | None = None) -
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Tell whether an error is one: that a browser was closed while it was written to is not."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], WebSocketClosedError)
+    """Tell whether an error is one: that a browser was closed while it was written to, or while it came, is not."""
+    error = record.exc_info[1] if record.exc_info else None
+    is_early = isinstance(error, AssertionError) and record.getMessage().startswith("Uncaught exception GET /ws")
+    return not (isinstance(error, WebSocketClosedError) or is_early)
 
 
 def serve(store: FollowedStore, port: int, view: str, started: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; ``started`` is called with the link once it can be opened."""
+    import hvplot.pandas  # noqa: F401 - takes a second, which no page should wait for
+
     server, link = make_server(store, port)
-    logging.getLogger("asyncio").addFilter(_is_news)
+    if store.is_there:
+        store.facts()
+    for name in ("asyncio", "tornado.application"):
+        logging.getLogger(name).addFilter(_is_news)
     store.start()
     server.start()
     signal.signal(signal.SIGTERM, lambda *_: server.io_loop.add_callback_from_signal(server.io_loop.stop))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from faultsweep.analysis.dashboard.choices import Choices, labels_of, part_of, rows_of, scalar_metrics
+from faultsweep.analysis.dashboard.choices import (
+    Choices,
+    axes_of,
+    held,
+    labels_of,
+    part_of,
+    rows_of,
+    scalar_metrics,
+)
 from faultsweep.analysis.figures.figure import Figure, Heat, Panel
 from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, quantity, sweep_figure
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.open import status_name
 from faultsweep.analysis.warmup import without_warm_up
+from numpy.typing import NDArray
 
 MOST_NAMED = 4
 
@@ -22,18 +31,18 @@ MOST_NAMED = 4
 def title_of(data: xr.Dataset, choices: Choices) -> str:
     """Return what is drawn, over what, and what is held."""
     over = [f"{axis}" for axis in ((choices.heat_x, choices.heat_y) if choices.view == "heat map" else (choices.x,))]
-    by = [axis for axis in (choices.curves, choices.facets) if axis and choices.view == "curves"]
-    held = [f"{axis} = {label}" for axis, label in choices.at.items() if data.sizes[axis] > 1]
+    by = [axis for axis in (choices.curves, choices.facets) if axis and choices.view != "heat map"]
+    stand = [f"{axis} = {label}" for axis, label in held(data, choices).items() if data.sizes[axis] > 1]
     what = quantity(data, choices.metric).partition(" (")[0]
     if choices.show != "value":
         what = f"{what}, {choices.show} to {choices.baseline.replace('=', ' = ', 1)}"
     text = f"{what} over {' and '.join(filter(None, over))}"
-    text += f" along {choices.along}" if choices.view == "curves" and choices.x in scalar_metrics(data) else ""
+    text += f" along {choices.along}" if choices.view != "heat map" and choices.x in scalar_metrics(data) else ""
     text += f" by {' and '.join(by)}" if by else ""
-    if not held:
+    if not stand:
         return text
-    more = f" and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
-    return f"{text}, at {', '.join(held[:MOST_NAMED])}{more}"
+    more = f" and {len(stand) - MOST_NAMED} more" if len(stand) > MOST_NAMED else ""
+    return f"{text}, at {', '.join(stand[:MOST_NAMED])}{more}"
 
 
 def against_of(data: xr.Dataset, choices: Choices) -> Against | None:
@@ -42,7 +51,7 @@ def against_of(data: xr.Dataset, choices: Choices) -> Against | None:
         return None
     axis, _, text = choices.baseline.partition("=")
     labels = dict(zip(labels_of(data, axis), data[axis].values.tolist(), strict=True))
-    at = labels[choices.at[axis]] if axis in choices.at else None
+    at = labels[choices.at[axis]] if axis in held(data, choices) else None
     return Against(axis, labels[text], choices.show == "ratio", at)
 
 
@@ -102,7 +111,7 @@ def cells_of(data: xr.Dataset, choices: Choices, rows: Mapping[str, int] | None 
     The labels of all axes, the metric, ``status``, ``wall_s``, ``error``, and ``rerun``, the command that runs the
     cell again ("" for a store that is not on this machine).
     """
-    across = choices.x if choices.view == "curves" and choices.x in scalar_metrics(data) else choices.metric
+    across = choices.x if choices.view != "heat map" and choices.x in scalar_metrics(data) else choices.metric
     names = [name for name in dict.fromkeys((choices.metric, across, "status", "wall_s", "error")) if name in data]
     jobs = ["jobs_offset", "jobs_length"] if choices.delete_warm_up else []
     part = data[[*names, *jobs]].isel({**rows_of(data, choices), **(rows or {})}).load()
@@ -114,6 +123,60 @@ def cells_of(data: xr.Dataset, choices: Choices, rows: Mapping[str, int] | None 
     part = part.drop_vars([name for name in part.coords if name not in part.dims])
     table = (part.to_dataframe().reset_index() if part.dims else part.to_pandas().to_frame().T).assign(**held)
     table["status"] = [status_name(part["status"], int(code)) for code in table["status"]]
+    place = str(data.encoding.get("source", ""))
+    table["rerun"] = [rerun_command(place, labels) for labels in table[dims].to_dict("records")]
+    return table[[*dims, *names, "rerun"]]
+
+
+def ids_of_points(data: xr.Dataset, choices: Choices, figure: Figure) -> list[list[NDArray[np.int64]]]:
+    """Return the configuration that each point of each series of each panel stands for.
+
+    A configuration is a combination of labels of all axes but the replicates, by its number in the order of the store.
+    """
+    rows, found = rows_of(data, choices), []
+    for number, panel in enumerate(figure.panels):
+        at = {**rows, **({choices.facets: number} if choices.facets else {})}
+        series: list[NDArray[np.int64]] = []
+        for curve, one in enumerate(panel.bars or panel.curves):
+            own = getattr(one, "rows", None)
+            along = np.arange(data.sizes[choices.along]) if own is None else np.asarray(own)
+            at |= {choices.curves: curve} if choices.curves else {}
+            series.append(_numbers(data, {**at, choices.along: along}))
+        found.append(series)
+    return found
+
+
+def ids_of_heat(data: xr.Dataset, choices: Choices) -> NDArray[np.int64]:
+    """Return the configuration that each cell of the heat map stands for, the columns of its first row first."""
+    columns = data.sizes[choices.heat_x]
+    rows = data.sizes[choices.heat_y] if choices.heat_y else 1
+    at: dict[str, Any] = {**rows_of(data, choices), choices.heat_x: np.tile(np.arange(columns), rows)}
+    if choices.heat_y:
+        at[choices.heat_y] = np.repeat(np.arange(rows), columns)
+    return _numbers(data, at)
+
+
+def _numbers(data: xr.Dataset, at: Mapping[str, Any]) -> NDArray[np.int64]:
+    axes = axes_of(data)
+    places = np.broadcast_arrays(*(np.asarray(at[axis], np.int64) for axis in axes))
+    return np.ravel_multi_index(tuple(places), tuple(data.sizes[axis] for axis in axes)).ravel()
+
+
+def cells_at(data: xr.Dataset, ids: NDArray[np.int64], metrics: Sequence[str]) -> pd.DataFrame:
+    """Return the cells of some configurations, a row per configuration and replicate, as ``cells_of`` does."""
+    axes = axes_of(data)
+    places = np.unravel_index(np.asarray(ids, np.int64), tuple(data.sizes[axis] for axis in axes))
+    rows = [dict(zip(axes, (int(row) for row in place), strict=True)) for place in zip(*places, strict=True)]
+    names = [name for name in dict.fromkeys((*metrics, "status", "wall_s", "error")) if name in data]
+    parts = [data[names].isel(row).load() for row in rows]
+    frames = []
+    for part in parts:
+        frame = part.to_dataframe().reset_index() if part.dims else part.to_pandas().to_frame().T
+        frame = frame.assign(**{axis: part[axis].values.item() for axis in axes})
+        frames.append(frame)
+    table = pd.concat(frames, ignore_index=True)
+    table["status"] = [status_name(data["status"], int(code)) for code in table["status"]]
+    dims = [str(dim) for dim in data["status"].dims]
     place = str(data.encoding.get("source", ""))
     table["rerun"] = [rerun_command(place, labels) for labels in table[dims].to_dict("records")]
     return table[[*dims, *names, "rerun"]]

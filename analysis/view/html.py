@@ -65,10 +65,14 @@ def draw_html(content: Content, path: Path) -> None:
     heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(without_tex(content.title))}</h2>", width=_WIDTH)
     words = escape(without_tex(" ".join(content.caption)))
     caption = Div(text=f"<p style='font-family: sans-serif'>{words}</p>", width=_WIDTH)
+    write_page(column(heading, *plots_of_run(content), caption), content.title, path)
+
+
+def plots_of_run(content: Content) -> list[Any]:
+    """Return what the page of a run has, one below the other: Gantt chart, queue, shares, and occupancy of a torus."""
     gantt = _gantt(content)
     plots = [gantt, _queue(content, gantt.x_range), _bands(content, gantt.x_range)]
-    occupancy = _occupancy(content.frames, content.sides, plots) if content.frames is not None else []
-    write_page(column(heading, *plots, *occupancy, caption), content.title, path)
+    return [*plots, *(_occupancy(content.frames, content.sides, plots) if content.frames is not None else [])]
 
 
 def _figure(part: str, **options: Any) -> Any:

@@ -20,6 +20,12 @@ def dashboard(
         str, typer.Option(metavar="VIEW", help="A view to begin with, as the page gives it.", show_default=False)
     ] = "",
     browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = False,
+    compare: Annotated[
+        str, typer.Option(metavar="STORE-or-URL", help="An earlier store to compare with.", show_default=False)
+    ] = "",
+    allow_rerun: Annotated[
+        bool, typer.Option("--allow-rerun", help="Let the page simulate a run again; for a store of your own.")
+    ] = False,
 ) -> None:
     """Look at a store in a browser: every axis is a knob, and a store that is being written is followed.
 
@@ -28,7 +34,7 @@ def dashboard(
     """
     from faultsweep.extras import require
 
-    require("the dashboard", "panel", "matplotlib", "scipy")
+    require("the dashboard", "panel", "hvplot", "matplotlib", "scipy")
     from faultsweep.analysis.dashboard.follow import FollowedStore
     from faultsweep.analysis.dashboard.server import serve
 
@@ -39,7 +45,10 @@ def dashboard(
 
             webbrowser.open(link)
 
-    serve(FollowedStore(store), port, view, started)
+    followed = FollowedStore(store, wait=True, may_rerun=allow_rerun, other=compare)
+    if not followed.is_there:
+        typer.echo(f"{store} does not exist yet; the page waits for it", err=True)
+    serve(followed, port, view, started)
 
 
 @app.command()

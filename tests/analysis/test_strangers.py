@@ -177,9 +177,10 @@ def test_escaping_alone_keeps_the_dashboard_from_running_anything(store, browser
         link = process.stdout.readline().strip()
         ready = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0"
         with unharmed(browser, link, ready, without_policy=True) as page:
-            page.wait_for_timeout(1000)
+            page.locator(".tabulator-row").first.wait_for()
+            page.wait_for_timeout(500)
             point_at_all(page)
-            for view in ("heat map", "curves"):
+            for view in ("heat map", "curves", "Pareto front", "parallel coordinates", "all views"):
                 page.get_by_label("View", exact=True).select_option(view)
                 page.wait_for_timeout(700)
                 point_at_all(page)
@@ -202,7 +203,8 @@ def test_nothing_of_a_store_runs_in_the_dashboard(store, browser):
         link = process.stdout.readline().strip()
         ready = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0"
         with unharmed(browser, link, ready) as page:
-            page.wait_for_timeout(1000)
+            page.locator(".tabulator-row").first.wait_for()
+            page.wait_for_timeout(500)
             page.get_by_label("View", exact=True).select_option("heat map")
             page.wait_for_timeout(700)
             point_at_all(page)

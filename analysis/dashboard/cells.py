@@ -1,0 +1,318 @@
+"""The configurations of a store as points: parallel coordinates, the Pareto front, and the table."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from faultsweep.analysis.dashboard.choices import axes_of, labels_of
+from faultsweep.analysis.dashboard.plots import MUTED
+from faultsweep.analysis.figures import page
+from faultsweep.analysis.figures.figure import BLUE, VERMILION
+from faultsweep.analysis.figures.layout import LIGHT
+from faultsweep.analysis.figures.sweep import quantity, row_label
+from faultsweep.analysis.figures.texts import without_tex
+from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.open import has_result
+from faultsweep.analysis.ranking import higher_is_better
+from faultsweep.analysis.statistics import REPLICATE
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+MOST_POINTS = 10_000
+MOST_LINES = 1_000
+_MOST_AXES = 12
+_MOST_TICKS = 6
+_HEIGHT = 360
+Floats = NDArray[np.float64]
+
+
+class Sample:
+    """The configurations that are shown as points: all, or so many drawn at random from those with a result.
+
+    Attributes
+    ----------
+    ids : their numbers, ascending.
+    of : how many there are.
+    """
+
+    def __init__(self, data: xr.Dataset) -> None:
+        """Choose them; nothing but the status is read."""
+        self._data = data
+        self._axes = axes_of(data)
+        self._shape = tuple(data.sizes[axis] for axis in self._axes)
+        self.of = int(np.prod(self._shape))
+        known = has_result(data["status"])
+        known = known.any(REPLICATE) if REPLICATE in known.dims else known
+        ids = np.flatnonzero(known.transpose(*self._axes).values)
+        self.with_result = len(ids)
+        if len(ids) > MOST_POINTS:
+            ids = np.sort(np.random.default_rng(0).choice(ids, MOST_POINTS, replace=False))
+        self.ids = ids
+        places = np.unravel_index(ids, self._shape)
+        self.rows = dict(zip(self._axes, places, strict=True))
+        self.values = lru_cache(maxsize=None)(self._values)
+
+    def words(self) -> str:
+        """Return how many are shown, and of how many."""
+        if len(self.ids) == self.with_result:
+            return f"{len(self.ids):,} of {self.of:,} configurations have a result"
+        return f"{len(self.ids):,} of {self.with_result:,} configurations with a result, drawn at random"
+
+    def _values(self, metric: str) -> tuple[Floats, str]:
+        """Return the means over replicates of a metric, in a unit to read, and what it is called."""
+        values = self._data[metric].load()
+        values = values.mean(REPLICATE, keep_attrs=True) if REPLICATE in values.dims else values
+        flat = values.transpose(*self._axes).values.ravel()[self.ids].astype(float)
+        small = in_units_to_read(xr.Dataset({metric: ("cell", flat, self._data[metric].attrs)}), [metric])
+        return small[metric].values, without_tex(quantity(small, metric))
+
+    def labels(self, axis: str) -> list[str]:
+        """Return the label of each configuration on an axis, as text."""
+        labels = np.array([row_label(axis, one, short=True) for one in self._data[axis].values.tolist()])
+        return labels[self.rows[axis]].tolist()
+
+    def describe(self) -> list[str]:
+        """Return the labels of each configuration on the axes that vary, in a line."""
+        varied = [axis for axis in self._axes if self._data.sizes[axis] > 1]
+        columns = [self.labels(axis) for axis in varied]
+        return [
+            ", ".join(f"{a} {label}" for a, label in zip(varied, row, strict=True))
+            for row in zip(*columns, strict=True)
+        ]
+
+    def varied(self) -> list[str]:
+        """Return the axes that have more than one label."""
+        return [axis for axis in self._axes if self._data.sizes[axis] > 1]
+
+
+def is_higher_better(data: xr.Dataset, metric: str) -> bool:
+    """Tell whether more of a metric is better; no, where nothing says so."""
+    try:
+        return higher_is_better(data, metric)
+    except InputError:
+        return False
+
+
+def pareto(columns: Sequence[Floats], higher: Sequence[bool]) -> NDArray[np.bool_]:
+    """Return which points no other one beats: none is as good in every metric and better in one. NaN is beaten."""
+    costs = np.stack([-c if up else c for c, up in zip(columns, higher, strict=True)], axis=1).astype(float)
+    front = np.zeros(len(costs), bool)
+    known = np.flatnonzero(np.isfinite(costs).all(1))
+    order = known[np.lexsort(costs[known].T[::-1])]
+    kept: list[int] = []
+    best = np.zeros((0, costs.shape[1]))
+    for row in order:  # whoever beats it comes before it
+        own = costs[row]
+        if not ((best <= own).all(1) & (best < own).any(1)).any():
+            kept.append(row)
+            best = costs[kept]
+    front[kept] = True
+    return front
+
+
+class ParetoPlot:
+    """Two metrics against each other, a third one as colour, and the points that no other one beats.
+
+    hvPlot draws it; from then on its source takes new numbers.
+    """
+
+    def __init__(self, data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> None:
+        """Draw two or three metrics."""
+        import holoviews as hv
+        import hvplot.pandas  # noqa: F401 - gives data frames .hvplot
+
+        frame = _points(data, sample, metrics)
+        hover = [("", "@words"), ("value", "@x{0,0.[000]}, @y{0,0.[000]}")]
+        drawn = frame.hvplot.scatter(
+            x="x",
+            y="y",
+            c="colour" if len(metrics) > 2 else BLUE,
+            hover_cols=["cell", "words", "ring"],
+            hover_tooltips=hover,
+            cmap="viridis",
+            responsive=True,
+            height=_HEIGHT,
+            size=40,
+            alpha=0.75,
+            nonselection_alpha=MUTED / 3,
+            tools=["box_select", "lasso_select", "tap"],
+        )
+        self.layout: Any = hv.render(drawn, backend="bokeh")
+        cells = self.layout.renderers[0]
+        self._source = cells.data_source
+        self.sources = [self._source]
+        self._look = len(metrics) > 2
+        if not self._look:
+            self._source.data["colour"] = np.zeros(len(frame))
+        rings = self.layout.scatter("x", "y", size="ring", source=self._source, fill_color=None, line_color=VERMILION)
+        rings.nonselection_glyph = rings.selection_glyph = None
+        rings.glyph.line_width = 1.8
+        _tune(self.layout)
+        self.take(data, sample, metrics)
+
+    def take(self, data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> bool:
+        """Show other metrics, if there are as many as before."""
+        if (len(metrics) > 2) != self._look:
+            return False
+        frame = _points(data, sample, metrics)
+        self._source.data = {name: frame[name].to_numpy() for name in frame}
+        for axis, name, scale in (
+            (self.layout.xaxis, "x", self.layout.x_range),
+            (self.layout.yaxis, "y", self.layout.y_range),
+        ):
+            known = frame[name].to_numpy()[np.isfinite(frame[name].to_numpy())]
+            low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+            room = 0.05 * (high - low) or 0.5
+            scale.update(start=low - room, end=high + room, reset_start=low - room, reset_end=high + room)
+            axis.axis_label = textwrap.fill(sample.values(metrics[0 if name == "x" else 1])[1], 44)
+        for bar in [one for one in self.layout.right if type(one).__name__ == "ColorBar"]:
+            bar.title = sample.values(metrics[2])[1]
+            known = frame["colour"].to_numpy()[np.isfinite(frame["colour"].to_numpy())]
+            if len(known):
+                bar.color_mapper.low, bar.color_mapper.high = float(known.min()), float(known.max())
+        return True
+
+
+def _points(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> pd.DataFrame:
+    columns = [sample.values(name)[0] for name in metrics]
+    front = pareto(columns, [is_higher_better(data, name) for name in metrics])
+    names = dict(zip(("x", "y", "colour"), [*columns, np.zeros(len(sample.ids))], strict=False))
+    return pd.DataFrame({**names, "cell": sample.ids, "words": sample.describe(), "ring": np.where(front, 11.0, 0.0)})
+
+
+def _tune(plot: Any) -> None:
+    """Let a plot of HoloViews look as the others do, and select while the mouse moves."""
+    from bokeh.models import BoxSelectTool, LassoSelectTool
+
+    page.style_plot(plot)
+    plot.output_backend = "canvas"  # where there is no graphics card WebGL is slower
+    for tool in plot.toolbar.tools:
+        if isinstance(tool, BoxSelectTool | LassoSelectTool):
+            tool.continuous = True
+
+
+class ParallelPlot:
+    """A line per configuration over its axes and metrics, each scaled to its range; a box over an axis selects.
+
+    hvPlot's parallel coordinates are a curve per class, which nothing can be selected in.
+    """
+
+    def __init__(self, data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> None:
+        """Draw the axes that vary, and some metrics."""
+        from bokeh.models import BoxSelectTool, ColumnDataSource, LinearColorMapper, Range1d
+        from bokeh.palettes import Viridis256
+        from bokeh.plotting import figure
+
+        self._axes = sample.varied()[:_MOST_AXES]
+        self.layout: Any = figure(
+            height=_HEIGHT,
+            sizing_mode="stretch_width",
+            tools="pan,wheel_zoom,tap,reset",
+            active_scroll=None,
+            y_range=Range1d(start=-0.08, end=1.08),
+        )
+        select = BoxSelectTool(continuous=True)
+        self.layout.add_tools(select)
+        self.layout.toolbar.active_drag = select
+        self._lines, self._dots, self._ticks = (
+            ColumnDataSource({name: [] for name in names})
+            for names in (("xs", "ys", "value", "cell", "words"), ("x", "y", "cell"), ("x", "y", "text"))
+        )
+        self._colours = LinearColorMapper(palette=Viridis256, low=0, high=1, nan_color="#BBBBBB")
+        colour = {"field": "value", "transform": self._colours}
+        style: dict[str, Any] = {
+            "line_color": colour,
+            "line_alpha": 0.55,
+            "nonselection_line_alpha": 0.04,
+            "line_width": 1.3,
+        }
+        lines = self.layout.multi_line("xs", "ys", source=self._lines, **style)
+        lines.selection_glyph = lines.glyph.clone(line_alpha=0.9, line_width=2)
+        self.layout.scatter(
+            "x", "y", size=4, source=self._dots, color=LIGHT.faint, alpha=0.5, nonselection_fill_alpha=0.04
+        )
+        words: dict[str, Any] = {
+            "text_font_size": "11px",
+            "text_color": LIGHT.ink,
+            "text_baseline": "middle",
+            "x_offset": 5,
+        }
+        words |= {"background_fill_color": "white", "background_fill_alpha": 0.75}
+        self.layout.text("x", "y", "text", source=self._ticks, **words)
+        page.style_plot(self.layout)
+        self.layout.yaxis.visible = self.layout.ygrid.visible = False
+        self.layout.xaxis.major_label_orientation = 0.5
+        self.layout.xgrid.grid_line_color = LIGHT.faint
+        self.sources = [self._lines, self._dots]
+        self.take(data, sample, metrics)
+
+    def take(self, data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> bool:
+        """Show other metrics."""
+        rows = np.unique(np.linspace(0, len(sample.ids) - 1, min(MOST_LINES, len(sample.ids))).astype(int))
+        places, names, ticks = [], [], []
+        for axis in self._axes:
+            count = data.sizes[axis]
+            places.append(sample.rows[axis][rows] / max(1, count - 1))
+            names.append(without_tex(axis))
+            step = -(-count // _MOST_TICKS)
+            labels = without_tex([row_label(axis, one, short=True) for one in data[axis].values.tolist()])
+            ticks += [(len(names) - 1, n / max(1, count - 1), labels[n][:14]) for n in range(0, count, step)]
+        for metric in metrics:
+            values, words = sample.values(metric)
+            known = values[np.isfinite(values)]
+            low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+            places.append((values[rows] - low) / ((high - low) or 1.0))
+            names.append(words)
+            ticks += [(len(names) - 1, y, f"{low + y * (high - low):.4g}") for y in (0.0, 0.5, 1.0)]
+        across = np.arange(len(names), dtype=float)
+        table = np.stack(places, axis=1) if len(rows) else np.zeros((0, len(names)))
+        ids = sample.ids[rows]
+        described = sample.describe()
+        self._lines.data = {
+            "xs": [across] * len(rows),
+            "ys": list(table),
+            "value": table[:, len(self._axes)],
+            "cell": ids,
+            "words": [described[row] for row in rows],
+        }
+        self._dots.data = {
+            "x": np.tile(across, len(rows)),
+            "y": table.ravel(),
+            "cell": np.repeat(ids, len(names)),
+        }
+        self._ticks.data = {name: [tick[part] for tick in ticks] for part, name in enumerate(("x", "y", "text"))}
+        self.layout.xaxis.ticker = across.tolist()
+        self.layout.xaxis.major_label_overrides = {n: textwrap.fill(name, 18) for n, name in enumerate(names)}
+        ends = -0.25, len(names) - 0.45
+        self.layout.x_range.update(start=ends[0], end=ends[1])
+        return True
+
+
+def frame_of(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the table of the configurations, and what its columns are called.
+
+    Columns have names of their own (``a0``, ``m0``): those of a store may be anything.
+    """
+    columns: dict[str, Any] = {"cell": sample.ids}
+    titles = {"cell": "no."}
+    for number, axis in enumerate(sample.varied()):
+        values = data[axis].values
+        own = values[sample.rows[axis]] if values.dtype.kind in "iuf" else sample.labels(axis)
+        columns[f"a{number}"], titles[f"a{number}"] = own, axis
+    for number, metric in enumerate(metrics):
+        columns[f"m{number}"], titles[f"m{number}"] = sample.values(metric)
+    return pd.DataFrame(columns), titles
+
+
+def labels_at(data: xr.Dataset, cell: int) -> dict[str, str]:
+    """Return axis -> label, as text, of a configuration."""
+    axes = axes_of(data)
+    rows = np.unravel_index(cell, tuple(data.sizes[axis] for axis in axes))
+    return {axis: labels_of(data, axis)[int(row)] for axis, row in zip(axes, rows, strict=True)}
