@@ -67,6 +67,7 @@ def is_simulating(folder):
     return any(len(content) == MARK.size and MARK.unpack(content)[0] > 0 for content in marks)
 
 
+@pytest.mark.slow
 def test_run_and_rerun_are_stopped(folder):
     """The second Ctrl-C ends a run, with its workers, and leaves a cell that rerun begins."""
     process = start(folder, "-m", "faultsweep", "run", "s.toml", "--workers", "1", "--quiet")

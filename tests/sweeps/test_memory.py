@@ -42,6 +42,7 @@ print(peak() - before, grid_bytes(prepared, 1))
 """
 
 
+@pytest.mark.slow
 def test_a_million_cells_fit_into_what_is_asked_for(tmp_path):
     command = [sys.executable, "-P", "-c", LARGE]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)

@@ -518,7 +518,7 @@ def test_a_metric_that_jobs_give_is_simulated_where_there_are_none(tmp_path, cli
     assert more.plan(path, measure=False).missing == 0
 
 
-@pytest.mark.parametrize("keep_jobs", [False, True])
+@pytest.mark.parametrize("keep_jobs", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_path, client, monkeypatch, keep_jobs):
     from faultsweep.sweeps.runner import task
 
