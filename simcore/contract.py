@@ -162,6 +162,7 @@ class Policy:
     kernels : what it does, by the name of the hook of the role (``engine/hooks.py``).
     facts : what the engine must know of it before a run, by name; the role says what there is.
     begins : sets what the policy has in the state of a run that begins.
+    metrics : those that it may change; where no policy of a run does, a metric is what ``Metric.without`` says.
     role : the folder, if it is another one than that of the file.
     """
 
@@ -178,6 +179,7 @@ class Policy:
     kernels: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     begins: Callable[[Any, Run], None] | None = None
+    metrics: tuple[Named, ...] = ()
     role: str = ""
 
 
@@ -193,6 +195,7 @@ class Role:
     otherwise : the policy of a selector's value that is no policy's name, such as a file's.
     parameters : those that several policies of the role use.
     refuses : what cannot be combined, whichever policy is named.
+    metrics : those that its policies may change.
     name : of the folder, if it is another one.
     policies : by name, the default first; filled by ``policies.catalogue``.
     """
@@ -203,6 +206,7 @@ class Role:
     otherwise: str = ""
     parameters: tuple[Parameter, ...] = ()
     refuses: tuple[Refusal, ...] = ()
+    metrics: tuple[Named, ...] = ()
     name: str = ""
     policies: Mapping[str, Policy] = field(default_factory=dict)
 
@@ -334,6 +338,11 @@ class Run:
             own = (p.name if p.live is None else (p.name, p.live) for p in policy.parameters)
             found.update(self._bound.get(name, name) for name in self._asked((*own, *policy.uses)))
         return frozenset(found)
+
+    def metrics(self, root: str = "run") -> frozenset[str]:
+        """Return the metrics that some policy of the run may change, of those that policies declare."""
+        reached = self.reached(root).items()
+        return frozenset(name for role, p in reached for name in self._asked((*self._roles[role].metrics, *p.metrics)))
 
     def _names_default(self, role: str, policy: Policy, selector: Parameter) -> bool:
         """Tell whether the named policy has become the one that the default of the selector names."""

@@ -4,17 +4,17 @@ A cell is a flat index in C order over the axes. Nothing is kept per cell but nu
 axis tables when they are asked for.
 
 Two cells are one simulation if their canonical forms are equal: every parameter that does nothing there is neutral.
-Asking a million cells one by one which parameters are inert would take minutes. So ``_same_inert`` asks one cell and
-notes which parameters the answer looked at; all cells with the same values of these have the same answer, and they form
-a box (a product of rows). Only as many questions are asked as there are different answers, about.
+Asking a million cells one by one which parameters are inert would take minutes. So ``alike`` asks one cell and notes
+which parameters the answer looked at; all cells with the same values of these have the same answer, and they form a box
+(a product of rows). Only as many questions are asked as there are different answers, about.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from faultsweep.sweeps.axes import LARGEST_EXACT, Axis
@@ -26,6 +26,7 @@ from faultsweep.errors import InputError, unknown_name
 
 Cells = NDArray[np.int64]
 Keys = NDArray[np.uint64]
+Answer = TypeVar("Answer")
 MOST_CELLS = 500_000_000
 """A grid has one number per cell in memory; beyond this it does not fit a common machine."""
 MOST_LABELS = 20_000_000
@@ -220,7 +221,7 @@ class Grid:
         keys = np.zeros((2, *self.shape), dtype=np.uint64)
         hashes = {name: self._hash_table(name) for name in self.dims_of}
         fixed = {name: np.array(self._hash(name, value), dtype=np.uint64) for name, value in self.fixed.items()}
-        for rows, inert in self._same_inert():
+        for rows, inert in self.alike(self.target.inert):
             block = np.zeros((2,) + (1,) * len(self.shape), dtype=np.uint64)
             for name, code in fixed.items():
                 if name not in inert:
@@ -261,20 +262,23 @@ class Grid:
         digest = hashlib.blake2b(f"{name}={type(value).__name__}:{value!r}".encode(), digest_size=16).digest()
         return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
-    def _same_inert(self) -> Iterator[tuple[list[NDArray[np.int64]], frozenset[str]]]:
-        """Yield disjoint boxes that fill the grid, each as rows per axis with the parameters that are inert in it."""
+    def alike(self, ask: Callable[[Mapping[str, Any]], Answer]) -> Iterator[tuple[list[NDArray[np.int64]], Answer]]:
+        """Yield disjoint boxes that fill the grid, each as rows per axis with what is the answer of all its cells.
+
+        ask : answers for a configuration; what it reads of it is all that decides the answer.
+        """
         codes = {name: _codes(table) for name, table in self._tables.items() if len(self.dims_of[name]) == 1}
         todo = [[np.arange(length) for length in self.shape]]
         while todo:
             box = todo.pop()
             first = {dim: int(rows[0]) for dim, rows in enumerate(box)}
             config = _Watched({**self.fixed, **{name: self._at(name, first) for name in self.dims_of}})
-            inert = self.target.inert(config)
+            answer = ask(config)
             alike = list(box)
             for name in self._roots(config.read):
                 dim = self.dims_of[name][0]
                 alike[dim] = alike[dim][codes[name][alike[dim]] == codes[name][first[dim]]]
-            yield alike, inert
+            yield alike, answer
             for dim, rows in enumerate(box):
                 rest = np.setdiff1d(rows, alike[dim], assume_unique=True)
                 if len(rest):

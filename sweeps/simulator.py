@@ -12,7 +12,7 @@ from typing import Any
 from faultsweep.simcore.parameters import OWN_PARAMETERS, PARAMETERS, inert, is_own
 from faultsweep.sweeps.outputs import udunits
 from faultsweep.sweeps.runner.progress import format_bytes
-from faultsweep.sweeps.target import Config, Foresight, Outcome, Output, Target
+from faultsweep.sweeps.target import Config, Foresight, Known, Outcome, Output, Target
 
 from faultsweep.errors import InputError
 
@@ -64,7 +64,7 @@ class SimulatorTarget(Target):
         ``pinned`` are the content hashes that a store has: the pin of a log that is not on this machine is believed, so
         that a complete store needs no logs.
         """
-        from faultsweep.simcore.engine.metrics import MEASURED, METRICS
+        from faultsweep.simcore.engine.metrics import MAIN, MEASURED, METRICS
         from faultsweep.simcore.simulate import MODEL_VERSION
 
         self.logs = None if logs is None else Path(logs).resolve()
@@ -75,6 +75,7 @@ class SimulatorTarget(Target):
             Output(name, udunits(metric.unit), metric.doc, measured=name in MEASURED)
             for name, metric in METRICS.items()
         )
+        self.main = MAIN
         self.version = str(MODEL_VERSION)
         self._loaded: dict[tuple[Any, ...], Any] = {}
         self._sources: dict[str, str] = {}  # of the user's policies: they travel to the workers
@@ -93,6 +94,12 @@ class SimulatorTarget(Target):
         from faultsweep.simcore.failure_sources import is_own_trace
 
         return inert(config, is_own_trace=lambda name: is_own_trace(self._failures(name)))
+
+    def impossible(self, config: Config) -> dict[str, Known]:
+        """Return the metrics that no policy of the configuration may change."""
+        from faultsweep.simcore.possible import impossible
+
+        return {name: Known(*known) for name, known in impossible(config).items()}
 
     def _workload(self, config: Config) -> Any:
         from faultsweep.sweeps.logs import is_model, is_name, load_configured

@@ -25,6 +25,7 @@ from faultsweep.sweeps.axes import LEFT_OUT, Axis, label_values, one_type, plain
 from faultsweep.sweeps.best import FEWEST, Best, read_best
 from faultsweep.sweeps.figure import Layout, read_figure
 from faultsweep.sweeps.formulas import Formula, parse
+from faultsweep.sweeps.grid import Grid
 from faultsweep.sweeps.precision import FIRST_REPLICATES, Precision, read_precision
 from faultsweep.sweeps.search import Search, read_search
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target, check_name, has_default
@@ -37,6 +38,8 @@ KEYS = (
 )
 REPLICATE = "replicate"
 _SHOWN = 20
+_MOST_ANSWERS = 10_000
+"""Of more different kinds of cells it is not asked which outputs are possible."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,7 @@ class _Reader:
         axes = [self.fill_axis(axis, fixed) for axis in axes]
         exclude = self.read_exclude(axes, formulas)
         self.check_names(axes, formulas)
+        outputs = self.possible(outputs, fixed, axes, formulas, exclude)
         if (table := self.table("figure")) and drawable:
             self.attempt("figure", lambda: read_figure(table, axes, outputs, experiments(), keep_jobs))
         precision = None
@@ -348,6 +352,36 @@ class _Reader:
             else:
                 found[name] = word
         return found
+
+    def possible(
+        self,
+        outputs: tuple[Output, ...],
+        fixed: dict[str, Any],
+        axes: Sequence[Axis],
+        formulas: Mapping[str, Formula],
+        exclude: Sequence[Mapping[str, Sequence[Any]]],
+    ) -> tuple[Output, ...]:
+        """Return the outputs that some cell can have, those that matter first; all where a figure may draw any."""
+        drawn = "figure" in self.raw or str(self.raw.get("name")) in experiments()
+        if "metrics" in self.raw or drawn or self.problems or type(self.target).impossible is Target.impossible:
+            return outputs
+        try:
+            boxes = Grid(self.target, axes, fixed, formulas, exclude).alike(self.target.impossible)
+        except InputError:  # whoever lays out the grid says it
+            return outputs
+        never = {out.name for out in outputs}
+        for number, (_, found) in enumerate(boxes):
+            never &= set(found) if number < _MOST_ANSWERS else set()
+            if not never:
+                break
+        named = repr([self.raw.get(key) for key in ("precision", "best", "refine", "better")])
+        kept = [out for out in outputs if out.name not in never or out.name in named]
+        return tuple(sorted(kept, key=lambda out: self.place(out.name)))
+
+    def place(self, name: str) -> int:
+        """Return where an output stands among those that matter; behind them if it is none of them."""
+        main = list(self.target.main)
+        return main.index(name) if name in main else len(main)
 
     def complete(self, fixed: dict[str, Any]) -> dict[str, Any]:
         """Return ``fixed`` with the default of every parameter that the spec does not name."""

@@ -595,6 +595,7 @@ class _Run:
             store.commit(recomputing="on", pins=json.dumps(pins), model_version=self.spec.target.version)
         if prepared.grows:
             store.grow(prepared.grid.axes, prepared.grid, prepared.new_outputs, self.spec.keep_jobs)
+        prepared.known.fill(store)
         if prepared.derived:
             derive(store, self.spec.target, prepared.derived)
         store.commit(

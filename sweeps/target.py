@@ -72,6 +72,13 @@ class Foresight(NamedTuple):
     check: Callable[[Config], str]
 
 
+class Known(NamedTuple):
+    """What an output is without a run: ``value``, or NaN where the output ``like`` is NaN."""
+
+    value: float
+    like: str = ""
+
+
 class Target(ABC):
     """The thing that a sweep runs.
 
@@ -85,12 +92,14 @@ class Target(ABC):
     preparing : what the user is told when ``warm`` takes a while.
     compiled_by : the parameters by which configurations have a ``preparation`` of their own.
     assumed_by : the parameters that decide what a run assumes.
+    main : names of outputs that stand first in a store.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
     folders: Sequence[Path] = ()
     preparing: str = "preparing the workers"
     compiled_by: Sequence[str] = ()
+    main: Sequence[str] = ()
     assumed_by: Sequence[str] = ()
     name: str
     parameters: Mapping[str, Any]
@@ -114,6 +123,11 @@ class Target(ABC):
     def inert(self, config: Config) -> frozenset[str]:
         """Return the parameters that do nothing in a configuration; it may be a mapping that notes what is read."""
         return frozenset()
+
+    def impossible(self, config: Config) -> Mapping[str, Known]:
+        """Return the outputs that such a configuration has nothing to say of, and what a run would give for
+        each; it may be a mapping that notes what is read."""
+        return {}
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return problems of parameter values (all distinct ones of the sweep) that only the target can see."""

@@ -7,9 +7,10 @@ that finished.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.engine.state import State
@@ -17,12 +18,31 @@ from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_meas
 from numpy.typing import NDArray
 
 
+class Known(NamedTuple):
+    """What a metric is that nothing can happen to: ``value``, or NaN where the metric ``like`` is NaN."""
+
+    value: float
+    like: str = ""
+
+
+NOTHING, ABSENT = Known(0.0), Known(math.nan)
+_OF_CAPACITY, _OF_JOBS = Known(0.0, "utilisation"), Known(0.0, "mean_wait_s")
+
+
 @dataclass(frozen=True)
 class Metric:
-    """One metric of a run: its unit ("" for a ratio or a count) and one sentence."""
+    """One metric of a run.
+
+    Attributes
+    ----------
+    unit : "" for a ratio or a count.
+    doc : one sentence.
+    without : what it is in a run none of whose policies may change it; None of those that every run has.
+    """
 
     unit: str
     doc: str
+    without: Known | None = None
 
 
 _STATISTICS = {"mean": "Mean", "median": "Median", "p90": "90th percentile", "p99": "99th percentile", "max": "Largest"}
@@ -53,62 +73,79 @@ METRICS: dict[str, Metric] = {
     "unused_capacity": Metric("", "Capacity free beyond what waiting jobs ask for."),
     "lost_capacity": Metric("", "Capacity neither utilised nor unused."),
     "lost_to_fragmentation": Metric("", "Capacity free but idle beside a queue that asks for it."),
-    "lost_to_failures": Metric("", "Capacity of work that failures destroyed."),
+    "lost_to_failures": Metric("", "Capacity of work that failures destroyed.", _OF_CAPACITY),
     "lost_to_growth": Metric(
         "", "Capacity of nodes held beyond the size submitted (rounding and growth), during work that counts."
     ),
-    "lost_to_down_time": Metric("", "Capacity of nodes that are down."),
-    "lost_to_hold": Metric("", "Capacity kept idle for jobs that restart on their own nodes (recovery option C)."),
-    "lost_to_delay": Metric("", "Capacity held between being scheduled and starting."),
-    "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters)."),
-    "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts."),
+    "lost_to_down_time": Metric("", "Capacity of nodes that are down.", _OF_CAPACITY),
+    "lost_to_hold": Metric(
+        "", "Capacity kept idle for jobs that restart on their own nodes (recovery option C).", _OF_CAPACITY
+    ),
+    "lost_to_delay": Metric("", "Capacity held between being scheduled and starting.", _OF_CAPACITY),
+    "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters).", NOTHING),
+    "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts.", _OF_CAPACITY),
     "makespan_s": Metric("s", "Last finish, or the end of a run that is cut short (the horizon), - first submit."),
     "jobs_submitted": Metric("", "Jobs submitted."),
     "unfinished_jobs": Metric("", "Jobs that had not finished when the run ended."),
     "offered_load": Metric("", "Submitted size x run time over machine nodes x span of the submissions."),
-    "failures_seen": Metric("", "Failures up to the end of the run."),
-    "failures_seen_per_day": Metric("1/d", "Failures per day of the run."),
-    "failures_that_hit": Metric("", "Failures that killed a job."),
-    "jobs_hit": Metric("", "Jobs killed by a failure at least once."),
-    "restarts": Metric("", "Restarts of all jobs."),
-    "work_lost_node_s": Metric("node s", "Work done and lost to failures."),
-    "work_loss_ratio": Metric("", "Mean over jobs of work lost / run time."),
-    "checkpoint_overhead_ratio": Metric("", "Mean over jobs of time spent on checkpoints and moves / run time."),
-    "checkpoints": Metric("", "Checkpoints completed."),
-    "checkpoints_wasted": Metric("", "Checkpoints completed that no restart went on from."),
-    "checkpoint_overhead_s": Metric("s", "Time that jobs spent on checkpoints and moves, also on unfinished ones."),
-    "migrations_attempted": Metric("", "Migration attempts."),
-    "migrations_successful": Metric("", "Migration attempts that enlarged the maximal free partition."),
-    "migrations_per_attempt": Metric("", "Successful / attempted migrations."),
-    "mean_time_between_migrations_s": Metric("s", "Mean time between migration attempts."),
-    "jobs_migrated": Metric("", "Moves of running jobs to another partition."),
-    "co_allocations": Metric("", "Starts of jobs over more than one cluster."),
-    "jobs_co_allocated": Metric("", "Jobs that started over more than one cluster at least once."),
-    "started_elsewhere": Metric("", "Starts of jobs whole in another cluster than their own."),
-    "congestion_slowdown": Metric("", "Mean over jobs of run time with saturated trunks / run time without."),
-    "trunk_utilisation": Metric("", "Mean over time of the demand on the trunks, up to their capacity, of that."),
-    "saturated_time_frac": Metric("", "Share of the time in which some trunk is saturated."),
-    "highest_saturation": Metric("", "Highest demand on a trunk, of its capacity."),
-    "estimate_rmspe_pct": Metric("%", "Root mean square percentage error of the bandwidths that jobs state."),
-    "agent_activations": Metric("", "Activations of the agent."),
-    "jobs_taken": Metric("", "Checkpoints that the agent asked for."),
-    "jobs_barred": Metric("", "Jobs that the agent took twice: they are no longer co-allocated."),
+    "failures_seen": Metric("", "Failures up to the end of the run.", NOTHING),
+    "failures_seen_per_day": Metric("1/d", "Failures per day of the run.", _OF_CAPACITY),
+    "failures_that_hit": Metric("", "Failures that killed a job.", NOTHING),
+    "jobs_hit": Metric("", "Jobs killed by a failure at least once.", NOTHING),
+    "restarts": Metric("", "Restarts of all jobs.", NOTHING),
+    "work_lost_node_s": Metric("node s", "Work done and lost to failures.", NOTHING),
+    "work_loss_ratio": Metric("", "Mean over jobs of work lost / run time.", _OF_JOBS),
+    "checkpoint_overhead_ratio": Metric(
+        "", "Mean over jobs of time spent on checkpoints and moves / run time.", _OF_JOBS
+    ),
+    "checkpoints": Metric("", "Checkpoints completed.", NOTHING),
+    "checkpoints_wasted": Metric("", "Checkpoints completed that no restart went on from.", NOTHING),
+    "checkpoint_overhead_s": Metric(
+        "s", "Time that jobs spent on checkpoints and moves, also on unfinished ones.", NOTHING
+    ),
+    "migrations_attempted": Metric("", "Migration attempts.", NOTHING),
+    "migrations_successful": Metric("", "Migration attempts that enlarged the maximal free partition.", NOTHING),
+    "migrations_per_attempt": Metric("", "Successful / attempted migrations.", ABSENT),
+    "mean_time_between_migrations_s": Metric("s", "Mean time between migration attempts.", ABSENT),
+    "jobs_migrated": Metric("", "Moves of running jobs to another partition.", NOTHING),
+    "co_allocations": Metric("", "Starts of jobs over more than one cluster.", ABSENT),
+    "jobs_co_allocated": Metric("", "Jobs that started over more than one cluster at least once.", ABSENT),
+    "started_elsewhere": Metric("", "Starts of jobs whole in another cluster than their own.", ABSENT),
+    "congestion_slowdown": Metric("", "Mean over jobs of run time with saturated trunks / run time without.", ABSENT),
+    "trunk_utilisation": Metric(
+        "", "Mean over time of the demand on the trunks, up to their capacity, of that.", ABSENT
+    ),
+    "saturated_time_frac": Metric("", "Share of the time in which some trunk is saturated.", ABSENT),
+    "highest_saturation": Metric("", "Highest demand on a trunk, of its capacity.", ABSENT),
+    "estimate_rmspe_pct": Metric("%", "Root mean square percentage error of the bandwidths that jobs state.", ABSENT),
+    "agent_activations": Metric("", "Activations of the agent.", ABSENT),
+    "jobs_taken": Metric("", "Checkpoints that the agent asked for.", ABSENT),
+    "jobs_barred": Metric("", "Jobs that the agent took twice: they are no longer co-allocated.", ABSENT),
     "failure_slowdown": Metric(
-        "", "FSD: mean over the jobs hit of (response - that without failures) / run time, under a recovery policy."
+        "",
+        "FSD: mean over the jobs hit of (response - that without failures) / run time, under a recovery policy.",
+        ABSENT,
     ),
-    **{f"failure_slowdown_{one}": Metric("", f"FSD of the jobs of group {one.upper()}.") for one in LETTERS},
-    **{f"mean_response_{one}_s": Metric("s", f"Mean response of the jobs of group {one.upper()}.") for one in LETTERS},
-    **{f"jobs_hit_{one}": Metric("", f"Jobs of group {one.upper()} killed at least once.") for one in LETTERS},
+    **{f"failure_slowdown_{one}": Metric("", f"FSD of the jobs of group {one.upper()}.", ABSENT) for one in LETTERS},
+    **{
+        f"mean_response_{one}_s": Metric("s", f"Mean response of the jobs of group {one.upper()}.", ABSENT)
+        for one in LETTERS
+    },
+    **{f"jobs_hit_{one}": Metric("", f"Jobs of group {one.upper()} killed at least once.", ABSENT) for one in LETTERS},
     "mean_delay_regular_s": Metric(
-        "s", "Mean over the jobs never hit of response - that without failures, under a recovery policy."
+        "s", "Mean over the jobs never hit of response - that without failures, under a recovery policy.", ABSENT
     ),
-    "max_delay_regular_s": Metric("s", "Largest such delay of a job that was never hit."),
-    "credits_granted": Metric("", "Credits granted to the users, in prices of a requested node-hour."),
-    "credits_charged": Metric("", "Credits that the users paid for recovery options."),
-    "credit_refusals": Metric("", "Jobs that got option A because their user could not pay what they asked for."),
-    "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling."),
-    "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling."),
+    "max_delay_regular_s": Metric("s", "Largest such delay of a job that was never hit.", ABSENT),
+    "credits_granted": Metric("", "Credits granted to the users, in prices of a requested node-hour.", ABSENT),
+    "credits_charged": Metric("", "Credits that the users paid for recovery options.", ABSENT),
+    "credit_refusals": Metric(
+        "", "Jobs that got option A because their user could not pay what they asked for.", ABSENT
+    ),
+    "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
+    "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
 }
+MAIN = ("mean_wait_s", "mean_bounded_slowdown", "mean_response_s", "utilisation", "lost_capacity", "makespan_s")
+"""The metrics that stand first in a store."""
 MEASURED = frozenset({"mean_scheduling_s", "max_scheduling_s"})
 """The metrics that are measured on the computer at hand: they differ from run to run."""
 

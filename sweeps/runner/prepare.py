@@ -32,7 +32,7 @@ from faultsweep.sweeps.store.store import (
     Store,
     chunk_shape,
 )
-from faultsweep.sweeps.target import Output, describe_lost, describe_version
+from faultsweep.sweeps.target import Known, Output, Target, describe_lost, describe_version
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -61,6 +61,7 @@ class Prepared:
     todo : the cells to simulate, chunk by chunk.
     grows : whether the store has to grow first.
     asked : cells that the spec asks for.
+    known : what cells have of outputs that are being added, without a run.
     """
 
     path: Path
@@ -82,6 +83,7 @@ class Prepared:
     retry_failed: bool
     keep_jobs: bool
     asked: NDArray[np.bool_]
+    known: KnownOutputs
 
 
 def prepare(
@@ -132,7 +134,8 @@ def prepare(
     adding = [name for name in adding if name not in dropped]
     kept_jobs = store is not None and store.keeps_jobs and "jobs_offset" not in dropped
     derived = [name for name in adding if kept_jobs and name in spec.target.derivable()]
-    again = _again(store, spec, status, grid.shape, adding, derived, recompute)
+    known = _known_outputs(store, spec, grid, adding)
+    again = _again(store, spec, status, grid.shape, adding, derived, recompute, known)
     again |= status == DAMAGED
     if retry_failed:
         again |= np.isin(status, FAILURES)
@@ -171,6 +174,7 @@ def prepare(
         retry_failed=retry_failed,
         keep_jobs=spec.keep_jobs or kept_jobs,
         asked=~skip,
+        known=known,
     )
 
 
@@ -217,6 +221,7 @@ def _again(
     adding: Sequence[str],
     derived: Sequence[str],
     recompute: bool,
+    known: KnownOutputs,
 ) -> NDArray[np.bool_]:
     """Return which cells are simulated again: all, or those that lack a metric or per-job results being added."""
     if store is None:
@@ -227,12 +232,62 @@ def _again(
     lacking = np.zeros(here, dtype=bool)
     for name in adding:
         absent = store.absent(name) if name in store.arrays else np.ones(here, dtype=bool)
+        absent = absent & ~np.broadcast_to(known.cells(name), shape)[tuple(slice(0, n) for n in here)]
         lacking |= absent & (store.arrays["jobs_length"][...] == 0) if name in derived else absent
     if spec.keep_jobs:
         lacking |= store.arrays["jobs_offset"][...] < 0 if store.keeps_jobs else True
     again = np.zeros(shape, dtype=bool)
     again[tuple(slice(0, n) for n in here)] = lacking
     return again.ravel() & np.isin(status, WITH_RESULT)
+
+
+class KnownOutputs:
+    """What cells have of outputs that are being added, without a run.
+
+    Attributes
+    ----------
+    kinds : a number for each cell, over the grid.
+    answers : for each number the outputs that such a cell has, and what they are.
+    """
+
+    def __init__(self, kinds: NDArray[np.int32], answers: Sequence[Mapping[str, Known]]) -> None:
+        """Take both."""
+        self.kinds, self.answers = kinds, answers
+
+    def cells(self, name: str) -> NDArray[np.bool_]:
+        """Return which cells have an output, over the grid."""
+        return np.asarray(np.array([name in answer for answer in self.answers])[self.kinds])
+
+    def fill(self, store: Store) -> None:
+        """Write them for the cells that have a result."""
+        for name in sorted({name for answer in self.answers for name in answer}):
+            here = self.cells(name)
+            for chunk in range(store.chunks.num):
+                region = store.chunks.region(chunk)
+                block = store.read_block(name, chunk)
+                empty = here[region].ravel() & np.isnan(block) & np.isin(store.read_block("status", chunk), WITH_RESULT)
+                new = np.array(block)
+                for number in np.unique(self.kinds[region].ravel()[empty]):
+                    value, like = self.answers[number][name]
+                    cells = empty & (self.kinds[region].ravel() == number)
+                    new[cells] = value
+                    if like:
+                        new[cells & np.isnan(store.read_block(like, chunk))] = np.nan
+                if not np.array_equal(new, block, equal_nan=True):
+                    store.write_block(name, chunk, new)
+
+
+def _known_outputs(store: Store | None, spec: Spec, grid: Grid, adding: Sequence[str]) -> KnownOutputs:
+    """Return what cells have of the outputs that are being added, without a run."""
+    if store is None or not adding or type(spec.target).impossible is Target.impossible:
+        return KnownOutputs(np.zeros((1,) * len(grid.shape), dtype=np.int32), [{}])
+    kinds = np.zeros(grid.shape, dtype=np.int32)
+    answers: list[Mapping[str, Known]] = []
+    for rows, found in grid.alike(spec.target.impossible):
+        kinds[np.ix_(*rows)] = len(answers)
+        usable = {name: known for name, known in found.items() if not known.like or known.like in store.metrics}
+        answers.append({name: known for name, known in usable.items() if name in adding})
+    return KnownOutputs(kinds, answers)
 
 
 def check_store(spec: Spec, path: Path, recompute: bool = False) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import SENTENCES, Parameter, Role
+from faultsweep.simcore.contract import SENTENCES, Parameter, Role, Run
+from faultsweep.simcore.policies.checkpointing import CHECKPOINTS
+
+
+def _takes(run: Run) -> bool:
+    return not run.is_("agents", "none")
+
 
 ROLE = Role(
     "What mends saturated trunks.",
@@ -15,6 +21,7 @@ ROLE = Role(
         "clusters",
         choices=SENTENCES,
     ),
+    metrics=tuple((name, _takes) for name in (*CHECKPOINTS, "jobs_migrated")),
     parameters=(
         Parameter(
             "agent_interval_s",

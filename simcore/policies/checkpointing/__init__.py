@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, SHORTEST_INTERVAL_S, Parameter, Policy, Role, constant
+from faultsweep.simcore.contract import (
+    OWN_POLICY,
+    SENTENCES,
+    SHORTEST_INTERVAL_S,
+    Parameter,
+    Policy,
+    Role,
+    Run,
+    constant,
+)
 from faultsweep.simcore.policies.co_allocation.trunks import trunks_fail
 from faultsweep.simcore.policies.failures import happen
 
 NO_FAILURES = ((lambda run: not happen(run), "none"),)
 """A policy that heeds nothing but failures."""
+
+OVERHEAD = ("checkpoint_overhead_s", "checkpoint_overhead_ratio", "lost_to_overhead")
+"""The metrics of pauses."""
+CHECKPOINTS = ("checkpoints", "checkpoints_wasted", *OVERHEAD)
+"""The metrics of checkpoints."""
+
+
+def _saves(run: Run) -> bool:
+    return not run.is_("checkpointing", "none")
+
+
+def _restarts_cost(run: Run) -> bool:
+    return bool(run["restart_cost_s"] > 0 and (happen(run) or trunks_fail(run)))
+
 
 ROLE = Role(
     "When a running job saves its work.",
@@ -21,6 +44,7 @@ ROLE = Role(
         form=OWN_POLICY,
         form_doc="FILE.py:FUNCTION",
     ),
+    metrics=tuple((name, _saves) for name in CHECKPOINTS),
     parameters=(
         Parameter(
             "checkpoint_cost_s",
@@ -62,6 +86,7 @@ POLICIES = (
         "restart",
         "",
         role="restart",
+        metrics=tuple((name, _restarts_cost) for name in OVERHEAD),
         parameters=(
             Parameter(
                 "restart_cost_s",

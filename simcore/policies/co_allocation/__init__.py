@@ -99,6 +99,11 @@ ROLE = Role(
         choices=SENTENCES,
     ),
     parameters=_SHARED,
+    metrics=(
+        *("lost_to_congestion", "co_allocations", "jobs_co_allocated", "started_elsewhere", "congestion_slowdown"),
+        *("trunk_utilisation", "saturated_time_frac", "highest_saturation", "estimate_rmspe_pct"),
+        *("agent_activations", "jobs_taken", "jobs_barred"),
+    ),
 )
 
 ROLES = (

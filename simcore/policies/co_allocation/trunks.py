@@ -5,6 +5,7 @@ from __future__ import annotations
 from faultsweep.simcore.contract import Parameter, Policy, Role, Run, constant
 from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.policies.co_allocation import co_allocates
+from faultsweep.simcore.policies.failures import LOSSES
 
 TRUNK_OUTAGES = {
     "kill": "Jobs that need the trunk are killed.",
@@ -87,6 +88,7 @@ POLICIES = (
         ),
         uses=("trunk_mtbf_h", "trunk_mbps"),
         becomes=((lambda run: not trunks_fail(run), "sound"),),
+        metrics=LOSSES,
         consults=("seed", ("trunk_repair", lambda run: run["trunk_down_s"] > 0)),
     ),
     *(

@@ -21,6 +21,12 @@ def happen(run: Run) -> bool:
     return not run.is_("failures", "none")
 
 
+LOSSES = (
+    *("failures_seen", "failures_seen_per_day", "failures_that_hit", "jobs_hit", "restarts"),
+    *("work_lost_node_s", "work_loss_ratio", "lost_to_failures", "lost_to_down_time"),
+)
+"""The metrics of failures."""
+
 ROLE = Role(
     "Where failures of nodes come from.",
     Parameter(
@@ -31,6 +37,7 @@ ROLE = Role(
         "failures",
     ),
     otherwise="log",
+    metrics=tuple((name, happen) for name in LOSSES),
     parameters=(
         Parameter(
             "down_time_s",

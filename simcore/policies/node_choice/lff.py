@@ -7,6 +7,7 @@ import numpy as np
 from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.policies.checkpointing import OVERHEAD
 from faultsweep.simcore.policies.node_choice import ALIKE
 from faultsweep.simcore.policies.node_choice.moves import move_to_safer_nodes, note_start
 from faultsweep.simcore.policies.node_choice.nodes import is_free, take_node
@@ -83,6 +84,7 @@ POLICY = Policy(
         ),
     ),
     becomes=ALIKE,
+    metrics=tuple((name, _moves) for name in ("jobs_migrated", *OVERHEAD)),
     kernels={
         "take_nodes": take_safest,
         "node_failed": count_failure,

@@ -31,6 +31,18 @@ def _does_nothing(run: Run) -> bool:
 IDLE = ((_does_nothing, "arrival"),)
 """Without failures, options are charged for or they are nothing."""
 
+
+def _recovers(run: Run) -> bool:
+    return not run.is_("recovery", "arrival")
+
+
+METRICS = (
+    *("lost_to_hold", "failure_slowdown", "mean_delay_regular_s", "max_delay_regular_s"),
+    *(form.format(letter.lower()) for letter in OPTIONS for form in ("failure_slowdown_{}", "mean_response_{}_s")),
+    *(f"jobs_hit_{letter.lower()}" for letter in OPTIONS),
+    *("credits_granted", "credits_charged", "credit_refusals"),
+)
+
 ROLE = Role(
     "What happens to a job that a failure has killed.",
     Parameter(
@@ -44,6 +56,7 @@ ROLE = Role(
         form=OWN_POLICY,
         form_doc="FILE.py:FUNCTION",
     ),
+    metrics=tuple((name, _recovers) for name in METRICS),
     parameters=(
         Parameter(
             "recovery_mix",

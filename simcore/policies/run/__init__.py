@@ -112,6 +112,11 @@ POLICY = Policy(
             "run",
         ),
     ),
+    metrics=(
+        ("lost_to_delay", lambda run: run["start_delay_s"] > 0),
+        ("mean_scheduling_s", lambda run: run["time_scheduling"]),
+        ("max_scheduling_s", lambda run: run["time_scheduling"]),
+    ),
     consults=(
         "jobs",
         "estimates",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, Parameter, Role
+from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, Named, Parameter, Role, Run
+from faultsweep.simcore.policies.checkpointing import OVERHEAD
 from faultsweep.simcore.policies.run import on_torus
 
 ROLE = Role(
@@ -61,3 +62,15 @@ GROWTH = (("growth_limit", on_torus),)
 """What backfilling heeds on a torus."""
 MIGRATION = tuple((name, on_torus) for name in ("migration_free_frac", "migration_mfp_frac", "migration_cost_s"))
 """What migration heeds; it does nothing where any free nodes will do."""
+
+
+def _moves_cost(run: Run) -> bool:
+    return bool(run["migration_cost_s"] > 0)
+
+
+MOVES: tuple[Named, ...] = (
+    *("migrations_attempted", "migrations_successful", "migrations_per_attempt"),
+    *("mean_time_between_migrations_s", "jobs_migrated"),
+    *((name, _moves_cost) for name in OVERHEAD),
+)
+"""The metrics of migration."""

@@ -27,7 +27,7 @@ from faultsweep.simcore.policies.placement.rules import (
     vacate,
 )
 from faultsweep.simcore.policies.run import on_torus
-from faultsweep.simcore.policies.scheduling import GROWTH, MIGRATION
+from faultsweep.simcore.policies.scheduling import GROWTH, MIGRATION, MOVES
 
 _KEPT = -2  # a job that keeps its place because it would have to grow
 
@@ -196,6 +196,7 @@ POLICIES = (
         uses=MIGRATION,
         becomes=((lambda run: not on_torus(run), "fcfs"),),
         facts={"migrates": True},
+        metrics=MOVES,
         machines=ONE_MACHINE,
     ),
     Policy(
@@ -205,6 +206,7 @@ POLICIES = (
         uses=(*GROWTH, *MIGRATION),
         becomes=((lambda run: not on_torus(run), "backfill"),),
         facts={"migrates": True, "reserves": HEAD_JOB},
+        metrics=MOVES,
         machines=ONE_MACHINE,
     ),
 )
