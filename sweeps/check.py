@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.rerun import stored_target
@@ -13,6 +13,7 @@ from faultsweep.sweeps.spec import read_spec
 from faultsweep.sweeps.status import DAMAGED_CODE
 from faultsweep.sweeps.store.lock import Lock
 from faultsweep.sweeps.store.manifest import is_sealed
+from faultsweep.sweeps.store.pack import check_archive
 from faultsweep.sweeps.store.repair import Checked, check, repair, seal
 from faultsweep.sweeps.store.replay import check_at_rest
 from faultsweep.sweeps.store.store import Store, run_folder
@@ -20,6 +21,9 @@ from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError
 from faultsweep.terminal import make_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _UNVERIFIABLE = 6
 
@@ -75,6 +79,8 @@ def print_check(
 
     path = path.resolve()
     console = make_console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)
+    if path.is_file():
+        return _print_archive(path, mend or seal, console, as_json)
     if seal:
         seal_store(path)
     found = check(path)
@@ -96,6 +102,25 @@ def print_check(
         console.print(f"mend it: faultsweep check --repair {path}, or run the sweep again")
     elif found.cells:
         console.print("run the script of the sweep again: it simulates them")
+    return _code(found)
+
+
+def _print_archive(path: Path, change: bool, console: Console, as_json: bool) -> int:
+    from faultsweep.terminal import print_json
+
+    if change:
+        raise InputError(f"{path}: an archive, which is never changed; unpack it, and mend or seal the store")
+    found = check_archive(path)
+    if as_json:
+        print_json({**_as_json(found), "exit_code": _code(found)})
+        return _code(found)
+    for text in found.sentences(path):
+        console.print(text)
+    if found.is_sound:
+        size = format_bytes(found.size_bytes)
+        console.print(f"{path}: sound ({format_count(found.files, 'file')}, {size}, all compared)")
+    else:
+        console.print("get the archive again, or pack the store again")
     return _code(found)
 
 

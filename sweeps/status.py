@@ -43,6 +43,8 @@ def find_store(store_or_spec: str, store: Path | None = None) -> Path:
     path = Path(store_or_spec)
     if path.is_dir() or path.suffix == ".zarr" or has_run(path):
         return path
+    if path.suffix == ".zip" and path.is_file():
+        raise InputError(f"{path}: an archive: faultsweep check compares it, open_results reads it as it is")
     spec = find_spec(store_or_spec)
     try:
         return Path(f"{load_toml(spec).get('name', spec.stem)}.zarr")

@@ -195,7 +195,7 @@ def check(
     """Compare every file of a store with its checksum, and name what is absent, damaged or of an earlier time.
 
     Exit code 0: sound; 6: of an earlier format, which has no checksums; 7: damaged. Cells of a function of your own are
-    marked by --repair, and its next run simulates them.
+    marked by --repair, and its next run simulates them. The file that pack makes may be named as well.
     """
     from faultsweep.sweeps.check import print_check
 

@@ -22,9 +22,9 @@ from typing import Any
 
 from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.logs import acknowledgements
-from faultsweep.sweeps.store.manifest import COPIES, MANIFEST, SECOND, data_files, is_sealed, whole_manifest
+from faultsweep.sweeps.store.manifest import COPIES, MANIFEST, SECOND, Damage, data_files, is_sealed, whole_manifest
 from faultsweep.sweeps.store.opener import MOST_FILES, read_root
-from faultsweep.sweeps.store.repair import refuse_damage
+from faultsweep.sweeps.store.repair import Checked, refuse_damage
 from faultsweep.sweeps.store.replay import check_at_rest
 from faultsweep.sweeps.store.store import Store, check_format
 
@@ -38,6 +38,7 @@ MOST_INFLATED = 100
 _ALWAYS_ALLOWED_BYTES = 100_000_000
 _LONGEST_NAME = 1_000
 _PIECE = 1 << 20
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)  # the last of what zipfile cannot read
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -230,7 +231,7 @@ def unpack(archive: str | Path, store: str | Path, *, sha256: str = "") -> Packe
         except InputError as error:
             raise InputError(str(error).replace(str(draft), str(source), 1)) from None
         os.rename(draft, target)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: what zipfile cannot read
+    except _UNREADABLE as error:
         raise InputError(f"{source}: a damaged archive ({error})") from None
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
@@ -323,10 +324,7 @@ def _check_sums(draft: Path, sums: Mapping[str, str], path: Path) -> bool:
     """Compare the files with the checksums in the archive; returns whether it has any."""
     if SUMS not in sums:
         return False
-    listed = {}
-    for line in (draft / SUMS).read_text("utf-8", errors="replace").splitlines():
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+    listed = _listed((draft / SUMS).read_bytes())
     found = {name: digest for name, digest in sums.items() if name != SUMS}
     wrong = sorted(name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name))
     if wrong:
@@ -336,6 +334,48 @@ def _check_sums(draft: Path, sums: Mapping[str, str], path: Path) -> bool:
     for name in (README, SUMS):
         (draft / name).unlink(missing_ok=True)
     return True
+
+
+def _listed(content: bytes) -> dict[str, str]:
+    """Return what SHA256SUMS says of each file."""
+    lines = (line.partition("  ") for line in content.decode("utf-8", errors="replace").splitlines())
+    return {name: digest for digest, _, name in lines}
+
+
+def check_archive(archive: str | Path) -> Checked:
+    """Compare the files of an archive with its checksums; nothing is written.
+
+    Raises
+    ------
+    InputError
+        It is no archive of a store, or so damaged that its files cannot be listed.
+    """
+    path = Path(archive)
+    _check_archive(path, "")
+    try:
+        with zipfile.ZipFile(path) as opened:
+            entries = _checked_entries(opened, path)
+            found = {entry.filename: _sum_of(opened, entry) for entry in entries}
+            listed = _listed(opened.read(SUMS)) if found.get(SUMS) else dict(found)
+    except (*_UNREADABLE, OSError) as error:
+        raise InputError(f"{path}: a damaged archive ({error})") from None
+    if SUMS in found:  # which is not in itself
+        listed[SUMS] = found[SUMS]
+    damage = [
+        Damage(name, "damaged" if name in found else "absent")
+        for name in sorted(listed.keys() | found.keys())
+        if not found.get(name) or found[name] != listed.get(name)
+    ]
+    return Checked(damage=damage, files=len(entries), size_bytes=sum(entry.file_size for entry in entries))
+
+
+def _sum_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
+    """Return the SHA-256 of a file of an archive, "" if it cannot be read."""
+    try:
+        with archive.open(entry) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it has readinto
+    except (*_UNREADABLE, OSError):
+        return ""
 
 
 def _check_metadata(draft: Path) -> None:

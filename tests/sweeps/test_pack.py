@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -17,11 +18,13 @@ import fsspec
 import pytest
 import xarray as xr
 from faultsweep.analysis.open import open_jobs, open_results
+from faultsweep.sweeps.check import print_check
 from faultsweep.sweeps.logs import acknowledgements
+from faultsweep.sweeps.status import find_store
 from faultsweep.sweeps.store import pack as pack_module
 from faultsweep.sweeps.store.lock import Lock
 from faultsweep.sweeps.store.merge import merge
-from faultsweep.sweeps.store.pack import file_sha256, pack, unpack
+from faultsweep.sweeps.store.pack import check_archive, file_sha256, pack, unpack
 from faultsweep.sweeps.store.replay import open_run
 from faultsweep.sweeps.store.store import commit, run_folder
 from faultsweep.sweeps.sweep import Sweep
@@ -238,6 +241,45 @@ def test_another_archive_than_the_published_one_is_refused(archive, tmp_path):
             unpack(path, tmp_path / "u.zarr")
     with pytest.raises(InputError, match="a URL; download the file first"):
         unpack("https://example.org/s.zarr.zip", tmp_path / "u.zarr")
+
+
+def test_check_names_what_is_damaged_in_an_archive(archive, tmp_path, capsys):
+    """A bit of any of its files; what is damaged is named, and status says what an archive is."""
+    look = functools.partial(print_check, mend=False, seal=False, logs=None, workers=None)
+    assert look(archive) == 0
+    bad = tmp_path / "bad.zarr.zip"
+    content = archive.read_bytes()
+    with zipfile.ZipFile(archive) as opened:
+        entries = opened.infolist()
+        starts = {e.filename: e.header_offset + 30 + len(e.filename.encode()) for e in entries if e.file_size}
+    for name, start in starts.items():
+        damaged = bytearray(content)
+        damaged[start] ^= 4
+        bad.write_bytes(damaged)
+        assert [(one.name, one.what) for one in check_archive(bad).damage] == [(name, "damaged")]
+    capsys.readouterr()
+    assert look(bad) == 7
+    assert f"{name}: damaged\nget the archive again" in capsys.readouterr().out
+    with pytest.raises(InputError, match="an archive, which is never changed"):
+        print_check(bad, mend=True, seal=False, logs=None, workers=None)
+    with pytest.raises(InputError, match="an archive: faultsweep check compares it"):
+        find_store(str(bad))
+    for place in range(len(content) - 200, len(content), 7):  # the list of its files
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        bad.write_bytes(damaged)
+        with contextlib.suppress(InputError):
+            check_archive(bad)
+
+
+def test_check_names_what_an_archive_lacks(archive, tmp_path):
+    lacks = tmp_path / "lacks.zarr.zip"
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(lacks, "w") as new:
+        last = [name for name in old.namelist() if name.startswith("sum/c/")][-1]
+        for name in old.namelist():
+            if name != last:
+                new.writestr(name, old.read(name))
+    assert [(one.name, one.what) for one in check_archive(lacks).damage] == [(last, "absent")]
 
 
 def test_a_zip_without_checksums_says_so(store, tmp_path):

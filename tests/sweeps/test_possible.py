@@ -12,6 +12,8 @@ from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.metrics import MAIN, METRICS
 from faultsweep.simcore.parameters import canonical
 from faultsweep.simcore.possible import DECLARED, impossible
+from faultsweep.sweeps.runner.prepare import KnownOutputs
+from faultsweep.sweeps.store.manifest import verify
 from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.sweep import Sweep
 
@@ -76,25 +78,51 @@ def test_a_store_gets_metrics_when_an_axis_makes_them_possible(tmp_path, client)
     grown.run(tmp_path / "once.zarr", cluster=client, progress=False)
     ours, once = (xr.open_zarr(each, chunks=None).load() for each in (path, tmp_path / "once.zarr"))
     assert set(json.loads(once.attrs["metrics"])) == set(store.metrics)
+    assert verify(path).damage == []
     for name in store.metrics:
         assert np.array_equal(ours[name].values, once[name].values, equal_nan=True), name
     assert (ours.restarts.sel(failures="none") == 0).all()
     assert (ours.failures_seen.sel(failures="mtbf") > 0).any()
 
 
-def test_a_growth_by_metrics_that_is_killed_goes_on(tmp_path, client, monkeypatch):
+def test_a_store_of_all_metrics_takes_a_spec_of_fewer(tmp_path, client):
+    """Such as one of a release that stored all of them: nothing runs again, and nothing is dropped."""
+    path = tmp_path / "s.zarr"
+    Sweep.of(spec(metrics=list(METRICS))).run(path, cluster=client, progress=False)
+    assert Sweep.of(spec()).plan(path, measure=False, progress=False).missing == 0
+    grown = Sweep(axes={"failures": ["none", "mtbf"]}, fixed={**PLAIN, "mtbf_h": 1}, replicates=2)
+    assert grown.plan(path, measure=False, progress=False).missing == 2
+    grown.run(path, cluster=client, progress=False)
+    assert set(Store(path, mode="r").metrics) == set(METRICS)
+    assert verify(path).damage == []
+
+
+@pytest.mark.parametrize("writes", [0, 1, 7])
+def test_a_growth_by_metrics_that_is_killed_goes_on(tmp_path, client, monkeypatch, writes):
+    """Before anything is filled in, and after some of it."""
     path = tmp_path / "s.zarr"
     Sweep.of(spec()).run(path, cluster=client, progress=False)
     grown = Sweep(axes={"failures": ["none", "mtbf"]}, fixed={**PLAIN, "mtbf_h": 1}, replicates=2)
+    real, done = KnownOutputs.fill, []
 
-    def killed(*given):
-        raise KeyboardInterrupt
+    def write(store, name, *given):
+        if len(done) == writes:
+            raise KeyboardInterrupt
+        done.append(name)
+        return block(store, name, *given)
 
-    monkeypatch.setattr("faultsweep.sweeps.runner.prepare.KnownOutputs.fill", killed)
+    def fill(known, store):
+        monkeypatch.setattr(Store, "write_block", write)
+        real(known, store)
+
+    block = Store.write_block
+    monkeypatch.setattr(KnownOutputs, "fill", fill)
     with pytest.raises(BaseException):  # noqa: B017, PT011 - as the user's Ctrl-C
         grown.run(path, cluster=client, progress=False)
     monkeypatch.undo()
+    assert len(done) == writes
     assert grown.plan(path, measure=False, progress=False).missing == 2
     data = grown.run(path, cluster=client, progress=False)
     assert (data.restarts.sel(failures="none") == 0).all()
     assert (data.status == 1).sum() >= 3
+    assert verify(path).damage == []
