@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import fixed_parameters, has_result, metric_names, open_results, unit_of
+from faultsweep.analysis.shown import with_plain_labels
 from faultsweep.simcore.engine.metrics import MEASURED
 from numpy.typing import NDArray
 
@@ -29,7 +30,7 @@ class MetricDifference:
     mean : mean of B - A over the compared cells.
     largest, relative : B - A, and that over |A|, of the cell with the largest relative difference.
     at : the labels of that cell.
-    a, b : its values.
+    a, b : its values. Times differ by seconds; text, which has no difference, by NaN.
     """
 
     metric: str
@@ -40,8 +41,8 @@ class MetricDifference:
     largest: float
     relative: float
     at: dict[str, Any]
-    a: float
-    b: float
+    a: Any
+    b: Any
 
 
 @dataclass
@@ -94,6 +95,7 @@ def compare(a: str, b: str, *, metrics: Sequence[str] = (), tolerance: float = 0
     """
     first, second = open_results(a), open_results(b)
     first, second = _with_all_axes(first, second, str(a)), _with_all_axes(second, first, str(b))
+    first, second = with_plain_labels(first), with_plain_labels(second)
     found = Comparison(str(a), str(b), _settings(first, second))
     dims = [str(dim) for dim in first["status"].dims]
     shared = {}
@@ -178,20 +180,24 @@ def _compare_cells(
         relative = relative.max(1)
         cells = np.argwhere(both)
         at = int(relative.argmax())
-        x, y = (float(v.reshape(len(v), -1)[at, component[at]]) for v in (one, two))
-        difference = np.nan_to_num(two - one)
+        x, y = (v.reshape(len(v), -1)[at, component[at]] for v in (one, two))
+        difference = _numbers(two) - _numbers(one)
+        if np.iscomplexobj(difference):
+            difference = np.abs(difference)
+        size = difference.reshape(len(one), -1)[at, component[at]]
+        mean = np.nan_to_num(difference).mean() if one.dtype.kind != "O" else np.nan
         found.metrics.append(
             MetricDifference(
                 name,
                 unit_of(a[name]),
                 int((relative > tolerance).sum()),
                 len(one),
-                float(difference.mean()),
-                y - x,
+                float(mean),
+                float(size),
                 float(relative[at]),
                 _labels(a, cells[at]),
-                x,
-                y,
+                _plain(x),
+                _plain(y),
             )
         )
         more = np.zeros(both.shape)
@@ -205,17 +211,48 @@ def _compare_cells(
         rows = tuple(int(row) for row in np.unravel_index(int(cell), both.shape))
         name = names[int(worst_metric[rows])]
         found.differing.append(
-            {**_labels(a, rows), "metric": name, "a": a[name].values[rows].tolist(), "b": b[name].values[rows].tolist()}
+            {**_labels(a, rows), "metric": name, "a": _value(a, name, rows), "b": _value(b, name, rows)}
         )
 
 
-def _relative(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return |B - A| / max(|A|, |B|): 0 if equal to the bit or both NaN, 1 if one is NaN."""
-    equal = (a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b))
-    size = np.fmax(np.abs(a), np.abs(b))
+def _relative(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    """Return |B - A| / max(|A|, |B|): 0 if equal to the bit or both NaN, 1 if one is NaN, or for other text."""
+    equal = a == b
+    if a.dtype.kind in "fcMm":
+        equal |= (a != a) & (b != b)
+    if a.dtype.kind == "f":
+        equal &= (np.signbit(a) == np.signbit(b)) | np.isnan(a)
+    one, two = _numbers(a), _numbers(b)
+    size = np.fmax(np.abs(one), np.abs(two))
     with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.where(size > 0, np.abs(b - a) / size, np.finfo(float).tiny)
-    return np.where(equal, 0.0, np.where(np.isfinite(relative), relative, 1.0))
+        relative = np.where(size > 0, np.abs(two - one) / size, 0.0)
+    least = np.finfo(float).tiny  # of whole numbers that differ by less than float64 tells
+    return np.where(equal, 0.0, np.where(np.isfinite(relative), np.maximum(relative, least), 1.0))
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values as numbers, times in seconds; NaN for text."""
+    if values.dtype.kind == "M":
+        values = values - np.datetime64(0, "s")
+    if values.dtype.kind == "m":
+        return np.asarray(values / np.timedelta64(1, "s"))
+    if values.dtype.kind in "fc":
+        return values
+    return values.astype(float) if values.dtype.kind in "iub" else np.full(values.shape, np.nan)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a number or text."""
+    if isinstance(value, np.datetime64 | np.timedelta64 | np.complexfloating):
+        return str(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _value(data: xr.Dataset, name: str, rows: tuple[int, ...]) -> Any:
+    values = np.asarray(data[name].values[rows])
+    if values.dtype.kind in "fiub":
+        return values.tolist()
+    return _plain(values[()]) if values.ndim == 0 else [_plain(value) for value in values.ravel()]
 
 
 def _labels(data: xr.Dataset, rows: Sequence[Any]) -> dict[str, Any]:

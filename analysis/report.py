@@ -28,6 +28,7 @@ from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.regions import best_policies, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
+from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.analysis.statistics import REPLICATE, count_observations
 from faultsweep.analysis.verdict import Verdict, describe_promise, how_much_worse, scope_of, selected, selection_of
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
@@ -91,6 +92,7 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         A metric or an axis that the store does not have, or no result at all.
     """
     require("a report", "matplotlib", "scipy")
+    data = with_numbers_and_names(data)
     chosen = _metrics(data, metrics)
     policy = policy_axis(data) if policy is None else policy
     if policy is not None and policy not in data["status"].dims:

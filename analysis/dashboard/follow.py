@@ -14,6 +14,7 @@ from faultsweep.analysis.dashboard.cells import Sample
 from faultsweep.analysis.dashboard.metrics import varying
 from faultsweep.analysis.dashboard.overview import Overview, make_overview
 from faultsweep.analysis.open import RESULTS, count_cells, open_results
+from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.sweeps.batch_job import read_run
 from faultsweep.sweeps.runner.progress import format_seconds
 
@@ -52,7 +53,7 @@ class FollowedStore:
         self.place = place
         self.version = 0
         self.may_rerun = may_rerun and "://" not in place
-        self.other = open_results(other) if other else None
+        self.other = with_numbers_and_names(open_results(other)) if other else None
         self._stamp = self._look()
         self.data: xr.Dataset
         self.share: tuple[float, str]
@@ -61,7 +62,7 @@ class FollowedStore:
         self._stopped = threading.Event()
         self.is_there = False
         if not (wait and "://" not in place and not os.path.lexists(place)):
-            self._take(open_results(place))
+            self._take(with_numbers_and_names(open_results(place)))
 
     def _take(self, data: xr.Dataset) -> None:
         self.data, self.share = data, describe_share(data)
@@ -98,7 +99,7 @@ class FollowedStore:
         if stamp == self._stamp and stamp is not None:
             return False
         try:
-            data = open_results(self.place)
+            data = with_numbers_and_names(open_results(self.place))
         except (InputError, OSError):
             return False
         self._stamp = stamp

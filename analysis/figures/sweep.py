@@ -169,16 +169,7 @@ def row_label(axis: str, label: Any, short: bool = False) -> str:
     """Return the label of a row as a legend has it: names as they are, numbers with what they are of."""
     if isinstance(label, str):
         return machine_name(label) if axis == "machine" else SCHEDULERS.get(label, label)
-    return _text(label) if short else f"{axis} = {_text(label)}"
-
-
-def _text(label: Any) -> str:
-    """Return a number, date, duration (in seconds) or truth value as text."""
-    if isinstance(label, np.datetime64):
-        return str(np.datetime_as_string(label, unit="auto"))
-    if isinstance(label, np.timedelta64):
-        return f"{label / np.timedelta64(1, 's'):g} s"
-    return str(bool(label)).lower() if isinstance(label, bool | np.bool_) else f"{label:g}"
+    return f"{label:g}" if short else f"{axis} = {label:g}"
 
 
 def quantity(data: xr.Dataset, name: str) -> str:

@@ -93,6 +93,7 @@ def _layout(name: str, sweep: Sweep) -> Layout:
 def _figure(sweep: Sweep, layout: Layout, results: Any) -> Any:
     """Return the figure of results, of the rows that the spec asks for."""
     from faultsweep.analysis.figures import FIGURES, sweep_figure
+    from faultsweep.analysis.shown import with_numbers_and_names
     from faultsweep.analysis.warmup import without_warm_up
 
     if layout.kind not in FIGURES:
@@ -100,6 +101,7 @@ def _figure(sweep: Sweep, layout: Layout, results: Any) -> Any:
         drawn = results.sel({axis.name: axis.labels for axis in sweep.spec.axes})
         if parts.pop("delete_warm_up"):
             drawn = without_warm_up(drawn, layout.y)
+        drawn = with_numbers_and_names(drawn)
         return sweep_figure(drawn, sweep.spec.name, sweep.spec.title, **parts)
     try:
         return replace(FIGURES[layout.kind](results), name=sweep.spec.name)

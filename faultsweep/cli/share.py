@@ -138,7 +138,7 @@ def _print_comparison(found: Comparison) -> None:
     for heading in ("metric", "cells", "mean B - A", "largest B - A", "relative", "unit", "where (A, B)"):
         table.add_column(heading, justify="left" if heading in ("metric", "unit", "where (A, B)") else "right")
     for row in found.metrics:
-        where = f"{_place(row.at)} ({row.a:.6g}, {row.b:.6g})"
+        where = f"{_place(row.at)} ({_value(row.a)}, {_value(row.b)})"
         relative = f"{100 * row.relative:.3g} %"
         table.add_row(row.metric, f"{row.cells:,}", f"{row.mean:.4g}", f"{row.largest:.4g}", relative, row.unit, where)
     console.print(table)
@@ -148,6 +148,10 @@ def _print_comparison(found: Comparison) -> None:
     more = found.both - found.equal - len(found.differing)
     if more:
         console.print(f"  ... and {more:,} more")
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _place(labels: dict[str, Any]) -> str:
