@@ -28,9 +28,11 @@ SHORTEST_INTERVAL_S = 1.0
 """Least time between two events of one kind that an interval sets, given or derived: runs must end."""
 
 TORUS, FLAT, MENU, CLUSTERS = "a torus", "a flat machine", "a machine with a partition menu", "machines of clusters"
+SITE = "a site of shared nodes"
 """The kinds of machines that a policy may be for."""
-EVERYWHERE = (TORUS, FLAT, MENU, CLUSTERS)
-ONE_MACHINE = (TORUS, FLAT, MENU)
+EVERYWHERE = (TORUS, FLAT, MENU, CLUSTERS, SITE)
+ONE_MACHINE = (TORUS, FLAT, MENU, SITE)
+NOT_ON_SITES = (TORUS, FLAT, MENU, CLUSTERS)
 
 OWN_POLICY = r".+\.py:[A-Za-z_]\w*"
 """A policy of the user's: a Python file and a name in it."""

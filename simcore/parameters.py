@@ -17,6 +17,7 @@ from faultsweep.simcore.contract import (
     MENU,
     OWN,
     OWN_POLICY,
+    SITE,
     TORUS,
     Config,
     Parameter,
@@ -104,6 +105,8 @@ def kind_of(machine: machines.Machine) -> str:
     """Return what policies call the kind of a machine."""
     if machine.kind == machines.CLUSTERS:
         return CLUSTERS
+    if machine.kind == machines.SITE:
+        return SITE
     if machine.menu is not None:
         return MENU
     return TORUS if machine.kind == machines.TORUS else FLAT

@@ -20,19 +20,21 @@ from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.jit import is_compiled
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metrics
+from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
-from faultsweep.simcore.model.machines import CLUSTERS, FLAT, Machine, parse_machine, round_up
-from faultsweep.simcore.model.workload import Workload, check_workload
+from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine, round_up
+from faultsweep.simcore.model.workload import DEMANDED, Workload, check_workload
 from faultsweep.simcore.parameters import check_combination, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
+from faultsweep.simcore.workloads.demands import for_site, with_cores
 from faultsweep.simcore.workloads.transforms import doubts, prepare
 from numpy.typing import NDArray
 
@@ -144,7 +146,7 @@ def simulate(
     machine = parse_machine(config["machine"])
     check_combination(config, machine)
     with np.errstate(all="ignore"):  # what is too small or too large is told below, with the job
-        prepared, estimate_s = prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
+        prepared, estimate_s = _prepare(workload, config, machine)
     if len(prepared) == 0:
         raise InputError(
             f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
@@ -164,15 +166,26 @@ def simulate(
     return replace(run, doubts=tuple(filter(None, told)))
 
 
+def _prepare(workload: Workload, config: Mapping[str, Any], machine: Machine) -> tuple[Workload, NDArray[np.float64]]:
+    """Return the jobs as they are simulated, and their estimates, s."""
+    if machine.site is None:
+        return prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
+    workload = for_site(workload, machine.site, config["size_map"], machine.name)
+    prepared, estimate_s = prepare(workload, config, machine.largest)
+    return with_cores(prepared, machine.site), estimate_s
+
+
 def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:
     """Simulate one configuration on any machine but clusters."""
     prepared, estimate_s, machine, config, source, span, watch, repeat = given
     _check_event_order(config, source)
     recovery = plan_recovery(config, prepared, run_of(config).named("recovery").facts.get("asks"), options)
     jobs = {**_job_arrays(prepared, estimate_s, config, machine), "option": recovery["recovery_option"]}
+    if prepared.demand is not None:
+        jobs |= {name: getattr(prepared.demand, name) for name in DEMANDED}
     if watch.before_compiling is not None and not is_compiled():
         watch.before_compiling()
-    _load_kernels("columns" if machine.kind == FLAT else config["finder"])
+    _load_kernels(config["finder"] if machine.kind == TORUS else "columns")
     base_rate = None if source is None else _base_rate(source, machine, span, config)
     rules = _Rules(score, base_rate)
     durations = []
@@ -443,7 +456,7 @@ def _run(
         stopwatch = Stopwatch(state) if config["time_scheduling"] else None
         go_on: Advance = stopwatch.advance if stopwatch else advance
         if watch.debug:
-            go_on = checked(go_on, Checker(state).check)
+            go_on = checked(go_on, (SiteChecker if machine.kind == SITE else Checker)(state).check)
         began, processor = time.perf_counter(), time.process_time()
         state, code = _advance_to_end(state, go_on, drawn, buffer, watch.progress)
         elapsed, processor = time.perf_counter() - began, time.process_time() - processor
@@ -496,7 +509,7 @@ class _Drawn:
         rows = failure_rows(self.known(), self._base_rate)
         longer = state.with_arrays(failures=rows)
         if state.tracing:
-            trace = trace_buffer(self._machine.nodes, state.job.submit.shape[0], rows.shape[1], self._capacity)
+            trace = trace_buffer(self._machine.capacity, state.job.submit.shape[0], rows.shape[1], self._capacity)
             longer = longer.with_arrays(trace=trace)
         longer.drawn_until = self.known_until_s
         if state.saves_by == st.BY_FORESIGHT and state.next_foreseen == math.inf:

@@ -144,10 +144,15 @@ class SimulatorTarget(Target):
         return parse_machine(self._menu_file(name))
 
     def _menu_hash(self, name: str) -> str:
-        """Return the content hash of a machine's menu, or nothing for a machine that its name says all of."""
+        """Return the content hash of a site or of a machine's menu, or nothing for a machine that its name says all
+        of."""
         from faultsweep.simcore.model.menus import menu_hash
+        from faultsweep.simcore.model.nodes import site_hash
 
-        return menu_hash(self._machine(name).menu) if name.endswith(".toml") else ""
+        if not name.endswith(".toml"):
+            return ""
+        machine = self._machine(name)
+        return menu_hash(machine.menu) if machine.site is None else site_hash(machine.site)
 
     def _file(self, path: str) -> str:
         """Return where a file is; the place where it should be if it is nowhere."""
@@ -309,6 +314,7 @@ class SimulatorTarget(Target):
 
     def _bad_sizes(self, config: Config) -> str:
         """Return the sentence for jobs of a log that are not there, or that are larger than the machine."""
+        from faultsweep.simcore.workloads.demands import for_site
         from faultsweep.simcore.workloads.resampling import check_resampled
         from faultsweep.simcore.workloads.transforms import largest_size, map_sizes, span
         from faultsweep.sweeps.logs import is_model
@@ -320,6 +326,8 @@ class SimulatorTarget(Target):
             if config["resample"] != "none":
                 check_resampled(jobs)
             machine = self._machine(config["machine"])
+            if machine.site is not None:
+                jobs = for_site(jobs, machine.site, config["size_map"], machine.name)
             largest = largest_size(config, machine.largest, machine.clusters)
             holder = "the largest cluster" if largest < machine.nodes else "the machine"
             map_sizes(jobs, largest, config["procs_per_node"], config["size_map"], machine.node_size, holder)

@@ -125,21 +125,28 @@ def real_jobs(records: JobRecords) -> RealJobs:
 
 
 def validate(
-    records: JobRecords, nodes: int, settings: Mapping[str, Any], cut: float = 0.5, not_modelled: Sequence[str] = ()
+    records: JobRecords,
+    nodes: int,
+    settings: Mapping[str, Any],
+    cut: float = 0.5,
+    not_modelled: Sequence[str] = (),
+    machine: str = "",
 ) -> Validation:
     """Simulate the jobs after the cut and compare with their real waits.
 
     Parameters
     ----------
-    nodes : of the machine; all whole and alike.
+    nodes : of the machine.
     settings : parameters of the simulation, such as scheduler and estimates.
     cut : share of the log's span before the cut, 0 (a cold start) to less than 1.
     not_modelled : what a site file says that the simulation does not know.
+    machine : a site's file; if not given, all nodes are whole and alike.
     """
     real = real_jobs(records)
     cut_s = _cut(real, cut)
     part, rows = warm_start(real, cut_s)
-    start, simulated = _simulate(part, nodes, settings)
+    machine = machine or f"flat:{nodes}"
+    start, simulated = _simulate(part, machine, settings)
     rows, part_rows = rows[simulated], np.flatnonzero(simulated)
     submit = real.workload.submit_s[rows]
     wait = start[part_rows] - submit
@@ -155,7 +162,7 @@ def validate(
     curves = _curves(real, rows, start[part_rows], cut_s)
     return Validation(
         log=records.name,
-        machine=f"flat:{nodes}",
+        machine=machine,
         settings=dict(settings),
         jobs=len(rows),
         judged=len(judged),
@@ -169,12 +176,12 @@ def validate(
         groups=_groups(records, real, judged, sim),
         names=_what_names_tell(real, judged, cut_s),
         curves=curves,
-        notes=[*_notes(records, real, nodes, simulated, curves), *not_modelled],
+        notes=[*_notes(records, real, nodes, simulated, curves, machine), *not_modelled],
     )
 
 
 def calibrate(
-    records: JobRecords, nodes: int, settings: Mapping[str, Any], cut: float = 0.5
+    records: JobRecords, nodes: int, settings: Mapping[str, Any], cut: float = 0.5, machine: str = ""
 ) -> tuple[dict[str, Any], list[tuple[dict[str, Any], float, float]]]:
     """Choose the settings of CANDIDATES that explain most of the waits before the cut.
 
@@ -197,7 +204,7 @@ def calibrate(
         if not settings and chosen["scheduler"] == "fcfs" and tried_order != PLAIN:
             continue
         try:
-            start, simulated = _simulate(early, nodes, chosen)
+            start, simulated = _simulate(early, machine or f"flat:{nodes}", chosen)
         except InputError:
             continue  # a combination that there is not
         rows = before[simulated & np.isfinite(real.wait_s[before])]
@@ -247,10 +254,10 @@ def _cut(real: RealJobs, cut: float) -> float:
     return float(submit[0] + cut * (submit[-1] - submit[0])) if cut > 0 else 0.0
 
 
-def _simulate(part: Workload, nodes: int, settings: Mapping[str, Any]) -> tuple[Floats, NDArray[np.bool_]]:
+def _simulate(part: Workload, machine: str, settings: Mapping[str, Any]) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the simulated start of each job, and which jobs fit the machine."""
     given = {"size_map": "drop", "estimates": "requested", "scheduler": "backfill", **settings}
-    run = simulate(part, machine=f"flat:{nodes}", **given)
+    run = simulate(part, machine=machine, **given)
     fits = np.isin(part.job_id, run.jobs["job_id"])
     start = np.full(len(part), np.nan)
     start[fits] = run.jobs["start_s"]
@@ -384,22 +391,30 @@ def _level(edges: Floats, begin: Floats, end: Floats, amount: Floats) -> Floats:
 
 
 def _notes(
-    records: JobRecords, real: RealJobs, nodes: int, simulated: NDArray[np.bool_], curves: Mapping[str, Floats]
+    records: JobRecords,
+    real: RealJobs,
+    nodes: int,
+    simulated: NDArray[np.bool_],
+    curves: Mapping[str, Floats],
+    machine: str,
 ) -> list[str]:
-    work = real.workload
+    work, is_site = real.workload, machine.endswith(".toml")
     notes = [f"{count:,} jobs are not simulated: {reason}" for reason, count in work.dropped.items()]
     if not simulated.all():
-        notes.append(f"{int((~simulated).sum()):,} jobs are larger than the machine")
+        what = "fit no partition of the site" if is_site else "are larger than the machine"
+        notes.append(f"{int((~simulated).sum()):,} jobs {what}")
     unknown = int(np.isnan(real.wait_s).sum())
     if unknown:
         notes.append(f"{unknown:,} jobs have no real start; they are simulated and not judged")
     peak = float(curves["real nodes"].max())
-    if peak > nodes:
+    if peak > nodes and not is_site:
         notes.append(f"at its peak the log has {peak:,.0f} nodes in use, of {nodes:,}: some jobs share nodes")
     missing = float(np.isnan(work.requested_s).mean())
     if missing:
         notes.append(f"{100 * missing:.1f} % of jobs have no requested time; their run time is taken")
-    if len(real.partition.names) > 1:
+    if is_site and "cores" not in records.columns:
+        notes.append("the log does not tell cores: jobs take whole nodes")
+    if len(real.partition.names) > 1 and not is_site:
         notes.append(f"{len(real.partition.names)} partitions or queues are simulated as one, of equal priority")
     restarted = int((records.numbers("restarts") > 0).sum())
     if restarted:

@@ -33,6 +33,10 @@ INTERVALS = "simcore/policies/checkpointing/intervals.py"
 BUCKET = "simcore/policies/checkpointing/bucket.py"
 REQUEUE = "simcore/policies/recovery/requeue.py"
 MENU = "simcore/policies/scheduling/menu.py"
+PIECES = "simcore/engine/pieces.py"
+SHARED = "simcore/policies/scheduling/shared_nodes.py"
+BEST_FIT = "simcore/policies/node_choice/best_fit.py"
+CONSECUTIVE = "simcore/policies/node_choice/consecutive.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # instants and events
@@ -519,6 +523,67 @@ MUTANTS: tuple[Mutant, ...] = (
         "        step = min(have, length - have)\n",
         "        step = have\n",
         "runs are looked for in powers of two",
+    ),
+    # sites of shared nodes
+    Mutant(PIECES, "cores < s.node_cores[node])", "cores < 1)", "a job that shares no node gets one that others use"),
+    Mutant(
+        PIECES,
+        "    if s.node_members[node] >> s.job.partition[job] & 1 == 0:\n        return 0\n",
+        "",
+        "jobs get nodes of other partitions",
+    ),
+    Mutant(PIECES, "count = min(count, gpus // need)", "count = count", "GPUs are over-committed"),
+    Mutant(PIECES, "count = min(count, memory // need)", "count = count", "memory is over-committed"),
+    Mutant(
+        PIECES, "return min(count, most) if most > 0 else count", "return count", "more chunks on a node than may be"
+    ),
+    Mutant(
+        PIECES,
+        "s.piece_node[behind] < s.piece_node[piece]",
+        "s.piece_node[behind] > s.piece_node[piece]",
+        "the pieces of a job are in the wrong order",
+    ),
+    Mutant(
+        ENGINE,
+        "            victim = job_on(s, node) if s.kind == SITE else -1\n",
+        "            victim = -1\n",
+        "a failure kills one of the jobs on its node only",
+    ),
+    Mutant(
+        SHARED,
+        "s.blocked |= 1 << partition if easy else s.overlaps[partition]",
+        "s.blocked |= 1 << partition",
+        "under FCFS a job overtakes one that waits for the same nodes in another partition",
+    ),
+    Mutant(
+        SHARED,
+        "        if _matters(s, job, partition) and _left_beside(s, job, partition) < 0:\n            return False\n",
+        "",
+        "backfilled jobs delay the first of their partition",
+    ),
+    Mutant(
+        SHARED,
+        "            s.head_extra[partition] = _left_beside(s, job, partition)\n",
+        "",
+        "two backfilled jobs together delay the first of their partition",
+    ),
+    Mutant(
+        SHARED,
+        "        if total >= wanted and release > time:\n            break\n",
+        "        if total >= wanted:\n            break\n",
+        "of what is released at the reservation, only a part counts",
+    ),
+    Mutant(
+        BEST_FIT,
+        "s.free_cores[node] < s.free_cores[best]",
+        "s.free_cores[node] > s.free_cores[best]",
+        "the worst fit is chosen",
+    ),
+    Mutant(
+        CONSECUTIVE,
+        "(left <= total < most)",
+        "(left <= total > most)",
+        "the largest row that is sufficient is chosen, not the smallest",
     ),
     # what makes every run end
     Mutant(

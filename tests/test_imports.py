@@ -33,7 +33,7 @@ WITHIN_SIMCORE = {
     "streams": set(),
     "distributions": {"contract", "streams"},
     "finders": {"engine"},
-    "model": {"finders"},
+    "model": {"finders", "sites"},
     "workloads": {"contract", "model", "parameters", "policies", "streams"},
     "sites": {"model", "workloads"},
     "failure_logs": {"model", "policies", "streams"},
@@ -61,6 +61,7 @@ UPWARD = {
 }
 """Imports that go up all the same, inside functions: to be removed."""
 INNER = {
+    "simcore.model.nodes": "a site's file is checked by a library that takes long to import",
     "simcore.simulate": "what is compiled for clusters is loaded only there",
 }
 """Modules of the simulator core that import inside functions, and why."""

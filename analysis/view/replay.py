@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.engine.event_trace import EventTrace
-from faultsweep.simcore.model.machines import CLUSTERS, TORUS, Machine, parse_machine
+from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -156,6 +156,10 @@ def replay(
     """
     if not len(events):
         raise InputError("the trace has no events")
+    if machine.kind == SITE:
+        raise InputError(
+            f"{machine.name}: a trace does not tell which part of a node a job holds (valid: another machine)"
+        )
     if len(events.node) and events.node.max() >= machine.nodes + len(machine.clusters):
         raise InputError(
             f"the trace has node {events.node.max()}, and {machine.name} has nodes 0 to {machine.nodes - 1}; "

@@ -18,7 +18,9 @@ app = App()
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="Accounting dump, jobs of logs import, or named log.")]
 MachineOption = Annotated[
     str,
-    typer.Option(metavar="flat:N|SITE.toml", help="The machine, with whole nodes.", show_default="nodes of the log"),
+    typer.Option(
+        metavar="flat:N|SITE.toml", help="The machine: whole nodes, or a site.", show_default="nodes of the log"
+    ),
 ]
 CutOption = Annotated[
     float, typer.Option(min=0, max=0.95, help="Share of the log's span before the part that judges; 0: all judges.")
@@ -57,7 +59,7 @@ def validate(
 
     _check_outputs(log, picture, page)
     records, nodes, missing = _given(log, machine, logs, timezone)
-    found = compare(records, nodes, _settings(set_), cut, missing)
+    found = compare(records, nodes, _settings(set_), cut, missing, _site(machine))
     _report(found, picture, page, as_json)
 
 
@@ -82,10 +84,10 @@ def calibrate(
         raise InputError("--cut: calibrating needs a part of the log before the cut (valid: more than 0)")
     _check_outputs(log, picture, page)
     records, nodes, missing = _given(log, machine, logs, timezone)
-    best, tried = choose(records, nodes, _settings(set_), cut)
+    best, tried = choose(records, nodes, _settings(set_), cut, _site(machine))
     if not as_json:
         _print_tried(tried)
-    found = compare(records, nodes, best, cut, missing)
+    found = compare(records, nodes, best, cut, missing, _site(machine))
     _report(found, picture, page, as_json, tried)
 
 
@@ -121,6 +123,11 @@ def _given(log: str, machine: str, logs: Path | None, timezone: str) -> tuple[Jo
     if not records.nodes:
         raise InputError(f"{log}: does not tell its number of nodes (--machine flat:N or --machine SITE.toml does)")
     return records, records.nodes, []
+
+
+def _site(machine: str) -> str:
+    """Return the file of a site, "" for another machine."""
+    return machine if machine.endswith(".toml") else ""
 
 
 def _settings(given: list[str] | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
 from faultsweep.simcore.engine.events import add_release, push_timer, trace_row
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.pieces import count_pieces, first_job_on, give_back_pieces, holds_piece
 from faultsweep.simcore.engine.state import (
     COMPLETION_TIMER,
     RUNNING,
@@ -17,7 +18,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
-from faultsweep.simcore.model.machines import FLAT
+from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.saving import begin_attempt
 from faultsweep.simcore.policies.placement.rules import box_holds, take, unpack_box, vacate
 
@@ -112,6 +113,8 @@ def free_nodes_of(s: State, job: int) -> None:
             s.slot_masks[slot, word] = ZERO
         s.slots[s.free_slots] = slot
         s.free_slots += 1
+    elif s.kind == SITE:
+        give_back_pieces(s, job)
     else:
         vacate(s.free_nodes, s.job.box[job], s.side_x, s.side_y, s.side_z)
     s.free += s.job.allocated[job]
@@ -124,12 +127,16 @@ def holds_node(s: State, job: int, node: int) -> bool:
     """Tell whether a running job holds a node."""
     if s.kind == FLAT:
         return s.slot_masks[s.job.slot[job], node >> 6] >> np.uint64(node & 63) & ONE != ZERO
+    if s.kind == SITE:
+        return holds_piece(s, job, node)
     return box_holds(s.job.box[job], node, s.side_x, s.side_y, s.side_z)
 
 
 @kernel
 def job_on(s: State, node: int) -> int:
-    """Return the running job that holds a node, or -1."""
+    """Return the running job that holds a node, or -1; on a site, the first by index of those that hold a part."""
+    if s.kind == SITE:
+        return first_job_on(s, node)
     for at in range(s.num_releases):
         job = int(s.release_item[at])
         if job >= 0 and s.job.status[job] == RUNNING and holds_node(s, job, node):
@@ -140,10 +147,17 @@ def job_on(s: State, node: int) -> int:
 @kernel
 def trace_allocation(s: State, kind: int, job: int) -> None:
     """Append an event of a job with the nodes that it holds, ascending, to the trace."""
-    end = trace_row(s, kind, job, s.job.allocated[job])
+    held = s.job.allocated[job] if s.kind != SITE else count_pieces(s, job)
+    end = trace_row(s, kind, job, held)
     if end < 0:
         return
-    if s.kind == FLAT:
+    if s.kind == SITE:
+        piece = s.job.first_piece[job]
+        while piece >= 0:
+            s.trace[end] = s.piece_node[piece]
+            end += 1
+            piece = s.piece_next[piece]
+    elif s.kind == FLAT:
         slot = s.job.slot[job]
         for word in range((s.nodes + 63) >> 6):
             mask = s.slot_masks[slot, word]

@@ -15,8 +15,10 @@ from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
 from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
-from faultsweep.simcore.model.machines import FLAT, TORUS, Machine
+from faultsweep.simcore.model.machines import FLAT, SITE, TORUS, Machine
 from faultsweep.simcore.model.menus import Menu
+from faultsweep.simcore.model.nodes import NodeTable
+from faultsweep.simcore.model.workload import DEMANDED
 from faultsweep.simcore.parameters import run_of
 from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.policies.failures import happen
@@ -60,7 +62,7 @@ def build_state(
     words = _words(machine)
     breakpoints = _breakpoints(machine, n) * capacity if config["scheduler"] == "conservative" else 1
     rows = failure_rows(failures, base_rate)
-    slots = 0 if machine.kind == TORUS else _slots(machine, config, n)
+    slots = _slots(machine, config, n) if machine.kind == FLAT else 0
     state = State.zeros(
         job_f=n,
         job_i=n,
@@ -74,9 +76,10 @@ def build_state(
         profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 1),
         **_index(machine, breakpoints, n, config["scheduler"]),
         **_tables(machine, capacity),
+        **_site_shapes(machine.site),
     ).with_arrays(failures=rows)
     if tracing:
-        state = state.with_arrays(trace=trace_buffer(nodes, n, rows.shape[1], capacity))
+        state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
     _set_jobs(state, jobs)
     run = run_of(config)
     state.job.priority[:] = _priorities(jobs, run)
@@ -87,6 +90,8 @@ def build_state(
     state.tracing = int(tracing)
     if score:
         state.score, state.score_needs = score.address, score.needs
+    if machine.site is not None:
+        _set_site(state, machine.site, jobs)
     if machine.menu is not None:
         state = _with_menu(state, machine.menu)
     state.down_until[:] = -np.inf
@@ -104,10 +109,47 @@ def build_state(
     return state
 
 
+def _site_shapes(site: NodeTable | None) -> dict[str, int | tuple[int, ...]]:
+    """Return the shapes of the tables of a site: a piece has a core or more, so there are no more than cores."""
+    nodes, pieces, partitions = (1, 1, 1) if site is None else (len(site.cores), site.total_cores, len(site.whole))
+    tables = dict.fromkeys(("then_cores", "then_gpus", "then_memory", "then_takes"), (partitions, nodes))
+    rows = {"site_nodes": nodes, "pieces": pieces, "site_partitions": partitions, "partition_times": partitions}
+    return {**rows, **tables}
+
+
+def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> None:
+    """Set the nodes of a site, idle, and what jobs need of them."""
+    for name in DEMANDED:
+        getattr(s.job, _OF_DEMAND[name])[:] = jobs[name]
+    s.job.first_piece[:] = -1
+    s.node_cores[:] = s.free_cores[:] = site.cores
+    s.node_gpus[:] = s.free_gpus[:] = site.gpus
+    s.node_memory[:] = s.free_memory[:] = site.memory_mb
+    s.node_members[:] = site.members
+    s.piece_on[:] = -1
+    s.free_piece[:] = np.arange(len(s.free_piece))
+    s.num_free_pieces = len(s.free_piece)
+    s.head_job[:] = -1
+    for partition in range(len(site.whole)):
+        here = site.members[site.members >> partition & 1 == 1]
+        s.overlaps[partition] = np.bitwise_or.reduce(here) | 1 << partition
+
+
+_OF_DEMAND = {name: name for name in DEMANDED} | {
+    "cores": "chunk_cores",
+    "gpus": "chunk_gpus",
+    "memory_mb": "chunk_memory",
+    "per_node": "chunks_per_node",
+}
+"""The fields of the state that hold what jobs need."""
+
+
 def _words(machine: Machine) -> int:
     """Return the words of a mask of nodes; on a machine with a menu it has bits for the wires, too."""
     if machine.menu is not None:
         return int(machine.menu.resources.shape[1])
+    if machine.kind == SITE:
+        return 1
     return (machine.nodes + 63) // 64 if machine.kind == FLAT else machine.sides[0] * machine.sides[1]
 
 
@@ -222,13 +264,15 @@ def _tables(machine: Machine, capacity: int) -> dict[str, tuple[int, ...]]:
 
 def _set_machine(s: State, machine: Machine) -> None:
     """Set the machine, idle."""
-    s.free = machine.nodes
+    s.free = machine.capacity
     s.version = 1
     s.attempted_version = s.scanned_version = -1
     s.kind = machine.kind
     s.side_x, s.side_y, s.side_z = machine.sides
-    s.nodes = machine.nodes
-    s.free_nodes[:] = (1 << machine.sides[2]) - 1 if machine.kind == TORUS else _every_node(machine, len(s.free_nodes))
+    s.nodes = machine.capacity
+    if machine.kind != SITE:
+        every = _every_node(machine, len(s.free_nodes))
+        s.free_nodes[:] = (1 << machine.sides[2]) - 1 if machine.kind == TORUS else every
 
 
 def _recovers(run: Run) -> bool:

@@ -421,6 +421,11 @@ CHECKS: Mapping[str, Callable[[Checker], str]] = {
 """The checks in the order in which they are made: later ones rely on what earlier ones check."""
 
 
+def common_checks() -> Mapping[str, Callable[[Checker], str]]:
+    """Return the checks that hold on every machine."""
+    return {"queue": _check_queue, "agenda": _check_agenda}
+
+
 def check_capacities(metrics: Mapping[str, float], end_s: float = 0.0) -> None:
     """Raise InvariantError unless capacity utilised (by the jobs' results) and the integrals of the rest sum to 1, but
     for the rounding of times up to ``end_s``.

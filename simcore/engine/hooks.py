@@ -28,6 +28,7 @@ class Hook(NamedTuple):
 
 HOOKS = {
     "take_nodes": Hook("node_choice", "node_choice", "job, slot, size", "None"),
+    "choose_nodes": Hook("node_choice", "node_choice", "job", "None"),
     "node_failed": Hook("node_choice", "node_choice", "node", "None"),
     "job_finished": Hook("node_choice", "node_choice", "job", "None"),
     "events_applied": Hook("node_choice", "node_choice", "", "None"),
@@ -44,6 +45,9 @@ HOOKS = {
 
 take_nodes: Callable[[State, int, int, int], None]
 """(s, job, slot, size): move ``size`` free nodes of a flat machine to the mask in a slot."""
+choose_nodes: Callable[[State, int], None]
+"""(s, job): choose, of the nodes of a site that can take chunks of a job (``takes``), those that it gets; there are
+enough."""
 node_failed: Callable[[State, int], None]
 """(s, node): a node has failed."""
 job_finished: Callable[[State, int], None]

@@ -19,6 +19,7 @@ from faultsweep.simcore.engine.events import (
     trace_node_event,
 )
 from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
+from faultsweep.simcore.engine.pieces import close_node, open_node
 from faultsweep.simcore.engine.state import (
     ALL_DONE,
     ALL_JOBS,
@@ -59,7 +60,7 @@ from faultsweep.simcore.engine.state import (
 )
 from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events
 from faultsweep.simcore.finders.columns import OVERFLOW
-from faultsweep.simcore.model.machines import FLAT
+from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
 from faultsweep.simcore.policies.checkpointing.saving import complete_saving, end_saving, reach_interval
 from faultsweep.simcore.policies.queue_order.order import order_queue
@@ -75,6 +76,7 @@ from faultsweep.simcore.policies.scheduling.conservative import conservative, no
 from faultsweep.simcore.policies.scheduling.fcfs import start_in_order
 from faultsweep.simcore.policies.scheduling.menu import schedule_menu
 from faultsweep.simcore.policies.scheduling.migration import migrate
+from faultsweep.simcore.policies.scheduling.shared_nodes import schedule_site
 from numpy.typing import NDArray
 
 
@@ -298,9 +300,11 @@ def _apply_failures(s: State) -> int:
         victim = job_on(s, node)
         if victim >= 0:
             s.hits += 1
+        while victim >= 0:
             kill(s, victim)
             if s.job.restarts[victim] > s.max_restarts:
                 code = TRUNCATED
+            victim = job_on(s, node) if s.kind == SITE else -1
         if s.num_suspended > 0:
             give_up_node(s, node)
         _take_down(s, node, s.fail_down[at])
@@ -377,10 +381,13 @@ def _take_down(s: State, node: int, down: float) -> None:
         return
     if down <= 0.0:
         return
-    word, bit = _free_word(s, node)
-    s.free_nodes[word] &= ~bit
-    s.free -= 1
-    s.num_down += 1
+    if s.kind == SITE:
+        close_node(s, node)
+    else:
+        word, bit = _free_word(s, node)
+        s.free_nodes[word] &= ~bit
+        s.free -= 1
+        s.num_down += 1
     s.version += 1
     _expect_repair(s, node, until)
 
@@ -397,10 +404,13 @@ def _repair(s: State, node: int) -> None:
     """Bring a node up again."""
     s.down_until[node] = -np.inf
     drop_release(s, -1 - node)
-    word, bit = _free_word(s, node)
-    s.free_nodes[word] |= bit
-    s.free += 1
-    s.num_down -= 1
+    if s.kind == SITE:
+        open_node(s, node)
+    else:
+        word, bit = _free_word(s, node)
+        s.free_nodes[word] |= bit
+        s.free += 1
+        s.num_down -= 1
     s.version += 1
     s.released = 1
     if s.tracing == 1:
@@ -420,6 +430,8 @@ def schedule(s: State) -> bool:
         order_queue(s)
     if s.partitions > 0:
         schedule_menu(s)
+    elif s.kind == SITE:
+        schedule_site(s)
     elif s.reserves == ALL_JOBS:
         done = conservative(s)
     elif s.reserves == OWN_PASS:

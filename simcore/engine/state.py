@@ -22,6 +22,7 @@ from faultsweep.simcore.engine.layout import (
     Floats,
     FloatTable,
     IntOfJob,
+    Ints,
     IntTable,
     IntTables,
     IntVector,
@@ -158,6 +159,14 @@ class Jobs(CommonJobs):
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
     saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
     option: IntOfJob  # recovery option, a position in OPTIONS
+    chunks: IntOfJob  # on a site: alike parts, none of them on more than one node ...
+    chunk_cores: IntOfJob  # ... what one of them needs ...
+    chunk_gpus: IntOfJob
+    chunk_memory: IntOfJob  # MiB
+    chunks_per_node: IntOfJob  # ... and the most of them on one node; 0: no limit
+    whole: IntOfJob  # whether it shares its nodes with no other job
+    partition: IntOfJob  # of the site
+    first_piece: IntOfJob  # of the list of what it holds; -1: nothing
 
 
 class Common(Declared):
@@ -213,12 +222,16 @@ class Common(Declared):
         return self if is_interpreted() else make_table(self)
 
 
+NodeRow = Annotated[Ints, Row("site_nodes")]
+PieceRow = Annotated[Ints, Row("pieces")]
+PartitionRow = Annotated[Ints, Row("site_partitions")]
+TimeOfPartition = Annotated[Floats, Row("partition_times")]
 MaskRow = Annotated[Bits, Row("masks")]
 ProfileRow = Annotated[Floats, Row("profile")]
 
 
 class State(Common):
-    """What a run on a torus, a flat machine or a machine with a menu changes, and its parameters."""
+    """What a run on one machine changes, and its parameters. On a site, all counts of nodes are counts of cores."""
 
     job: Jobs
     reservation: float  # reservation time of the head job found by the last backfilling pass, s
@@ -299,6 +312,9 @@ class State(Common):
     queue_order: int  # its number
     partitions: int  # of the machine's menu; 0 if it has none
     reorders: int  # times that the order of the queue changed and all reservations were made anew
+    num_chosen: int  # nodes chosen for a job (site)
+    num_free_pieces: int  # entries of free_piece (site)
+    blocked: int  # bits of the partitions of which a job waits that had to be refused (site)
     own_order: int  # addresses of the loops around policies of the user's; 0 without: the order of the queue ...
     own_choice: int  # ... the choice of nodes ...
     own_checkpoint: int  # ... the work between checkpoints ...
@@ -341,6 +357,39 @@ class State(Common):
     extents: IntTable  # (2, intervals of x): longest interval of y at which a row of footprints is not empty
     boxes: IntTables  # (3 or 4, capacity, 7): maximal free boxes
     shapes: IntTable  # (count, 3): box shapes, by size (torus)
+
+    # on a site, by node: what it has, what is free of it, and scratch
+    node_cores: NodeRow
+    node_gpus: NodeRow
+    node_memory: NodeRow  # MiB
+    node_members: NodeRow  # bits of its partitions
+    free_cores: NodeRow  # of a node that is down: 0, and so on
+    free_gpus: NodeRow
+    free_memory: NodeRow
+    piece_on: NodeRow  # first piece of the list of what is held of it; -1: nothing
+    takes: NodeRow  # chunks of the job that is looked at which it could take
+    chosen: NodeRow  # nodes chosen for the job that is looked at, in the order of the choice ...
+    chosen_chunks: NodeRow  # ... and how many chunks each gets
+
+    # what a job holds of a node
+    piece_job: PieceRow
+    piece_node: PieceRow
+    piece_cores: PieceRow
+    piece_gpus: PieceRow
+    piece_memory: PieceRow
+    piece_next: PieceRow  # next piece of the same job, of a higher node; -1: none
+    piece_beside: PieceRow  # next piece of the same node; -1: none
+    free_piece: PieceRow  # stack of free rows of this table
+
+    # by partition: its first waiting job that had to be refused, and what is free at its reservation (EASY)
+    overlaps: PartitionRow  # bits of the partitions that share a node with it
+    head_job: PartitionRow  # -1: none
+    head_extra: PartitionRow  # chunks of that job that could be placed beside it then
+    head_time: TimeOfPartition  # reservation, s
+    then_cores: IntTable  # (partitions, nodes)
+    then_gpus: IntTable
+    then_memory: IntTable
+    then_takes: IntTable  # chunks of that job that a node could take then
 
     # index of the profile of a flat machine (conservative): engine/counts.py
     room: BitTable  # (words, LEVELS): bits of the rows with at least the nodes of each level free

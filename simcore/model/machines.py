@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 from faultsweep.simcore.finders.boxes import possible_sizes
 from faultsweep.simcore.model.menus import Menu, named_menu, read_menu
+from faultsweep.simcore.model.nodes import NodeTable, is_menu_file, read_nodes
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -17,6 +18,7 @@ from faultsweep.errors import InputError
 FLAT = 0
 TORUS = 1
 CLUSTERS = 2
+SITE = 3
 MOST_CLUSTERS = 62
 LONGEST_SIDES = (1023, 1023, 64)
 """Longest sides of a torus in x, y and z: a column of nodes along z is one machine word."""
@@ -38,6 +40,7 @@ class Machine:
     clusters: tuple[int, ...] = ()
     trunks_mbps: tuple[float, ...] = ()
     menu: Menu | None = None
+    site: NodeTable | None = field(default=None, compare=False)
 
     @property
     def nodes(self) -> int:
@@ -47,8 +50,15 @@ class Machine:
 
     @property
     def largest(self) -> int:
-        """Return the nodes of the largest job that the machine can hold."""
+        """Return the size of the largest job that the machine can hold: nodes, or cores on a site."""
+        if self.site is not None:
+            return self.site.total_cores
         return self.nodes if self.menu is None else int(self.menu.sizes[-1])
+
+    @property
+    def capacity(self) -> int:
+        """Return what sizes and capacities are counted in: nodes, or cores on a site."""
+        return self.nodes if self.site is None else self.site.total_cores
 
     @property
     def node_size(self) -> int:
@@ -64,7 +74,8 @@ MACHINE_FORMS = {
     "cluster or over several; N@MBPS gives the trunk's capacity (akshitha2011)",
     "midplanes:N": "N midplanes of 512 nodes; a job takes a partition of 1, 2, 4 ... or all of them; 80 is the Blue "
     "Gene/P Intrepid (tang2010)",
-    "FILE.toml": "a menu of partitions of your own, which are sets of midplanes",
+    "FILE.toml": "a site of shared nodes (site import makes one), or a menu of partitions of your own, which are sets "
+    "of midplanes",
 }
 
 
@@ -74,9 +85,19 @@ def parse_machine(name: str) -> Machine:
     Raises
     ------
     InputError
-        If the name has another form, a side is not positive or too long, or the file holds no menu.
+        If the name has another form, a side is not positive or too long, or the file holds no site and no menu.
     """
-    return _machine_with(name, read_menu(name)) if name.endswith(".toml") else _named_machine(name)
+    if not name.endswith(".toml"):
+        return _named_machine(name)
+    if is_menu_file(name):
+        return _machine_with(name, read_menu(name))
+    site = read_nodes(name)
+    return Machine(name, SITE, (1, 1, len(site.cores)), site=site)
+
+
+def may_be_site(name: str) -> bool:
+    """Tell whether the name of a machine is that of a site's file; so is one that cannot be read, for all we know."""
+    return name.endswith(".toml") and not is_menu_file(name)
 
 
 def _machine_with(name: str, menu: Menu) -> Machine:

@@ -13,6 +13,39 @@ from faultsweep.errors import InputError
 
 
 @dataclass(frozen=True)
+class Demand:
+    """What jobs need of the nodes of a site: alike chunks, none of them on more than one node; int64 arrays (n,).
+
+    Attributes
+    ----------
+    chunks : how many, >= 1.
+    cores : of a chunk, >= 1.
+    gpus, memory_mb : of a chunk, >= 0.
+    per_node : the most chunks on one node; 0 is no limit.
+    whole : 1 for a job that shares its nodes with no other one.
+    partition : index into ``partitions``, -1 where unknown.
+    partitions : their names.
+    """
+
+    chunks: NDArray[np.int64]
+    cores: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    memory_mb: NDArray[np.int64]
+    per_node: NDArray[np.int64]
+    whole: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    partitions: tuple[str, ...] = ()
+
+    def take(self, rows: slice | NDArray[Any]) -> Demand:
+        """Return what the jobs of ``rows`` need."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in DEMANDED})
+
+
+DEMANDED = ("chunks", "cores", "gpus", "memory_mb", "per_node", "whole", "partition")
+"""The arrays of a Demand."""
+
+
+@dataclass(frozen=True)
 class Workload:
     """Jobs in order of submission; jobs of one instant keep the order of the log.
 
@@ -36,6 +69,7 @@ class Workload:
     dropped : how many jobs of the log cannot be simulated, by reason.
     content_hash : "sha256:..." of the uncompressed log or of the model's parameters (not its seed).
     home : int64, index of the cluster that each job is submitted to; None where the parameter ``split`` decides that.
+    demand : what the jobs need of the nodes of a site; None where each needs its processors as cores of any nodes.
     """
 
     job_id: NDArray[np.int64]
@@ -53,6 +87,7 @@ class Workload:
     dropped: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""
     home: NDArray[np.int64] | None = None
+    demand: Demand | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -87,4 +122,6 @@ def take(workload: Workload, rows: slice | NDArray[Any], **changes: Any) -> Work
     """Return the jobs of ``rows`` (a slice, indices or a mask), with further fields changed."""
     names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
     home = None if workload.home is None else workload.home[rows]
-    return replace(workload, **({name: getattr(workload, name)[rows] for name in names} | {"home": home} | changes))
+    demand = None if workload.demand is None else workload.demand.take(rows)
+    parts = {name: getattr(workload, name)[rows] for name in names}
+    return replace(workload, **(parts | {"home": home, "demand": demand} | changes))

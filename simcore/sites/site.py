@@ -178,13 +178,20 @@ def read_site(path: str | Path) -> Site:
     """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: not TOML ({error})") from None
+    return site_of_text(text, str(path))
+
+
+def site_of_text(text: str, path: str) -> Site:
+    """Return the site that a TOML text describes; ``path`` is what messages call it."""
     try:
-        return Site.model_validate(content)
+        return Site.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML ({error})") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

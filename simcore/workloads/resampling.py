@@ -111,5 +111,7 @@ def _taken(
 ) -> Workload:
     names = ("run_s", "requested_s", "size")
     home = None if workload.home is None else workload.home[rows]
+    demand = None if workload.demand is None else workload.demand.take(rows)
     parts = {name: getattr(workload, name)[rows] for name in names}
-    return replace(workload, **parts, home=home, submit_s=submit_s, user=user, job_id=np.arange(1, len(rows) + 1))
+    number = np.arange(1, len(rows) + 1)
+    return replace(workload, **parts, home=home, demand=demand, submit_s=submit_s, user=user, job_id=number)

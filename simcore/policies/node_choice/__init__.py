@@ -1,4 +1,4 @@
-"""Node choice: which free nodes of a flat machine a job gets (zhang2004, section V-D)."""
+"""Node choice: which free nodes of a flat machine, or which nodes of a site, a job gets (zhang2004, section V-D)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ ALIKE = ((lambda run: not happen(run), "first-fit"),)
 """Without failures it makes no difference which free nodes a job gets."""
 
 ROLE = Role(
-    "Which free nodes of a flat machine a job gets.",
+    "Which free nodes of a flat machine, or which nodes of a site, a job gets.",
     Parameter(
         "node_choice",
         str,
         "first-fit",
-        "Which free nodes of a flat machine a job gets: the lowest, those with the least failures so far (lff), ...",
+        "Which free nodes of a flat machine, or which nodes of a site, a job gets: the lowest, those with the least "
+        "failures so far (lff), those that it fits best (best-fit), ...",
         "scheduling",
         choices=SENTENCES,
         form=OWN_POLICY,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.contract import Policy
 from faultsweep.simcore.engine.bits import ONE, ZERO, popcount
-from faultsweep.simcore.engine.jit import inlined
+from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.pieces import choose
 from faultsweep.simcore.engine.state import State
 
 
@@ -37,8 +38,20 @@ def _lowest_bits_of(mask: np.uint64, count: int) -> np.uint64:
     return mask ^ rest
 
 
+@kernel
+def choose_lowest(s: State, job: int) -> None:
+    """Choose the nodes of lowest index, of each as much as it can take (site)."""
+    node, left = 0, s.job.chunks[job]
+    while left > 0:
+        chunks = min(left, s.takes[node])
+        if chunks > 0:
+            choose(s, node, chunks)
+            left -= chunks
+        node += 1
+
+
 POLICY = Policy(
     "first-fit",
     "The free nodes of lowest index (the baseline of zhang2004).",
-    kernels={"take_nodes": take_lowest},
+    kernels={"take_nodes": take_lowest, "choose_nodes": choose_lowest},
 )

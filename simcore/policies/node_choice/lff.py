@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.contract import Parameter, Policy, Run
+from faultsweep.simcore.contract import NOT_ON_SITES, Parameter, Policy, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.checkpointing import OVERHEAD
@@ -85,6 +85,7 @@ POLICY = Policy(
     ),
     becomes=ALIKE,
     metrics=tuple((name, _moves) for name in ("jobs_migrated", *OVERHEAD)),
+    machines=NOT_ON_SITES,
     kernels={
         "take_nodes": take_safest,
         "node_failed": count_failure,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import OWN, Policy, Run
+from faultsweep.simcore.contract import NOT_ON_SITES, OWN, Policy, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.own import call_own
 from faultsweep.simcore.engine.state import State
@@ -61,6 +61,7 @@ POLICY = Policy(
     OWN,
     "",
     consults=("seed",),
+    machines=NOT_ON_SITES,
     kernels={"take_nodes": take_lowest, "node_failed": count},
     facts={"shape": SHAPE},
     begins=_begin,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import Policy, Run
+from faultsweep.simcore.contract import NOT_ON_SITES, Policy, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.node_choice import ALIKE
@@ -35,6 +35,7 @@ POLICY = Policy(
     "random",
     "Free nodes at random.",
     becomes=ALIKE,
+    machines=NOT_ON_SITES,
     consults=("seed",),
     kernels={"take_nodes": take_random},
     begins=_begin,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import Policy, Run
+from faultsweep.simcore.contract import NOT_ON_SITES, Policy, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.node_choice import ALIKE
@@ -29,6 +29,7 @@ POLICY = Policy(
     "round-robin",
     "The free nodes that follow the one taken last.",
     becomes=ALIKE,
+    machines=NOT_ON_SITES,
     kernels={"take_nodes": take_next},
     begins=_begin,
 )

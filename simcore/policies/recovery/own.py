@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.contract import ONE_MACHINE, OWN, Policy
+from faultsweep.simcore.contract import OWN, Policy
 from faultsweep.simcore.outside import Shape, function_of
 from faultsweep.simcore.policies.failures import happen
 from faultsweep.simcore.policies.prediction.predictors import coin_key, coins
-from faultsweep.simcore.policies.recovery import OPTIONS, pays
+from faultsweep.simcore.policies.recovery import OPTIONS, WITH_ORIGINAL_NODES, pays
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -46,6 +46,6 @@ POLICY = Policy(
     "",
     uses=("recovery_mix", "credits"),
     consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
-    machines=ONE_MACHINE,
+    machines=WITH_ORIGINAL_NODES,
     facts={"shape": SHAPE, "asks": ask},
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from faultsweep.simcore.contract import CLUSTERS, Config, Parameter, Policy, Refusal, Role, Run, constant
+from faultsweep.simcore.contract import CLUSTERS, SITE, Config, Parameter, Policy, Refusal, Role, Run, constant
 from faultsweep.simcore.finders.names import FINDERS
+from faultsweep.simcore.model.machines import may_be_site
 
 EVENT_ORDERS = {
     "instant": "All events of an instant, then one scheduling pass.",
@@ -29,6 +30,18 @@ def on_clusters(run: Run) -> bool:
     return bool(run["machine"].startswith("clusters:"))
 
 
+def chooses_nodes(run: Run) -> bool:
+    """Tell whether it is open which nodes a job gets: on a flat machine and on a site."""
+    return on_flat(run) or may_be_site(run["machine"])
+
+
+def _sizes_on_sites(config: Config, kind: str, machine: str) -> str:
+    processors = config["procs_per_node"]
+    if kind != SITE or processors == 0:
+        return ""
+    return f"procs_per_node: {processors!r} is not for a site of shared nodes, whose jobs take cores (valid there: 0)"
+
+
 def _delays_on_clusters(config: Config, kind: str, machine: str) -> str:
     delay = config["start_delay_s"]
     if kind != CLUSTERS or delay == 0:
@@ -42,6 +55,8 @@ def _event_order(config: Config, kind: str, machine: str) -> str:
         return ""
     if kind == CLUSTERS:
         return f"event_order: {order!r} is not for machines of clusters (valid there: instant)"
+    if kind == SITE:
+        return f"event_order: {order!r} is not for a site of shared nodes (valid there: instant)"
     if config["checkpoint"] != "none":
         return f"event_order: {order!r} is for runs without checkpoints (valid with them: 'instant')"
     return ""
@@ -52,6 +67,7 @@ ROLE = Role(
     chooses=constant("run"),
     refuses=(
         Refusal(("start_delay_s",), _delays_on_clusters),
+        Refusal(("procs_per_node",), _sizes_on_sites),
         Refusal(("event_order", "checkpoint"), _event_order),
     ),
 )
@@ -64,7 +80,7 @@ POLICY = Policy(
             "machine",
             str,
             "torus:4x4x8",
-            "torus:XxYxZ, flat:N, clusters:N+N+..., midplanes:N, or a partition menu FILE.toml.",
+            "torus:XxYxZ, flat:N, clusters:N+N+..., midplanes:N, or FILE.toml: a site, or a partition menu.",
             "machine",
         ),
         Parameter(
@@ -127,7 +143,7 @@ POLICY = Policy(
         "scheduling",
         "queue_order",
         ("placement", on_torus),
-        ("node_choice", on_flat),
+        ("node_choice", chooses_nodes),
         ("co_allocation", on_clusters),
         ("split", on_clusters),
     ),

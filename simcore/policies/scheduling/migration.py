@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import ONE_MACHINE, Policy
+from faultsweep.simcore.contract import FLAT, MENU, TORUS, Policy
 from faultsweep.simcore.engine.allocation import trace_allocation
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
@@ -197,7 +197,7 @@ POLICIES = (
         becomes=((lambda run: not on_torus(run), "fcfs"),),
         facts={"migrates": True},
         metrics=MOVES,
-        machines=ONE_MACHINE,
+        machines=(TORUS, FLAT, MENU),
     ),
     Policy(
         "backfill+migration",
@@ -207,6 +207,6 @@ POLICIES = (
         becomes=((lambda run: not on_torus(run), "backfill"),),
         facts={"migrates": True, "reserves": HEAD_JOB},
         metrics=MOVES,
-        machines=ONE_MACHINE,
+        machines=(TORUS, FLAT, MENU),
     ),
 )

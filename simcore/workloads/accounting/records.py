@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import Demand, Workload
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -263,6 +263,37 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
         header=jobs.header,
         dropped=dropped,
         content_hash=jobs.content_hash,
+        demand=demand_of(kept),
+    )
+
+
+def demand_of(jobs: JobRecords) -> Demand | None:
+    """Return what jobs need of the nodes of a site; None if the dump does not tell it of all of them.
+
+    A job whose cores divide by its nodes needs so many on each of as many nodes; another one its cores, or as many for
+    each GPU, of any nodes. GPUs and memory are shared out alike, rounded up.
+    """
+    nodes, gpus, memory = (np.nan_to_num(jobs.numbers(name)) for name in ("nodes", "gpus", "memory_mb"))
+    cores = jobs.numbers("cores") if "cores" in jobs.columns else nodes
+    if not (cores >= 1).all():
+        return None
+    by_node = (nodes >= 1) & (cores % np.maximum(nodes, 1) == 0)
+    by_gpu = ~by_node & (gpus >= 1) & (cores % np.maximum(gpus, 1) == 0)
+    chunks = np.where(by_node, nodes, np.where(by_gpu, gpus, cores))
+    partition = jobs.text("partition")
+
+    def whole(values: Numbers) -> NDArray[np.int64]:
+        return values.astype(np.int64)
+
+    return Demand(
+        chunks=whole(chunks),
+        cores=whole(cores / chunks),
+        gpus=whole(np.ceil(gpus / chunks)),
+        memory_mb=whole(np.ceil(memory / chunks)),
+        per_node=whole(1.0 * by_node),
+        whole=np.full(len(jobs), int("cores" not in jobs.columns)),
+        partition=partition.codes.astype(np.int64),
+        partitions=partition.names,
     )
 
 

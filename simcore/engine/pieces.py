@@ -1,0 +1,179 @@
+"""What jobs hold of the nodes of a site: pieces, each some cores, GPUs and memory of one node.
+
+The pieces of a job are a list in order of the nodes, those of a node a list in no order.
+"""
+
+from __future__ import annotations
+
+from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.state import State
+
+
+@inlined
+def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: int) -> int:
+    """Return how many chunks of a job fit into what is free of a node."""
+    if cores == 0 or (s.job.whole[job] == 1 and cores < s.node_cores[node]):
+        return 0
+    if s.node_members[node] >> s.job.partition[job] & 1 == 0:
+        return 0
+    need = s.job.chunk_cores[job]
+    count = cores if need == 1 else cores // need
+    need = s.job.chunk_gpus[job]
+    if need > 0:
+        count = min(count, gpus // need)
+    need = s.job.chunk_memory[job]
+    if need > 0:
+        count = min(count, memory // need)
+    most = s.job.chunks_per_node[job]
+    return min(count, most) if most > 0 else count
+
+
+@kernel
+def count_chunks(s: State, job: int) -> int:
+    """Set, of each node, how many chunks of a job it could take now; return how many that is in all."""
+    total = 0
+    for node in range(s.node_cores.shape[0]):
+        count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node])
+        s.takes[node] = count
+        total += count
+    return total
+
+
+@inlined
+def choose(s: State, node: int, chunks: int) -> None:
+    """Choose a node for some chunks of the job that is looked at."""
+    s.chosen[s.num_chosen] = node
+    s.chosen_chunks[s.num_chosen] = chunks
+    s.num_chosen += 1
+
+
+@inlined
+def cores_of(s: State, job: int, node: int, chunks: int) -> int:
+    """Return the cores that a job with some chunks on a node holds of it."""
+    return s.node_cores[node] if s.job.whole[job] == 1 else chunks * s.job.chunk_cores[job]
+
+
+@inlined
+def gpus_of(s: State, job: int, node: int, chunks: int) -> int:
+    """Return the GPUs that it holds of it."""
+    return s.node_gpus[node] if s.job.whole[job] == 1 else chunks * s.job.chunk_gpus[job]
+
+
+@inlined
+def memory_of(s: State, job: int, node: int, chunks: int) -> int:
+    """Return the memory that it holds of it, MiB."""
+    return s.node_memory[node] if s.job.whole[job] == 1 else chunks * s.job.chunk_memory[job]
+
+
+@kernel
+def take_pieces(s: State, job: int) -> int:
+    """Give a job what was chosen for it; return how many cores that is."""
+    held = 0
+    for at in range(s.num_chosen):
+        node, chunks = s.chosen[at], s.chosen_chunks[at]
+        s.num_free_pieces -= 1
+        piece = s.free_piece[s.num_free_pieces]
+        cores, gpus, memory = (
+            cores_of(s, job, node, chunks),
+            gpus_of(s, job, node, chunks),
+            memory_of(s, job, node, chunks),
+        )
+        s.free_cores[node] -= cores
+        s.free_gpus[node] -= gpus
+        s.free_memory[node] -= memory
+        held += cores
+        s.piece_job[piece], s.piece_node[piece] = job, node
+        s.piece_cores[piece], s.piece_gpus[piece], s.piece_memory[piece] = cores, gpus, memory
+        s.piece_beside[piece] = s.piece_on[node]
+        s.piece_on[node] = piece
+        _insert(s, job, piece)
+    return held
+
+
+@inlined
+def _insert(s: State, job: int, piece: int) -> None:
+    """Put a piece into the list of its job, in order of the nodes."""
+    before, behind = -1, s.job.first_piece[job]
+    while behind >= 0 and s.piece_node[behind] < s.piece_node[piece]:
+        before, behind = behind, s.piece_next[behind]
+    s.piece_next[piece] = behind
+    if before < 0:
+        s.job.first_piece[job] = piece
+    else:
+        s.piece_next[before] = piece
+
+
+@kernel
+def give_back_pieces(s: State, job: int) -> None:
+    """Give back all that a job holds."""
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        s.free_cores[node] += s.piece_cores[piece]
+        s.free_gpus[node] += s.piece_gpus[piece]
+        s.free_memory[node] += s.piece_memory[piece]
+        _unlink(s, node, piece)
+        s.free_piece[s.num_free_pieces] = piece
+        s.num_free_pieces += 1
+        piece = s.piece_next[piece]
+    s.job.first_piece[job] = -1
+
+
+@inlined
+def _unlink(s: State, node: int, piece: int) -> None:
+    """Take a piece out of the list of its node."""
+    if s.piece_on[node] == piece:
+        s.piece_on[node] = s.piece_beside[piece]
+        return
+    before = s.piece_on[node]
+    while s.piece_beside[before] != piece:
+        before = s.piece_beside[before]
+    s.piece_beside[before] = s.piece_beside[piece]
+
+
+@kernel
+def holds_piece(s: State, job: int, node: int) -> bool:
+    """Tell whether a job holds a part of a node."""
+    piece = s.job.first_piece[job]
+    while piece >= 0 and s.piece_node[piece] < node:
+        piece = s.piece_next[piece]
+    return piece >= 0 and s.piece_node[piece] == node
+
+
+@kernel
+def count_pieces(s: State, job: int) -> int:
+    """Return how many nodes a job holds parts of."""
+    count, piece = 0, s.job.first_piece[job]
+    while piece >= 0:
+        count += 1
+        piece = s.piece_next[piece]
+    return count
+
+
+@kernel
+def first_job_on(s: State, node: int) -> int:
+    """Return the first job by index that holds a part of a node, or -1."""
+    first, piece = -1, s.piece_on[node]
+    while piece >= 0:
+        if first < 0 or s.piece_job[piece] < first:
+            first = s.piece_job[piece]
+        piece = s.piece_beside[piece]
+    return first
+
+
+@kernel
+def close_node(s: State, node: int) -> None:
+    """Take a node down that nobody holds a part of."""
+    s.free -= s.node_cores[node]
+    s.num_down += s.node_cores[node]
+    s.free_cores[node] = s.free_gpus[node] = s.free_memory[node] = 0
+
+
+@kernel
+def open_node(s: State, node: int) -> None:
+    """Bring a node up again."""
+    s.free += s.node_cores[node]
+    s.num_down -= s.node_cores[node]
+    s.free_cores[node] = s.node_cores[node]
+    s.free_gpus[node] = s.node_gpus[node]
+    s.free_memory[node] = s.node_memory[node]

@@ -1,0 +1,121 @@
+"""Debug mode on a site: what must hold after every event time, recomputed from what the jobs hold."""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.checks import Checker, common_checks
+from faultsweep.simcore.engine.state import State
+from numpy.typing import NDArray
+
+from faultsweep.errors import InvariantError
+
+Ints = NDArray[np.int64]
+
+
+class SiteChecker(Checker):
+    """Checks the state of a run on a site."""
+
+    def check(self, state: State) -> None:
+        """Raise InvariantError with the first sentence that a check has."""
+        self.state = state
+        self.pieces = {int(job): _pieces_of(state, int(job)) for job in np.flatnonzero(state.job.status == st.RUNNING)}
+        self.held = {job: pieces[:, 0] for job, pieces in self.pieces.items()}
+        self.down = np.flatnonzero(state.down_until[: len(state.node_cores)] > -np.inf)
+        self.wanted = {}
+        for name, check in (
+            ("sharing", self._check_sharing),
+            ("demands", self._check_demands),
+            ("cores", self._check_cores),
+            ("reservations", self._check_heads),
+        ):
+            problem = check()
+            if problem:
+                raise InvariantError(f"debug: after {state.now:.6f} s: {name}: {problem}")
+        for name, common in common_checks().items():
+            problem = common(self)
+            if problem:
+                raise InvariantError(f"debug: after {state.now:.6f} s: {name}: {problem}")
+
+    def _check_sharing(self) -> str:
+        """No node is over-committed, or held while it is down; what is marked free is what nobody holds."""
+        state = self.state
+        free = np.stack([state.node_cores, state.node_gpus, state.node_memory], axis=1)
+        jobs_on = np.zeros(len(free), np.int64)
+        for pieces in self.pieces.values():
+            np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
+            np.add.at(jobs_on, pieces[:, 0], 1)
+        if (free < 0).any():
+            node = int(np.argmax((free < 0).any(axis=1)))
+            return f"node {node} is over-committed by {free[node].tolist()} cores, GPUs and MiB"
+        if jobs_on[self.down].any():
+            return f"node {self.down[np.argmax(jobs_on[self.down])]} is down and held"
+        free[self.down] = 0
+        marked = np.stack([state.free_cores, state.free_gpus, state.free_memory], axis=1)
+        wrong = np.flatnonzero((marked != free).any(axis=1))
+        if len(wrong):
+            return f"node {wrong[0]} is marked with {marked[wrong[0]].tolist()} free and has {free[wrong[0]].tolist()}"
+        alone = [job for job, nodes in self.held.items() if state.job.whole[job] and (jobs_on[nodes] > 1).any()]
+        return f"job {alone[0]} shares a node and must not" if alone else ""
+
+    def _check_demands(self) -> str:
+        """Every job holds nodes of its partition, each once, and in all what it needs."""
+        state = self.state
+        for job, pieces in self.pieces.items():
+            nodes = pieces[:, 0]
+            if len(np.unique(nodes)) < len(nodes) or (np.diff(nodes) <= 0).any():
+                return f"the pieces of job {job} are of nodes {nodes.tolist()}"
+            if not (state.node_members[nodes] >> state.job.partition[job] & 1).all():
+                return f"job {job} holds a node of another partition than {state.job.partition[job]}"
+            chunks = pieces[:, 1] // state.job.chunk_cores[job]
+            for need, has in ((state.job.chunk_gpus[job], pieces[:, 2]), (state.job.chunk_memory[job], pieces[:, 3])):
+                if need:
+                    chunks = np.minimum(chunks, has // need)
+            if state.job.chunks_per_node[job]:
+                chunks = np.minimum(chunks, state.job.chunks_per_node[job])
+            if chunks.sum() < state.job.chunks[job]:
+                return f"job {job} needs {state.job.chunks[job]} chunks and holds {int(chunks.sum())}"
+            if pieces[:, 1].sum() != state.job.allocated[job]:
+                return f"job {job} holds {int(pieces[:, 1].sum())} cores and {state.job.allocated[job]} are counted"
+        return ""
+
+    def _check_cores(self) -> str:
+        """The counters of cores are those of what they count."""
+        state = self.state
+        counts = {
+            "free cores": ("free", int(state.free_cores.sum())),
+            "down cores": ("num_down", int(state.node_cores[self.down].sum())),
+            "cores asked for by waiting jobs": (
+                "queued",
+                int(state.job.requested[state.job.status == st.WAITING].sum()),
+            ),
+            "finished jobs": ("finished", int((state.job.status == st.DONE).sum())),
+            "expected releases": ("num_releases", len(self.held) + len(self.down)),
+            "free pieces": ("num_free_pieces", len(state.free_piece) - sum(map(len, self.held.values()))),
+        }
+        for what, (name, count) in counts.items():
+            if getattr(state, name) != count:
+                return f"{getattr(state, name)} {what} are counted and there are {count}"
+        return ""
+
+    def _check_heads(self) -> str:
+        """Of the first jobs that were refused, each can be placed at its reservation."""
+        state = self.state
+        for partition in np.flatnonzero(state.head_job >= 0).tolist():
+            job, free = int(state.head_job[partition]), state.then_cores[partition]
+            if state.scanned_version != state.version or not np.isfinite(state.head_time[partition]):
+                continue
+            if state.head_extra[partition] < 0 or (free < 0).any() or (free > state.node_cores).any():
+                return f"at the reservation of job {job} the free cores are {free.tolist()}"
+        return ""
+
+
+def _pieces_of(state: State, job: int) -> Ints:
+    """Return what a job holds: rows of node, cores, GPUs, MiB."""
+    rows: list[list[int]] = []
+    piece = int(state.job.first_piece[job])
+    while piece >= 0 and len(rows) <= len(state.piece_node):
+        held = (state.piece_node, state.piece_cores, state.piece_gpus, state.piece_memory)
+        rows.append([int(column[piece]) for column in held])
+        piece = int(state.piece_next[piece])
+    return np.array(rows, np.int64).reshape(-1, 4)

@@ -1,0 +1,129 @@
+"""The nodes of a site as arrays: what each has, and which partitions it belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.sites.site import Site
+
+MOST_PARTITIONS = 62
+"""A node's partitions are bits of one whole number."""
+UNLIMITED = 1 << 60
+"""Memory of a node of which the site does not say how much it has, MiB."""
+ALL_NODES = ""
+"""The partition of jobs that name none, where the site has no default one: all nodes."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """The nodes of a site; int64 arrays of shape (nodes,), classes one after another as in the file.
+
+    Attributes
+    ----------
+    cores, gpus, memory_mb : of each node.
+    members : bits of the partitions that it belongs to.
+    classes : index of its class.
+    class_names : their names.
+    partitions : names of the partitions.
+    whole : whether their jobs share no nodes.
+    default : index of the partition of jobs that name none.
+    """
+
+    cores: Ints
+    gpus: Ints
+    memory_mb: Ints
+    members: Ints
+    classes: Ints
+    class_names: tuple[str, ...]
+    partitions: tuple[str, ...]
+    whole: tuple[bool, ...]
+    default: int
+
+    @property
+    def total_cores(self) -> int:
+        """Return the cores of all nodes."""
+        return int(self.cores.sum())
+
+
+def is_menu_file(path: str) -> bool:
+    """Tell whether a file holds a menu of partitions, which says how many midplanes there are."""
+    try:
+        return "midplanes" in tomllib.loads(Path(path).read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return False
+
+
+def read_nodes(path: str) -> NodeTable:
+    """Return the nodes of a site's file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is no site; the message names file and key.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"machine: {path} cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    return _nodes_of_text(text, path)
+
+
+@lru_cache(maxsize=16)
+def _nodes_of_text(text: str, path: str) -> NodeTable:
+    from faultsweep.simcore.sites.site import site_of_text
+
+    return node_table(site_of_text(text, path), path)
+
+
+def site_hash(site: NodeTable) -> str:
+    """Return the content hash of the nodes of a site: what they are, not how the file is written."""
+    columns = b"".join(getattr(site, name).tobytes() for name in ("cores", "gpus", "memory_mb", "members"))
+    names = repr((site.partitions, site.whole, site.default)).encode()
+    return "sha256:" + hashlib.sha256(names + columns).hexdigest()
+
+
+def node_table(site: Site, path: str = "site") -> NodeTable:
+    """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
+    if len(site.partitions) > MOST_PARTITIONS:
+        raise InputError(f"{path}: {len(site.partitions)} partitions (valid to simulate: up to {MOST_PARTITIONS})")
+    counts = [of_class.count for of_class in site.nodes]
+    first = dict(zip((of_class.name for of_class in site.nodes), np.cumsum([0, *counts]).tolist(), strict=False))
+    members = np.zeros(sum(counts), np.int64)
+    for bit, partition in enumerate(site.partitions):
+        for name, count in partition.nodes.items():
+            members[first[name] : first[name] + count] |= 1 << bit
+    names = [partition.name for partition in site.partitions]
+    whole = [partition.exclusive for partition in site.partitions]
+    default = next((place for place, partition in enumerate(site.partitions) if partition.default), len(names))
+    if default == len(names):
+        members |= 1 << default
+        names.append(ALL_NODES)
+        whole.append(False)
+
+    def column(values: Any) -> Ints:
+        return np.repeat(np.array(list(values), np.int64), counts)
+
+    return NodeTable(
+        cores=column(of_class.cores for of_class in site.nodes),
+        gpus=column(of_class.gpus for of_class in site.nodes),
+        memory_mb=column(of_class.memory_mb or UNLIMITED for of_class in site.nodes),
+        members=members,
+        classes=column(range(len(counts))),
+        class_names=tuple(of_class.name for of_class in site.nodes),
+        partitions=tuple(names),
+        whole=tuple(whole),
+        default=default,
+    )

@@ -1,0 +1,182 @@
+"""FCFS and EASY backfilling on a site, whose jobs take cores, GPUs and memory of nodes.
+
+Partitions have queues of their own in one order. Under FCFS nobody overtakes a job that had to be refused and that
+could use a node of the same partition. Under EASY the first such job of each partition has a reservation: the earliest
+time at which it could be placed if all that runs ends when it is expected to. A later job starts if all of these jobs
+could still be placed at their reservations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from faultsweep.simcore.engine import hooks
+from faultsweep.simcore.engine.allocation import begin_run
+from faultsweep.simcore.engine.events import dequeue_at
+from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.pieces import (
+    chunks_within,
+    cores_of,
+    count_chunks,
+    gpus_of,
+    memory_of,
+    take_pieces,
+)
+from faultsweep.simcore.engine.state import HEAD_JOB, State
+from faultsweep.simcore.policies.scheduling.backfill import nothing_overdue, remember
+from faultsweep.simcore.policies.scheduling.long_queue import ends_by
+
+
+@kernel
+def schedule_site(s: State) -> None:
+    """Run one pass: start every job that may start, in order of the queue."""
+    position, easy = s.queue_head, s.reserves == HEAD_JOB
+    every = (1 << s.head_job.shape[0]) - 1
+    if s.scanned_version == s.version and nothing_overdue(s):
+        position = max(position, s.scanned)
+    else:
+        s.blocked = 0
+        for partition in range(s.head_job.shape[0]):
+            s.head_job[partition] = -1
+    while position < s.queue_tail and s.free > 0 and (easy or s.blocked != every):
+        job = s.queue[position]
+        partition = s.job.partition[job]
+        is_blocked = s.blocked >> partition & 1 == 1
+        if (easy or not is_blocked) and _may_start(s, job):
+            head = s.queue_head
+            dequeue_at(s, position)
+            position += s.queue_head - head
+            _start(s, job)
+            continue
+        if not is_blocked:
+            s.blocked |= 1 << partition if easy else s.overlaps[partition]
+            if easy:
+                _reserve(s, job, partition)
+        position += 1
+    remember(s)
+
+
+@inlined
+def _may_start(s: State, job: int) -> bool:
+    """Choose nodes for a job; tell whether there are enough and it delays nobody."""
+    if s.job.requested[job] > s.free or _is_in_the_way(s, job) or count_chunks(s, job) < s.job.chunks[job]:
+        return False
+    s.num_chosen = 0
+    hooks.choose_nodes(s, job)
+    for partition in range(s.head_job.shape[0]):
+        if _matters(s, job, partition) and _left_beside(s, job, partition) < 0:
+            return False
+    return True
+
+
+@inlined
+def _matters(s: State, job: int, partition: int) -> bool:
+    """Tell whether a job that starts now still runs at the reservation of a partition that shares nodes with its
+    own."""
+    if s.head_job[partition] < 0 or s.overlaps[partition] >> s.job.partition[job] & 1 == 0:
+        return False
+    return not ends_by(s, job, s.head_time[partition])
+
+
+@inlined
+def _is_in_the_way(s: State, job: int) -> bool:
+    """Tell, without looking at nodes, of some jobs that they would delay the first job of their partition: both need
+    nothing but single cores."""
+    partition = s.job.partition[job]
+    head = s.head_job[partition]
+    if head < 0 or not _needs_cores_only(s, head) or s.job.whole[job] == 1:
+        return False
+    return s.job.requested[job] > s.head_extra[partition] and not ends_by(s, job, s.head_time[partition])
+
+
+@inlined
+def _needs_cores_only(s: State, job: int) -> bool:
+    alone = s.job.whole[job] == 0 and s.job.chunk_cores[job] == 1 and s.job.chunks_per_node[job] == 0
+    return alone and s.job.chunk_gpus[job] == 0 and s.job.chunk_memory[job] == 0
+
+
+@kernel
+def _left_beside(s: State, job: int, partition: int) -> int:
+    """Return how many chunks more than it has could be placed of the first job of a partition, at its reservation,
+    beside a job on the nodes that are chosen for it; below 0 it could not be placed."""
+    head, left = s.head_job[partition], s.head_extra[partition]
+    for at in range(s.num_chosen):
+        node, chunks = s.chosen[at], s.chosen_chunks[at]
+        if s.then_takes[partition, node] > 0:
+            cores = s.then_cores[partition, node] - cores_of(s, job, node, chunks)
+            gpus = s.then_gpus[partition, node] - gpus_of(s, job, node, chunks)
+            memory = s.then_memory[partition, node] - memory_of(s, job, node, chunks)
+            left -= s.then_takes[partition, node] - chunks_within(s, head, node, cores, gpus, memory)
+    return left
+
+
+@kernel
+def _start(s: State, job: int) -> None:
+    """Start a job on the nodes that are chosen for it; it has left the queue."""
+    for partition in range(s.head_job.shape[0]):
+        if _matters(s, job, partition):
+            s.head_extra[partition] = _left_beside(s, job, partition)
+            for at in range(s.num_chosen):
+                node, chunks = s.chosen[at], s.chosen_chunks[at]
+                s.then_cores[partition, node] -= cores_of(s, job, node, chunks)
+                s.then_gpus[partition, node] -= gpus_of(s, job, node, chunks)
+                s.then_memory[partition, node] -= memory_of(s, job, node, chunks)
+                _count_then(s, partition, node)
+    held = take_pieces(s, job)
+    s.version += 1
+    begin_run(s, job, held)
+
+
+@inlined
+def _count_then(s: State, partition: int, node: int) -> int:
+    """Count how many chunks of the first job of a partition a node could take then; return how many more than
+    before."""
+    before = s.then_takes[partition, node]
+    free = s.then_cores[partition, node], s.then_gpus[partition, node], s.then_memory[partition, node]
+    now = chunks_within(s, s.head_job[partition], node, free[0], free[1], free[2])
+    s.then_takes[partition, node] = now
+    return now - before
+
+
+@kernel
+def _reserve(s: State, job: int, partition: int) -> None:
+    """Find when a job can be placed if what is expected comes free, and what is free then; it cannot be now."""
+    s.head_job[partition] = job
+    total = 0
+    for node in range(s.node_cores.shape[0]):
+        s.then_cores[partition, node] = s.free_cores[node]
+        s.then_gpus[partition, node] = s.free_gpus[node]
+        s.then_memory[partition, node] = s.free_memory[node]
+        s.then_takes[partition, node] = 0
+        total += _count_then(s, partition, node)
+    wanted, at, time = s.job.chunks[job], 0, np.inf
+    while at < s.num_releases:
+        release = s.release_time[at]
+        if total >= wanted and release > time:
+            break
+        total += _release(s, partition, int(s.release_item[at]))
+        if total >= wanted:
+            time = max(release, s.now)
+        at += 1
+    s.head_time[partition] = time
+    s.head_extra[partition] = total - wanted
+
+
+@inlined
+def _release(s: State, partition: int, item: int) -> int:
+    """Free what a job holds, or a node that is down, at a reservation; return how many chunks more can be placed."""
+    more = 0
+    if item < 0:
+        node = -1 - item
+        s.then_cores[partition, node] = s.node_cores[node]
+        s.then_gpus[partition, node] = s.node_gpus[node]
+        s.then_memory[partition, node] = s.node_memory[node]
+        return _count_then(s, partition, node)
+    piece = s.job.first_piece[item]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        s.then_cores[partition, node] += s.piece_cores[piece]
+        s.then_gpus[partition, node] += s.piece_gpus[piece]
+        s.then_memory[partition, node] += s.piece_memory[piece]
+        more += _count_then(s, partition, node)
+        piece = s.piece_next[piece]
+    return more

@@ -1,0 +1,125 @@
+"""What jobs need of the nodes of a site, and which jobs can never run there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.model.nodes import NodeTable
+from faultsweep.simcore.model.workload import DEMANDED, Demand, Workload, take
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+Ints = NDArray[np.int64]
+
+NO_PARTITION = "of a partition that the site does not have"
+DOES_NOT_FIT = "larger than the nodes of its partition"
+
+
+def for_site(workload: Workload, site: NodeTable, size_map: str, machine: str) -> Workload:
+    """Return a workload with sizes in cores, and partitions as indices of those of the site.
+
+    A job that no idle site could run is an error, or left out and counted where the sizes are mapped by "drop".
+
+    Raises
+    ------
+    InputError
+        Naming the first such job; also where "scale" or "clip" would change what accounting says of the jobs.
+    """
+    processors = workload.procs_per_node
+    if workload.demand is None:
+        return replace(workload, nodes=workload.nodes * processors, procs_per_node=1)
+    if size_map in ("scale", "clip"):
+        raise InputError(
+            f"size_map: {size_map!r} is not for jobs with cores, GPUs and memory of their own, as {workload.name} has "
+            "(valid for them: exact, drop)"
+        )
+    demand = _on_partitions(workload.demand, site)
+    workload = replace(workload, demand=demand, size=demand.chunks * demand.cores, nodes=0, procs_per_node=1)
+    for reason, bad in (
+        (NO_PARTITION, demand.partition < 0),
+        (DOES_NOT_FIT, (demand.partition >= 0) & ~_fits(demand, site)),
+    ):
+        if bad.any() and size_map != "drop":
+            raise InputError(_sentence(workload, demand, site, int(np.argmax(bad)), reason, machine))
+    kept = (demand.partition >= 0) & _fits(demand, site)
+    if not kept.any():
+        raise InputError(f"{workload.name}: no job fits {machine}")
+    if kept.all():
+        return workload
+    counts = {NO_PARTITION: int((demand.partition < 0).sum())}
+    counts[DOES_NOT_FIT] = int((~kept).sum()) - counts[NO_PARTITION]
+    counts = {reason: count for reason, count in counts.items() if count}
+    return take(workload, kept, dropped={**workload.dropped, **counts})
+
+
+def with_cores(workload: Workload, site: NodeTable) -> Workload:
+    """Return a workload whose sizes are in cores with what its jobs need: of those that do not say it, single cores of
+    any nodes of the default partition."""
+    if workload.demand is not None:
+        return workload
+    count = len(workload)
+    none = np.zeros(count, np.int64)
+    one = np.ones(count, np.int64)
+    whole = np.full(count, int(site.whole[site.default]))
+    demand = Demand(workload.size, one, none, none, none, whole, np.full(count, site.default))
+    held = replace(workload, demand=demand)
+    bad = ~_fits(demand, site)
+    if bad.any():
+        raise InputError(_sentence(workload, demand, site, int(np.argmax(bad)), DOES_NOT_FIT, "the site"))
+    return held
+
+
+def _on_partitions(demand: Demand, site: NodeTable) -> Demand:
+    """Return demands with indices of the site's partitions: of several that a job names, the first there is.
+
+    A job that names none is of the default one; a partition without sharing makes its jobs take whole nodes.
+    """
+    places = {name: place for place, name in enumerate(site.partitions)}
+    lookup = [next((places[each] for each in name.split(",") if each in places), -1) for name in demand.partitions]
+    partition = np.array([*lookup, site.default], np.int64)[demand.partition]
+    whole = np.array([*site.whole, False])[partition].astype(np.int64)
+    return replace(demand, partition=partition, partitions=site.partitions, whole=np.maximum(demand.whole, whole))
+
+
+def _fits(demand: Demand, site: NodeTable) -> NDArray[np.bool_]:
+    """Tell of each job whether the idle nodes of its partition hold it."""
+    rows = np.stack([getattr(demand, name) for name in DEMANDED[1:]], axis=1)
+    kinds, which = np.unique(rows, axis=0, return_inverse=True)
+    most = np.array([_most_chunks(dict(zip(DEMANDED[1:], kind, strict=True)), site) for kind in kinds.tolist()])
+    held: NDArray[np.bool_] = demand.chunks <= most[which.reshape(-1)]
+    return held
+
+
+def _most_chunks(need: dict[str, Any], site: NodeTable) -> int:
+    """Return how many chunks of a kind the idle nodes of its partition hold."""
+    if need["partition"] < 0:
+        return 0
+    count = site.cores // need["cores"]
+    for name, has in (("gpus", site.gpus), ("memory_mb", site.memory_mb)):
+        if need[name] > 0:
+            count = np.minimum(count, has // need[name])
+    if need["per_node"] > 0:
+        count = np.minimum(count, need["per_node"])
+    return int(count[site.members >> need["partition"] & 1 == 1].sum())
+
+
+def _sentence(workload: Workload, demand: Demand, site: NodeTable, row: int, reason: str, machine: str) -> str:
+    drops = "size_map = drop leaves such jobs out"
+    if reason == NO_PARTITION:
+        valid = ", ".join(name for name in site.partitions if name) or "none"
+        return (
+            f"{workload.name}: job {workload.job_id[row]} is of a partition that {machine} does not have (it has: "
+            f"{valid}; {drops})"
+        )
+    parts = [f"{demand.chunks[row]} x {demand.cores[row]} cores"]
+    parts += [f"{demand.gpus[row]} GPUs"] if demand.gpus[row] else []
+    parts += [f"{demand.memory_mb[row]} MiB"] if demand.memory_mb[row] else []
+    where = f"partition {site.partitions[demand.partition[row]]}" if site.partitions[demand.partition[row]] else machine
+    return (
+        f"{workload.name}: job {workload.job_id[row]} needs {', '.join(parts)}"
+        + (f", {demand.per_node[row]} a node" if demand.per_node[row] else "")
+        + f", which all nodes of {where} do not hold ({drops})"
+    )

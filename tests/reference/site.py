@@ -1,0 +1,231 @@
+"""The reference simulator on a site of shared nodes: every pass recounts what is free from what the jobs hold.
+
+Written from the definitions in docs/model.md alone; it shares no code with the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from .simulator import Simulator
+from .state import Attempt, Job, Options, exact
+
+Bag = tuple[int, int, int]
+"""Cores, GPUs and memory."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a job asks for: alike chunks, none on more than one node."""
+
+    chunks: int
+    each: Bag
+    per_node: int = 0
+    whole: bool = False
+    partition: int = 0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node and the partitions that it belongs to."""
+
+    has: Bag
+    partitions: frozenset[int]
+
+
+@dataclass
+class _Machine:
+    nodes: int
+    is_torus: bool = False
+
+    def round_up(self, size: int) -> int:
+        return size
+
+
+class SiteSimulator(Simulator):
+    """Jobs are rows (id, submit, run, estimate or None, need)."""
+
+    def __init__(self, rows, nodes: list[Node], failures: Iterable = (), **options):
+        options = {k: exact(v) if isinstance(v, float) else v for k, v in options.items()}
+        order = sorted(rows, key=lambda row: row[1])
+        sizes = [row[4].chunks * row[4].each[0] for row in order]
+        plain = [(*row[:4], size) for row, size in zip(order, sizes, strict=True)]
+        self.nodes = nodes
+        self.bags: dict[Attempt, dict[int, Bag]] = {}
+        super().__init__(plain, "flat:1", list(failures), Options(**options))
+        self.machine = _Machine(len(nodes))
+        self.failed_so_far = [0] * len(nodes)
+        self.needs = {job: row[4] for job, row in zip(self.jobs, order, strict=True)}
+
+    def make_job(self, index, job_id, submit, run, estimate, size, option="A") -> Job:
+        run, estimate = exact(run), exact(run if estimate is None else estimate)
+        return Job(index, job_id, exact(submit), run, estimate, size, size, option)
+
+    # -- what is free --------------------------------------------------------------------------------------------
+
+    def free(self, without: Iterable[Attempt] = (), up: Iterable[int] = ()) -> list[Bag]:
+        """What is free of each node, as if some jobs had ended and some nodes had come up."""
+        gone = set(without)
+        found = [(0, 0, 0) if k in self.down and k not in set(up) else node.has for k, node in enumerate(self.nodes)]
+        for attempt in self.running:
+            if attempt not in gone:
+                for node, bag in self.bags[attempt].items():
+                    found[node] = less(found[node], bag)
+        return found
+
+    def chunks_on(self, job: Job, node: int, free: Bag) -> int:
+        """How many chunks of a job fit into what is free of a node: tried one by one."""
+        need = self.needs[job]
+        if need.partition not in self.nodes[node].partitions:
+            return 0
+        if need.whole and free != self.nodes[node].has:
+            return 0
+        count = 0
+        while (not need.per_node or count < need.per_node) and fits(times(need.each, count + 1), free):
+            count += 1
+        return count
+
+    def room(self, job: Job, free: list[Bag]) -> int:
+        return sum(self.chunks_on(job, node, bag) for node, bag in enumerate(free))
+
+    # -- node choice ---------------------------------------------------------------------------------------------
+
+    def choose_nodes(self, job: Job, free: list[Bag]) -> dict[int, int]:
+        """How many chunks each node gets; there are enough."""
+        left, chosen = self.needs[job].chunks, {}
+        takes = {node: self.chunks_on(job, node, bag) for node, bag in enumerate(free)}
+        while left > 0:
+            usable = {node: count for node, count in takes.items() if count > 0 and node not in chosen}
+            node = getattr(self, "next_" + self.options.node_choice.replace("-", "_"))(usable, left, free)
+            chosen[node] = min(left, usable[node])
+            left -= chosen[node]
+        return chosen
+
+    def next_first_fit(self, usable, left, free) -> int:
+        return min(usable)
+
+    def next_best_fit(self, usable, left, free) -> int:
+        enough = [node for node, count in usable.items() if count >= left]
+        if enough:
+            return min(enough, key=lambda node: (free[node][0], node))
+        return min(usable, key=lambda node: (-usable[node], node))
+
+    def next_consecutive(self, usable, left, free) -> int:
+        rows: list[list[int]] = []
+        for node in sorted(usable):
+            if rows and rows[-1][-1] == node - 1:
+                rows[-1].append(node)
+            else:
+                rows.append([node])
+        if self.row:  # a row is used up before another one is looked for
+            begun = [row for row in rows if row[0] == self.row]
+            if begun:
+                self.row += 1
+                return begun[0][0]
+        sums = [sum(usable[node] for node in row) for row in rows]
+        enough = [(total, row[0]) for total, row in zip(sums, rows, strict=True) if total >= left]
+        best = min(enough)[1] if enough else min((-total, row[0]) for total, row in zip(sums, rows, strict=True))[1]
+        self.row = best + 1
+        return best
+
+    row = 0
+
+    def held_of(self, job: Job, chosen: dict[int, int]) -> dict[int, Bag]:
+        need = self.needs[job]
+        return {n: self.nodes[n].has if need.whole else times(need.each, count) for n, count in chosen.items()}
+
+    # -- the pass ------------------------------------------------------------------------------------------------
+
+    def start_jobs(self) -> None:
+        if self.options.queue_order != "fcfs":
+            self.order()
+        easy = self.options.scheduler == "backfill"
+        blocked: set[int] = set()
+        heads: list[tuple[Job, Any, list[Bag]]] = []
+        for job in list(self.queue):
+            partition = self.needs[job].partition
+            if not easy and partition in blocked:
+                continue
+            free, self.row = self.free(), 0
+            if self.room(job, free) >= self.needs[job].chunks:
+                bags = self.held_of(job, self.choose_nodes(job, free))
+                if all(self.leaves_room(job, bags, *head) for head in heads):
+                    for _, moment, then in heads:
+                        if not self.ends_by(job, moment):
+                            take(then, bags)
+                    self.start_on(job, bags)
+                    continue
+            if partition not in blocked:
+                if easy:
+                    blocked.add(partition)
+                    heads.append((job, *self.reservation_of(job)))
+                else:
+                    blocked |= {p for node in self.nodes if partition in node.partitions for p in node.partitions}
+
+    def ends_by(self, job: Job, moment) -> bool:
+        return job.remaining_estimate > 0 and (self.now + self.duration(job), 0) <= moment
+
+    def leaves_room(self, job: Job, bags: dict[int, Bag], head: Job, moment, then: list[Bag]) -> bool:
+        """Whether a job may start beside the reservation of another one."""
+        if self.ends_by(job, moment):
+            return True
+        partitions = (self.needs[job].partition, self.needs[head].partition)
+        if not any(all(p in node.partitions for p in partitions) for node in self.nodes):
+            return True
+        left = list(then)
+        take(left, bags)
+        return self.room(head, left) >= self.needs[head].chunks
+
+    def reservation_of(self, job: Job) -> tuple[Any, list[Bag]]:
+        """The first expected release at which a job could be placed, and what is free then."""
+        ends = {attempt: attempt.expected_end(self.now) for attempt in self.running}
+        moments = sorted({*ends.values(), *((until, 0) for until in self.down.values() if until < inf)})
+        for moment in moments:
+            free = self.free(
+                (a for a, end in ends.items() if end <= moment), (n for n in self.down if (self.down[n], 0) <= moment)
+            )
+            if self.room(job, free) >= self.needs[job].chunks:
+                return moment, free
+        return (inf, 0), self.free(ends, (n for n in self.down if self.down[n] < inf))
+
+    def start_on(self, job: Job, bags: dict[int, Bag]) -> None:
+        self.start(job, frozenset(bags))
+        self.bags[self.running[-1]] = bags
+        job.held_size = sum(bag[0] for bag in bags.values())
+
+    # -- failures ------------------------------------------------------------------------------------------------
+
+    def fail(self, time, node: int, down_time) -> None:
+        """A failure kills all jobs on its node."""
+        if time >= self.first_submit:
+            self.failures_seen += 1
+        self.log("fail", None, [node])
+        self.down[node] = max(self.down.get(node, -inf), time + down_time)
+        victims = sorted((a for a in self.running if node in a.nodes), key=lambda a: a.job.index)
+        self.failures_hitting += bool(victims)
+        for attempt in victims:
+            self.kill(attempt)
+
+    def size_of(self, nodes) -> int:
+        """The cores that the job on these nodes holds: it is asked of running attempts only."""
+        return next((sum(b[0] for b in self.bags[a].values()) for a in self.bags if a.nodes is nodes), len(nodes))
+
+
+def fits(wanted: Bag, free: Bag) -> bool:
+    return all(w <= f for w, f in zip(wanted, free, strict=True))
+
+
+def times(bag: Bag, count: int) -> Bag:
+    return tuple(count * part for part in bag)  # type: ignore[return-value]
+
+
+def less(bag: Bag, taken: Bag) -> Bag:
+    return tuple(a - b for a, b in zip(bag, taken, strict=True))  # type: ignore[return-value]
+
+
+def take(free: list[Bag], bags: dict[int, Bag]) -> None:
+    for node, bag in bags.items():
+        free[node] = less(free[node], bag)

@@ -1,0 +1,208 @@
+"""The engine on a site of shared nodes against the reference: random small sites, jobs and failures."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faultsweep.simcore.model.workload import Demand
+from faultsweep.simcore.simulate import simulate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.adapter import ENGINE_NAMES, failures_of, outcome_of, workload_of
+from tests.reference.site import Need, Node, SiteSimulator
+from tests.strategies import DOWN_TIMES, GAPS, RUNS, examples
+
+EXAMPLES = examples(60)
+UNKNOWN_MEMORY = 1 << 60
+
+CLASSES = ((1, 0, 0), (2, 0, 0), (4, 2, 100), (3, 1, 30), (8, 4, 0))
+"""Cores, GPUs and memory of a node."""
+_FOLDER = tempfile.TemporaryDirectory()
+
+
+@st.composite
+def sites(draw):
+    """Rows (cores, GPUs, memory, count), and of each partition its nodes of each row and whether jobs share them."""
+    rows = [(*draw(st.sampled_from(CLASSES)), draw(st.integers(1, 3))) for _ in range(draw(st.integers(1, 2)))]
+    partitions = []
+    for _ in range(draw(st.sampled_from((0, 0, 1, 2, 3)))):
+        counts = tuple(draw(st.integers(0, row[3])) for row in rows)
+        if any(counts):
+            partitions.append((counts, draw(st.sampled_from((False, False, True)))))
+    return tuple(rows), tuple(partitions)
+
+
+@cache
+def site_file(site) -> str:
+    """The site as a file."""
+    rows, partitions = site
+    lines = ['format = "faultsweep site, 1"']
+    for place, (cores, gpus, memory, count) in enumerate(rows):
+        lines += ["[[nodes]]", f'name = "c{place}"', f"count = {count}", f"cores = {cores}", f"gpus = {gpus}"]
+        lines += [f"memory_mb = {memory}"]
+    for place, (counts, whole) in enumerate(partitions):
+        nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
+        lines += ["[[partitions]]", f'name = "p{place}"', f"nodes = {{{nodes}}}", f"exclusive = {str(whole).lower()}"]
+    path = Path(_FOLDER.name) / f"{abs(hash(site))}.toml"
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+def nodes_of(site) -> list[Node]:
+    rows, partitions = site
+    found = []
+    for row, (cores, gpus, memory, count) in enumerate(rows):
+        for number in range(count):
+            member = {place for place, (counts, _) in enumerate(partitions) if number < counts[row]}
+            found.append(Node((cores, gpus, memory or UNKNOWN_MEMORY), frozenset(member | {len(partitions)})))
+    return found
+
+
+@st.composite
+def cases(draw, failures: bool = False):
+    """A site, jobs that fit it, and failures."""
+    site = draw(sites())
+    nodes, partitions = nodes_of(site), site[1]
+    rows, time = [], 0
+    for job_id in range(1, draw(st.integers(1, 16)) + 1):
+        time += draw(st.sampled_from(GAPS))
+        place = draw(st.integers(0, len(partitions)))
+        here = [node for node in nodes if place in node.partitions]
+        whole = (place < len(partitions) and partitions[place][1]) or draw(st.sampled_from((False, False, False, True)))
+        largest = here[draw(st.integers(0, len(here) - 1))].has
+        each = (
+            draw(st.integers(1, largest[0])),
+            draw(st.integers(0, largest[1])),
+            draw(st.sampled_from((0, 0, 10, 25))),
+        )
+        each = (each[0], each[1], min(each[2], largest[2]))
+        per_node = draw(st.sampled_from((0, 0, 1, 2)))
+        room = sum(chunks_of(each, per_node, node.has) for node in here)
+        need = Need(draw(st.integers(1, room)), each, per_node, whole, place)
+        run, factor = draw(st.sampled_from(RUNS)), draw(st.sampled_from((None, 1, 1, 2, 5, 0.5)))
+        rows.append((job_id, time, run, None if factor is None else run * factor, need))
+    failed, time = [], 0
+    for _ in range(draw(st.integers(0, 8)) if failures else 0):
+        time += draw(st.sampled_from((0, 0, 1, 2, 5, 10, 40)))
+        failed.append((time, draw(st.integers(0, len(nodes) - 1)), draw(st.sampled_from(DOWN_TIMES))))
+    return site, rows, failed
+
+
+def chunks_of(each, per_node, has) -> int:
+    count = min(h // e for e, h in zip(each, has, strict=True) if e)
+    return min(count, per_node) if per_node else count
+
+
+def demand_of(rows, partitions: int) -> Demand:
+    needs = [row[4] for row in sorted(rows, key=lambda row: row[1])]
+    columns = [
+        [need.chunks for need in needs],
+        *([need.each[k] for need in needs] for k in range(3)),
+        [need.per_node for need in needs],
+        [int(need.whole) for need in needs],
+        [need.partition if need.partition < partitions else -1 for need in needs],
+    ]
+    arrays = [np.array(column, np.int64) for column in columns]
+    return Demand(*arrays, partitions=tuple(f"p{place}" for place in range(partitions)))
+
+
+def engine(case, **options):
+    site, rows, failures = case
+    plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
+    from dataclasses import replace
+
+    workload = replace(workload_of(plain), demand=demand_of(rows, len(site[1])))
+    named = {ENGINE_NAMES[name]: value for name, value in options.items()}
+    run = simulate(
+        workload, machine=site_file(site), failures=failures_of(failures, rows), events=True, debug=True, **named
+    )
+    return outcome_of(run), run
+
+
+def assert_same(case, **options) -> None:
+    site, rows, failures = case
+    options = {"estimates": "requested"} | options
+    found, run = engine(case, **options)
+    estimates = options.pop("estimates")
+    known = rows if estimates == "requested" else [(*row[:3], None, row[4]) for row in rows]
+    reference = SiteSimulator(known, nodes_of(site), failures, **options)
+    reference.simulate()
+    nodes = {e.job_id: e.nodes for e in reference.events if e.kind == "start"}
+    for job in reference.jobs:
+        row = found.jobs[job.job_id]
+        expected = (job.start, job.first_start, job.finish, job.restarts, job.checkpoints, nodes[job.job_id])
+        assert tuple(map(plain_of, expected)) == tuple(
+            plain_of(row[name]) for name in ("start", "first_start", "finish", "restarts", "checkpoints", "nodes")
+        ), job.job_id
+        assert row["size"] == job.held_size
+        assert row["work_lost"] == pytest.approx(float(job.work_lost))
+        assert row["checkpoint_overhead"] == pytest.approx(float(job.overhead))
+    assert run.metrics["failures_that_hit"] == reference.failures_hitting
+    work = sum(job.requested_size * job.run for job in reference.jobs)
+    capacity = run.metrics["makespan_s"] * sum(node.has[0] for node in nodes_of(site))
+    assert run.metrics["utilisation"] == pytest.approx(float(work) / capacity)
+
+
+def plain_of(value):
+    return value if value is None or isinstance(value, tuple) else float(value)
+
+
+CHOICES = ("first-fit", "best-fit", "consecutive")
+
+
+@pytest.mark.parametrize("node_choice", CHOICES)
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+def test_scheduling(scheduler, node_choice):
+    @EXAMPLES
+    @given(cases(), st.sampled_from((0, 0, 1)))
+    def check(case, delay):
+        assert_same(case, scheduler=scheduler, node_choice=node_choice, start_delay=delay)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+def test_failures(scheduler):
+    @EXAMPLES
+    @given(cases(failures=True), st.sampled_from(CHOICES))
+    def check(case, node_choice):
+        assert_same(case, scheduler=scheduler, node_choice=node_choice)
+
+    check()
+
+
+@EXAMPLES
+@given(cases(failures=True), st.sampled_from((0, 2)), st.sampled_from(("periodic", "exact", "bucket")))
+def test_checkpoints(case, cost, checkpoint):
+    options = (
+        {"checkpoint_interval": 5} if checkpoint == "periodic" else {"bucket": 10} if checkpoint == "bucket" else {}
+    )
+    assert_same(case, scheduler="backfill", checkpoint=checkpoint, checkpoint_cost=cost, restart_cost=1, **options)
+
+
+@EXAMPLES
+@given(cases(failures=True), st.sampled_from(("wfp", "sjf", "saf")), st.sampled_from(("fcfs", "backfill")))
+def test_queue_orders(case, order, scheduler):
+    assert_same(case, scheduler=scheduler, queue_order=order)
+
+
+@EXAMPLES
+@given(st.integers(1, 12), st.data())
+def test_nodes_of_one_core_are_a_flat_machine(count, data):
+    """Where nodes have one core, EASY counts cores as it counts nodes on a flat machine."""
+    rows, time = [], 0
+    for job_id in range(1, data.draw(st.integers(1, 24)) + 1):
+        time += data.draw(st.sampled_from(GAPS))
+        run = data.draw(st.sampled_from(RUNS))
+        rows.append((job_id, time, run, run * data.draw(st.sampled_from((1, 2, 5))), data.draw(st.integers(1, count))))
+    site = site_file((((1, 0, 0, count),), ()))
+    for scheduler in ("fcfs", "backfill"):
+        options = {"scheduler": scheduler, "estimates": "requested"}
+        flat, shared = (simulate(workload_of(rows), machine=name, **options) for name in (f"flat:{count}", site))
+        assert np.array_equal(flat.jobs["start_s"], shared.jobs["start_s"])
+        assert flat.metrics["utilisation"] == shared.metrics["utilisation"]
