@@ -1,0 +1,196 @@
+"""Sites of shared nodes: what a user gives, what comes out, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.machines import parse_machine
+from faultsweep.simcore.model.workload import Demand, Workload
+from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.workloads.accounting.records import JobRecords, to_text, to_workload
+
+from faultsweep.errors import InputError
+
+SITE = """
+format = "faultsweep site, 1"
+[[nodes]]
+name = "thin"
+count = 2
+cores = 4
+memory_mb = 1000
+[[nodes]]
+name = "gpu"
+count = 1
+cores = 8
+gpus = 2
+[[partitions]]
+name = "batch"
+nodes = {thin = 2, gpu = 1}
+default = true
+[[partitions]]
+name = "gpu"
+nodes = {gpu = 1}
+exclusive = true
+"""
+
+
+@pytest.fixture
+def site(tmp_path) -> str:
+    path = tmp_path / "site.toml"
+    path.write_text(SITE)
+    return str(path)
+
+
+def jobs(*rows) -> Workload:
+    """Rows (submit, run, chunks, cores, GPUs, memory, partition)."""
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    none, count = np.zeros(len(rows), np.int64), len(rows)
+    names = tuple(dict.fromkeys(row[6] for row in rows))
+    demand = Demand(*columns[2:6], none, none, np.array([names.index(row[6]) for row in rows]), names)
+    times = [column.astype(float) for column in columns[:2]]
+    size = columns[2] * columns[3]
+    return Workload(np.arange(1, count + 1), *times, np.full(count, np.nan), size, none - 1, demand=demand, name="case")
+
+
+def test_jobs_share_nodes_by_cores_memory_and_gpus(site):
+    workload = jobs(
+        (0, 10, 1, 2, 0, 600, "batch"),  # two of these share no thin node: 1,200 MiB
+        (0, 10, 1, 2, 0, 600, "batch"),
+        (0, 10, 1, 2, 0, 0, "batch"),  # beside the first
+        (0, 10, 1, 1, 1, 0, "batch"),
+        (0, 10, 1, 1, 1, 0, "batch"),
+        (0, 10, 1, 1, 1, 0, "batch"),  # there are two GPUs
+    )
+    run = simulate(workload, machine=site, scheduler="fcfs", events=True, debug=True)
+    nodes = {job: tuple(nodes) for _, kind, job, _, nodes in run.events.rows() if kind == "start"}
+    assert nodes == {1: (0,), 2: (1,), 3: (0,), 4: (2,), 5: (2,), 6: (2,)}
+    assert run.jobs["start_s"].tolist() == [0, 0, 0, 0, 0, 10]
+
+
+def test_a_partition_without_sharing_takes_whole_nodes(site):
+    run = simulate(jobs((0, 10, 1, 1, 0, 0, "gpu"), (0, 10, 1, 8, 0, 0, "batch")), machine=site, debug=True)
+    assert run.jobs["start_s"].tolist() == [0, 10]
+    assert run.jobs["size"].tolist() == [8, 8]
+    assert run.metrics["lost_to_growth"] == pytest.approx(70 / (20 * 16))
+
+
+def test_a_failure_kills_all_jobs_on_its_node(site):
+    workload = jobs(*((0, 10, 1, 2, 0, 0, "batch") for _ in range(4)))
+    failures = FailureTrace(np.array([4.0]), np.array([0]), np.array([3.0]))
+    run = simulate(workload, machine=site, failures=failures, debug=True)
+    assert run.jobs["restarts"].tolist() == [1, 1, 0, 0]
+    assert run.metrics["failures_that_hit"] == 1
+    assert run.metrics["lost_to_down_time"] == pytest.approx(4 * 3 / (14 * 16))
+    assert run.jobs["work_lost_node_s"].tolist() == [8, 8, 0, 0]
+
+
+def test_jobs_of_a_log_take_their_processors_as_cores(site):
+    none = np.full(2, -1)
+    workload = Workload(np.arange(1, 3), np.zeros(2), np.full(2, 5.0), np.full(2, np.nan), np.array([16, 1]), none)
+    assert simulate(workload, machine=site).jobs["start_s"].tolist() == [0, 5]
+    with pytest.raises(InputError, match="job 1 needs 17 nodes and the machine has 16"):
+        simulate(replace(workload, size=np.array([17, 1])), machine=site)
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ((0, 1, 1, 1, 0, 0, "debug"), r"job 1 is of a partition that .* does not have \(it has: batch, gpu; size_map"),
+        ((0, 1, 2, 8, 0, 0, "batch"), "job 1 needs 2 x 8 cores, which all nodes of partition batch do not hold"),
+        ((0, 1, 1, 1, 3, 0, "gpu"), "job 1 needs 1 x 1 cores, 3 GPUs, which all nodes of partition gpu"),
+    ],
+)
+def test_a_job_that_fits_no_idle_site_is_named_or_left_out(site, row, sentence):
+    workload = jobs(row, (0, 1, 1, 1, 0, 0, "batch"))
+    with pytest.raises(InputError, match=sentence):
+        simulate(workload, machine=site)
+    run = simulate(workload, machine=site, size_map="drop")
+    assert run.jobs["job_id"].tolist() == [2]
+    assert sum(run.dropped.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"scheduler": "conservative"}, r"scheduler: 'conservative' is not for a site of shared nodes \(valid there: "),
+        ({"node_choice": "lff"}, "node_choice: 'lff' is not for a site of shared nodes"),
+        ({"recovery": "all-c"}, "recovery: 'all-c' is not for a site of shared nodes"),
+        ({"event_order": "ends-first"}, "event_order: 'ends-first' is not for a site of shared nodes"),
+        ({"procs_per_node": 4}, "procs_per_node: 4 is not for a site of shared nodes"),
+        ({"size_map": "clip"}, "size_map: 'clip' is not for jobs with cores, GPUs and memory of their own"),
+    ],
+)
+def test_what_does_not_go_on_a_site_is_refused_in_a_sentence(site, parameters, sentence):
+    with pytest.raises(InputError, match=sentence):
+        simulate(jobs((0, 1, 1, 1, 0, 0, "batch")), machine=site, **parameters)
+
+
+def test_dumps_tell_what_jobs_need():
+    columns = {
+        "submit_s": np.zeros(3),
+        "run_s": np.ones(3),
+        "nodes": np.array([2.0, 2.0, 1.0]),
+        "cores": np.array([8.0, 7.0, 4.0]),
+        "gpus": np.array([4.0, 7.0, np.nan]),
+        "memory_mb": np.array([1001.0, np.nan, 10.0]),
+        "partition": to_text(["a", None, "b"]),
+    }
+    demand = to_workload(JobRecords(columns, "dump", "table")).demand
+    found = [demand.chunks, demand.cores, demand.gpus, demand.memory_mb, demand.per_node, demand.partition]
+    assert [column.tolist() for column in found] == [
+        [2, 7, 1],
+        [4, 1, 4],
+        [2, 1, 0],
+        [501, 0, 10],
+        [1, 0, 1],
+        [0, -1, 1],
+    ]
+    del columns["cores"]
+    demand = to_workload(JobRecords(columns, "dump", "table")).demand
+    assert (demand.chunks.tolist(), demand.whole.tolist()) == ([2, 2, 1], [1, 1, 1])
+
+
+def test_what_is_wrong_with_a_site_is_said(tmp_path):
+    path = tmp_path / "site.toml"
+    for text, sentence in (
+        ("nodes = 3", "nodes: Input should be a valid list"),
+        (SITE.replace("thin = 2,", "thin = 3,"), "partition batch has 3 nodes of thin, of 2"),
+        ("[[", "not TOML"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            parse_machine(str(path))
+    with pytest.raises(InputError, match="cannot be read"):
+        parse_machine(str(tmp_path / "none.toml"))
+
+
+def test_from_the_command_line(site, tmp_path, command):
+    sacct = tmp_path / "dump.psv"
+    header = "JobID|Submit|Start|End|State|NNodes|NCPUS|Partition|Timelimit"
+    rows = [f"{k}|2024-01-01T00:00:0{k}|2024-01-01T00:01:00|2024-01-01T00:02:00|COMPLETED|1|4|batch|10" for k in (1, 2)]
+    sacct.write_text("\n".join([header, *rows]) + "\n")
+    code, out, err = command("simulate", "--log", sacct, "--machine", site, "--json")
+    assert code == 0, err
+    assert json.loads(out)["mean_wait_s"] == 0.0
+
+
+@pytest.mark.shared
+def test_a_recorded_slurm_on_its_own_site(shared, tmp_path):
+    from faultsweep.simcore.sites import slurm
+    from faultsweep.simcore.sites.facts import read_facts
+    from faultsweep.simcore.sites.site import site_text
+    from faultsweep.sweeps.logs import load_workload
+
+    folder = shared / "accounting" / "recorded-slurm" / "runA"
+    files = [folder / name for name in ("config.txt", "partition.txt", "node.txt")]
+    path = tmp_path / "site.toml"
+    path.write_text(site_text(slurm.build(read_facts(files), "UTC")))
+    workload = load_workload(str(folder / "sacct.psv"))
+    for choice in ("first-fit", "best-fit", "consecutive"):
+        run = simulate(workload, machine=str(path), estimates="requested", node_choice=choice, debug=True)
+        assert run.status == "done"
+        assert run.metrics["unfinished_jobs"] == 0
