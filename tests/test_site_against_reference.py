@@ -17,7 +17,7 @@ from tests.adapter import ENGINE_NAMES, failures_of, outcome_of, workload_of
 from tests.reference.site import Need, Node, SiteSimulator
 from tests.strategies import DOWN_TIMES, GAPS, RUNS, examples
 
-EXAMPLES = examples(60)
+EXAMPLES = examples(20)
 UNKNOWN_MEMORY = 1 << 60
 
 CLASSES = ((1, 0, 0), (2, 0, 0), (4, 2, 100), (3, 1, 30), (8, 4, 0))

@@ -122,6 +122,8 @@ def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> No
     for name in DEMANDED:
         getattr(s.job, _OF_DEMAND[name])[:] = jobs[name]
     s.job.first_piece[:] = -1
+    others = np.stack([jobs[name] for name in ("gpus", "memory_mb", "per_node", "whole")])
+    s.job.plain[:] = (jobs["cores"] == 1) & ~others.any(axis=0)
     s.node_cores[:] = s.free_cores[:] = site.cores
     s.node_gpus[:] = s.free_gpus[:] = site.gpus
     s.node_memory[:] = s.free_memory[:] = site.memory_mb
@@ -132,6 +134,7 @@ def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> No
     s.head_job[:] = -1
     for partition in range(len(site.whole)):
         here = site.members[site.members >> partition & 1 == 1]
+        s.has_all[partition] = len(here) == len(site.members)
         s.overlaps[partition] = np.bitwise_or.reduce(here) | 1 << partition
 
 

@@ -32,11 +32,48 @@ def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: 
 def count_chunks(s: State, job: int) -> int:
     """Set, of each node, how many chunks of a job it could take now; return how many that is in all."""
     total = 0
+    if s.job.plain[job] == 1:
+        return _count_cores(s, s.job.partition[job])
     for node in range(s.node_cores.shape[0]):
         count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node])
         s.takes[node] = count
         total += count
     return total
+
+
+@inlined
+def _count_cores(s: State, partition: int) -> int:
+    """Do the same for jobs whose chunks are single cores."""
+    total = 0
+    takes, free, members = s.takes, s.free_cores, s.node_members
+    for node in range(takes.shape[0]):
+        count = free[node] * (members[node] >> partition & 1)
+        takes[node] = count
+        total += count
+    return total
+
+
+@kernel
+def cores_in(s: State, job: int, partition: int) -> int:
+    """Return the cores that a job holds of the nodes of a partition."""
+    if s.has_all[partition] == 1:
+        return s.job.allocated[job]
+    cores, piece = 0, s.job.first_piece[job]
+    while piece >= 0:
+        cores += s.piece_cores[piece] * (s.node_members[s.piece_node[piece]] >> partition & 1)
+        piece = s.piece_next[piece]
+    return cores
+
+
+@kernel
+def free_cores_in(s: State, partition: int) -> int:
+    """Return the free cores of the nodes of a partition."""
+    if s.has_all[partition] == 1:
+        return s.free
+    cores = 0
+    for node in range(s.node_cores.shape[0]):
+        cores += s.free_cores[node] * (s.node_members[node] >> partition & 1)
+    return cores
 
 
 @inlined

@@ -105,6 +105,8 @@ class SiteChecker(Checker):
             job, free = int(state.head_job[partition]), state.then_cores[partition]
             if state.scanned_version != state.version or not np.isfinite(state.head_time[partition]):
                 continue
+            if state.head_extra[partition] >= 0 and state.job.plain[job]:
+                continue
             if state.head_extra[partition] < 0 or (free < 0).any() or (free > state.node_cores).any():
                 return f"at the reservation of job {job} the free cores are {free.tolist()}"
         return ""

@@ -166,6 +166,7 @@ class Jobs(CommonJobs):
     chunks_per_node: IntOfJob  # ... and the most of them on one node; 0: no limit
     whole: IntOfJob  # whether it shares its nodes with no other job
     partition: IntOfJob  # of the site
+    plain: IntOfJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfJob  # of the list of what it holds; -1: nothing
 
 
@@ -383,10 +384,11 @@ class State(Common):
 
     # by partition: its first waiting job that had to be refused, and what is free at its reservation (EASY)
     overlaps: PartitionRow  # bits of the partitions that share a node with it
+    has_all: PartitionRow  # whether it has every node
     head_job: PartitionRow  # -1: none
     head_extra: PartitionRow  # chunks of that job that could be placed beside it then
     head_time: TimeOfPartition  # reservation, s
-    then_cores: IntTable  # (partitions, nodes)
+    then_cores: IntTable  # (partitions, nodes); of a plain job, all of these are left as they are: counts suffice
     then_gpus: IntTable
     then_memory: IntTable
     then_takes: IntTable  # chunks of that job that a node could take then

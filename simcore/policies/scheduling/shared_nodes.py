@@ -15,8 +15,10 @@ from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import (
     chunks_within,
+    cores_in,
     cores_of,
     count_chunks,
+    free_cores_in,
     gpus_of,
     memory_of,
     take_pieces,
@@ -79,19 +81,13 @@ def _matters(s: State, job: int, partition: int) -> bool:
 
 @inlined
 def _is_in_the_way(s: State, job: int) -> bool:
-    """Tell, without looking at nodes, of some jobs that they would delay the first job of their partition: both need
-    nothing but single cores."""
+    """Tell of some jobs, without looking at nodes, that they would delay the first job of their partition: both need
+    single cores, which all count alike."""
     partition = s.job.partition[job]
     head = s.head_job[partition]
-    if head < 0 or not _needs_cores_only(s, head) or s.job.whole[job] == 1:
+    if head < 0 or s.job.plain[head] == 0 or s.job.plain[job] == 0:
         return False
     return s.job.requested[job] > s.head_extra[partition] and not ends_by(s, job, s.head_time[partition])
-
-
-@inlined
-def _needs_cores_only(s: State, job: int) -> bool:
-    alone = s.job.whole[job] == 0 and s.job.chunk_cores[job] == 1 and s.job.chunks_per_node[job] == 0
-    return alone and s.job.chunk_gpus[job] == 0 and s.job.chunk_memory[job] == 0
 
 
 @kernel
@@ -101,8 +97,11 @@ def _left_beside(s: State, job: int, partition: int) -> int:
     head, left = s.head_job[partition], s.head_extra[partition]
     for at in range(s.num_chosen):
         node, chunks = s.chosen[at], s.chosen_chunks[at]
-        if s.then_takes[partition, node] > 0:
-            cores = s.then_cores[partition, node] - cores_of(s, job, node, chunks)
+        taken = cores_of(s, job, node, chunks)
+        if s.job.plain[head] == 1:
+            left -= taken * (s.node_members[node] >> partition & 1)
+        elif s.then_takes[partition, node] > 0:
+            cores = s.then_cores[partition, node] - taken
             gpus = s.then_gpus[partition, node] - gpus_of(s, job, node, chunks)
             memory = s.then_memory[partition, node] - memory_of(s, job, node, chunks)
             left -= s.then_takes[partition, node] - chunks_within(s, head, node, cores, gpus, memory)
@@ -115,6 +114,8 @@ def _start(s: State, job: int) -> None:
     for partition in range(s.head_job.shape[0]):
         if _matters(s, job, partition):
             s.head_extra[partition] = _left_beside(s, job, partition)
+            if s.job.plain[s.head_job[partition]] == 1:
+                continue
             for at in range(s.num_chosen):
                 node, chunks = s.chosen[at], s.chosen_chunks[at]
                 s.then_cores[partition, node] -= cores_of(s, job, node, chunks)
@@ -141,6 +142,24 @@ def _count_then(s: State, partition: int, node: int) -> int:
 def _reserve(s: State, job: int, partition: int) -> None:
     """Find when a job can be placed if what is expected comes free, and what is free then; it cannot be now."""
     s.head_job[partition] = job
+    plain = s.job.plain[job] == 1
+    total = free_cores_in(s, partition) if plain else _begin_then(s, partition)
+    wanted, at, time = s.job.chunks[job], 0, np.inf
+    while at < s.num_releases:
+        release, item = s.release_time[at], int(s.release_item[at])
+        if total >= wanted and release > time:
+            break
+        total += _cores_released(s, partition, item) if plain else _release(s, partition, item)
+        if total >= wanted:
+            time = max(release, s.now)
+        at += 1
+    s.head_time[partition] = time
+    s.head_extra[partition] = total - wanted
+
+
+@kernel
+def _begin_then(s: State, partition: int) -> int:
+    """Set what is free at a reservation to what is free now; return how many chunks can be placed."""
     total = 0
     for node in range(s.node_cores.shape[0]):
         s.then_cores[partition, node] = s.free_cores[node]
@@ -148,17 +167,16 @@ def _reserve(s: State, job: int, partition: int) -> None:
         s.then_memory[partition, node] = s.free_memory[node]
         s.then_takes[partition, node] = 0
         total += _count_then(s, partition, node)
-    wanted, at, time = s.job.chunks[job], 0, np.inf
-    while at < s.num_releases:
-        release = s.release_time[at]
-        if total >= wanted and release > time:
-            break
-        total += _release(s, partition, int(s.release_item[at]))
-        if total >= wanted:
-            time = max(release, s.now)
-        at += 1
-    s.head_time[partition] = time
-    s.head_extra[partition] = total - wanted
+    return total
+
+
+@inlined
+def _cores_released(s: State, partition: int, item: int) -> int:
+    """Return how many cores of a partition a job or a node that is down gives back."""
+    if item >= 0:
+        return cores_in(s, item, partition)
+    node = -1 - item
+    return s.node_cores[node] * (s.node_members[node] >> partition & 1)
 
 
 @inlined
