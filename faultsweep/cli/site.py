@@ -71,6 +71,7 @@ def _print(site: Site) -> None:
     from rich.text import Text
 
     from faultsweep.cli.logs import _table
+    from faultsweep.simcore.sites.not_simulated import not_simulated
     from faultsweep.sweeps.times import describe_time
 
     console = Console()
@@ -112,6 +113,11 @@ def _print(site: Site) -> None:
     for name, count in (("accounts and users", len(site.accounts)), ("reservations", len(site.reservations))):
         rules.add_row(name, str(count))
     console.print(rules)
+    ignored = not_simulated(site)
+    if ignored:
+        console.print(Text("described, and not simulated:", style="bold"))
+        for line in ignored:
+            console.print(Text(f"  {line}"), soft_wrap=True)
     if site.not_represented:
         console.print(Text("not represented:", style="bold"))
         for line in site.not_represented:

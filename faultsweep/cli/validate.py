@@ -104,17 +104,15 @@ def _given(log: str, machine: str, logs: Path | None, timezone: str) -> tuple[Jo
     """Return the jobs, the nodes of the machine, and what the site has that no simulation knows."""
     from faultsweep.errors import InputError
     from faultsweep.simcore.model.machines import FLAT, parse_machine
+    from faultsweep.simcore.sites.not_simulated import not_simulated
     from faultsweep.simcore.sites.site import read_site
     from faultsweep.sweeps.logs import load_records
 
     records = load_records(log, logs, timezone=timezone)
     if machine.endswith(".toml"):
         site = read_site(machine)
-        held = [
-            f"site: {len(value)} {name}" for name, value in (("QOS", site.qos), ("reservations", site.reservations))
-        ]
-        held = [line for line in held if " 0 " not in line]
-        return records, site.num_nodes, [*held, *(f"site: {line}" for line in site.not_represented)]
+        lines = (*not_simulated(site), *site.not_represented)
+        return records, site.num_nodes, [f"site: {line}" for line in lines]
     if machine:
         parsed = parse_machine(machine)
         if parsed.kind != FLAT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,6 +167,32 @@ def test_what_is_wrong_with_a_site_is_said(tmp_path):
             parse_machine(str(path))
     with pytest.raises(InputError, match="cannot be read"):
         parse_machine(str(tmp_path / "none.toml"))
+
+
+def test_what_is_not_simulated_is_listed(site, command):
+    path = Path(site)
+    more = """
+[[reservations]]
+name = "rack 1"
+start_s = 0
+end_s = 3600
+nodes = 1
+maintenance = true
+[[qos]]
+name = "high"
+priority = 5
+[[qos]]
+name = "normal"
+"""
+    path.write_text(SITE.replace("exclusive = true", "exclusive = true\nmax_time_s = 60") + more)
+    code, out, _ = command("site", "describe", site)
+    assert code == 0
+    listed = out[out.index("described, and not simulated:") :].split("\n")[1:4]
+    assert [line.strip() for line in listed] == [
+        "limits of time, size or running jobs of partitions: gpu",
+        "priorities, limits and preemption of QOS: high",
+        "maintenance windows: rack 1",
+    ]
 
 
 def test_from_the_command_line(site, tmp_path, command):

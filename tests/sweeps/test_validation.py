@@ -53,6 +53,14 @@ def test_a_log_of_the_simulator_is_explained_wholly(records):
     assert found.curves["real nodes"].max() <= NODES
 
 
+def test_a_log_without_cores_takes_whole_nodes_of_a_site(records, tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(f'format = "faultsweep site, 1"\n[[nodes]]\nname = "a"\ncount = {NODES}\ncores = 4\n')
+    found = validation.validate(records.take(slice(500)), NODES, {}, cut=0, machine=str(path))
+    assert found.explained.value == pytest.approx(1.0, abs=1e-9)
+    assert any("jobs take whole nodes" in note for note in found.notes)
+
+
 def test_a_warm_start_goes_on_as_it_was(records):
     """EASY's reservations at the cut depend on nothing but the jobs that run and wait, so all waits come out again."""
     found = validation.validate(records, NODES, {"scheduler": "backfill"}, cut=0.5)

@@ -1,0 +1,52 @@
+"""What a site's file says that a simulation of the site does not heed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultsweep.simcore.sites.site import Partition, Qos, Site
+
+
+def not_simulated(site: Site) -> list[str]:
+    """Return a line for each kind of rule that the file has and no simulation heeds."""
+    return [line for line in _lines(site) if line]
+
+
+def _lines(site: Site) -> Iterator[str]:
+    limited = [part.name for part in site.partitions if _has_limits(part)]
+    yield _named("limits of time, size or running jobs of partitions", limited)
+    yield _named("partitions that are down", [part.name for part in site.partitions if not part.up])
+    if len({(part.priority_tier, part.priority_factor) for part in site.partitions}) > 1:
+        yield "priorities of partitions"
+    yield _named("priorities, limits and preemption of QOS", [qos.name for qos in site.qos if _has_rules(qos)])
+    if any(account.shares is not None for account in site.accounts):
+        yield f"shares of {len(site.accounts)} accounts and users"
+    windows = [window.name for window in site.reservations if not window.maintenance]
+    yield _named("advance reservations", windows)
+    yield _named("maintenance windows", [window.name for window in site.reservations if window.maintenance])
+    yield _named("licences", [licence.name for licence in site.licences])
+    yield _named("features of nodes", sorted({feature for nodes in site.nodes for feature in nodes.features}))
+    yield _named("mtbf_h of node classes", [nodes.name for nodes in site.nodes if nodes.mtbf_h is not None])
+    if site.priority.kind != "fifo":
+        yield f"{site.priority.kind} priority of jobs (queue_order has other orders)"
+    if site.backfill.model_dump(exclude_none=True, exclude={"kind"}):
+        yield "interval, window, resolution and depth of backfilling: a pass follows every event, and sees all jobs"
+    if site.preempt_by:
+        yield f"preemption by {site.preempt_by}"
+
+
+def _has_limits(part: Partition) -> bool:
+    limits = (part.max_time_s, part.max_nodes, part.max_run_jobs, part.max_user_run_jobs)
+    return part.min_nodes > 1 or any(limit is not None for limit in limits)
+
+
+def _has_rules(qos: Qos) -> bool:
+    return qos != Qos(name=qos.name)
+
+
+def _named(what: str, names: list[str]) -> str:
+    """Return a line with up to five names, "" without any."""
+    if not names:
+        return ""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{what}: {', '.join(names[:5])}{more}"
