@@ -130,6 +130,14 @@ def test_what_does_not_go_on_a_site_is_refused_in_a_sentence(site, parameters, s
         simulate(jobs((0, 1, 1, 1, 0, 0, "batch")), machine=site, **parameters)
 
 
+@pytest.mark.parametrize("node_choice", ["best-fit", "consecutive"])
+def test_choices_of_shared_nodes_are_for_sites(node_choice):
+    none = np.zeros(1, np.int64)
+    workload = Workload(none, np.zeros(1), np.ones(1), np.ones(1), none + 1, none)
+    with pytest.raises(InputError, match=f"node_choice: '{node_choice}' is not for a flat machine"):
+        simulate(workload, machine="flat:4", node_choice=node_choice)
+
+
 def test_dumps_tell_what_jobs_need():
     columns = {
         "submit_s": np.zeros(3),

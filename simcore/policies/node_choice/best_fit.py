@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import Policy
+from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import choose
 from faultsweep.simcore.engine.state import State
@@ -45,5 +45,6 @@ def _choose_all_with(s: State, chunks: int, left: int) -> int:
 POLICY = Policy(
     "best-fit",
     "The node that can take all of the job and has the fewest free cores; else those that can take most (site).",
+    machines=(SITE,),
     kernels={"choose_nodes": choose_best_fit},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import Policy
+from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import choose
 from faultsweep.simcore.engine.state import State
@@ -48,5 +48,6 @@ POLICY = Policy(
     "consecutive",
     "The smallest row of neighbouring nodes that can take the job, else the largest, as SLURM's cons_tres (site).",
     aliases=("cons_tres", "cons-tres"),
+    machines=(SITE,),
     kernels={"choose_nodes": choose_consecutive},
 )
