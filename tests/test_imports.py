@@ -52,6 +52,7 @@ WITHIN_SIMCORE = {
     "failure_sources": {"contract", "failure_logs", "policies"},
     "parameters": {"contract", "model", "outside", "policies"},
     "engine": {"contract", "distributions", "finders", "model", "parameters", "policies", "streams"},
+    "possible": {"contract", "engine", "parameters", "policies"},
     "simulate": {"engine", "failure_sources", "model", "parameters", "policies", "workloads"},
 }
 """The same for the folders of the simulator core; modules that import each other's folders have no cycle."""
