@@ -557,8 +557,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SHARED,
-        "        if _matters(s, job, partition) and _left_beside(s, job, partition) < 0:\n            return False\n",
-        "",
+        "_left_beside(s, job, partition) < 0:",
+        "_left_beside(s, job, partition) < -99:",
         "backfilled jobs delay the first of their partition",
     ),
     Mutant(
