@@ -13,7 +13,7 @@ import math
 import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,13 @@ _TIME_ATTRIBUTES = {
     "datetime": {"units": "nanoseconds since 1970-01-01", "calendar": "proleptic_gregorian"},
     "timedelta": {"units": "nanoseconds", "dtype": "timedelta64[ns]"},
 }
+_DECODED = frozenset(
+    (
+        *("units", "long_name", "better", "comment", "dtype", "calendar", "missing_value", "scale_factor"),
+        *("add_offset", "coordinates", "grid_mapping", "bounds", "flag_values", "flag_meanings"),
+    )
+)
+"""Attributes that say how a variable is read, or that an output has by another name."""
 _EXPECTED = {
     "float64": "a number",
     "int64": "a whole number",
@@ -72,7 +79,8 @@ class Output:
     ``dtype`` is float64, int64, bool, text, datetime, timedelta or complex. A vector has the name of its dimension
     (``dim``) and its ``labels``; any array has ``dims``, a mapping of names to labels, or to lengths where there are no
     labels: ``Output("field", "K", dims={"x": [0.0, 0.5, 1.0], "step": 100})``. A ``measured`` result, such as a
-    duration, differs from run to run. ``better`` says which of two is: "higher" or "lower"; "" leaves it open.
+    duration, differs from run to run. ``better`` says which of two is: "higher" or "lower"; "" leaves it open. ``more``
+    are other attributes of its variable, names with text or numbers.
     """
 
     name: str
@@ -84,6 +92,7 @@ class Output:
     dtype: str = "float64"
     dims: Any = ()
     better: str = ""
+    more: Any = field(default=(), compare=False)
 
     @property
     def higher_is_better(self) -> bool:
@@ -137,7 +146,8 @@ class Output:
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of its variable: units, name, and how a reader finds what is no result."""
-        attributes: dict[str, Any] = {"units": self.unit} if self.unit else {}
+        attributes: dict[str, Any] = dict(self.more)
+        attributes |= {"units": self.unit} if self.unit else {}
         attributes |= {"long_name": self.doc} if self.doc else {}
         attributes |= {"better": self.better} if self.better else {}
         attributes |= _TIME_ATTRIBUTES.get(self.dtype, {})
@@ -180,7 +190,9 @@ def stored_output(name: str, array: Any, dims: Sequence[str], labels: Mapping[st
         dim: labels.get(dim, length) for dim, length in zip(dims, array.shape[array.ndim - len(dims) :], strict=True)
     }
     doc, better = (str(attributes.get(key, "")) for key in ("long_name", "better"))
-    return read_output(Output(name, unit, doc, dtype=dtype, dims=along, better=better))
+    return read_output(
+        Output(name, unit, doc, dtype=dtype, dims=along, better=better, more=_plain_attributes(attributes))
+    )
 
 
 def more_is_better(name: str, declared: str = "") -> bool:
@@ -225,6 +237,11 @@ def read_output(out: Output) -> Output:
         raise InputError(
             f"outputs: {out.name}: a vector has both, the name of its dimension (dim) and a list of labels"
         )
+    if not isinstance(out.more, Mapping | tuple) or dict(out.more) != _plain_attributes(dict(out.more)):
+        raise InputError(
+            f"outputs: {out.name}: more: expected names of attributes with text or numbers, got {out.more!r}"
+        )
+    out = replace(out, more=tuple(dict(out.more).items()))
     raw = {out.dim: out.labels} if out.dim else out.dims
     if isinstance(raw, tuple):
         raw = {dim.name: dim.labels if dim.labels is not None else dim.length for dim in raw}
@@ -411,4 +428,15 @@ def _infer(name: Any, part: Any) -> Output:
         for dim, length in zip(names, array.shape, strict=True)
     }
     unit = "" if kind in ("text", "bool", "datetime", "timedelta") else str(attributes.get("units", ""))
-    return read_output(Output(name, unit, str(attributes.get("long_name", "")), dtype=kind, dims=dims))
+    doc, more = str(attributes.get("long_name", "")), _plain_attributes(attributes)
+    return read_output(Output(name, unit, doc, dtype=kind, dims=dims, more=more))
+
+
+def _plain_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the attributes that are text or numbers, and that mean nothing to whoever decodes a store."""
+    plain = {name: plain_value(value) for name, value in attributes.items() if isinstance(name, str)}
+    return {
+        name: value
+        for name, value in plain.items()
+        if name not in _DECODED and not name.startswith("_") and type(value) in (str, int, float, bool)
+    }

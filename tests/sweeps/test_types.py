@@ -72,6 +72,22 @@ def test_arrays_of_xarray_keep_names_labels_and_units(tmp_path, run):
     assert sweep.rerun(tmp_path / "s.zarr", select={"a": 2}).different == []
 
 
+def test_other_attributes_are_kept(tmp_path, run):
+    """Of what a function gives, and declared ones; those that would change how a reader decodes the numbers are not."""
+    attributes = {"standard_name": "air_temperature", "source": "a\n", "level": 2, "scale_factor": 10.0, "list": [1]}
+    path = tmp_path / "s.zarr"
+    run(Sweep(name="f", axes={"a": [1, 2]}, function=lambda a: xr.DataArray(a / 7, name="y", attrs=attributes)), path)
+    for data in (fs.open_results(path), xr.open_zarr(path, chunks=None)):
+        found = {name: data.y.attrs.get(name) for name in attributes}
+        assert found == attributes | {"scale_factor": None, "list": None}
+        assert data.y.values.ravel().tolist() == [1 / 7, 2 / 7]
+    declared = [Output("y", more={"standard_name": "air_temperature"})]
+    data = run(Sweep(name="f", axes={"a": [1]}, function=lambda a: {"y": a / 7}, outputs=declared), tmp_path / "d.zarr")
+    assert data.y.attrs["standard_name"] == "air_temperature"
+    with pytest.raises(InputError, match="more: expected names of attributes"):
+        Sweep(axes={"a": [1]}, function=lambda a: {"y": a}, outputs=[Output("y", more={"scale_factor": 2.0})])
+
+
 def test_the_first_cell_runs_once_and_first(tmp_path, run):
     calls = tmp_path / "calls"
     sweep = typed(axes={"a": [5, 1, 2]}, fixed={"calls": str(calls)})
