@@ -4,7 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = {"__init__", "__main__", "measure", "plain_easy"}
+NOT_BENCHMARKS = {"__init__", "__main__", "measure", "plain_easy", "peers"}
+"""Parts of others, and what installs other packages: ``python -m benchmarks.peers``."""
 
 
 def main() -> int:

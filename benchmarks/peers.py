@@ -1,0 +1,374 @@
+"""Side by side with other ways to sweep: what they lose, refuse, notice and cost. Every row is what a script found.
+
+    python -m benchmarks.peers                      # all, a quarter of an hour; writes results/peers.json
+    python -m benchmarks.peers --only signac        # ourselves and one of them
+    python -m benchmarks.peers --small              # little of everything, nothing written
+
+Each peer runs in a virtual environment of its own (made in ``build/peers`` with pip), by a script of
+``benchmarks/peer_scripts`` that uses it as its documents say, and that knows nothing of what is checked here. Costs are
+the processor time of all processes of a sweep, from the start of Python on, in rounds in which every peer has a turn;
+medians, with the least and the most beside them. The exit code is 1 where we are behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import math
+import os
+import platform
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = Path(__file__).resolve().parent / "peer_scripts"
+RESULTS = Path(__file__).resolve().parent / "results" / "peers.json"
+ENVIRONMENTS = ROOT / "build" / "peers"
+PAGE = ROOT / "docs" / "peers.md"
+A, B = 10, 20
+ROUNDS = 3
+FLIPS = 20
+_CHILD_SUBREAPER = 36
+_MOST_S = 600.0
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One way to sweep: the script, what pip installs for it (nothing is what we are), and the points of its costs."""
+
+    name: str
+    script: str
+    packages: tuple[str, ...] = ()
+    points: tuple[int, int] = (100, 50)
+
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer("faultsweep", "faultsweep_store.py"),
+        Peer("xyzpy", "xyzpy_harvester.py", ("xyzpy", "h5netcdf", "zarr", "matplotlib")),
+        Peer("pipefunc", "pipefunc_files.py", ("pipefunc", "xarray", "zarr", "pandas")),
+        Peer("xsweep", "xsweep_store.py", ("xsweep",), (25, 20)),  # 5,000 points took longer than 600 s
+        Peer("joblib", "joblib_xarray.py", ("joblib", "xarray", "zarr")),
+        Peer("dask.delayed", "dask_delayed.py", ("dask", "distributed", "xarray", "zarr")),
+        Peer("signac", "signac_project.py", ("signac", "xarray", "pandas")),
+    )
+}
+
+
+class Way:
+    """A peer with its environment."""
+
+    def __init__(self, peer: Peer, environments: Path) -> None:
+        """Make the environment, if there is none."""
+        self.name = peer.name
+        self._script = SCRIPTS / peer.script
+        self._python = Path(sys.executable)
+        if peer.packages:
+            folder = environments / f"venv-{peer.packages[0]}"
+            self._python = folder / "bin" / "python"
+            if not self._python.exists():
+                subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+                subprocess.run([self._python, "-m", "pip", "install", "-q", *peer.packages], check=True)
+        self._is_other = bool(peer.packages)
+        self.script, self.points = peer.script, peer.points
+        self.packages = peer.packages[:1]
+
+    def version(self) -> str:
+        """Return the version of the package."""
+        if not self._is_other:
+            return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+        code = f"from importlib.metadata import version; print(version({self.packages[0]!r}))"
+        return subprocess.run([self._python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+    def start(self, *words: object, **variables: str) -> subprocess.Popen:
+        """Start the script in a process group of its own."""
+        command = [str(self._python), str(self._script), *map(str, words)]
+        places = str(ROOT) if not self._is_other else ""
+        environment = {**os.environ, "PYTHONPATH": places, **variables}
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        )
+
+    def sweep(self, folder: Path, function: str, a: int = A, b: int = B, **variables: str) -> str:
+        """Sweep; return the last line of what went wrong."""
+        process = self.start("sweep", folder, a, b, function, **variables)
+        text = process.communicate(timeout=_MOST_S)[1]
+        return "" if not process.returncode else (text.strip().splitlines() or ["no word"])[-1]
+
+    def read(self, folder: Path) -> dict[str, dict[str, str]] | None:
+        """Return all values that another process reads; None if it cannot."""
+        process = self.start("read", folder)
+        text = process.communicate(timeout=_MOST_S)[0]
+        return json.loads(text.splitlines()[-1]) if not process.returncode else None
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Give a temporary folder."""
+    path = Path(tempfile.mkdtemp(prefix="peers-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def noted(file: Path) -> Counter[str]:
+    """Return how often each point has ended."""
+    return Counter(file.read_text().splitlines()) if file.exists() else Counter()
+
+
+def expected(a: int, b: int) -> dict[str, dict[str, str]]:
+    """Return what ``points.noted`` gives."""
+    points = [(i, j) for i in range(a) for j in range(b)]
+    return {f"{i} {j}": {"y": f"float {10.0 * i + j / 7!r}", "z": f"float {i - j / 3!r}"} for i, j in points}
+
+
+def right(values: Mapping[str, Mapping[str, str]] | None, wanted: Mapping[str, Mapping[str, str]]) -> int:
+    """Count the points that are read as they were computed."""
+    return sum(value.items() <= (values or {}).get(point, {}).items() for point, value in wanted.items())
+
+
+def kill(way: Way, small: bool) -> dict[str, Any]:
+    """Kill everything with half of the points done, and sweep again: which finished points run again?"""
+    with folder() as path:
+        calls = path / "calls"
+        store = path / "store"
+        store.mkdir()
+        process = way.start("sweep", store, A, B, "noted", CALLS=str(calls))
+        while sum(noted(calls).values()) < A * B // 2 and process.poll() is None:
+            time.sleep(0.01)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        time.sleep(0.2)
+        before = noted(calls)
+        error = way.sweep(store, "noted", CALLS=str(calls))
+        after = noted(calls)
+        return {
+            "finished before the kill": len(before),
+            "lost": sum(after[point] > 1 for point in before),
+            "right at the end": right(way.read(store), expected(A, B)),
+            "error": error,
+        }
+
+
+def grow(way: Way, small: bool) -> dict[str, Any]:
+    """Sweep, and again with one more value of an axis: how many points run? The new ones are 20."""
+    with folder() as path:
+        store = path / "store"
+        store.mkdir()
+        way.sweep(store, "noted", CALLS=str(path / "first"))
+        error = way.sweep(store, "noted", a=A + 1, CALLS=str(path / "second"))
+        return {
+            "points run": sum(noted(path / "second").values()),
+            "right at the end": right(way.read(store), expected(A + 1, B)),
+            "error": error,
+        }
+
+
+def fail(way: Way, small: bool) -> dict[str, Any]:
+    """Let one point of 200 raise: which others are there? Then mend it: how many run?"""
+    with folder() as path:
+        store = path / "store"
+        store.mkdir()
+        error = way.sweep(store, "noted", CALLS=str(path / "first"), FAILS="3 4")
+        wanted = {point: value for point, value in expected(A, B).items() if point != "3 4"}
+        values = way.read(store)
+        text = json.dumps(values)
+        kept = right(values, wanted)
+        return {"others that can be read": kept, "says why, in the data": "is not liked" in text, "error": error}
+
+
+def types(way: Way, small: bool) -> dict[str, Any]:
+    """Store a whole number of 61 bits, a boolean, text and a time of nanoseconds: what comes back as it was?"""
+    with folder() as path:
+        store = path / "store"
+        store.mkdir()
+        error = way.sweep(store, "typed", a=3, b=2)
+        values = way.read(store) or {}
+        first = 1767225600000000001
+        wanted = {
+            "whole": lambda a, b: f"int {2**60 + 1 + a}",
+            "flag": lambda a, b: f"bool {a > b}",
+            "text": lambda a, b: f"text {'ä' * (1 + b)}",
+            "when": lambda a, b: f"time {first + a * 86_400_000_000_000}",
+        }
+        exact = [
+            name
+            for name, value in wanted.items()
+            if all(values.get(f"{a} {b}", {}).get(name) == value(a, b) for a in range(3) for b in range(2))
+        ]
+        return {"exact": exact, "error": error}
+
+
+def flip(way: Way, small: bool) -> dict[str, Any]:
+    """Flip single bits in all that a sweep has left: how often are other numbers read, without a word?"""
+    with folder() as path:
+        store = path / "store"
+        store.mkdir()
+        way.sweep(store, "noted", CALLS=str(path / "calls"))
+        wanted = way.read(store)
+        rng = random.Random(1)
+        files = [file for file in sorted(store.rglob("*")) if file.is_file() and file.stat().st_size]
+        sizes = [file.stat().st_size for file in files]
+        silent = seen = 0
+        for _ in range(4 if small else FLIPS):
+            [file] = rng.choices(files, sizes)
+            content = file.read_bytes()
+            changed = bytearray(content)
+            changed[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+            file.write_bytes(changed)
+            values = way.read(store)
+            silent += values is not None and values != wanted
+            seen += values is None
+            file.write_bytes(content)
+        return {"flips": 4 if small else FLIPS, "read as other numbers": silent, "refused": seen}
+
+
+FEATURES: dict[str, Callable[[Way, bool], dict[str, Any]]] = {
+    "kill": kill,
+    "grow": grow,
+    "fail": fail,
+    "types": types,
+    "flip": flip,
+}
+
+
+def processor_s(action: Callable[[], Any]) -> float:
+    """Return the processor time of all processes that a call starts, those that outlive their parents included."""
+    ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = os.times()
+    action()
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            break
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def costs(ways: list[Way], small: bool) -> dict[str, dict[str, list[float]]]:
+    """Return the processor time of each sweep, s, by function and peer: one for each round."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for function in ("nothing", "millisecond"):
+        found[function] = {way.name: [] for way in ways}
+        for _ in range(1 if small else ROUNDS):
+            for way in ways:
+                a, b = (10, 8) if small else way.points
+                with folder() as path:
+                    error: list[str] = []
+                    took = processor_s(lambda: error.append(way.sweep(path, function, a, b)))  # noqa: B023 - called at once
+                    if error[0]:
+                        raise SystemExit(f"{way.name}, {function}: {error[0]}")
+                    found[function][way.name].append(1000 * took / (a * b))
+    return found
+
+
+def tables(results: Mapping[str, Any]) -> str:
+    """Return the two tables of the page."""
+    names = list(results["versions"])
+    head = f"| | {' | '.join(f'{name} {version}' for name, version in results['versions'].items())} |"
+    rule = f"|---|{'---|' * len(names)}"
+    features = results["features"]
+
+    def row(title: str, value: Callable[[Mapping[str, Any]], str]) -> str:
+        return f"| {title} | {' | '.join(value(features[name]) for name in names)} |"
+
+    total = (A + 1) * B
+    scripts = "| script | " + " | ".join(f"`{results['scripts'][name]}`" for name in names) + " |"
+    points = "| points | " + " | ".join(f"{results['points'][name]:,}" for name in names) + " |"
+    rows = [
+        scripts,
+        row(
+            "finished points that a kill half-way loses",
+            lambda f: f"{f['kill']['lost']} of {f['kill']['finished before the kill']}",
+        ),
+        row(
+            f"points that run when an axis grows by one value (new: {B})",
+            lambda f: str(f["grow"]["points run"]) if f["grow"]["right at the end"] == total else _refused(f["grow"]),
+        ),
+        row("points that can be read when 1 of 200 raises", lambda f: str(f["fail"]["others that can be read"])),
+        row("the data say why that one failed", lambda f: "yes" if f["fail"]["says why, in the data"] else "no"),
+        row("types that come back exactly", lambda f: ", ".join(f["types"]["exact"]) or "none"),
+        row(
+            "flipped bits that are read as other numbers, without a word",
+            lambda f: f"{f['flip']['read as other numbers']} of {f['flip']['flips']}",
+        ),
+    ]
+    cost = [
+        f"| {title} | {' | '.join(_spread(results['costs'][function][name]) for name in names)} |"
+        for function, title in (("nothing", "nothing to do"), ("millisecond", "1 ms of work"))
+    ]
+    load = f"the load was {results['load']} at first and {results['load at the costs']} when the costs were begun"
+    when = f"Measured on {results['machine']}, beside other programs: {load}."
+    return "\n".join([head, rule, *rows, "", head, rule, scripts, points, *cost, "", when])
+
+
+def _refused(found: Mapping[str, Any]) -> str:
+    return "refused" if found["error"] else f"{found['points run']}, wrong"
+
+
+def _spread(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def behind(results: Mapping[str, Any]) -> list[str]:
+    """Return where another one needs less processor time than we."""
+    return [
+        f"{function}: {name}"
+        for function, found in results["costs"].items()
+        for name, values in found.items()
+        if statistics.median(values) < statistics.median(found["faultsweep"])
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, and write the results and the page's tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=[*PEERS], default=[*PEERS])
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--environments", type=Path, default=ENVIRONMENTS)
+    options = parser.parse_args(arguments)
+    ways = [Way(PEERS[name], options.environments) for name in dict.fromkeys(["faultsweep", *options.only])]
+    results: dict[str, Any] = {
+        "machine": f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}",
+        "versions": {way.name: way.version() for way in ways},
+        "load": round(os.getloadavg()[0], 1),
+        "scripts": {way.name: way.script for way in ways},
+        "points": {way.name: math.prod(way.points) for way in ways},
+        "features": {},
+    }
+    for way in ways:
+        results["features"][way.name] = {name: check(way, options.small) for name, check in FEATURES.items()}
+        print(way.name, json.dumps(results["features"][way.name]), flush=True)
+    results["load at the costs"] = round(os.getloadavg()[0], 1)
+    results["costs"] = costs(ways, options.small)
+    print(tables(results))
+    if not options.small:
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        text = PAGE.read_text()
+        start, end = "<!-- tables -->\n", "\n<!-- end -->"
+        PAGE.write_text(f"{text.partition(start)[0]}{start}{tables(results)}{end}{text.partition(end)[2]}")
+    for text in behind(results):
+        print(f"less processor time than ours: {text}")
+    return bool(behind(results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
