@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.model.nodes import NodeTable
+from faultsweep.simcore.model.nodes import ALL_NODES, NodeTable
 from faultsweep.simcore.model.workload import DEMANDED, Demand, Workload, take
 from numpy.typing import NDArray
 
@@ -75,10 +75,13 @@ def with_cores(workload: Workload, site: NodeTable) -> Workload:
 def _on_partitions(demand: Demand, site: NodeTable) -> Demand:
     """Return demands with indices of the site's partitions: of several that a job names, the first there is.
 
-    A job that names none is of the default one; a partition without sharing makes its jobs take whole nodes.
+    A job that names none is of the default one, and where the site has no partitions, all jobs use all nodes. A
+    partition without sharing makes its jobs take whole nodes.
     """
     places = {name: place for place, name in enumerate(site.partitions)}
     lookup = [next((places[each] for each in name.split(",") if each in places), -1) for name in demand.partitions]
+    if site.partitions == (ALL_NODES,):
+        lookup = [site.default] * len(lookup)
     partition = np.array([*lookup, site.default], np.int64)[demand.partition]
     whole = np.array([*site.whole, False])[partition].astype(np.int64)
     return replace(demand, partition=partition, partitions=site.partitions, whole=np.maximum(demand.whole, whole))

@@ -171,5 +171,6 @@ def test_every_parameter_is_live_somewhere_and_every_policy_is_reached():
         reached |= set(tree(config).items())
     assert set(PARAMETERS) - live <= {"finder", "failure_system", "failure_filter_s"}  # not in these configurations
     named = {(role, name) for role, found in ROLES.items() for name in found.policies if name != OWN}
-    assert named - reached <= {("failures", "log"), ("scheduling", "first-fit")}
+    on_sites = {("node_choice", "best-fit"), ("node_choice", "consecutive")}
+    assert named - reached <= {("failures", "log"), ("scheduling", "first-fit"), *on_sites}
     assert all(set(policy.machines) <= set(EVERYWHERE) for role in ROLES.values() for policy in role.policies.values())
