@@ -65,42 +65,67 @@ def build_footprints(
 
     columns: uint64 (X*Y,); footprints: uint64 (intervals of x, intervals of y), the AND of the columns of each
     footprint. extents: int64 (intervals of x,), for each row the longest interval of y at which it is not empty; rows
-    are 0 behind it, and neither filled nor read there. Both arrays are those of the last call, or 0.
+    are 0 behind it, and neither filled nor read there. Both arrays are those of the last call, or 0: only rows that
+    have a column that has changed are filled anew.
     """
+    changed = ZERO  # bits of the first 64 x
+    any_changed = False
     for x in range(X):
-        row = footprints[x]
-        some = ZERO
-        for y in range(Y):
-            row[y] = columns[x * Y + y]
-            some |= row[y]
-        b = 1
-        while some != ZERO and b < Y:
-            some = ZERO
-            here, before = b * Y, (b - 1) * Y
-            b += 1
-            for y in range(Y if b < Y else 1):
-                last = y + b - 1
-                if last >= Y:
-                    last -= Y
-                row[here + y] = row[before + y] & row[last]
-                some |= row[here + y]
-        _note_extent(row, Y, b if some != ZERO else b - 1, x, extents)
+        if _fill_first(columns, x, Y, footprints[x], extents):
+            any_changed = True
+            changed |= ONE << np.uint64(x & 63)
+    if not any_changed:
+        return
     for a in range(2, X + 1):
         for x in range(X if a < X else 1):
-            last = x + a - 1
-            if last >= X:
-                last -= X
-            at, shorter = (a - 1) * X + x, (a - 2) * X + x
-            row, before_row, column = footprints[at], footprints[shorter], footprints[last]
-            b, most = 0, min(extents[shorter], extents[last])
-            some = ~ZERO
-            while some != ZERO and b < most:
-                some = ZERO
-                for col in range(b * Y, b * Y + (Y if b + 1 < Y else 1)):
-                    row[col] = before_row[col] & column[col]
-                    some |= row[col]
-                b += 1
-            _note_extent(row, Y, b if some != ZERO else b - 1, at, extents)
+            if X > 64 or changed & ring_run(x, a, X) != ZERO:
+                _fill_longer(footprints, X, Y, a, x, extents)
+
+
+@inlined
+def _fill_first(
+    columns: NDArray[np.uint64], x: int, Y: int, row: NDArray[np.uint64], extents: NDArray[np.int64]
+) -> bool:
+    """Fill the row of footprints of one x; return whether its columns have changed since the last time."""
+    differs, some = ZERO, ZERO
+    for y in range(Y):
+        differs |= row[y] ^ columns[x * Y + y]
+        row[y] = columns[x * Y + y]
+        some |= row[y]
+    if differs == ZERO:
+        return False
+    b = 1
+    while some != ZERO and b < Y:
+        some = ZERO
+        here, before = b * Y, (b - 1) * Y
+        b += 1
+        for y in range(Y if b < Y else 1):
+            last = y + b - 1
+            if last >= Y:
+                last -= Y
+            row[here + y] = row[before + y] & row[last]
+            some |= row[here + y]
+    _note_extent(row, Y, b if some != ZERO else b - 1, x, extents)
+    return True
+
+
+@inlined
+def _fill_longer(footprints: NDArray[np.uint64], X: int, Y: int, a: int, x: int, extents: NDArray[np.int64]) -> None:
+    """Fill the row of footprints of ``a`` columns from x on from the row that is shorter by one."""
+    last = x + a - 1
+    if last >= X:
+        last -= X
+    at, shorter = (a - 1) * X + x, (a - 2) * X + x
+    row, before, column = footprints[at], footprints[shorter], footprints[last]
+    b, most = 0, min(extents[shorter], extents[last])
+    some = ~ZERO
+    while some != ZERO and b < most:
+        some = ZERO
+        for col in range(b * Y, b * Y + (Y if b + 1 < Y else 1)):
+            row[col] = before[col] & column[col]
+            some |= row[col]
+        b += 1
+    _note_extent(row, Y, b if some != ZERO else b - 1, at, extents)
 
 
 @inlined

@@ -52,6 +52,30 @@ def test_the_list_has_the_boxes_that_no_free_box_contains(free, least):
     assert as_set(*listed(free, least)) == {row for row in expected if row[0] >= least}
 
 
+@entry_kernel
+def fill(masks, X, Y, footprints, extents):
+    """Fill a table of footprints."""
+    columns.build_footprints(masks, X, Y, footprints, extents)
+
+
+@examples(60)
+@given(st.tuples(st.integers(1, 7), st.integers(1, 7)), st.integers(0, 2**32))
+def test_a_table_that_is_filled_again_is_the_one_that_is_made_anew(dims, seed):
+    """After changes of some columns, of none and of all, and on either side of where a ring begins."""
+    X, Y = dims
+    rng = np.random.default_rng(seed)
+    masks = np.zeros(X * Y, np.uint64)
+    kept = np.zeros((X * (X - 1) + 1, Y * (Y - 1) + 1), np.uint64), np.zeros(X * (X - 1) + 1, np.int64)
+    for share in rng.choice([0.0, 0.1, 0.5, 1.0], 6):
+        some = rng.random(len(masks)) < share
+        masks[some] = rng.choice(np.array([0, 1, 6, 255, 2**64 - 1], np.uint64), some.sum())
+        fill(masks, X, Y, *kept)
+        anew = np.zeros_like(kept[0]), np.zeros_like(kept[1])
+        fill(masks, X, Y, *anew)
+        np.testing.assert_array_equal(kept[0], anew[0])
+        np.testing.assert_array_equal(kept[1], anew[1])
+
+
 @st.composite
 def part_of(draw, row, dims):
     """A box within a maximal box, normalised as finders list them: base 0 where it spans an axis."""
