@@ -87,6 +87,13 @@ def _html(**more: Any) -> Any:
     return pn.pane.HTML("", stylesheets=[PANE], **{**_STRETCH, **more})
 
 
+class _Page(pn.Template):
+    """A template that Panel need not describe anew with each part that is added."""
+
+    def __repr__(self) -> str:
+        return "dashboard"
+
+
 class Dashboard:
     """One user's page over a store."""
 
@@ -252,6 +259,8 @@ class Dashboard:
         with hold():
             self._offer()
             self.draw(before)
+        if before is None:
+            _later(self._draw_first)
         for part in (self._draw_others, self._draw_cells_anew, self._draw_selected):
             _later(part, before)
 
@@ -291,17 +300,17 @@ class Dashboard:
         )
         self.table.on_click(lambda event: self._row_clicked(event.row))
         self._fields: list[str] = []
-        self.clear = pn.widgets.Button(label="Clear the selection", width=160)
+        self.clear = pn.widgets.Button(label="Clear the selection", width=160, visible=False)
         self.clear.on_click(lambda event: self._select(np.zeros(0, np.int64)))
-        self.replicate = pn.widgets.Select(label="Replicate", width=120)
+        self.replicate = pn.widgets.Select(label="Replicate", width=120, visible=False)
         self.replicate.param.watch(lambda event: self._draw_run(), "value")
-        self.again = pn.widgets.Button(label="Simulate it again, for nodes and events", width=280)
+        self.again = pn.widgets.Button(label="Simulate it again, for nodes and events", width=280, visible=False)
         self.again.on_click(self._simulate_again)
         offered = [one for one in DOWNLOADS if one[1] != "parquet" or is_installed("pyarrow")]
         take = pn.FlexBox(*(self._download(*one) for one in offered))
         knobs = [self.widgets["metric"], self.find, *(w for n, w in self.widgets.items() if n != "metric")]
         left = pn.Column(*knobs, self.switches, *self.places.values(), width=_WIDE + 25, scroll=False)
-        self.page = pn.Template(TEMPLATE, location=True)
+        self.page = _Page(TEMPLATE, location=True)
         self.page.add_variable("jobs", keeps_jobs(data))
         self.page.add_variable("large", "" if self.choices.view == ch.ALL_VIEWS else self.choices.view)
         self.page.add_variable("compared", self.store.other is not None)
@@ -356,9 +365,12 @@ class Dashboard:
         self.words["verdict"].object = ov.html_of(found)
         self.words["regions"].object = ov.regions_html(found)
         self.words["shares"].object = ov.shares_html(found)
-        self.boxes["first"].objects = [] if found.means.empty else [ov.small_multiple(found)]
         if self.store.other is not None:
             self.words["difference"].object = difference_html(self.store.data, self.store.other)
+
+    def _draw_first(self) -> None:
+        found = self.facts.overview
+        self.boxes["first"].objects = [] if found.means.empty else [ov.small_multiple(found)]
 
     def _show_progress(self) -> None:
         share, words = self.store.share
@@ -431,9 +443,8 @@ class Dashboard:
         """Draw the views that have a point per configuration, and the table."""
         data, sample, now = self.store.data, self.facts.sample, self.choices
         shown = [name for name in (now.metric, now.second, now.third) if name]
-        pair = shown if len(shown) > 1 else [now.metric, now.metric]
-        if self.pareto is None or not self.pareto.take(data, sample, pair):
-            self.pareto = ParetoPlot(data, sample, pair)
+        if len(shown) > 1 and (self.pareto is None or not self.pareto.take(data, sample, shown)):
+            self.pareto = ParetoPlot(data, sample, shown)
             self.links.add(self.pareto.sources)
             self.boxes["pareto"].objects = [pn.pane.Bokeh(self.pareto.layout, **_STRETCH)]
         if self.parallel is None or not self.parallel.take(data, sample, shown):
@@ -441,8 +452,10 @@ class Dashboard:
             self.links.add(self.parallel.sources)
             self.boxes["parallel"].objects = [pn.pane.Bokeh(self.parallel.layout, **_STRETCH)]
         self.words["pareto_words"].object = (
-            "<h2>Pareto front</h2><p class='small'>Ringed: no other configuration is as good in all and better in one. "
-            f"{escape(sample.words())}.</p>"
+            "<h2>Pareto front</h2><p class='small'>It weighs two metrics: choose a second one.</p>"
+            if len(shown) < 2
+            else "<h2>Pareto front</h2><p class='small'>Ringed: no other configuration is as good in all and better in "
+            f"one. {escape(sample.words())}.</p>"
         )
         self.words["parallel_words"].object = (
             f"<h2>Parallel coordinates</h2><p class='small'>A line per configuration, coloured by "

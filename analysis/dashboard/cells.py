@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 
 MOST_POINTS = 10_000
-MOST_LINES = 1_000
+MOST_LINES = 500
 _MOST_AXES = 12
 _MOST_TICKS = 6
 _HEIGHT = 360
@@ -58,6 +58,7 @@ class Sample:
         places = np.unravel_index(ids, self._shape)
         self.rows = dict(zip(self._axes, places, strict=True))
         self.values = lru_cache(maxsize=None)(self._values)
+        self.describe = lru_cache(maxsize=None)(self._describe)
 
     def words(self) -> str:
         """Return how many are shown, and of how many."""
@@ -78,7 +79,7 @@ class Sample:
         labels = np.array([row_label(axis, one, short=True) for one in self._data[axis].values.tolist()])
         return labels[self.rows[axis]].tolist()
 
-    def describe(self) -> list[str]:
+    def _describe(self) -> list[str]:
         """Return the labels of each configuration on the axes that vary, in a line."""
         varied = [axis for axis in self._axes if self._data.sizes[axis] > 1]
         columns = [self.labels(axis) for axis in varied]
@@ -127,6 +128,7 @@ class ParetoPlot:
         """Draw two or three metrics."""
         import holoviews as hv
         import hvplot.pandas  # noqa: F401 - gives data frames .hvplot
+        from bokeh.models import ColumnDataSource
 
         frame = _points(data, sample, metrics)
         hover = [("", "@words"), ("value", "@x{0,0.[000]}, @y{0,0.[000]}")]
@@ -134,7 +136,7 @@ class ParetoPlot:
             x="x",
             y="y",
             c="colour" if len(metrics) > 2 else BLUE,
-            hover_cols=["cell", "words", "ring"],
+            hover_cols=["cell", "words"],
             hover_tooltips=hover,
             cmap="viridis",
             responsive=True,
@@ -151,9 +153,9 @@ class ParetoPlot:
         self._look = len(metrics) > 2
         if not self._look:
             self._source.data["colour"] = np.zeros(len(frame))
-        rings = self.layout.scatter("x", "y", size="ring", source=self._source, fill_color=None, line_color=VERMILION)
-        rings.nonselection_glyph = rings.selection_glyph = None
-        rings.glyph.line_width = 1.8
+        self._front = ColumnDataSource({"x": [], "y": []})  # apart, so that a brush draws it but once
+        ring = {"size": 11, "fill_color": None, "line_color": VERMILION, "line_width": 1.8}
+        self.layout.scatter("x", "y", source=self._front, **ring)
         _tune(self.layout)
         self.take(data, sample, metrics)
 
@@ -162,7 +164,10 @@ class ParetoPlot:
         if (len(metrics) > 2) != self._look:
             return False
         frame = _points(data, sample, metrics)
-        self._source.data = {name: frame[name].to_numpy() for name in frame}
+        # only what is another one now is sent
+        self._source.data.update({name: frame[name].to_numpy() for name in ("x", "y", "colour")})
+        front = frame[frame["front"]]
+        self._front.data = {name: front[name].to_numpy() for name in ("x", "y")}
         for axis, name, scale in (
             (self.layout.xaxis, "x", self.layout.x_range),
             (self.layout.yaxis, "y", self.layout.y_range),
@@ -184,7 +189,7 @@ def _points(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> pd.Data
     columns = [sample.values(name)[0] for name in metrics]
     front = pareto(columns, [is_higher_better(data, name) for name in metrics])
     names = dict(zip(("x", "y", "colour"), [*columns, np.zeros(len(sample.ids))], strict=False))
-    return pd.DataFrame({**names, "cell": sample.ids, "words": sample.describe(), "ring": np.where(front, 11.0, 0.0)})
+    return pd.DataFrame({**names, "cell": sample.ids, "words": sample.describe(), "front": front})
 
 
 def _tune(plot: Any) -> None:
@@ -196,6 +201,9 @@ def _tune(plot: Any) -> None:
     for tool in plot.toolbar.tools:
         if isinstance(tool, BoxSelectTool | LassoSelectTool):
             tool.continuous = True
+        if isinstance(tool, BoxSelectTool):
+            plot.toolbar.active_drag = tool
+    plot.toolbar.active_scroll = None  # the wheel moves the page
 
 
 class ParallelPlot:

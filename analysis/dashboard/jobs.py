@@ -94,6 +94,7 @@ class Distribution:
         self.layout: Any = hv.render(drawn, backend="bokeh")
         page.style_plot(self.layout)
         self.layout.output_backend = "canvas"
+        self.layout.toolbar.active_scroll = None
         words = COLUMNS.get(column, column)
         self.layout.xaxis.axis_label = f"{words} of a job at most ({unit})" if unit else f"{words} of a job at most"
         self.layout.yaxis.axis_label = "Share of the jobs"

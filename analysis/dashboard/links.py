@@ -39,10 +39,18 @@ queueMicrotask(() => {{
   {_APPLY}
   const cells = new Set();
   for (const s of changed) for (const i of s.selected.indices) if (i >= 0) cells.add(s.data.cell[i]);
-  window.linking = true;
-  spread(cells.size ? cells : null, cells.size ? changed : new Set());
-  if (cells.size) for (const s of changed) if (!s.selected.indices.length) s.selected.indices = [-1];
-  window.linking = false;
+  // the view with the brush follows at once; the others when there is time, or the brush would wait for them
+  window.toSpread = () => {{
+    window.toSpread = null;
+    window.linking = true;
+    spread(cells.size ? cells : null, cells.size ? changed : new Set());
+    if (cells.size) for (const s of changed) if (!s.selected.indices.length) s.selected.indices = [-1];
+    window.linking = false;
+  }};
+  if (!window.spreading) window.spreading = setTimeout(() => {{
+    window.spreading = null;
+    if (window.toSpread) window.toSpread();
+  }}, 80);
   clearTimeout(window.toTell);
   window.toTell = setTimeout(() => {{
     window.telling = true;

@@ -29,6 +29,8 @@ from faultsweep.errors import InputError
 _MOST_PANELS = 6
 _MOST_ROWS = 12
 _SMALL_SHARE = 0.005
+_BESIDE = ":host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)) }"
+"""As many panels in a row as the window has room for."""
 _MARGIN = ("margin", "margin_low", "margin_high")
 
 
@@ -233,7 +235,6 @@ def small_multiple(found: Overview) -> Any:
     import holoviews as hv
     import hvplot.pandas  # noqa: F401 - gives data frames .hvplot
     import panel as pn
-    from bokeh.layouts import gridplot
 
     frame = found.means
     curves, panels = list(dict.fromkeys(frame["curve"])), list(dict.fromkeys(frame["panel"]))
@@ -249,7 +250,8 @@ def small_multiple(found: Overview) -> Any:
             drawn = part.hvplot.bar(x="x", y="mean", by="curve", color=[*colours.values()], **style)
         plot: Any = hv.render(drawn, backend="bokeh")
         page.style_plot(plot)
-        plot.output_backend = "canvas"
+        plot.toolbar.active_scroll = None  # the wheel moves the page
+        plot.output_backend, plot.toolbar_location = "canvas", None
         plot.title.text = without_tex(f"{found.panel}: {panel}" if found.panel else "")
         plot.xaxis.axis_label, plot.yaxis.axis_label = without_tex(found.x), without_tex(found.quantity)
         plots.append(plot)
@@ -267,7 +269,6 @@ def small_multiple(found: Overview) -> Any:
     )
     over = " and ".join(axis for axis in (found.x, found.panel) if axis)
     text = f"<p>{escape(f'{words} over {over}, the other axes averaged over')}</p><p class='key'>{key}</p>"
-    columns = min(3, len(plots))
-    grid = gridplot(plots, ncols=columns, sizing_mode="stretch_width", toolbar_location=None)
-    picture = pn.pane.Bokeh(grid, sizing_mode="stretch_width")
+    panes = [pn.pane.Bokeh(plot, sizing_mode="stretch_width") for plot in plots]
+    picture = pn.FlexBox(*panes, sizing_mode="stretch_width", stylesheets=[_BESIDE])
     return pn.Column(pn.pane.HTML(text, stylesheets=[PANE]), picture, sizing_mode="stretch_width")

@@ -10,12 +10,28 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+import xarray as xr
 from faultsweep.analysis.dashboard import choices as ch
-from faultsweep.analysis.dashboard.follow import FollowedStore, describe_share
+from faultsweep.analysis.dashboard.cells import Sample, labels_at, pareto
+from faultsweep.analysis.dashboard.difference import Difference
+from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
+from faultsweep.analysis.dashboard.jobs import lanes
+from faultsweep.analysis.dashboard.metrics import grouped, varying
+from faultsweep.analysis.dashboard.overview import make_overview, regions_html, shares_html
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
-from faultsweep.analysis.dashboard.view import cells_of, figure_of, heat_map, shown
+from faultsweep.analysis.dashboard.takeaway import selected_cells
+from faultsweep.analysis.dashboard.view import (
+    cells_at,
+    cells_of,
+    figure_of,
+    heat_map,
+    ids_of_heat,
+    ids_of_points,
+    shown,
+)
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
+from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
 from faultsweep.sweeps.status import parse_select
@@ -242,6 +258,113 @@ def test_a_logarithmic_axis_has_its_ticks_in_full():
     curve = Curve("a", x, np.array([1e4, 1e6]), none, none, Style("#000000"))
     shown = CurvesPlot(Figure("a", "", [], [Panel("", "x", "y", curves=[curve], log_y=True)]), False, [[np.arange(2)]])
     assert shown._plots[0].yaxis[0].formatter.min_exponent > 6
+
+
+def test_at_first_the_best_policy_and_what_matters_are_said(path, data):
+    slower = data["wait_s"].load() + 1000.0 * (data["policy"] == "never")
+    data["wait_s"] = slower.transpose(*data["wait_s"].dims).assign_attrs(units="s", better="lower")
+    found = make_overview(data)
+    assert found.sentence.startswith("daly, 2 h has the lowest wait; second is never")
+    assert max(found.shares, key=found.shares.get) == ("policy",)
+    assert (found.policy, found.x, found.panel) == ("policy", "load", "nodes")
+    own = found.means[(found.means["curve"] == "never") & (found.means["panel"] == "nodes = 128")]
+    values = in_units_to_read(data[["wait_s"]], ["wait_s"])["wait_s"].sel(policy="never", nodes=128).mean("replicate")
+    assert own["mean"].tolist() == pytest.approx(values.values.tolist())
+    assert "daly, 2 h" in regions_html(found)
+    assert "policy" in shares_html(found)
+
+
+def test_a_store_without_results_says_so(data):
+    empty = data.where(False)
+    empty["status"], empty.attrs = xr.zeros_like(data["status"]), data.attrs
+    assert make_overview(empty).note == "No cell has a result yet."
+
+
+def test_metrics_that_do_not_vary_are_not_offered(data):
+    data["loss"] = xr.full_like(data["loss"].load(), 3.0)
+    assert varying(data) == ["wait_s"]
+    groups = grouped(data, ["wait_s", "loss"])
+    assert groups == {"Wait": {"Wait (s)": "wait_s"}, "Failures and recovery": {"Loss": "loss"}}
+    assert grouped(data, ["wait_s", "loss"], "WAI") == {"Wait": {"Wait (s)": "wait_s"}}
+    data.attrs["target"] = "function f"
+    assert list(grouped(data, ["wait_s", "loss"])) == ["Metrics"]
+
+
+@pytest.mark.parametrize("metrics", [2, 3])
+def test_no_other_point_beats_one_of_the_front(metrics):
+    random = np.random.default_rng(metrics)
+    columns = [random.integers(0, 12, 150).astype(float) for _ in range(metrics)]
+    columns[0][3] = np.nan
+    higher = [True, False, True][:metrics]
+    costs = np.stack([-c if up else c for c, up in zip(columns, higher, strict=True)], axis=1)
+    beaten = [((costs <= own).all(1) & (costs < own).any(1)).any() or np.isnan(own).any() for own in costs]
+    assert pareto(columns, higher).tolist() == [not one for one in beaten]
+
+
+def test_the_sample_has_means_and_labels_of_each_configuration(data):
+    sample = Sample(data)
+    values = sample.values("wait_s")[0]
+    means = in_units_to_read(data[["wait_s"]].mean("replicate", keep_attrs=True), ["wait_s"])["wait_s"].values.ravel()
+    assert values.tolist() == pytest.approx(means[sample.ids].tolist())
+    assert sample.describe()[0] == "load 0.5, policy never, nodes 64"
+    assert 8 not in sample.ids  # load 2, never, 64 nodes: pending in every replicate
+    assert labels_at(data, 11) == {"load": "2.0", "policy": "daly, 2 h", "nodes": "128"}
+
+
+def test_points_of_all_views_know_their_configuration(data):
+    chosen = ch.check(data, replace(ch.default_choices(data), at={"nodes": "128"}))
+    figure = figure_of(data, chosen)
+    assert [own.tolist() for own in ids_of_points(data, chosen, figure)[0]] == [[1, 5, 9], [3, 7, 11]]
+    heat = replace(chosen, view="heat map", heat_x="load", heat_y="policy")
+    assert ids_of_heat(data, heat).tolist() == [1, 5, 9, 3, 7, 11]
+    cells = cells_at(data, np.array([3, 9]), ["wait_s"])
+    assert cells["load"].tolist() == [0.5] * 4 + [2.0] * 4
+    assert cells["wait_s"][:4].tolist() == data["wait_s"].sel(load=0.5, policy="daly, 2 h", nodes=128).values.tolist()
+    assert selected_cells(data, chosen, np.array([3])).shape[0] == 4
+    assert selected_cells(data, chosen, np.array([], int)).shape[0] == 24
+
+
+def test_jobs_that_run_at_a_time_lie_above_each_other():
+    random = np.random.default_rng(5)
+    start = random.uniform(0, 50, 200)
+    end, size = start + random.uniform(0.1, 9, 200), random.integers(1, 20, 200)
+    low = lanes(start, end, size)
+    for a in range(200):
+        for b in range(a):
+            if start[a] < end[b] and start[b] < end[a]:
+                assert low[a] >= low[b] + size[b] or low[b] >= low[a] + size[a]
+    assert lanes(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([4, 4])).tolist() == [0, 0]
+
+
+def test_a_store_that_is_not_there_yet_is_waited_for(path, tmp_path):
+    store = FollowedStore(str(tmp_path / "later.zarr"), wait=True)
+    assert not store.is_there
+    assert not store.look()
+    path.rename(tmp_path / "later.zarr")
+    assert store.look()
+    assert store.is_there
+    assert store.facts().metrics == ["wait_s", "loss"]
+
+
+def test_progress_of_a_run_is_said_before_its_chunks_are_written():
+    share, words = describe_run({"done": 30, "total": 120, "failed": 0, "per_s": 4.0, "left_s": 22.5})
+    assert (share, words.partition(", about")[0]) == (0.25, "Running: 30 of 120 simulations are done, 4 a second")
+
+
+def test_two_stores_are_compared_cell_by_cell(data):
+    before = data.copy(deep=True)
+    after = data.copy(deep=True)
+    after["loss"] = after["loss"].where(after["policy"] != "never", after["loss"] + 5)
+    for part in (before, after):
+        part.attrs["metrics"] = '["loss"]'
+    found = Difference(after, before)
+    assert found.cells == 43
+    assert found.equal == 43 - 20
+    never = next(row for row in found.rows if row[0] == "never")
+    assert never[-1] == "5 [5, 5]"
+    assert len(found.most) == 5
+    with pytest.raises(InputError, match="the stores have other axes"):
+        Difference(after, before.rename(load="speed"))
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -139,6 +139,7 @@ def test_it_draws_what_the_store_has(served, page):
     assert page.locator("h2", has_text="Mean wait over load_scale by policy, at machine = flat:128").count() == 1
 
 
+@pytest.mark.slow
 def test_it_is_dark_where_the_reader_wants_it_dark(served, page):
     light = "getComputedStyle(document.documentElement).backgroundColor + getComputedStyle(document.body).filter"
     assert page.evaluate(light) == "rgb(255, 255, 255)none"
@@ -156,6 +157,7 @@ def test_knobs_change_what_is_drawn(served, page):
     expect_curve(plotted(page)["never"], mean_interval(cells))
 
 
+@pytest.mark.slow
 def test_a_difference_is_paired(served, page):
     page.get_by_label("Baseline").select_option("policy=never")
     shown(page, "difference to policy = never")
@@ -207,6 +209,7 @@ def test_the_heat_map_has_a_value_for_each_pair(served, page):
     )
 
 
+@pytest.mark.slow
 def test_a_click_on_the_heat_map_shows_the_cells_behind_it(served, page):
     wait_for(page, lambda: len(heat_of(page)) == 12)
     page.locator(".heat canvas").first.scroll_into_view_if_needed()
@@ -224,6 +227,83 @@ def test_a_click_on_the_heat_map_shows_the_cells_behind_it(served, page):
     assert f"faultsweep rerun {served.path} --select policy=daly,load_scale=1.0,machine=flat:128,replicate=4" in text
 
 
+CHOSEN = """() => Object.fromEntries(Bokeh.documents.flatMap(d => [...d._all_models.values()])
+  .filter(m => m.type === 'ColumnDataSource' && m.tags.includes('linked'))
+  .map(m => [m.data.colour && m.data.words ? 'pareto' : m.data.xs ? 'lines' : m.data.column ? 'heat' : m.data.label
+    ? m.data.label[0] : 'dots', m.selected.indices.filter(i => i >= 0).map(i => m.data.cell[i])]))"""
+
+
+def test_what_a_box_selects_in_one_view_is_selected_in_all(served, page):
+    page.locator(".pareto canvas").first.scroll_into_view_if_needed()
+    box = page.locator(".pareto canvas").first.bounding_box()
+    page.mouse.move(box["x"] + 95, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + box["height"] * 0.75, steps=8)
+    page.mouse.up()
+    wait_for(page, lambda: page.get_by_text("configurations are selected").count() == 1)
+    chosen = page.evaluate(CHOSEN)
+    cells = set(chosen["pareto"])
+    assert 0 < len(cells) < 18
+    assert set(chosen["lines"]) == set(chosen["dots"]) == cells
+    in_heat = {policy * 8 + load * 2 for policy in range(3) for load in range(4)}
+    assert set(chosen["heat"]) == cells & in_heat
+    for number, policy in enumerate(POLICIES):
+        assert set(chosen[policy]) == cells & {number * 8 + load * 2 for load in range(3)}
+    page.get_by_role("button", name="Clear the selection").click()
+    wait_for(page, lambda: not any(page.evaluate(CHOSEN).values()))
+
+
+def test_one_row_is_one_run_with_a_command_to_copy(served, page):
+    page.locator(".tabulator-row").nth(1).locator(".tabulator-cell").nth(1).click()
+    page.get_by_role("heading", name="One run").wait_for()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=served.address.rstrip("/"))
+    page.locator("p", has_text="Repeat it").get_by_role("button", name="Copy").click()
+    wait_for(page, lambda: "replicate=0" in page.evaluate("navigator.clipboard.readText()"))
+    assert page.evaluate("navigator.clipboard.readText()").startswith(
+        f"faultsweep rerun {served.path} --select policy="
+    )
+    assert page.get_by_text("Its jobs are not stored").count() == 1
+
+
+@pytest.mark.slow
+def test_a_curve_is_hidden_and_shown(served, page):
+    hidden = """name => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+      .filter(m => m.type === 'GlyphRenderer' && m.name === name).map(m => m.visible)"""
+    page.get_by_role("button", name="daly").click()
+    assert set(page.evaluate(hidden, "daly")) == {False}
+    assert page.get_by_role("button", name="daly").get_attribute("aria-pressed") == "false"
+    page.get_by_role("button", name="daly").press("Enter")
+    assert set(page.evaluate(hidden, "daly")) == {True}
+
+
+@pytest.mark.slow
+def test_all_controls_have_names_and_text_is_readable(served, page):
+    """Roles, names and contrast by a script of our own: nothing may be fetched for it."""
+    nameless = page.evaluate(NAMELESS)
+    assert nameless == []
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert page.evaluate("[...document.querySelectorAll('section')].every(s => s.getAttribute('aria-label'))")
+
+
+NAMELESS = """() => {
+  const deep = (root) => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...deep(e.shadowRoot)] : [e]);
+  const shown = e => e.getClientRects().length && getComputedStyle(e).visibility !== 'hidden';
+  const words = e => [e.getAttribute('aria-label'), e.title, e.textContent, e.placeholder,
+    ...[...(e.labels || [])].map(l => l.textContent)].some(t => t && t.trim());
+  const wanted = 'button, a[href], input, select, textarea, [role=slider], [role=img], progress, [role=region]';
+  return deep(document).filter(e => e.matches(wanted) && shown(e) && !words(e)).map(e => e.outerHTML.slice(0, 120));
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 800, 1440])
+def test_it_fits_every_window(served, page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    wait_for(page, lambda: page.evaluate("document.documentElement.scrollWidth") <= width)
+    page.set_viewport_size({"width": 1300, "height": 1000})
+
+
+@pytest.mark.slow
 def test_a_metric_is_across(served, page):
     page.get_by_label("Horizontal axis", exact=True).select_option("Utilisation")
     shown(page, "Mean wait over utilisation along load_scale by policy")
@@ -234,6 +314,7 @@ def test_a_metric_is_across(served, page):
     shown(page, "over utilisation along machine by policy, at load_scale = 0.5")
 
 
+@pytest.mark.slow
 def test_a_view_travels_as_a_link(served, page):
     page.get_by_label("machine", exact=True).select_option("torus:4x4x8")
     page.get_by_label("Logarithmic vertical axis or colours").check()
@@ -246,12 +327,14 @@ def test_a_view_travels_as_a_link(served, page):
     assert page.get_by_label("Logarithmic vertical axis or colours").is_checked()
 
 
+@pytest.mark.slow
 def test_a_link_to_what_is_not_there_says_so(served, page):
     page.goto(f"{served.address}?metric=mean_wait")
     wait_for(page, lambda: page.get_by_role("alert").count() == 1)
     assert "unknown metric 'mean_wait'; did you mean 'mean_wait_s'" in page.get_by_role("alert").inner_text()
 
 
+@pytest.mark.slow
 def test_what_is_shown_can_be_taken_away(served, page, tmp_path):
     for button, begin in (
         ("PNG", b"\x89PNG"),
