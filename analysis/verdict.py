@@ -342,6 +342,8 @@ def _answer(search: Search, found: Refined) -> str:
     low, high = found.low, found.high
     ends = f"{search.along} {low:.4g} to {high:.4g}"
     name = search.policies[0] if search.policies else "It"
+    if found.lacks is not None:
+        return f"Not decided: {search.along} {found.lacks:.4g} is excluded, or simulations failed there."
     if found.low_answer is None or found.high_answer is None:
         at = low if found.low_answer is None else high
         return f"Not decided: {search.most} replicates leave the answer at {search.along} {at:.4g} open."
@@ -365,10 +367,21 @@ def _answer(search: Search, found: Refined) -> str:
 def search_figure(
     name: str, results: xr.Dataset, searches: Search | Sequence[Search], found: Refined | Sequence[Refined]
 ) -> Figure:
-    """Return the picture of searches: what was compared at the points that were tested, a panel for each region."""
+    """Return the picture of searches: what was compared at the points that were tested, a panel for each region.
+
+    Regions without such points have none.
+
+    Raises
+    ------
+    InputError
+        No region has one.
+    """
     every = [searches] if isinstance(searches, Search) else list(searches)
     answers = [found] if isinstance(found, Refined) else list(found)
-    panels = [_search_panel(results, search, one) for search, one in zip(every, answers, strict=True)]
+    tested = [(search, one) for search, one in zip(every, answers, strict=True) if one.points]
+    if not tested:
+        raise InputError(f"refine: there is nothing to draw; {describe_searches(every, answers)}")
+    panels = [_search_panel(results, search, one) for search, one in tested]
     search = every[0]
     counts = [count for one in answers for count in one.points.values()]
     level = f"{100 * search.confidence:g}\u00a0%"

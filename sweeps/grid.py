@@ -161,15 +161,15 @@ class Grid:
         rows = np.unravel_index(int(cell), self.shape)
         return {axis.name: axis.labels[row] for axis, row in zip(self.axes, rows, strict=True)}
 
-    def excluded(self) -> NDArray[np.bool_]:
+    def excluded(self, check: bool = True) -> NDArray[np.bool_]:
         """Return which cells the exclude rules take out, shape (size,).
 
         Raises
         ------
         InputError
-            A rule has a value that a formula never gives: it would take out nothing, without a word.
+            With ``check``, a rule has a value that a formula never gives: it would take out nothing, without a word.
         """
-        for rule in self.exclude:
+        for rule in self.exclude if check else ():
             for name, wanted in rule.items():
                 given = self._given(name)
                 for value in wanted if given else ():

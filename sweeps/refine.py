@@ -12,18 +12,22 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.axes import Axis
+from faultsweep.sweeps.grid import Grid
 from faultsweep.sweeps.refinement import Pairs, Refined, refine
 from faultsweep.sweeps.search import Search
 from faultsweep.sweeps.spec import Spec, read_spec
 from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, Store
 from faultsweep.sweeps.sweep import Sweep
 
-from faultsweep.errors import InputError
 from faultsweep.extras import require
 
 
 def run_search(sweep: Sweep, search: Search, path: Path, **options: Any) -> Refined:
-    """Search, adding points and replicates to the store at ``path``; ``options`` are those of ``Sweep.run``."""
+    """Search, adding points and replicates to the store at ``path``; ``options`` are those of ``Sweep.run``.
+
+    A search whose next point has no result for all replicates, because the spec excludes it or a simulation failed,
+    ends there: its ``lacks`` says so.
+    """
     require("a search for a crossing", "scipy")
     while True:
         found = look(search, path)
@@ -31,13 +35,12 @@ def run_search(sweep: Sweep, search: Search, path: Path, **options: Any) -> Refi
             return found
         x, replicates = found.needs
         places = sorted({place for place, _ in search.cells(x)})
-        _at(sweep.spec, search, places, replicates).run(path, **options)
-        if look(search, path).needs == found.needs:
-            at = "".join(f", {axis} = {label}" for axis, label in search.at.items())
-            raise InputError(
-                f"refine: {search.along} = {x:g}{at} has no result for all replicates; see exclude in the spec, and "
-                f"'faultsweep status {path}'"
-            )
+        part = _at(sweep.spec, search, places, replicates)
+        if part is not None:
+            part.run(path, **options)
+        if part is None or look(search, path).needs == found.needs:
+            found.needs, found.lacks = None, x
+            return found
 
 
 def look(search: Search, path: Path) -> Refined:
@@ -71,16 +74,22 @@ def _results(store: Store, search: Search, place: float, policy: str) -> np.ndar
     return values[: len(over) if over.all() else int(over.argmin())]
 
 
-def _at(spec: Spec, search: Search, places: list[float], replicates: int) -> Sweep:
-    """Return the sweep of these places, and of the policies and the region of the search alone."""
-    raw = {key: value for key, value in spec.raw.items() if key not in ("precision", "best", "refine")}
+def _at(spec: Spec, search: Search, places: list[float], replicates: int) -> Sweep | None:
+    """Return the sweep of these places, and of the policies and the region of the search alone.
+
+    None if the spec excludes one of its configurations.
+    """
+    raw = {key: value for key, value in spec.raw.items() if key not in ("precision", "best", "refine", "exclude")}
     axes = {**raw["axes"], search.along: places}
     wanted = {name: [str(label)] for name, label in search.at.items()} | {search.axis: list(search.policies)}
     for axis in spec.axes[:-1]:
         if axis.name in wanted:
             axes[axis.name] = _rows(axes[axis.name], axis, wanted[axis.name])
     raw |= {"axes": axes, "replicates": replicates}
-    return Sweep.of(read_spec(raw, spec.target, spec.where))
+    part = read_spec(raw, spec.target, spec.where)
+    # a rule may name labels that are not in this part, which no reader of specs would take
+    grid = Grid(spec.target, part.axes, part.fixed, part.formulas, spec.exclude)
+    return None if grid.excluded(check=False).any() else Sweep.of(part)
 
 
 def _rows(rows: Any, axis: Axis, wanted: Sequence[str]) -> Any:

@@ -37,6 +37,7 @@ class Refined:
     needs : the point and the number of replicates that are needed next; None if the search is over.
     open : points whose answer is open at the cap.
     points : all points that were tested, with their numbers of replicates.
+    lacks : the point that has no result for all replicates, at which the search ended; None if all that it needed have.
     """
 
     low: float
@@ -46,6 +47,7 @@ class Refined:
     needs: tuple[float, int] | None = None
     open: list[float] = field(default_factory=list)
     points: dict[float, int] = field(default_factory=dict)
+    lacks: float | None = None
 
     @property
     def found(self) -> bool:

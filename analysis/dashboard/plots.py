@@ -77,7 +77,8 @@ def _source(data: dict[str, Any]) -> Any:
 def _look(figure: Figure, bands: bool) -> Any:
     """Return all of a figure that is neither numbers nor labels of axes."""
     return bands, [
-        (p.title, p.log_x, p.log_y, p.signed, p.categories, is_banded(p), _names(as_curves(p))) for p in figure.panels
+        (p.title, p.log_x, p.log_y, p.signed, p.ratio, p.categories, is_banded(p), _names(as_curves(p)))
+        for p in figure.panels
     ]
 
 

@@ -86,7 +86,10 @@ class Heat:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: curves over x, bars over categories, or a heat map; ``signed`` values have a line at 0.
+    """One pair of axes: curves over x, bars over categories, or a heat map.
+
+    ``signed`` values have a line at 0; a ``ratio`` has one at 1, on a logarithmic axis. Panels with the same label of y
+    share its scale, unless they name different ones by ``scale``.
 
     ``log_y`` is None where the range of the values, together with those of the panels that share the scale, decides.
     Points of an ``even`` panel stand at equal distances along x, which has their values at its ticks.
@@ -105,6 +108,8 @@ class Panel:
     even: bool = False
     log_y: bool | None = None
     signed: bool = False
+    ratio: bool = False
+    scale: str = ""
     heat: Heat | None = None
     surface: bool = False
 
@@ -126,7 +131,7 @@ class Figure:
     name : of the files.
     title : what is drawn, in a few words.
     caption : a few short sentences: what is drawn, of how many replicates, and what the intervals are.
-    panels : panels with the same label of y share its scale, because they are compared.
+    panels : panels with the same label of y share its scale, because they are compared, unless they name others.
     columns : panels to a row, where there is room for so many.
     facts : whole sentences for the data sheet: jobs, what was varied and held, what came out.
     source : the figure of a paper that it is made after; "" for none.

@@ -131,29 +131,34 @@ def _same(x: Numbers) -> Numbers:
 
 def shared_scales(figure: Figure) -> Figure:
     """Return the figure with one kind of scale, linear or logarithmic, for panels that share one."""
-    logs = {label: _is_log(panels) for label, panels in _sharing(figure).items()}
-    return replace(figure, panels=[replace(panel, log_y=logs[panel.y_label]) for panel in figure.panels])
+    logs = {scale: _is_log(panels) for scale, panels in _sharing(figure).items()}
+    return replace(figure, panels=[replace(panel, log_y=logs[scale_of(panel)]) for panel in figure.panels])
 
 
-def _sharing(figure: Figure) -> dict[str, list[Panel]]:
-    """Return the panels that share a scale, by their label of y."""
-    together: dict[str, list[Panel]] = {}
+def scale_of(panel: Panel) -> tuple[str, str]:
+    """Return what panels that share a scale of y have in common."""
+    return panel.y_label, panel.scale
+
+
+def _sharing(figure: Figure) -> dict[tuple[str, str], list[Panel]]:
+    """Return the panels that share a scale, by that scale."""
+    together: dict[tuple[str, str], list[Panel]] = {}
     for panel in figure.panels:
-        together.setdefault(panel.y_label, []).append(panel)
+        together.setdefault(scale_of(panel), []).append(panel)
     return together
 
 
 def _is_log(panels: list[Panel]) -> bool:
-    said = {panel.log_y for panel in panels if panel.log_y is not None}
+    said = {panel.ratio or panel.log_y for panel in panels if panel.ratio or panel.log_y is not None}
     if said or any(panel.signed or panel.bars for panel in panels):
         return True in said
     return asks_for_log([curve.y for panel in panels for curve in panel.curves])
 
 
 def y_limits(figure: Figure) -> list[Limits | None]:
-    """Return the ends of the y axis of each panel; panels with the same label of y have the same ones."""
-    found = {label: _limits(panels) for label, panels in _sharing(figure).items()}
-    return [None if panel.heat is not None else found[panel.y_label] for panel in figure.panels]
+    """Return the ends of the y axis of each panel; panels that share a scale have the same ones."""
+    found = {scale: _limits(panels) for scale, panels in _sharing(figure).items()}
+    return [None if panel.heat is not None else found[scale_of(panel)] for panel in figure.panels]
 
 
 def _limits(panels: list[Panel]) -> Limits | None:
@@ -163,6 +168,10 @@ def _limits(panels: list[Panel]) -> Limits | None:
     if not len(values):
         return None
     low, high = float(values.min()), float(values.max())
+    if all(panel.ratio for panel in panels):
+        low, high = min(low, 1.0), max(high, 1.0)
+        room = max((high / low) ** _ROOM, 1.005)
+        return low / room, high * room
     if log:
         room = max((high / low) ** _ROOM, 1.1)
         return low / room, high * room
@@ -192,6 +201,9 @@ def _heights(panel: Panel) -> Numbers:
         with np.errstate(invalid="ignore", divide="ignore"):
             usual = _usual([part for curve in series for part in (curve.y / curve.low, curve.high / curve.y)])
         factor = max(_FACTOR, min(usual, _FACTOR**2))
+        if panel.ratio:  # near one a fifth or five times would make a line of the means
+            reach = float(max(known.max(), 1.0) / min(known.min(), 1.0))
+            factor = max(reach**1.5, min(usual, _FACTOR), 1.005)
         return np.concatenate([means, np.clip(bounds, known.min() / factor, known.max() * factor)])
     usual = _usual([part for curve in series for part in (curve.y - curve.low, curve.high - curve.y)])
     reach = max(1.5 * float(np.ptp(known)) + 0.5 * float(np.abs(known).max()), usual)

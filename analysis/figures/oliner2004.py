@@ -1,8 +1,8 @@
 """The figures of oliner2004 (Oliner et al., Fault-aware job scheduling for BlueGene/L systems), section 7.
 
 Every function takes the Dataset of the experiment of the same name and returns a ``Figure``. The paper's panels are
-above; below each is its change against no prediction (a = 0), paired: replicate by replicate, under the same jobs and
-the same failures.
+above; below each is its ratio to no prediction (a = 0), or its change, paired: replicate by replicate, under the same
+jobs and the same failures.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def figure_3(data: xr.Dataset) -> Figure:
         value: f"a = {value:g}" + (" (no prediction)" if value == 0 else "") for value in unique(data, "accuracy")
     }
     curves = _slowdowns(data, "num_failures", "accuracy", labels)
-    changes = _changes(data, "num_failures", "accuracy", labels)
+    ratios = _ratios(data, "num_failures", "accuracy", labels)
     panels = [
         _mean_panel(_only_workload(data), FAILURES, curves),
-        _change_panel(_only_workload(data), FAILURES, changes),
+        _ratio_panel(_only_workload(data), FAILURES, ratios),
     ]
     return _figure(data, 3, "Mean bounded slowdown against failures, with and without prediction", panels)
 
@@ -65,8 +65,8 @@ def figure_4(data: xr.Dataset) -> Figure:
     for accuracy in labels_of_a:
         curves = _slowdowns(data.sel(accuracy=accuracy), "num_failures", "load_scale", labels)
         panels.append(_mean_panel(f"{_only_workload(data)}, a = {accuracy:g}", FAILURES, curves))
-    curves = _changes(data, "num_failures", "load_scale", labels)
-    panels.append(_change_panel(f"{_only_workload(data)}, a = {max(labels_of_a):g}", FAILURES, curves))
+    curves = _ratios(data, "num_failures", "load_scale", labels)
+    panels.append(_ratio_panel(f"{_only_workload(data)}, a = {max(labels_of_a):g}", FAILURES, curves))
     return _figure(data, 4, "Mean bounded slowdown against failures, for different loads", panels, columns=3)
 
 
@@ -76,7 +76,7 @@ def figure_5(data: xr.Dataset) -> Figure:
     panels = [_capacity_panel(part.sel(load_scale=c), "num_failures", FAILURES, c) for c in unique(data, "load_scale")]
     for c in unique(data, "load_scale"):
         changes = _capacity_changes(data.sel(load_scale=c), "num_failures")
-        panels.append(_change_panel(f"c = {c:g}", FAILURES, changes, points=True))
+        panels.append(_change_panel(f"c = {c:g}", FAILURES, changes))
     return _figure(data, 5, "Where the capacity went against failures", panels)
 
 
@@ -118,13 +118,13 @@ def loads(data: xr.Dataset) -> Figure:
                     curves.append(means_over(row, found, "load_scale", style))
                 elif row != "no prediction":
                     found = _paired(part, "mean_bounded_slowdown", "policy", "no prediction").sel(policy=row)
-                    curves.append(curve_over(row, found * 100, "load_scale", style))
+                    curves.append(curve_over(row, found + 1, "load_scale", style))
             title = _title(data, workload)
-            mean = replace(_mean_panel(title, "Load scale c", curves), log_y=True)
-            panels.append(_change_panel(title, "Load scale c", curves) if changed else mean)
+            draw = _ratio_panel if changed else _mean_panel
+            panels.append(replace(draw(title, "Load scale c", curves), scale=workload))
     title, source = "Mean bounded slowdown against the load, both rules", "Oliner et al. (2004), section 6.2"
     caption, columns = (
-        _caption(data, "Changes against no prediction are paired, replicate by replicate."),
+        _caption(data, "Ratios to no prediction are paired, replicate by replicate.", of="ratios"),
         len(names(data, "workload")),
     )
     return Figure("oliner2004-loads", title, caption, panels, columns, facts=_facts(data), source=source)
@@ -146,19 +146,23 @@ FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
 
 def _figure(data: xr.Dataset, number: int, title: str, panels: list[Panel], columns: int = 2) -> Figure:
     source = f"Oliner et al. (2004), figure {number}"
-    caption = _caption(data, "Changes against no prediction (a = 0) are paired, replicate by replicate.")
+    of = "ratios" if any(panel.ratio for panel in panels) else "changes"
+    what = "Ratios to" if of == "ratios" else "Changes against"
+    caption = _caption(data, f"{what} no prediction (a = 0) are paired, replicate by replicate.", of)
     return Figure(f"oliner2004-fig-{number}", title, caption, panels, columns, facts=_facts(data), source=source)
 
 
 def _against_accuracy(data: xr.Dataset, number: int, title: str) -> Figure:
-    """Return a column of panels per workload over a: the mean bounded slowdown, and its change against a = 0."""
+    """Return a column of panels per workload over a: the mean bounded slowdown, and its ratio to that of a = 0."""
     labels = _load_labels(data)
     what = _PARAMETER[unique(data, "placement")[0]]
     above, below = [], []
     for workload in names(data, "workload"):
         part = data.sel(workload=workload)
-        above.append(_mean_panel(_title(data, workload), what, _slowdowns(part, "accuracy", "load_scale", labels)))
-        below.append(_change_panel(_title(data, workload), what, _changes(part, "accuracy", "load_scale", labels)))
+        name, means = _title(data, workload), _slowdowns(part, "accuracy", "load_scale", labels)
+        above.append(replace(_mean_panel(name, what, means), scale=workload))
+        ratios = _ratios(part, "accuracy", "load_scale", labels)
+        below.append(replace(_ratio_panel(name, what, ratios), scale=workload))
     return _figure(data, number, title, [*above, *below], columns=len(above))
 
 
@@ -168,7 +172,7 @@ def _capacity_figure(data: xr.Dataset, number: int, title: str) -> Figure:
     panels = [_capacity_panel(data.sel(load_scale=c), "accuracy", what, c) for c in unique(data, "load_scale")]
     for c in unique(data, "load_scale"):
         changes = _capacity_changes(data.sel(load_scale=c), "accuracy")
-        panels.append(_change_panel(f"c = {c:g}", what, changes, points=True))
+        panels.append(_change_panel(f"c = {c:g}", what, changes))
     return _figure(data, number, title, panels)
 
 
@@ -195,9 +199,9 @@ def _slowdowns(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) ->
     ]
 
 
-def _changes(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) -> list[Curve]:
-    """Return the change of the mean bounded slowdown against a = 0 over ``x``, in %, a curve per row of ``axis``."""
-    found = 100 * _paired(data, "mean_bounded_slowdown", "accuracy", 0.0)
+def _ratios(data: xr.Dataset, x: str, axis: str, labels: dict[float, str]) -> list[Curve]:
+    """Return the ratio of the mean bounded slowdown to that of a = 0 over ``x``, a curve per row of ``axis``."""
+    found = _paired(data, "mean_bounded_slowdown", "accuracy", 0.0) + 1
     if axis != "accuracy" and x != "accuracy":
         found = found.sel(accuracy=max(unique(data, "accuracy")))
     found = found.squeeze(drop=True)
@@ -216,9 +220,12 @@ def _mean_panel(title: str, x_label: str, curves: list[Curve]) -> Panel:
     return Panel(title, x_label, SLOWDOWN, curves)
 
 
-def _change_panel(title: str, x_label: str, curves: list[Curve], points: bool = False) -> Panel:
-    label = "Against no prediction (points of capacity)" if points else "Against no prediction (%)"
-    return Panel(title, x_label, label, curves, signed=True)
+def _ratio_panel(title: str, x_label: str, curves: list[Curve]) -> Panel:
+    return Panel(title, x_label, "Ratio to no prediction", curves, ratio=True)
+
+
+def _change_panel(title: str, x_label: str, curves: list[Curve]) -> Panel:
+    return Panel(title, x_label, "Against no prediction (points of capacity)", curves, signed=True)
 
 
 def _capacity_panel(data: xr.Dataset, x: str, x_label: str, c: float) -> Panel:
@@ -243,9 +250,9 @@ def _capacity_changes(data: xr.Dataset, x: str) -> list[Curve]:
     return curves
 
 
-def _caption(data: xr.Dataset, what: str) -> list[str]:
+def _caption(data: xr.Dataset, what: str, of: str) -> list[str]:
     found = mean_interval(data["mean_bounded_slowdown"], data["status"])
-    texts = [what, describe_logs(data), describe_replicates(found, of="changes"), describe_truncated(data)]
+    texts = [what, describe_logs(data), describe_replicates(found, of=of), describe_truncated(data)]
     return [text for text in texts if text]
 
 

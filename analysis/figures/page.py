@@ -126,9 +126,10 @@ def draw_series(
     """Draw the curves or bars of a panel from the columns of each; returns what can be pointed at, one per series."""
     from bokeh.models.annotations import Span
 
-    if panel.signed or not panel.bars:
-        line = LIGHT.faint if panel.signed else LIGHT.grid
-        plot.add_layout(Span(location=0, dimension="width", line_color=line, line_width=1.0, level="underlay"))
+    if panel.signed or panel.ratio or not panel.bars:
+        line = LIGHT.faint if panel.signed or panel.ratio else LIGHT.grid
+        look: dict[str, Any] = {"line_color": line, "line_width": 1.0, "level": "underlay"}
+        plot.add_layout(Span(location=int(panel.ratio), dimension="width", **look))
     shown = []
     for number, curve in enumerate(as_curves(panel)):
         shown.append(_draw_one(plot, panel, curve, sources[number], bands))

@@ -168,7 +168,7 @@ def _without_repeats(axis: Any, figure: Figure, place: int, columns: int) -> Non
     beside = place % columns and panels[place - 1]
     if beside and beside.y_label == panel.y_label and beside.heat is None:
         axis.set_ylabel("")
-        axis.tick_params(labelleft=False)
+        axis.tick_params(labelleft=beside.scale != panel.scale)
     below = panels[place + columns] if place + columns < len(panels) else None
     if below and below.x_label == panel.x_label and below.heat is None and below.categories == panel.categories:
         axis.set_xlabel("")
@@ -218,8 +218,8 @@ def draw_panel(axis: Any, panel: Panel, theme: Theme = LIGHT, limits: Limits | N
         _draw_curve(axis, curve, at[number], size, is_banded(panel), theme)
     _draw_bars(axis, panel, theme)
     _set_scales(axis, panel, limits)
-    if panel.signed:
-        axis.axhline(0, color=theme.faint, linewidth=1.0, zorder=1)
+    if panel.signed or panel.ratio:
+        axis.axhline(int(panel.ratio), color=theme.faint, linewidth=1.0, zorder=1)
     if not panel.stacked and not is_banded(panel):
         _draw_arrows(axis, panel, theme)
 

@@ -208,7 +208,9 @@ def refine(
             client = stack.enter_context(connect(cluster, workers, credentials))
             found = [run_search(sweep, search, path, cluster=client, progress=not quiet) for search in searches]
     answers = [describe_search(search, one) for search, one in zip(searches, found, strict=True)]
-    paths = draw(search_figure(sweep.spec.name, open_results(path), searches, found), output)
+    paths = []
+    if any(one.points for one in found):
+        paths = draw(search_figure(sweep.spec.name, open_results(path), searches, found), output)
     if json_:
         every = [
             {"at": dict(search.at), "answer": answer, **asdict(one)}
@@ -220,4 +222,5 @@ def refine(
     for answer in answers:
         typer.echo(answer)
     count = sum(len(one.points) for one in found)
-    typer.echo(f"{count} points were tested; drawn in {' and '.join(str(path) for path in paths)}")
+    drawn = f"; drawn in {' and '.join(str(path) for path in paths)}" if paths else ""
+    typer.echo(f"{count} points were tested{drawn}")

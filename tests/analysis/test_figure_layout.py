@@ -92,6 +92,26 @@ def test_a_scale_that_is_shared_is_logarithmic_for_all_or_none():
     assert [panel.log_y for panel in shared_scales(figure(low, replace(high, signed=True))).panels] == [False, False]
 
 
+def test_ratios_near_one_are_not_flattened_by_an_interval_or_by_another_panel():
+    """They have a logarithmic axis with 1 on it, on which their means take a good part of the height."""
+    x, y = np.arange(5.0), np.array([1.0, 0.95, 0.9, 0.85, 0.8])
+    near = replace(curve("a", y, x=x), low=np.array([np.nan, 0.7, 0.7, 0.6, 1e-6]), high=1.5 - np.r_[0, 0, 0, 0, -1e6])
+    far = curve("a", 40 * y, x=x)
+    panels = [Panel(t, "x", "ratio", [c], ratio=True, scale=t) for t, c in (("near", near), ("far", far))]
+    drawn = shared_scales(figure(*panels))
+    assert [panel.log_y for panel in drawn.panels] == [True, True]
+    (low, high), (far_low, far_high) = y_limits(drawn)
+    assert np.log(1 / 0.8) > 0.1 * np.log(high / low)
+    assert low < 0.6 < 1.3 < high
+    assert far_low < 1 < 40 < far_high
+    axes = make_canvas(drawn).axes
+    assert [axis.get_ylim() for axis in axes] == y_limits(drawn)
+    assert all(any(line.get_ydata()[0] == 1 for line in axis.lines) for axis in axes)
+    assert all(axis.yaxis.get_tick_params()["labelleft"] for axis in axes)
+    spans = [[part.location for part in plot.center if hasattr(part, "location")] for plot in plots_of(drawn)]
+    assert spans == [[1], [1]]
+
+
 def test_one_wild_interval_does_not_flatten_the_means():
     wild = replace(curve("a", X), low=np.array([-1e6, 1, 3]), high=np.array([1e6, 3, 5]))
     low, high = y_limits(figure(Panel("", "x", "y", [wild])))[0]

@@ -189,6 +189,32 @@ def test_every_region_has_a_place_of_its_own(client, tmp_path):
     assert [len(panel.curves[0].x) for panel in drawn.panels] == [len(one.points) for one in found]
 
 
+def test_a_region_that_is_excluded_or_fails_does_not_stop_the_rest(client, tmp_path):
+    axes = {"policy": ["flat", "steep"], "load": [0.2, 1.2], "site": ["near", "left out", "bad", "far"]}
+    study = Sweep(
+        axes=axes, function=partly, outputs=["wait_s"], better={"wait_s": "lower"}, exclude=[{"site": "left out"}]
+    )
+    searches = searching.read_search({"width": 0.2, "axis": "policy"}, study.spec.axes, study.spec.outputs)
+    path = tmp_path / "a.zarr"
+    found = [run_search(study, search, path, cluster=client, progress=False) for search in searches]
+    assert [one.lacks for one in found] == [None, 0.2, 0.2, None]
+    assert [one.found for one in found] == [True, False, False, True]
+    assert found == [run_search(study, search, path, cluster=client, progress=False) for search in searches]
+    text = describe_searches(searches, found)
+    assert "site left out: Not decided: load 0.2 is excluded, or simulations failed there." in text
+    drawn = search_figure("a", open_results(path), searches, found)
+    assert [panel.title for panel in drawn.panels] == ["site near", "site far"]
+    with pytest.raises(InputError, match="nothing to draw; site left out: Not decided"):
+        search_figure("a", open_results(path), searches[1], found[1])
+
+
+def partly(policy, load, site, replicate, seed=0):
+    """As ``crossing``, but a site fails."""
+    if site == "bad":
+        raise ValueError("no results here")
+    return crossing(policy, load, site, replicate, seed)
+
+
 def test_saturation_of_every_policy_is_looked_for(client, tmp_path):
     study = Sweep(axes={"load": [0.4, 1.5], "policy": ["a", "b"]}, function=busier, outputs=["utilisation"])
     searches = searching.read_search({"find": "saturation", "width": 0.2}, study.spec.axes, study.spec.outputs)
