@@ -105,7 +105,7 @@ def memory_of(s: State, job: int, node: int, chunks: int) -> int:
 @kernel
 def take_pieces(s: State, job: int) -> int:
     """Give a job what was chosen for it; return how many cores that is."""
-    held = 0
+    held, last = 0, -1
     for at in range(s.num_chosen):
         node, chunks = s.chosen[at], s.chosen_chunks[at]
         s.num_free_pieces -= 1
@@ -123,14 +123,17 @@ def take_pieces(s: State, job: int) -> int:
         s.piece_cores[piece], s.piece_gpus[piece], s.piece_memory[piece] = cores, gpus, memory
         s.piece_beside[piece] = s.piece_on[node]
         s.piece_on[node] = piece
-        _insert(s, job, piece)
+        _insert(s, job, piece, last)
+        last = piece
     return held
 
 
 @inlined
-def _insert(s: State, job: int, piece: int) -> None:
-    """Put a piece into the list of its job, in order of the nodes."""
+def _insert(s: State, job: int, piece: int, last: int) -> None:
+    """Put a piece into the list of its job, in order of the nodes; the one put there before it is mostly next to it."""
     before, behind = -1, s.job.first_piece[job]
+    if last >= 0 and s.piece_node[piece] > s.piece_node[last]:
+        before, behind = last, s.piece_next[last]
     while behind >= 0 and s.piece_node[behind] < s.piece_node[piece]:
         before, behind = behind, s.piece_next[behind]
     s.piece_next[piece] = behind
