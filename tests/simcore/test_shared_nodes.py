@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Demand, Workload
@@ -229,3 +230,22 @@ def test_a_recorded_slurm_on_its_own_site(shared, tmp_path):
         run = simulate(workload, machine=str(path), estimates="requested", node_choice=choice, debug=True)
         assert run.status == "done"
         assert run.metrics["unfinished_jobs"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+@pytest.mark.skipif(is_interpreted(), reason="it is about the speed of compiled kernels")
+def test_curie_on_shared_nodes_is_simulated_in_seconds(shared, tmp_path):
+    from faultsweep.sweeps.logs import load_workload
+
+    path = tmp_path / "curie.toml"
+    classes = [f'[[nodes]]\nname = "c{cores}"\ncount = {count}\ncores = {cores}\n' for count, cores in CURIE]
+    path.write_text('format = "faultsweep site, 1"\n' + "".join(classes))
+    workload = load_workload(str(shared / "job-logs" / "CEA-Curie-2011-2.1-cln.swf.gz"))
+    run = simulate(workload, machine=str(path), scheduler="backfill", estimates="requested")
+    assert len(run.jobs["job_id"]) == 295_540
+    assert run.processor_s < 10.0
+
+
+CURIE = ((4528, 16), (1016, 20))
+"""Nodes and their cores: 5,544 with about as many cores as the log has."""
