@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from faultsweep.simcore import installed
+
 from faultsweep.errors import InputError, unknown_name
 
 Config = Mapping[str, Any]
@@ -88,7 +90,10 @@ class Parameter:
                 raise InputError(f"{self.name}: expected text without null characters, got {value!r}")
             value = self.aliases.get(value.lower(), value)
             if self.choices and value not in self.choices and not (self.form and re.fullmatch(self.form, value)):
-                valid = (*self.choices, *([self.form_doc] if self.form else []))
+                brought = installed.names(self.name) if self.form == OWN_POLICY else {}
+                if value in brought:
+                    return value
+                valid = (*self.choices, *brought, *([self.form_doc] if self.form else []))
                 raise unknown_name(self.name.replace("_", " "), value, valid, where=self.name)
             return value
         return self._check_number(value)
@@ -165,6 +170,7 @@ class Policy:
     facts : what the engine must know of it before a run, by name; the role says what there is.
     begins : sets what the policy has in the state of a run that begins.
     metrics : those that it may change; where no policy of a run does, a metric is what ``Metric.without`` says.
+    declares : returns the parameters that follow from the run: those that a file of the user's declares.
     role : the folder, if it is another one than that of the file.
     """
 
@@ -182,6 +188,7 @@ class Policy:
     facts: Mapping[str, Any] = field(default_factory=dict)
     begins: Callable[[Any, Run], None] | None = None
     metrics: tuple[Named, ...] = ()
+    declares: Callable[[Run], tuple[Parameter, ...]] | None = None
     role: str = ""
 
 
@@ -225,7 +232,13 @@ class Role:
 
     def otherwise_of(self, value: str) -> str:
         """Return the policy that a value means which is no policy's name."""
-        return OWN if OWN in self.policies and re.fullmatch(OWN_POLICY, value) else self.otherwise or value
+        return OWN if self.is_own(value) else self.otherwise or value
+
+    def is_own(self, value: str) -> bool:
+        """Tell whether a value of the selector names a policy of the user's, or one that a package brings."""
+        if OWN not in self.policies or self.selector is None or value in self.policies:
+            return False
+        return bool(re.fullmatch(OWN_POLICY, value)) or value in installed.names(self.selector.name)
 
     def code(self, name: str) -> int:
         """Return the number of a policy in the engine: its place, 0 for the default."""
@@ -295,14 +308,15 @@ class Run:
         if role in self._open:
             raise RuntimeError(f"roles that need each other: {', '.join(self._open)}")
         self._open.append(role)
-        found, policies = self.named(role), self._roles[role].policies
-        while True:
-            other = next((name for condition, name in found.becomes if condition(self)), "")
-            if not other:
-                break
-            found = policies[other]
+        found = self._becomes(role, self.named(role))
         self._open.pop()
         self._resolved[role] = found
+        return found
+
+    def _becomes(self, role: str, found: Policy) -> Policy:
+        """Return what a policy of a role is in this run."""
+        while other := next((name for condition, name in found.becomes if condition(self)), ""):
+            found = self._roles[role].policies[other]
         return found
 
     def is_(self, role: str, *names: str) -> bool:
@@ -337,7 +351,8 @@ class Run:
             selector = self._roles[role].selector
             if selector is not None and not self._names_default(role, policy, selector):
                 found.add(selector.name)
-            own = (p.name if p.live is None else (p.name, p.live) for p in policy.parameters)
+            declared = () if policy.declares is None else policy.declares(self)
+            own = (p.name if p.live is None else (p.name, p.live) for p in (*policy.parameters, *declared))
             found.update(self._bound.get(name, name) for name in self._asked((*own, *policy.uses)))
         return frozenset(found)
 
@@ -348,7 +363,9 @@ class Run:
 
     def _names_default(self, role: str, policy: Policy, selector: Parameter) -> bool:
         """Tell whether the named policy has become the one that the default of the selector names."""
-        return policy.name == selector.default and self._roles[role].named(self) != policy.name
+        default = self._roles[role].policies.get(selector.default)
+        named = self._roles[role].named(self)
+        return default is not None and named != selector.default and policy is self._becomes(role, default)
 
     def idle(self) -> frozenset[str]:
         """Return the selectors whose policies do nothing, such as that of checkpoints where there are none."""

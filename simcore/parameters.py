@@ -6,8 +6,7 @@ is a plain mapping from parameter names to values; parameters that it does not n
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from faultsweep.simcore.contract import (
@@ -16,7 +15,6 @@ from faultsweep.simcore.contract import (
     FLAT,
     MENU,
     OWN,
-    OWN_POLICY,
     SITE,
     TORUS,
     Config,
@@ -26,7 +24,7 @@ from faultsweep.simcore.contract import (
     Run,
 )
 from faultsweep.simcore.model import machines
-from faultsweep.simcore.outside import Shape, address_of, function_of
+from faultsweep.simcore.outside import Shape, address_of, declares, function_of
 from faultsweep.simcore.policies.catalogue import ROLES, parameters
 
 from faultsweep.errors import InputError, unknown_name
@@ -42,17 +40,44 @@ def resolve(values: Config) -> dict[str, Any]:
     InputError
         One sentence for every unknown name and every invalid value, joined by newlines.
     """
-    config, problems = {name: p.default for name, p in PARAMETERS.items()}, []
+    known, problems = known_parameters(values), []
+    config = {name: p.default for name, p in known.items()}
     for name, value in values.items():
         try:
-            if name not in PARAMETERS:
-                raise unknown_name("parameter", name, PARAMETERS)
-            config[name] = PARAMETERS[name].check(value)
+            if name not in known:
+                raise unknown_name("parameter", name, known)
+            config[name] = known[name].check(value)
         except InputError as error:
             problems.append(str(error))
     if problems:
         raise InputError("\n".join(problems))
     return config
+
+
+def known_parameters(values: Config) -> Mapping[str, Parameter]:
+    """Return the parameters of a configuration by name: all of the table, and those that its files declare.
+
+    Raises
+    ------
+    InputError
+        If a file declares them wrongly, or two parameters have one name.
+    """
+    named = [(name, values[name]) for name in OWN_PARAMETERS if name in values]
+    found = own_parameters((name, value) for name, value in named if is_own(name, value))
+    return {**PARAMETERS, **found} if found else PARAMETERS
+
+
+def own_parameters(named: Iterable[tuple[str, str]]) -> dict[str, Parameter]:
+    """Return what files declare that values of parameters name; nothing is executed."""
+    found: dict[str, tuple[Parameter, str]] = {}
+    for name, value in named:
+        for parameter in declares(value, shape_of(name)):
+            if parameter.name in PARAMETERS:
+                raise InputError(f"{name}: {value} declares the parameter {parameter.name}, which there is; rename it")
+            other, by = found.setdefault(parameter.name, (parameter, value))
+            if other != parameter:
+                raise InputError(f"{name}: {value} and {by} declare the parameter {parameter.name}, each otherwise")
+    return {name: parameter for name, (parameter, _) in found.items()}
 
 
 def run_of(config: Config) -> Run:
@@ -76,26 +101,31 @@ def canonical(values: Config) -> dict[str, Any]:
     """
     config = resolve(values)
     neutral = inert(config)
-    return {name: p.default if name in neutral else config[name] for name, p in PARAMETERS.items()}
+    found = {name: p.default if name in neutral else config[name] for name, p in known_parameters(config).items()}
+    kept = known_parameters(found)  # without those of files that are no longer named
+    return {name: value for name, value in found.items() if name in kept}
 
 
-OWN_PARAMETERS: tuple[str, ...] = tuple(
-    role.selector.name
-    for role in ROLES.values()
-    if role.selector is not None and (OWN in role.policies or role.selector.form == OWN_POLICY)
-)
-"""The parameters that may name a policy of the user's, FILE.py:NAME."""
+OWN_PARAMETERS: Mapping[str, Role] = {
+    role.selector.name: role for role in ROLES.values() if role.selector is not None and OWN in role.policies
+}
+"""The parameters that may name a policy of the user's, FILE.py:NAME or what a package brings, with their roles."""
 
 
-def is_own(name: str, value: str) -> bool:
+def is_own(name: str, value: Any) -> bool:
     """Tell whether the value of a parameter names a policy of the user's."""
-    return name in OWN_PARAMETERS and value not in PARAMETERS[name].choices and bool(re.fullmatch(OWN_POLICY, value))
+    return name in OWN_PARAMETERS and isinstance(value, str) and OWN_PARAMETERS[name].is_own(value)
+
+
+def shape_of(name: str) -> Shape:
+    """Return how functions look that a parameter may name."""
+    shape: Shape = OWN_PARAMETERS[name].policies[OWN].facts["shape"]
+    return shape
 
 
 def check_own(name: str, value: str) -> None:
     """Execute and compile the file of a policy of the user's; raise InputError if that does not work."""
-    role = next(role for role in ROLES.values() if role.selector is not None and role.selector.name == name)
-    shape: Shape = role.policies[OWN].facts["shape"]
+    shape = shape_of(name)
     function_of(value, shape)
     if shape.template:
         address_of(value, shape)

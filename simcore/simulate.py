@@ -140,7 +140,8 @@ def simulate(
     check_workload(workload)
     named = failures if isinstance(failures, str) else "none" if failures is None else "given"
     score = score_for(placement)
-    config = resolve({"failures": named, "placement": placement if score is None else "mfp", **parameters})
+    text = placement if isinstance(placement, str) else "mfp"
+    config = resolve({"failures": named, "placement": text, **parameters})
     if score is not None:
         config["placement"] = score.name
     machine = parse_machine(config["machine"])

@@ -64,6 +64,7 @@ def rerun(
     store = Store(Path(path), mode="r")
     target = stored_target(store, target, logs)
     cell, labels = _find(store, parse_select(select) if isinstance(select, str) else select)
+    target.expect(stored_values(store))
     configuration = _configuration(store, cell, target)
     _check_pins(store, target, configuration)
     _check_code(store, target, configuration, run_code)
@@ -97,6 +98,12 @@ def stored_target(store: Store, target: Target | None, logs: str | Path | None) 
     if target.name != wanted:
         raise InputError(f"{store.path}: results of {wanted}, not of {target.name}")
     return target
+
+
+def stored_values(store: Store) -> dict[str, list[Any]]:
+    """Return the values that a store has of each parameter."""
+    fixed = {name: [value] for name, value in store.text("configuration").items()}
+    return fixed | {name: list(values) for axis in store.axes() for name, values in axis.columns.items()}
 
 
 def _find(store: Store, select: Mapping[str, Any]) -> tuple[tuple[int, ...], dict[str, Any]]:

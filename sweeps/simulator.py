@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from faultsweep.simcore.parameters import OWN_PARAMETERS, PARAMETERS, inert, is_own
+from faultsweep.simcore.outside import provided, source_of
+from faultsweep.simcore.parameters import (
+    OWN_PARAMETERS,
+    PARAMETERS,
+    check_own,
+    inert,
+    is_own,
+    known_parameters,
+    own_parameters,
+)
 from faultsweep.sweeps.outputs import udunits
 from faultsweep.sweeps.runner.progress import format_bytes
 from faultsweep.sweeps.target import Config, Foresight, Known, Outcome, Output, Target
@@ -81,19 +92,39 @@ class SimulatorTarget(Target):
         self._sources: dict[str, str] = {}  # of the user's policies: they travel to the workers
 
     def __getstate__(self) -> dict[str, Any]:
-        """Travel to workers without the logs read here."""
-        return {**self.__dict__, "_loaded": {}, "parameters": None}
+        """Travel to workers without the logs read here, and with the user's parameters alone."""
+        own = {name: parameter for name, parameter in self.parameters.items() if name not in PARAMETERS}
+        return {**self.__dict__, "_loaded": {}, "parameters": own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the table of parameters of the process at hand."""
         self.__dict__.update(state)
-        self.parameters = PARAMETERS
+        self.parameters = {**PARAMETERS, **self.parameters}
+
+    def expect(self, values: Mapping[str, Iterable[Any]]) -> None:
+        """Know the parameters, too, that the user's policies declare which a sweep names."""
+        own = [(name, value) for name in OWN_PARAMETERS for value in values.get(name, ()) if is_own(name, value)]
+        with provided({value: self._source(name, value) for name, value in own}):
+            self.parameters = {**self.parameters, **own_parameters(own)}
+
+    def _provided(self, config: Config, may_lack: bool = False) -> AbstractContextManager[None]:
+        """Have the files at hand of the user's policies that a configuration names; nothing is executed."""
+        texts = {}
+        for name in OWN_PARAMETERS:
+            if is_own(name, config[name]):
+                try:
+                    texts[config[name]] = self._source(name, config[name])
+                except InputError:
+                    if not may_lack:
+                        raise
+        return provided(texts)
 
     def inert(self, config: Config) -> frozenset[str]:
         """Return the parameters that do nothing; failure logs are looked at, as "auto" takes traces of our own."""
         from faultsweep.simcore.failure_sources import is_own_trace
 
-        return inert(config, is_own_trace=lambda name: is_own_trace(self._failures(name)))
+        with self._provided(config, may_lack=True):
+            return inert(config, is_own_trace=lambda name: is_own_trace(self._failures(name)))
 
     def impossible(self, config: Config) -> dict[str, Known]:
         """Return the metrics that no policy of the configuration may change."""
@@ -172,41 +203,22 @@ class SimulatorTarget(Target):
         """Return the workload of a log, or of a model with nothing but defaults."""
         return self._workload({name: parameter.default for name, parameter in PARAMETERS.items()} | {"log": log})
 
-    def _given(self, name: str, value: str) -> Any:
-        """Return what ``simulate`` is given for a policy: of a user's its function or the name, with the file at hand.
-
-        Nothing is executed but a placement score, which is compiled.
-        """
-        from faultsweep.simcore.outside import provide
-        from faultsweep.simcore.policies.placement.scores import score_of_source
-
-        if not is_own(name, value):
-            return value
-        provide(value, self._source(name, value))
-        return score_of_source(value, self._source(name, value)) if name == "placement" else value
-
     def _source(self, name: str, value: str) -> str:
         """Return the text of the file of a user's policy; nothing is executed."""
-        from faultsweep.simcore.outside import source_of
-
         if value not in self._sources:
             path, _, function = value.rpartition(":")
-            self._sources[value] = source_of(f"{self._file(path)}:{function}", name)
+            self._sources[value] = source_of(f"{self._file(path)}:{function}" if path else value, name)
         return self._sources[value]
 
     def _source_hash(self, name: str, value: str) -> str:
         """Return the hash of the file of a user's policy, or nothing for a built-in one."""
-        from faultsweep.simcore.policies.placement.scores import source_hash
-
-        return source_hash(self._source(name, value)) if is_own(name, value) else ""
+        return f"sha256:{sha256(self._source(name, value).encode()).hexdigest()}" if is_own(name, value) else ""
 
     def _check_own(self, name: str, value: str) -> None:
         """Raise InputError for a policy of the user's that cannot be read, executed or compiled."""
-        from faultsweep.simcore.parameters import check_own
-
-        self._given(name, value)
-        if is_own(name, value) and name != "placement":
-            check_own(name, value)
+        if is_own(name, value):
+            with self._provided({**dict.fromkeys(OWN_PARAMETERS, ""), name: value}):
+                check_own(name, value)
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every log or placement score that cannot be read, and every machine there is not."""
@@ -371,12 +383,15 @@ class SimulatorTarget(Target):
 
     def simulate(self, config: Config, events: bool = False, trace: bool = False) -> Any:
         """Simulate one configuration and return the whole ``Run``."""
+        with self._provided(config):
+            return self._simulate(config, events, trace)
+
+    def _simulate(self, config: Config, events: bool, trace: bool) -> Any:
         from faultsweep.simcore.simulate import simulate
 
-        parameters = {name: value for name, value in config.items() if name != "log"}
+        parameters = {name: config[name] for name in known_parameters(config) if name in config and name != "log"}
         parameters["failures"] = self._failures(config["failures"])
         parameters["machine"] = self._menu_file(config["machine"])
-        parameters |= {name: self._given(name, config[name]) for name in OWN_PARAMETERS if is_own(name, config[name])}
         return simulate(self._workload(config), events=events, trace=trace, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:

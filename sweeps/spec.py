@@ -143,6 +143,21 @@ def read_spec(raw: Mapping[str, Any], target: Target, where: str = "") -> Spec:
     return _Reader(plain(raw), target, where).read()
 
 
+def _texts(raw: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return all texts that a raw spec has under each key of what is fixed and of the axes, at any depth."""
+    found: dict[str, list[str]] = {}
+    waiting = [(key, raw.get(key)) for key in ("fixed", "axes")]
+    while waiting:
+        key, node = waiting.pop()
+        if isinstance(node, dict):
+            waiting += node.items()
+        elif isinstance(node, list):
+            waiting += ((key, each) for each in node)
+        elif isinstance(node, str):
+            found.setdefault(key, []).append(node)
+    return found
+
+
 class _Reader:
     """Checks a raw spec part by part, collecting problems instead of stopping at the first."""
 
@@ -174,6 +189,7 @@ class _Reader:
             self.problem("name", f"expected letters, digits and . _ + - only, got {name!r}")
         title = self.plain("title", str, "")
         keep_jobs = self.plain("keep_jobs", bool, False)
+        self.attempt("", lambda: self.target.expect(_texts(self.raw)))
         fixed = self.read_fixed()
         written = self.table("axes")
         axes = [axis for key, rows in written.items() if (axis := self.read_one_axis(key, rows))]

@@ -112,6 +112,15 @@ class Target(ABC):
             raise unknown_name("parameter", name, self.parameters)
         return self.parameters[name].check(value)
 
+    def expect(self, values: Mapping[str, Iterable[Any]]) -> None:  # noqa: B027 - few have such
+        """Know the parameters, too, that come with the values of others: of a sweep, by name, before they are checked.
+
+        Raises
+        ------
+        InputError
+            If they cannot be read, or clash.
+        """
+
     def derivable(self) -> frozenset[str]:
         """Return the names of the outputs that ``from_jobs`` gives."""
         return frozenset()

@@ -19,7 +19,7 @@ import numpy as np
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import PARAMETERS
-from faultsweep.simcore.policies.prediction.predictors import coin_key, coins
+from faultsweep.simcore.streams import coin_key, coins
 
 from tests.reference.machines import MENUS
 from tests.reference.metrics import reference_metrics

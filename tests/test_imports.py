@@ -29,7 +29,8 @@ ALLOWED = {
 }
 """What each part may import besides itself."""
 WITHIN_SIMCORE = {
-    "contract": set(),
+    "contract": {"installed"},
+    "installed": set(),
     "streams": set(),
     "distributions": {"contract", "streams"},
     "finders": {"engine"},
@@ -43,16 +44,18 @@ WITHIN_SIMCORE = {
         "engine",
         "failure_logs",
         "finders",
+        "installed",
         "model",
         "outside",
         "streams",
         "workloads",
     },
-    "outside": {"engine"},
+    "outside": {"contract", "engine", "installed", "streams"},
     "failure_sources": {"contract", "failure_logs", "policies"},
     "parameters": {"contract", "model", "outside", "policies"},
     "engine": {"contract", "distributions", "finders", "model", "parameters", "policies", "streams"},
     "possible": {"contract", "engine", "parameters", "policies"},
+    "conformance": {"contract", "engine", "model", "parameters", "policies", "simulate"},
     "simulate": {"engine", "failure_sources", "model", "parameters", "policies", "workloads"},
 }
 """The same for the folders of the simulator core; modules that import each other's folders have no cycle."""

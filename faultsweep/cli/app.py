@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -50,7 +50,7 @@ class HelpCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
-MakeOptions = Callable[[], Mapping[str, tuple[Any, Any]]]
+MakeOptions = Callable[[Sequence[str]], Mapping[str, tuple[Any, Any]]]
 
 
 def _command_with(make_options: MakeOptions, function: Any) -> type[HelpCommand]:
@@ -63,12 +63,17 @@ def _command_with(make_options: MakeOptions, function: Any) -> type[HelpCommand]
         def params(self) -> list[Any]:
             """The options."""
             if self._made is None:
-                self._made = _options(make_options())
+                self._made = _options(make_options(()))
             return self._made
 
         @params.setter
         def params(self, own: list[Any]) -> None:
             self._made = None
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            """Read the arguments; which options there are may follow from them."""
+            self._made = _options(make_options(args))
+            return super().parse_args(ctx, args)
 
         def invoke(self, ctx: Any) -> Any:
             """Call the function; typer's own call takes no options but those of a signature."""
@@ -121,7 +126,8 @@ class App(typer.Typer):
         return super().command(*names, **{"cls": HelpCommand, **options})
 
     def command_with(self, make_options: MakeOptions, *names: Any) -> Any:
-        """Add a command, a function of keyword arguments; ``make_options`` gives the type and the option of each.
+        """Add a command, a function of keyword arguments; ``make_options`` gives the type and the option of each, of
+        the arguments of the command line.
 
         They are made when they are first asked for: parameters of a run come from the policies, which import what
         compiles them, too much for the help of all commands.

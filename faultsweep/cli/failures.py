@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,7 +87,7 @@ def _list_files(folder: Path, as_json: bool) -> None:
         print_rows((path, FORMATS[kind].description) for path, kind in found.items())
 
 
-def _generate_options() -> dict[str, tuple[Any, Any]]:
+def _generate_options(_arguments: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     """Return the options of the command: one for every parameter that a generator heeds."""
     from faultsweep.cli.simulate import parameter_option
     from faultsweep.simcore.parameters import PARAMETERS

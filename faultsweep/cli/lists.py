@@ -20,6 +20,7 @@ class Kind(StrEnum):
     placements = "placements"
     finders = "finders"
     checkpoints = "checkpoints"
+    predictors = "predictors"
     node_choices = "node-choices"
     queue_orders = "queue-orders"
     recoveries = "recoveries"
@@ -36,6 +37,7 @@ _SELECTORS = {
     Kind.placements: "placement",
     Kind.finders: "finder",
     Kind.checkpoints: "checkpoint",
+    Kind.predictors: "predictor",
     Kind.node_choices: "node_choice",
     Kind.queue_orders: "queue_order",
     Kind.recoveries: "recovery",
@@ -73,9 +75,14 @@ def list_(
 
 
 def _policies(selector: str) -> list[tuple[str, str]]:
-    from faultsweep.simcore.parameters import PARAMETERS
+    from faultsweep.simcore import installed
+    from faultsweep.simcore.parameters import OWN_PARAMETERS, PARAMETERS
 
-    return list(PARAMETERS[selector].choices.items())
+    built_in = {name: [*role.policies, *PARAMETERS[name].aliases] for name, role in OWN_PARAMETERS.items()}
+    for sentence in installed.problems(built_in):
+        typer.echo(sentence, err=True)
+    brought = installed.names(selector) if selector in OWN_PARAMETERS else {}
+    return list({**brought, **PARAMETERS[selector].choices}.items())
 
 
 def _machines() -> list[tuple[str, str]]:
@@ -108,3 +115,23 @@ def _parameters() -> list[tuple[str, str]]:
 def _choices(parameter: object) -> str:
     choices = getattr(parameter, "choices", ())
     return f" One of {', '.join(choices)}." if choices else ""
+
+
+@app.command("check-policy")
+def check_policy(
+    parameter: Annotated[str, typer.Argument(metavar="PARAMETER", help="What names it, such as queue_order.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="A name, or FILE.py:FUNCTION, which is executed.")],
+    draws: Annotated[int, typer.Option(min=1, help="Configurations on each kind of machine.")] = 6,
+) -> None:
+    """Check that a policy holds what every policy must, among other policies on every kind of machine.
+
+    Example: faultsweep check-policy queue_order rules.py:aged_area
+    """
+    from faultsweep.simcore.conformance import check_policy as check
+
+    report = check(parameter, value, draws)
+    for sentence in report.problems:
+        typer.echo(sentence)
+    typer.echo(f"{parameter} {value}: {report.ran} configurations ran, {report.refused} are refused as they should be")
+    if report.problems:
+        raise typer.Exit(1)

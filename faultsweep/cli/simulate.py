@@ -5,7 +5,7 @@ Every parameter of a run is an option; they are made from the table of parameter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -71,12 +71,25 @@ def parameter_option(parameter: Parameter) -> tuple[Any, Any]:
     return parameter.kind, option
 
 
-def _parameters() -> dict[str, tuple[Any, Any]]:
-    """Return the type and the option of all that the command takes."""
-    from faultsweep.simcore.parameters import PARAMETERS
+def _parameters(arguments: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+    """Return the type and the option of all that the command takes; files that are named may declare more."""
+    from faultsweep.errors import InputError
+    from faultsweep.simcore.parameters import PARAMETERS, known_parameters
 
     options = dict(_NOT_PARAMETERS)
-    return options | {name: parameter_option(each) for name, each in PARAMETERS.items() if name != "log"}
+    known = known_parameters(dict(_named(arguments)))
+    taken = known.keys() & options.keys() - PARAMETERS.keys()
+    if taken:
+        raise InputError(f"{min(taken)}: the command has an option of that name; rename the parameter of your policy")
+    return options | {name: parameter_option(each) for name, each in known.items() if name != "log"}
+
+
+def _named(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options with their values, as far as they are written in full."""
+    for at, argument in enumerate(arguments):
+        if argument.startswith("--"):
+            name, equals, value = argument[2:].partition("=")
+            yield name.replace("-", "_"), value if equals else "".join(arguments[at + 1 : at + 2])
 
 
 @app.command_with(_parameters)
@@ -88,11 +101,12 @@ def simulate(**options: Any) -> None:
     from faultsweep.cli.output import say_compiling
     from faultsweep.errors import InputError
     from faultsweep.files import check_writable
-    from faultsweep.simcore.parameters import PARAMETERS, resolve
+    from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
     from faultsweep.sweeps.logs import load_configured
 
-    given = {name: options.pop(name) for name in PARAMETERS if options.get(name) is not None}
+    parameters = [name for name in options if name not in _NOT_PARAMETERS or name == "log"]
+    given = {name: options.pop(name) for name in parameters if options[name] is not None}
     config = resolve(given)
     names = ("jobs_out", "accounts_out", "options_out", "events_out", "trace_out", "failures_out")
     outputs = [options[name] for name in names if options[name]]

@@ -24,9 +24,10 @@ from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.policies.failures import happen
 from faultsweep.simcore.policies.placement.scores import Score
 from faultsweep.simcore.policies.prediction import PARTITION_FAILURES
-from faultsweep.simcore.policies.prediction.predictors import BaseRate, coin_key, coins
+from faultsweep.simcore.policies.prediction.predictors import BaseRate
 from faultsweep.simcore.policies.queue_order.priorities import Queued
 from faultsweep.simcore.policies.run import EVENT_ORDERS
+from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
 
 _ROWS_OF_FAILURES = State.layout.rows("failures")
@@ -72,6 +73,8 @@ def build_state(
         masks=words,
         slot_masks=(slots, words),
         trace=1,
+        own_values=(st.OWN_ROLES, st.MOST_OWN),
+        own_key=(st.OWN_ROLES,),
         profile=breakpoints,
         profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 1),
         **_index(machine, breakpoints, n, config["scheduler"]),

@@ -34,6 +34,11 @@ def keep(loop: Any) -> int:
     return address
 
 
+def kept(address: int) -> Any:
+    """Return an interpreted loop by its number."""
+    return _kept[int(address)]
+
+
 def compile_loop(loop: Any) -> Any:
     """Compile a loop, or load it from the cache."""
     return callback(loop)

@@ -102,6 +102,7 @@ INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
 MFP, BALANCING, TIE_BREAKING, SCORED = range(4)  # how the best free box is sought
 NEEDS_MFP, NEEDS_PREDICTION, NEEDS_PLACE, MONOTONE = 1, 2, 4, 8
 PRODUCT, MAXIMUM = range(2)
+OWN_ROLES, MOST_OWN = 6, 16  # roles whose policies of the user's are compiled; parameters that one may have
 SAVES_NOTHING, BY_WORK, BY_FORESIGHT = range(3)  # when jobs make checkpoints
 
 # --- the event trace ------------------------------------------------------------------------------------------------
@@ -319,8 +320,11 @@ class State(Common):
     own_order: int  # addresses of the loops around policies of the user's; 0 without: the order of the queue ...
     own_choice: int  # ... the choice of nodes ...
     own_checkpoint: int  # ... the work between checkpoints ...
-    own_pass: int  # ... and which job starts next
-    own_key: int  # key of the coins that they get
+    own_pass: int  # ... which job starts next ...
+    own_predictor: int  # ... and which nodes will fail
+    own_window: float  # the window that it is asked about, s
+    own_counted: int  # failures that are in own_failures and own_last
+    own_score_values: int  # address of the parameters of the placement score
     own_extra: int  # nodes beside the reservation of the head job at its time
 
     # by timer, release, node or job: (jobs + nodes + 2,), and whole numbers in it are exact
@@ -331,10 +335,14 @@ class State(Common):
     down_until: AgendaRow  # by node, -inf while up
     node_failures: AgendaRow  # by node, failures so far (lff)
     node_score: AgendaRow  # by node: free ones are taken from the lowest on
+    own_failures: AgendaRow  # by node, for a predictor of the user's: failures so far, ...
+    own_last: AgendaRow  # ... time of the last, s ...
+    own_ahead: AgendaRow  # ... time until the next in the window, s; infinite without ...
+    own_reported: AgendaRow  # ... and whether it reports the node
     queue: ListRow  # waiting jobs at queue_head .. queue_tail
     slots: ListRow  # stack of free rows of slot_masks (flat)
     order: ListRow  # jobs in the order of re-placement (migration)
-    trial_box: ListRow  # their boxes
+    trial_box: ListRow  # their boxes; free nodes, for a choice of the user's (flat)
     fits: ListRow  # by size: 2 * version + (a free box of this size exists) (torus)
     shape_first: ListRow  # by size: first row of s.shapes (torus)
     safest: ListRow  # nodes by (failures, index) (lff)
@@ -401,6 +409,9 @@ class State(Common):
     smallest: IntVector  # (blocks,): no job of the block that waits is smaller
     shortest: FloatTable  # (blocks, LEVELS): none with the nodes of a level is expected to last shorter, s
     levels: IntVector  # (nodes + 1,): levels whose least number is not larger than a number of nodes
+
+    own_values: FloatTable  # (OWN_ROLES, MOST_OWN): the parameters of policies of the user's
+    own_key: IntVector  # (OWN_ROLES,): keys of the coins that they get
 
 
 state_at = make_state_at(State)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
+from faultsweep.simcore import installed
 from faultsweep.simcore.contract import OWN
-from faultsweep.simcore.parameters import OWN_PARAMETERS, check_own, resolve
+from faultsweep.simcore.parameters import OWN_PARAMETERS, canonical, check_own, inert, resolve
 from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.simulate import simulate
 from faultsweep.sweeps.simulator import SimulatorTarget
+from faultsweep.sweeps.spec import read_spec
 from numba import config as numba_config
 
 from faultsweep.errors import InputError
@@ -56,13 +60,26 @@ def outside(nodes):
     while True:
         yield 5.0, nodes
 
+def oracle(until_failure_s, window_s):
+    return until_failure_s < window_s
+
+def often_reported(node):
+    return node % 2 == 0
+
 def asks(moon):
     return moon
+
+def raises(nodes):
+    return 1 / (nodes - nodes)
+
+def raises_later(nodes):
+    yield 5.0, {}["x"]
 
 def breaks(nodes):
     return {}["x"] + nodes.y
 """
 FAILING = {"failures": "weibull", "weibull_scale_s": 3000.0}
+BALANCED = {"machine": "torus:4x4x8", "placement": "balancing", "accuracy": 0.5, **FAILING}
 TWINS = [
     ({"queue_order": "saf"}, {"queue_order": "smallest"}),
     ({"queue_order": "wfp", "scheduler": "conservative"}, {"queue_order": "wfp", "scheduler": "conservative"}),
@@ -72,6 +89,8 @@ TWINS = [
     ({"scheduler": "backfill"}, {"scheduler": "easy"}),
     ({"scheduler": "fcfs"}, {"scheduler": "nobody"}),
     ({"recovery": "all-e", **FAILING}, {"recovery": "head"}),
+    ({**BALANCED, "predictor": "coins"}, {"predictor": "oracle"}),
+    ({"checkpoint": "risk", "accuracy": 0.5, "predictor": "coins", **FAILING}, {"predictor": "oracle"}),
 ]
 
 
@@ -83,7 +102,9 @@ def rules(tmp_path_factory):
 
 
 def run(**config):
-    return simulate(results.workload("flat:64", 1), machine="flat:64", estimates="requested", debug=True, **config)
+    machine = config.pop("machine", "flat:64")
+    jobs = results.workload(machine, 1)
+    return simulate(jobs, machine=machine, estimates="requested", debug=True, **config)
 
 
 def own(rules, changes):
@@ -104,7 +125,7 @@ def test_the_same_rule_gives_the_same_run(rules, built_in, changes):
 
 
 def test_every_role_takes_a_policy_of_the_users(rules):
-    roles = [role for role in ROLES.values() if OWN in role.policies or role.otherwise == "score"]
+    roles = [role for role in ROLES.values() if OWN in role.policies]
     assert {role.selector.name for role in roles} == set(OWN_PARAMETERS)
     found = run(failures=f"{rules}:often")
     assert found.metrics["failures_seen"] > 10
@@ -118,6 +139,10 @@ def test_every_role_takes_a_policy_of_the_users(rules):
         ("queue_order", "asks", "did you mean|unknown argument"),
         ("queue_order", "nothing", "unknown function"),
         ("queue_order", "breaks", "cannot be compiled"),
+        ("recovery", "raises", r"fails for job 1 \(ZeroDivisionError: "),
+        ("failures", "raises", r"fails before the first failure \(ZeroDivisionError: "),
+        ("failures", "raises_later", r"fails after 0 s \(KeyError: "),
+        ("failures", "nobody", r"fails before the first failure \(TypeError: "),
         ("recovery", "bad_letter", "gives 'F' for job 1"),
         ("failures", "ends", "without end"),
         ("failures", "outside", "valid: times from 0 on, nodes 0 to 63"),
@@ -141,3 +166,200 @@ def test_a_file_is_read_when_it_is_named_and_executed_when_it_is_run(tmp_path):
     assert (tmp_path / "executed").exists()
     with pytest.raises(InputError, match="cannot be read"):
         check_own("queue_order", f"{tmp_path}/none.py:rule")
+
+
+DECLARED = """
+PARAMETERS = {
+    "aging": {"default": 50.0, "unit": "nodes", "minimum": 0, "maximum": 1e6, "doc": "Weight of a second."},
+    "least": {"default": 2, "doc": "Nodes."},
+    "strict": {"default": False, "doc": "Whether."},
+}
+
+def aged(estimate_s, nodes, wait_s, aging):
+    return aging * wait_s - estimate_s * nodes
+
+def typed(nodes, least, strict):
+    return 1.0 if nodes >= least and not strict else 0.0
+
+def plain(nodes):
+    return -nodes
+"""
+
+
+@pytest.fixture
+def declared(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(DECLARED)
+    return path
+
+
+def test_a_file_declares_parameters_and_they_decide(declared):
+    order = f"{declared}:aged"
+    assert resolve({"queue_order": order})["aging"] == 50.0
+    assert "aging" not in resolve({"queue_order": f"{declared}:plain"})
+    waits = [run(queue_order=order, aging=aging).metrics["mean_wait_s"] for aging in (0.0, 1e6)]
+    assert waits[0] == run(queue_order="saf").metrics["mean_wait_s"] != waits[1]
+    few = run(queue_order=f"{declared}:typed", least=100).metrics["mean_wait_s"]
+    strict = run(queue_order=f"{declared}:typed", strict=True).metrics["mean_wait_s"]
+    large = run(queue_order=f"{declared}:typed", least=20).metrics["mean_wait_s"]
+    assert few == strict == run().metrics["mean_wait_s"] != large
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"aging": -1.0}, "aging: -1.0 is outside the valid range 0 to 1e.06"),
+        ({"aging": "x"}, "aging: expected a number, got 'x'"),
+        ({"least": 3}, "unknown parameter 'least'"),
+    ],
+)
+def test_a_declared_parameter_is_checked_like_any(declared, config, message):
+    with pytest.raises(InputError, match=message):
+        resolve({"queue_order": f"{declared}:aged", **config})
+
+
+def test_a_declared_parameter_is_inert_where_nobody_asks(declared):
+    order = f"{declared}:aged"
+    assert "aging" not in inert(resolve({"queue_order": order}))
+    assert "seed" in inert(resolve({"queue_order": order, "log": "x.swf"}))  # it takes no drawn number
+    none = {"checkpoint": f"{declared}:aged", "failures": "none"}
+    assert "aging" in {**resolve(none), **dict.fromkeys(("aging",), 0)}
+    config = {**resolve({}), "aging": 3.0}
+    assert "aging" in inert(config)
+    assert canonical({"queue_order": order, "aging": 3.0})["aging"] == 3.0
+    assert canonical(canonical({"queue_order": order})) == canonical({"queue_order": order})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("PARAMETERS = {'x': {'default': 1.0}}", "expected a table with default and doc"),
+        ("PARAMETERS = {'x': {'default': 'a', 'doc': 'd'}}", "expected a number, true or false"),
+        ("PARAMETERS = {'X': {'default': 1, 'doc': 'd'}}", None),
+        ("PARAMETERS = {'x': {'default': 1, 'doc': 'd', 'minimum': 2}}", "the default 1 is outside"),
+        ("PARAMETERS = {'x': make()}", "expected literal values"),
+        ("PARAMETERS = {'nodes': {'default': 1, 'doc': 'd'}}", "is an input of the role"),
+        ("PARAMETERS = {'seed': {'default': 1, 'doc': 'd'}}", "which there is; rename it"),
+        ("PARAMETERS = 3", "expected a table of parameters"),
+    ],
+)
+def test_a_wrong_declaration_is_one_sentence(tmp_path, text, message):
+    path = tmp_path / "mine.py"
+    path.write_text(f"{text}\n\ndef rule(nodes, x=1, seed=1):\n    return nodes\n")
+    if message is None:
+        assert resolve({"queue_order": f"{path}:rule"})
+        return
+    with pytest.raises(InputError, match=message) as error:
+        resolve({"queue_order": f"{path}:rule"})
+    assert "\n" not in str(error.value)
+
+
+def test_two_files_may_not_declare_one_name_differently(declared, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(DECLARED.replace("50.0", "60.0"))
+    both = {"queue_order": f"{declared}:aged", "checkpoint": f"{other}:aged"}
+    with pytest.raises(InputError, match="declare the parameter aging, each otherwise"):
+        resolve(both)
+    assert resolve({**both, "checkpoint": f"{declared}:aged"})["aging"] == 50.0
+
+
+def test_a_sweep_has_declared_parameters_as_axes(declared):
+    raw = {
+        "fixed": {"log": "sdsc-model", "num_jobs": 50, "machine": "flat:128"},
+        "axes": {"queue_order": ["fcfs", f"{declared}:aged"], "aging": [1.0, 2.0]},
+    }
+    with pytest.raises(InputError, match="unknown parameter 'ageing'"):
+        read_spec({**raw, "axes": {**raw["axes"], "ageing": [1.0]}}, SimulatorTarget())
+    spec = read_spec(raw, SimulatorTarget())
+    assert [axis.name for axis in spec.axes] == ["queue_order", "aging", "replicate"]
+    target = copy.copy(spec.target)  # as it travels
+    assert target.parameters["aging"].unit == "nodes"
+    fcfs = {**spec.fixed, "queue_order": "fcfs", "aging": 2.0, "replicate": 0}
+    assert "aging" in target.inert(fcfs)
+    declared.write_text("raise SystemExit")  # the text has travelled
+    own = {**fcfs, "queue_order": f"{declared}:aged"}
+    assert "aging" not in target.inert(own)
+    assert target.simulate(own).config["aging"] == 2.0
+    assert "aging" not in target.simulate(fcfs).config
+
+
+def test_a_policy_that_runs_is_that_of_the_file_now(declared):
+    order = f"{declared}:plain"
+    first = SimulatorTarget().simulate(
+        {**resolve({"machine": "flat:128", "num_jobs": 60, "log": "sdsc-model"}), "queue_order": order}
+    )
+    declared.write_text(DECLARED.replace("return -nodes", "return nodes"))
+    assert run(queue_order=order).metrics["mean_wait_s"] == run(queue_order=f"{declared}:plain").metrics["mean_wait_s"]
+    assert first.metrics["mean_wait_s"] >= 0
+    smallest = run(queue_order="saf").metrics["mean_wait_s"]
+    assert run(queue_order=order).metrics["mean_wait_s"] != smallest
+
+
+# --- entry points -----------------------------------------------------------------------------------------------------
+
+
+def install(folder, name, points, files=()):
+    """An installed package: its metadata and its files."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = "".join(f"{key} = {value}\n" for key, value in points.items())
+    (info / "entry_points.txt").write_text(f"[faultsweep.policies]\n{lines}")
+    for path, text in dict(files).items():
+        (folder / path).parent.mkdir(exist_ok=True, parents=True)
+        (folder / path).write_text(text)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    installed._found.cache_clear()
+    yield folder
+    installed._found.cache_clear()
+
+
+def test_an_installed_package_brings_a_policy(site, capsys):
+    loud = f"open({str(site / 'executed')!r}, 'w').close()\n"
+    files = {"grove/__init__.py": loud, "grove/rules.py": loud + DECLARED}
+    install(site, "grove", {"queue_order.aged-area": "grove.rules:aged"}, files)
+    assert resolve({"queue_order": "aged-area", "aging": 3})["aging"] == 3.0
+    assert SimulatorTarget().pins({"queue_order": ["aged-area"], "log": [], "machine": [], "failures": []})
+    cli_list(capsys)
+    assert not (site / "executed").exists()
+    file = f"{site / 'grove' / 'rules.py'}:aged"
+    assert run(queue_order="aged-area").metrics["mean_wait_s"] == run(queue_order=file).metrics["mean_wait_s"]
+    assert (site / "executed").exists()
+    assert "aged-area" in cli_list(capsys).out
+
+
+def cli_list(capsys):
+    from faultsweep.cli.lists import Kind, list_
+
+    list_(Kind.queue_orders)
+    return capsys.readouterr()
+
+
+def test_what_is_wrong_with_an_entry_point_is_one_sentence(site, capsys):
+    install(site, "one", {"queue_order.twice": "one:rule", "queue_order.fcfs": "one:rule"}, {"one.py": RULES})
+    points = {
+        "queue_order.twice": "two:rule",
+        "queue_order.absent": "two.nowhere:rule",
+        "queue_order.wrong": "two:rule",
+        "moon.x": "two:rule",
+        "queue_order.raises": "two:raises",
+    }
+    install(site, "two", points, {"two.py": "1 / 0"})
+    told = cli_list(capsys).err
+    assert "'twice' is in the packages one 1.0 and two 1.0; uninstall one of them" in told
+    assert "queue_order: 'fcfs' of the package one 1.0 is left out, because it is built in" in told
+    assert "queue_order: 'absent' of the package two 1.0 is broken: the module two.nowhere has no source file" in told
+    assert "moon.x: of the package two 1.0, names no parameter" in told
+    assert run().metrics["mean_wait_s"] == run(queue_order="fcfs").metrics["mean_wait_s"]
+    for name, message in {"twice": "uninstall one", "absent": "is broken", "wrong": "cannot be executed"}.items():
+        with pytest.raises(InputError, match=message) as error:
+            run(queue_order=name)
+        assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match="unknown queue order 'missing'"):
+        run(queue_order="missing")

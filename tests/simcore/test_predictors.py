@@ -12,12 +12,11 @@ from faultsweep.simcore.policies.failures.source import Span
 from faultsweep.simcore.policies.placement.rules import coin
 from faultsweep.simcore.policies.prediction.predictors import (
     base_rate_table,
-    coin_key,
-    coins,
     fails_within,
     false_positive_rate,
     reported,
 )
+from faultsweep.simcore.streams import coin_key, coins
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from faultsweep.simcore.engine.jit import numba_config
 from faultsweep.simcore.engine.loop import _advance
-from faultsweep.simcore.policies.placement.scores import INPUTS, make_score, score_of_source
+from faultsweep.simcore.outside import provided
+from faultsweep.simcore.policies.placement.scores import INPUTS, make_score, score_for
 from faultsweep.simcore.simulate import simulate
 
 from faultsweep.errors import InputError
@@ -20,6 +21,12 @@ RNG = np.random.default_rng(3)
 JOBS = [(i, 3 * i, int(RNG.integers(5, 60)), None, int(RNG.integers(1, 13))) for i in range(30)]
 FAILURES = [(7.5 * k, int(RNG.integers(0, 24)), float(k % 3)) for k in range(30)]
 SCHEDULERS = ("fcfs", "backfill", "conservative", "backfill+migration")
+
+
+def score_of_source(name, text):
+    """The score of a file that has this text."""
+    with provided({name: text}):
+        return score_for(name)
 
 
 def run(placement, scheduler="backfill+migration", **parameters):
@@ -108,7 +115,7 @@ def test_a_score_of_a_source():
     score = score_of_source("rules.py:rule", text)
     assert score.name == "rules.py:rule"
     assert run(score).metrics["unfinished_jobs"] == 0
-    assert score_of_source("rules.py:rule", text) is score
+    assert score_of_source("rules.py:rule", text) == score
 
 
 @pytest.mark.parametrize(
@@ -117,7 +124,7 @@ def test_a_score_of_a_source():
         ("def other(x):\n    return x\n", "unknown function in rules.py 'rule' (valid: other)"),
         ("1 / 0", "placement: rules.py cannot be executed (ZeroDivisionError: division by zero)"),
         ("def rule(:", "placement: rules.py cannot be executed (SyntaxError"),
-        ("def rule(after):\n    return 0", "unknown argument of the placement score 'rules.py:rule' 'after'"),
+        ("def rule(after):\n    return 0", "unknown argument of rule 'after'"),
     ],
 )
 def test_mistakes_in_a_source(text, message):

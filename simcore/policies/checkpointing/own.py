@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import ONE_MACHINE, OWN, SHORTEST_INTERVAL_S, Policy, Run
+from faultsweep.simcore.contract import ONE_MACHINE, SHORTEST_INTERVAL_S
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.own import call_own
 from faultsweep.simcore.engine.state import BY_WORK, State
-from faultsweep.simcore.outside import Shape, address_of
-from faultsweep.simcore.policies.prediction.predictors import coin_key
+from faultsweep.simcore.outside import Shape, address_of, own_policy, takes
 
 _TEMPLATE = """
     job = a
@@ -30,11 +29,12 @@ SHAPE = Shape(
         ),
         "restarts": ("s.job.restarts[job]", "failures that have killed the job"),
         "drawn": (
-            "_coin(s.own_key, s.job.checkpoints[job], job, s.job.restarts[job])",
+            "_coin(s.own_key[2], s.job.checkpoints[job], job, s.job.restarts[job])",
             "a number drawn for this interval, [0, 1)",
         ),
     },
     _TEMPLATE,
+    place=2,
 )
 
 
@@ -46,18 +46,15 @@ def ask(s: State, job: int) -> float:
     return given if given >= SHORTEST_INTERVAL_S else SHORTEST_INTERVAL_S
 
 
-def _begin(s: State, run: Run) -> None:
-    s.own_checkpoint = address_of(run["checkpoint"], SHAPE)
-    s.own_key = coin_key(run["seed"], run["replicate"], "own checkpoints")
+def _begin(s: State, value: str) -> None:
+    s.own_checkpoint = address_of(value, SHAPE)
 
 
-POLICY = Policy(
-    OWN,
-    "",
-    uses=("checkpoint_cost_s", "checkpoint_interval_s"),
-    consults=("seed",),
+POLICY = own_policy(
+    SHAPE,
+    uses=("checkpoint_cost_s", ("checkpoint_interval_s", takes(SHAPE, "interval_s"))),
     machines=ONE_MACHINE,
     kernels={"work_between_checkpoints": ask, "next_interval": ask},
-    facts={"saves_by": BY_WORK, "shape": SHAPE},
+    facts={"saves_by": BY_WORK},
     begins=_begin,
 )

@@ -13,7 +13,7 @@ from faultsweep.simcore.contract import ONE_MACHINE, Policy
 from faultsweep.simcore.engine.allocation import holds_node
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import BY_WORK, State
-from faultsweep.simcore.policies.placement.rules import coin, failure_risk, false_positive_rate
+from faultsweep.simcore.policies.placement.rules import ask_own_predictor, coin, failure_risk, false_positive_rate
 from faultsweep.simcore.policies.prediction import has_no_confidence, is_blind
 
 
@@ -27,6 +27,8 @@ def pays(s: State, job: int) -> bool:
 @kernel
 def failure_chance(s: State, job: int, window: float) -> float:
     """Return the predicted probability that a running job fails in the open window (now, now + window)."""
+    if s.own_predictor != 0:
+        return failure_risk(s, _reported_of(s, job, window))
     first, end = s.next_failure, s.now + window
     recall, false_rate = s.recall, false_positive_rate(s, window)
     key, restarts = s.coin_key, s.job.restarts[job]
@@ -42,6 +44,17 @@ def failure_chance(s: State, job: int, window: float) -> float:
             if coin(key, node, job, restarts) < false_rate and holds_node(s, job, node):
                 marked += 0 if _fails(s, node, first, at) else 1
     return failure_risk(s, marked)
+
+
+@kernel
+def _reported_of(s: State, job: int, window: float) -> int:
+    """Return how many nodes of a job a predictor of the user's reports."""
+    ask_own_predictor(s, job, window)
+    marked = 0
+    for node in range(s.nodes):
+        if s.own_reported[node] != 0.0 and holds_node(s, job, node):
+            marked += 1
+    return marked
 
 
 @kernel

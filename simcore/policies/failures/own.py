@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.contract import OWN, Config, Policy
-from faultsweep.simcore.outside import Shape, function_of, source_of
+from faultsweep.simcore.contract import Config
+from faultsweep.simcore.outside import Shape, arguments_of, failing, function_of, own_policy, source_of, takes
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span, hash_of
 from faultsweep.simcore.policies.failures.weibull import draw_nodes, zipf_cumulative
 from faultsweep.simcore.streams import stream
@@ -30,19 +29,24 @@ SHAPE = Shape(
 def own_source(config: Config, nodes: int, span: Span) -> DrawnSource:
     """Return the failures that a generator of (time since the last failure in s, node) or, with a down time, of three
     numbers gives; ``down_time_s`` stands for all down times if it is given."""
-    function, text = function_of(config["failures"], SHAPE), source_of(config["failures"], "failures")
+    text, function = source_of(config["failures"], "failures"), function_of(config["failures"], SHAPE)
+    wanted = arguments_of(config["failures"], SHAPE)
 
     def begin() -> Iterator[Block]:
-        return _blocks(function, config, nodes)
+        return _blocks(function, wanted, config, nodes)
 
     first = next(begin())
     mean_s = float(first.time_ms[-1]) / 1000.0 / len(first.time_ms)
-    facts = {name: config[name] for name in ("seed", "replicate", "zipf_alpha", "down_time_s", "failures")}
+    facts = {
+        name: config[name]
+        for name in ("seed", "replicate", "zipf_alpha", "down_time_s", "failures", *wanted)
+        if name in config
+    }
     facts |= {"nodes": nodes, "source": hash_of({"text": text})}
     return DrawnSource(config["failures"], begin(), DAY_S / mean_s if mean_s > 0 else np.inf, facts)
 
 
-def _blocks(function: Callable[..., Any], config: Config, nodes: int) -> Iterator[Block]:
+def _blocks(function: Callable[..., Any], wanted: Iterable[str], config: Config, nodes: int) -> Iterator[Block]:
     places = stream(config["seed"], config["replicate"], "own failures/nodes")
     cumulative = zipf_cumulative(nodes, config["zipf_alpha"])
     given = {
@@ -50,10 +54,17 @@ def _blocks(function: Callable[..., Any], config: Config, nodes: int) -> Iterato
         "stream": lambda purpose: stream(config["seed"], config["replicate"], f"own failures/of {purpose}"),
         "places": lambda count: draw_nodes(places, count, cumulative),
     }
-    drawn = function(**{name: given[name] for name in inspect.signature(function).parameters})
+    try:
+        drawn = iter(function(**{name: given[name] if name in given else config[name] for name in wanted}))
+    except Exception as error:  # whatever the user's function raises, or a result that is no generator
+        raise failing("failures", "before the first failure", error) from None
     now = 0.0
     while True:
-        rows = [_checked(next(drawn, None), nodes) for _ in range(_BLOCK)]
+        try:
+            given_rows = [next(drawn, None) for _ in range(_BLOCK)]
+        except Exception as error:  # whatever the user's function raises
+            raise failing("failures", f"after {now / 1000.0:g} s", error) from None
+        rows = [_checked(row, nodes) for row in given_rows]
         gaps, node, down = (np.array(column) for column in zip(*rows, strict=True))
         times = now + np.cumsum(np.rint(gaps * 1000.0))
         now = float(times[-1])
@@ -77,10 +88,4 @@ def _checked(row: Any, nodes: int) -> tuple[float, int, float]:
     return found
 
 
-POLICY = Policy(
-    OWN,
-    "",
-    uses=("down_time_s", "zipf_alpha"),
-    consults=("seed",),
-    facts={"source": own_source, "shape": SHAPE},
-)
+POLICY = own_policy(SHAPE, uses=("down_time_s", ("zipf_alpha", takes(SHAPE, "places"))), facts={"source": own_source})

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import NOT_ON_SITES, OWN, Policy, Run
-from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.contract import NOT_ON_SITES
+from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.own import call_own
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.outside import Shape, address_of
-from faultsweep.simcore.policies.node_choice.nodes import is_free, take_node
-from faultsweep.simcore.policies.prediction.predictors import coin_key
+from faultsweep.simcore.outside import Shape, address_of, own_policy
+from faultsweep.simcore.policies.node_choice.nodes import take_node
 
 _TEMPLATE = """
-    job = a
+    job, count = a, 0
     for node in range(s.nodes):
         if _is_free(s, node):
             s.node_score[node] = _policy(ARGUMENTS)
-    return 0
+            s.trial_box[count] = node
+            count += 1
+    return count
 """
 
 SHAPE = Shape(
@@ -27,22 +28,50 @@ SHAPE = Shape(
         "nodes": ("s.job.requested[job]", "nodes that the job asks for"),
         "estimate_s": ("s.job.estimate[job]", "run time that the scheduler believes, s"),
         "restarts": ("s.job.restarts[job]", "failures that have killed the job"),
-        "drawn": ("_coin(s.own_key, node, job, s.job.restarts[job])", "a number of the node's for this start, [0, 1)"),
+        "drawn": (
+            "_coin(s.own_key[1], node, job, s.job.restarts[job])",
+            "a number of the node's for this start, [0, 1)",
+        ),
     },
     _TEMPLATE,
+    place=1,
 )
 
 
 @kernel
 def take_lowest(s: State, job: int, slot: int, size: int) -> None:
-    """Take the free nodes with the lowest numbers, equal ones by index."""
-    call_own(s.own_choice, s, job, 0, 0)
+    """Take the free nodes with the lowest numbers, equal ones by index: the first ones of a heap of them."""
+    count = call_own(s.own_choice, s, job, 0, 0)
+    for at in range(count // 2 - 1, -1, -1):
+        _sift(s, at, count)
     for _ in range(size):
-        best = -1
-        for node in range(s.nodes):
-            if is_free(s, node) and (best < 0 or s.node_score[node] < s.node_score[best]):
-                best = node
-        take_node(s, slot, best)
+        take_node(s, slot, s.trial_box[0])
+        count -= 1
+        s.trial_box[0] = s.trial_box[count]
+        _sift(s, 0, count)
+
+
+@kernel
+def _sift(s: State, at: int, count: int) -> None:
+    """Move the node at a place of the heap, ``trial_box``, down to where it belongs."""
+    heap = s.trial_box
+    node = heap[at]
+    while 2 * at + 1 < count:
+        child = 2 * at + 1
+        if child + 1 < count and _comes_before(s, heap[child + 1], heap[child]):
+            child += 1
+        if not _comes_before(s, heap[child], node):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = node
+
+
+@inlined
+def _comes_before(s: State, one: int, other: int) -> bool:
+    """Tell whether a node has a lower number than another, or an equal one and a lower index."""
+    mine, its = s.node_score[one], s.node_score[other]
+    return mine < its or (mine == its and one < other)
 
 
 @kernel
@@ -51,18 +80,11 @@ def count(s: State, node: int) -> None:
     s.node_failures[node] += 1.0
 
 
-def _begin(s: State, run: Run) -> None:
+def _begin(s: State, value: str) -> None:
     s.watches = 1
-    s.own_choice = address_of(run["node_choice"], SHAPE)
-    s.own_key = coin_key(run["seed"], run["replicate"], "own node choice")
+    s.own_choice = address_of(value, SHAPE)
 
 
-POLICY = Policy(
-    OWN,
-    "",
-    consults=("seed",),
-    machines=NOT_ON_SITES,
-    kernels={"take_nodes": take_lowest, "node_failed": count},
-    facts={"shape": SHAPE},
-    begins=_begin,
+POLICY = own_policy(
+    SHAPE, machines=NOT_ON_SITES, kernels={"take_nodes": take_lowest, "node_failed": count}, begins=_begin
 )

@@ -8,7 +8,7 @@ from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.node_choice import ALIKE
 from faultsweep.simcore.policies.node_choice.nodes import is_free, take_node
 from faultsweep.simcore.policies.placement.rules import coin
-from faultsweep.simcore.policies.prediction.predictors import coin_key
+from faultsweep.simcore.streams import coin_key
 
 
 @kernel

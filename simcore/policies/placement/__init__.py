@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, Parameter, Role
+from faultsweep.simcore.contract import OWN, OWN_POLICY, SENTENCES, Parameter, Role
 
 ROLE = Role(
     "Which free box of a torus a job takes.",
@@ -17,5 +17,5 @@ ROLE = Role(
         form=OWN_POLICY,
         form_doc="FILE.py:FUNCTION",
     ),
-    otherwise="score",
+    otherwise=OWN,
 )

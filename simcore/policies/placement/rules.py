@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit, popcount, ring_run, run_starts
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.own import call_own
 from faultsweep.simcore.engine.state import (
     BALANCING,
     ELSEWHEN,
@@ -427,18 +428,24 @@ def predict(s: State, job: int, window: float) -> int:
     the rate of false positives for any other.
     """
     recall, false_rate = s.recall, false_positive_rate(s, window)
-    if recall <= 0.0 and false_rate <= 0.0:
+    own = s.own_predictor != 0
+    if recall <= 0.0 and false_rate <= 0.0 and not own:
         return 0
     Y, Z = s.side_y, s.side_z
     marks = s.predicted
     marks[:] = ZERO
+    if own:
+        ask_own_predictor(s, job, window)
+        for node in range(s.nodes):
+            if s.own_reported[node] != 0.0:
+                marks[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
     if false_rate > 0.0:
         for node in range(s.nodes):
             if coin(s.coin_key, node, job, s.job.restarts[job]) < false_rate:
                 marks[node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
     end = s.now + window
     at = s.next_failure  # those of this instant have happened
-    while at < s.fail_time.shape[0] and s.fail_time[at] < end:
+    while not own and at < s.fail_time.shape[0] and s.fail_time[at] < end:
         node = int(s.fail_node[at])
         at += 1
         bit = ONE << np.uint64(node % Z)
@@ -451,6 +458,13 @@ def predict(s: State, job: int, window: float) -> int:
     for column in range(s.side_x * Y):
         marked += popcount(marks[column])
     return marked
+
+
+@kernel
+def ask_own_predictor(s: State, job: int, window: float) -> None:
+    """Set ``own_reported`` of all nodes: whether a predictor of the user's reports them."""
+    s.own_window = window
+    call_own(s.own_predictor, s, job, 0, 0)
 
 
 @kernel
@@ -600,4 +614,6 @@ def _score(
 ) -> float:
     """Return the user's score of a box."""
     requested = s.job.requested[job]
-    return call_score(s.score, after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.now)
+    return call_score(
+        s.score, after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.now, s.own_score_values
+    )

@@ -8,19 +8,22 @@ calls it by its address: no other kernel is compiled for it, and runs without on
 
 from __future__ import annotations
 
-import hashlib
+import ctypes
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numba
-from faultsweep.simcore.contract import OWN_POLICY, Policy
-from faultsweep.simcore.engine.jit import numba_config
-from faultsweep.simcore.engine.state import MONOTONE, NEEDS_MFP, NEEDS_PLACE, NEEDS_PREDICTION, SCORED
+import numpy as np
+from faultsweep.simcore import installed
+from faultsweep.simcore.contract import OWN_POLICY
+from faultsweep.simcore.engine import own
+from faultsweep.simcore.engine.jit import is_cache_writable, is_interpreted
+from faultsweep.simcore.engine.state import MONOTONE, MOST_OWN, NEEDS_MFP, NEEDS_PLACE, NEEDS_PREDICTION, SCORED, State
+from faultsweep.simcore.outside import Shape, address_of, arguments_of, function_of, own_policy, takes
 from faultsweep.simcore.policies.prediction import has_no_confidence, is_blind
 from llvmlite import ir
 from numba import types
@@ -56,7 +59,17 @@ _NEEDS = {
     **{"mfp_after": NEEDS_MFP, "reported": NEEDS_PREDICTION, "risk": NEEDS_PREDICTION},
     **dict.fromkeys("xyz", NEEDS_PLACE),
 }
-_interpreted: dict[int, Callable[..., float]] = {}
+_HEAD = f"""
+
+from numba import njit as _njit
+from faultsweep.simcore.policies.placement.scores import values_at as _values_at
+
+_policy = {{name}} if hasattr({{name}}, "py_func") else _njit(error_model="numpy", nogil=True)({{name}})
+
+
+def _loop({", ".join(INPUTS)}, _data):
+    _values = _values_at(_data)
+"""
 
 
 @dataclass(frozen=True)
@@ -107,109 +120,112 @@ def _make_score(function: Callable[..., Any], name: str, monotone: bool) -> Scor
     for argument in wanted:
         if argument not in INPUTS:
             raise unknown_name(f"argument of the placement score {name!r}", argument, INPUTS, where="placement")
-    needs = MONOTONE if monotone and "mfp_after" in wanted else 0
-    for argument in wanted:
-        needs |= _NEEDS.get(argument, 0)
-    if numba_config.DISABLE_JIT:
-        caller = _caller(function, wanted)
-        _interpreted[id(caller)] = caller
-        return Score(name, id(caller), needs, caller)
+    needs = _needs(wanted, monotone)
+    if is_interpreted():
+        return Score(name, own.keep(_caller(function, wanted)), needs, None)
     try:
         inner = _njit(error_model="numpy", nogil=True)(function)
-        compiled = _cfunc(types.float64(*_KINDS), error_model="numpy")(_caller(inner, wanted))
+        compiled = _compile(_caller(inner, wanted), cache=False)
     except NumbaError as error:
         problem = " ".join(line.strip() for line in str(error).splitlines() if line.strip())[:300]
         raise InputError(f"placement: the score {name!r} cannot be compiled ({problem})") from None
-    return Score(name, int(compiled.address), needs, compiled)
+    return Score(name, own.keep(compiled), needs, compiled)
+
+
+def _needs(wanted: Iterable[str], monotone: bool) -> int:
+    """Return what a score takes that costs something, and what it promises."""
+    needs = MONOTONE if monotone and "mfp_after" in wanted else 0
+    for argument in wanted:
+        needs |= _NEEDS.get(argument, 0)
+    return needs
+
+
+def _compile(caller: Callable[..., float], cache: bool = True) -> Any:
+    kinds = types.float64(*_KINDS, types.CPointer(types.float64))
+    return _cfunc(kinds, cache=cache and is_cache_writable(), error_model="numpy")(caller)
 
 
 def _caller(function: Callable[..., Any], wanted: list[str]) -> Callable[..., float]:
     """Return a function of all INPUTS that passes on those that are wanted."""
     namespace: dict[str, Any] = {"function": function}
     # Numba compiles no function of *arguments; all names in this text have been checked to be among INPUTS.
-    exec(f"def caller({', '.join(INPUTS)}): return float(function({', '.join(wanted)}))", namespace)  # noqa: S102
+    exec(f"def caller({', '.join(INPUTS)}, _data): return float(function({', '.join(wanted)}))", namespace)  # noqa: S102
     caller: Callable[..., float] = namespace["caller"]
     return caller
-
-
-def is_score(placement: str) -> bool:
-    """Tell whether the value of the parameter names a score of the user's, not a built-in rule."""
-    return re.fullmatch(OWN_POLICY, placement) is not None
-
-
-def source_hash(text: str) -> str:
-    """Return the content hash of the source of a score."""
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def read_source(name: str) -> str:
-    """Return the text of the Python file of a score named FILE.py:FUNCTION."""
-    path = name.rpartition(":")[0]
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"placement: {path} cannot be read ({getattr(error, 'strerror', None) or error})") from None
-
-
-@lru_cache(maxsize=64)
-def score_of_source(name: str, text: str) -> Score:
-    """Compile the score FILE.py:FUNCTION from the text of the file, which is executed.
-
-    Raises
-    ------
-    InputError
-        If the text is no Python, fails, or has no such function; and what ``make_score`` raises.
-    """
-    path, _, function = name.rpartition(":")
-    namespace: dict[str, Any] = {"__name__": Path(path).stem, "__file__": path}
-    try:
-        exec(compile(text, path, "exec"), namespace)  # noqa: S102 - the user's own file, as importing it would
-    except Exception as error:  # whatever the user's file raises
-        raise InputError(f"placement: {path} cannot be executed ({type(error).__name__}: {error})") from None
-    if not callable(namespace.get(function)):
-        functions = [key for key, value in namespace.items() if inspect.isfunction(value)]
-        raise unknown_name(f"function in {path}", function, functions, where="placement")
-    return make_score(namespace[function], name)
 
 
 def score_for(placement: Any) -> Score | None:
     """Return the compiled score that ``placement`` gives or names as FILE.py:FUNCTION; None for a built-in rule."""
     if isinstance(placement, Score):
         return placement
-    if isinstance(placement, str):
-        return score_of_source(placement, read_source(placement)) if is_score(placement) else None
-    return make_score(placement)
+    if not isinstance(placement, str):
+        return make_score(placement)
+    if not (re.fullmatch(OWN_POLICY, placement) or placement in installed.names("placement")):
+        return None
+    function = function_of(placement, SHAPE)
+    needs = _needs(arguments_of(placement, SHAPE), bool(getattr(function, "monotone", False)))
+    return Score(placement, address_of(placement, SHAPE), needs, None)
 
 
 def _call_interpreted(address: int, *values: Any) -> float:
     """Call a score by its number where nothing is compiled."""
-    return _interpreted[int(address)](*values)
+    return float(own.kept(address)(*values))
 
 
 @_intrinsic
 def _call_compiled(  # type: ignore[no-untyped-def]  # one argument per input: Numba's intrinsics have no others
-    typing, address, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13
+    typing, address, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, data
 ):
     """Call the compiled function at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.DoubleType(), [context.get_value_type(each) for each in _KINDS])
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+        pointer = ir.DoubleType().as_pointer()
+        kind = ir.FunctionType(ir.DoubleType(), [*(context.get_value_type(each) for each in _KINDS), pointer])
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        return builder.call(function, [*arguments[1:-1], builder.inttoptr(arguments[-1], pointer)])
 
-    return types.float64(types.int64, *_KINDS), generate
-
-
-call_score: Any = _call_interpreted if numba_config.DISABLE_JIT else _call_compiled
-"""Call the score at an address with all INPUTS in their order."""
+    return types.float64(types.int64, *_KINDS, types.int64), generate
 
 
-POLICY = Policy(
-    "score",
-    "",
+def _begin(s: State, _value: str) -> None:
+    s.own_score_values = s.own_values[SHAPE.place].ctypes.data
+
+
+if is_interpreted():
+    call_score: Any = _call_interpreted
+
+    def values_at(data: int) -> Any:
+        """Return the parameters of a score."""
+        return np.ctypeslib.as_array(ctypes.cast(int(data), ctypes.POINTER(ctypes.c_double)), (MOST_OWN,))
+
+else:
+    call_score = _call_compiled
+    """Call the score at an address with all INPUTS in their order, and the address of its parameters."""
+
+    @_njit
+    def values_at(data: Any) -> Any:
+        """Return the parameters of a score."""
+        return numba.carray(data, MOST_OWN)
+
+
+SHAPE = Shape(
+    "placement",
+    {name: (name, doc) for name, (_, doc) in INPUTS.items()},
+    "    return float(_policy(ARGUMENTS))\n",
+    place=4,
+    head=_HEAD,
+    value="_values[{at}]",
+    compiled=_compile,
+)
+
+
+POLICY = own_policy(
+    SHAPE,
     uses=(
         ("accuracy", lambda run: not is_blind(run)),
         ("partition_failure", lambda run: not (is_blind(run) or has_no_confidence(run))),
     ),
-    consults=("prediction",),
+    consults=(("prediction", takes(SHAPE, "reported", "risk")),),
     facts={"search": SCORED},
+    begins=_begin,
 )

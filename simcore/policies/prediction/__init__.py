@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import Config, Parameter, Policy, Refusal, Role, Run, constant
+from faultsweep.simcore.contract import OWN_POLICY, Config, Parameter, Policy, Refusal, Role, Run
 from faultsweep.simcore.policies.failures import happen
 
 PARTITION_FAILURES = {
@@ -40,7 +40,17 @@ def _both_rates(config: Config, kind: str, machine: str) -> str:
 
 ROLE = Role(
     "What is told of failures to come.",
-    chooses=constant("coins"),
+    Parameter(
+        "predictor",
+        str,
+        "coins",
+        "What a scheduler is told of failures to come: by coins that err as recall and precision say, or by "
+        "FILE.py:FUNCTION.",
+        "scheduling",
+        choices={"coins": "Nodes that will fail, by coins that err as recall, precision and false_positive_rate say."},
+        form=OWN_POLICY,
+        form_doc="FILE.py:FUNCTION",
+    ),
     parameters=(
         Parameter(
             "accuracy",

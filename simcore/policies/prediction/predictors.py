@@ -19,15 +19,12 @@ of the same node, is no new chance. A higher accuracy reports what a lower one d
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.streams import coins
 from numpy.typing import NDArray
-
-_MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def fails_within(trace: FailureTrace, nodes: int, now_s: float, window_s: float) -> NDArray[np.bool_]:
@@ -37,28 +34,6 @@ def fails_within(trace: FailureTrace, nodes: int, now_s: float, window_s: float)
     fails = np.zeros(nodes, np.bool_)
     fails[trace.node[first:last]] = True
     return fails
-
-
-def coin_key(seed: int, replicate: int, purpose: str = "predictor") -> int:
-    """Return the key of the coins of one replicate under one seed: 62 bits of SHA-256 of "seed/replicate/purpose"."""
-    digest = hashlib.sha256(f"{seed}/{replicate}/{purpose}".encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 2
-
-
-def coins(key: int, node: Any, job: Any, restarts: Any) -> NDArray[np.float64]:
-    """Return the coins in [0, 1) of nodes, jobs (index in the workload) and restarts, which broadcast.
-
-    A counter-based generator: for each of the three numbers n in turn, h = mix(h xor n), from h = key on, with the
-    multiplier and the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014) as mix; the highest 53 bits count.
-    """
-    h = np.asarray(key, np.uint64)
-    with np.errstate(over="ignore"):  # modulo 2^64
-        for part in (node, job, restarts):
-            h = (h ^ np.asarray(part).astype(np.uint64)) * _MULTIPLIERS[0]
-            h = (h ^ (h >> _SHIFTS[0])) * _MULTIPLIERS[1]
-            h = (h ^ (h >> _SHIFTS[1])) * _MULTIPLIERS[2]
-            h = h ^ (h >> _SHIFTS[2])
-    return np.asarray((h >> np.uint64(11)) * 2.0**-53)
 
 
 def reported(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import ONE_MACHINE, OWN, Policy, Run
+from faultsweep.simcore.contract import ONE_MACHINE
 from faultsweep.simcore.engine.jit import inlined
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.outside import Shape, address_of, function_of
-from faultsweep.simcore.policies.prediction.predictors import coin_key
+from faultsweep.simcore.outside import Shape, address_of, own_policy
 
 _TEMPLATE = """
     for at in range(s.queue_head, s.queue_tail):
@@ -23,7 +22,7 @@ SHAPE = Shape(
         "wait_s": ("s.now - s.job.utility_since[job]", "time in the queue, s"),
         "submitted_s": ("s.job.submit[job] - s.job.submit[0] + 1.0", "submission, s from the first one, which is 1"),
         "restarts": ("s.job.restarts[job]", "failures that have killed the job"),
-        "drawn": ("_coin(s.own_key, 0, job, 0)", "a number of the job's, drawn from [0, 1)"),
+        "drawn": ("_coin(s.own_key[0], 0, job, 0)", "a number of the job's, drawn from [0, 1)"),
     },
     _TEMPLATE,
 )
@@ -35,17 +34,14 @@ def found(s: State, job: int) -> float:
     return s.job.utility[job]
 
 
-def _begin(s: State, run: Run) -> None:
-    s.own_order = address_of(run["queue_order"], SHAPE)
-    s.own_key = coin_key(run["seed"], run["replicate"], "own queue order")
+def _begin(s: State, value: str) -> None:
+    s.own_order = address_of(value, SHAPE)
 
 
-POLICY = Policy(
-    OWN,
-    "",
-    consults=("seed",),
+POLICY = own_policy(
+    SHAPE,
     machines=ONE_MACHINE,
     kernels={"utility": found},
-    facts={"expected_utility": lambda s, job: float(s.job.utility[job]), "shape": SHAPE, "function": function_of},
+    facts={"expected_utility": lambda s, job: float(s.job.utility[job])},
     begins=_begin,
 )

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.contract import OWN, Policy
-from faultsweep.simcore.outside import Shape, function_of
+from faultsweep.simcore.outside import Shape, arguments_of, failing, function_of, own_policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.prediction.predictors import coin_key, coins
 from faultsweep.simcore.policies.recovery import OPTIONS, WITH_ORIGINAL_NODES, pays
+from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -30,22 +29,28 @@ SHAPE = Shape(
 def ask(config: Mapping[str, Any], jobs: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     """Return the options that a function gives, positions in OPTIONS; jobs: arrays by the names of the inputs."""
     function = function_of(config["recovery"], SHAPE)
-    wanted = [name for name in SHAPE.inputs if name in function.__code__.co_varnames[: function.__code__.co_argcount]]
+    wanted = arguments_of(config["recovery"], SHAPE)
+    values = {name: config[name] for name in wanted if name not in SHAPE.inputs}
     count, letters = len(jobs["user"]), list(OPTIONS)
     drawn = coins(coin_key(config["seed"], config["replicate"], "own recovery"), 0, np.arange(count), 0)
     known = {**jobs, "drawn": drawn, "group": np.array(letters)[jobs["group"]]}
-    found = [function(**{name: known[name][job].item() for name in wanted}) for job in range(count)]
+    inputs = [name for name in wanted if name in known]
+    found = []
+    for job in range(count):
+        try:
+            found.append(function(**values, **{name: known[name][job].item() for name in inputs}))
+        except Exception as error:  # whatever the user's function raises
+            raise failing("recovery", f"for job {job + 1}", error) from None
     for job, letter in enumerate(found):
         if letter not in letters:
             raise InputError(f"recovery: the function gives {letter!r} for job {job + 1} (valid: {', '.join(letters)})")
     return np.array([letters.index(letter) for letter in found], np.int64)
 
 
-POLICY = Policy(
-    OWN,
-    "",
+POLICY = own_policy(
+    SHAPE,
     uses=("recovery_mix", "credits"),
     consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
     machines=WITH_ORIGINAL_NODES,
-    facts={"shape": SHAPE, "asks": ask},
+    facts={"asks": ask},
 )

@@ -7,13 +7,13 @@ them that may is asked about anew after each start.
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.contract import FLAT, OWN, Policy, Run
+from faultsweep.simcore.contract import FLAT
 from faultsweep.simcore.engine.allocation import start_on_flat
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.own import call_own
 from faultsweep.simcore.engine.state import OWN_PASS, State
-from faultsweep.simcore.outside import Shape, address_of
+from faultsweep.simcore.outside import Shape, address_of, own_policy
 from faultsweep.simcore.policies.scheduling.fcfs import start_in_order
 
 _TEMPLATE = """
@@ -37,6 +37,7 @@ SHAPE = Shape(
         "overtaken": ("position - s.queue_head", "jobs that it would overtake"),
     },
     _TEMPLATE,
+    place=3,
 )
 
 
@@ -72,15 +73,10 @@ def _reserve(s: State) -> None:
     s.own_extra = free - size
 
 
-def _begin(s: State, run: Run) -> None:
-    s.own_pass = address_of(run["scheduler"], SHAPE)
+def _begin(s: State, value: str) -> None:
+    s.own_pass = address_of(value, SHAPE)
 
 
-POLICY = Policy(
-    OWN,
-    "",
-    machines=(FLAT,),
-    kernels={"start_jobs": start_allowed},
-    facts={"reserves": OWN_PASS, "shape": SHAPE},
-    begins=_begin,
+POLICY = own_policy(
+    SHAPE, machines=(FLAT,), kernels={"start_jobs": start_allowed}, facts={"reserves": OWN_PASS}, begins=_begin
 )
