@@ -37,6 +37,10 @@ PIECES = "simcore/engine/pieces.py"
 SHARED = "simcore/policies/scheduling/shared_nodes.py"
 BEST_FIT = "simcore/policies/node_choice/best_fit.py"
 CONSECUTIVE = "simcore/policies/node_choice/consecutive.py"
+TRANSFORMS = "simcore/workloads/transforms.py"
+SOURCE = "simcore/policies/failures/source.py"
+MTBF = "simcore/policies/failures/mtbf.py"
+FITTING = "simcore/failure_logs/fitting.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # instants and events
@@ -618,4 +622,65 @@ MUTANTS: tuple[Mutant, ...] = (
         "-np.inf < again < s.bucket_end",
         "an interval of zero goes through one bucket for ever",
     ),
+    # the origin of time
+    Mutant(TRANSFORMS, "first = float(workload.submit_s[0])", "first = 0.0", "time begins at zero of the log's clock"),
+    Mutant(SOURCE, "return Span(used.origin_s + first,", "return Span(first,", "a calendar has another zero"),
+    Mutant(
+        SOURCE,
+        "float(used.submit_s[-1]) - first, full)",
+        "float(used.submit_s[-1]) + used.origin_s, full)",
+        "the span of the jobs begins at zero of the log's clock",
+    ),
+    Mutant(
+        FITTING,
+        "else 0.0 if records.own else",
+        "else span.origin_s if records.own else",
+        "failures of our own files are on the log's clock",
+    ),
+    Mutant(
+        "simcore/simulate.py",
+        "{name: results[name] + origin_s for",
+        "{name: results[name] + 0.0 * origin_s for",
+        "results are not on the log's clock",
+    ),
+    Mutant(
+        INTERVALS,
+        "max(1.0, s.now - s.job.submit[0]) / s.num_failures",
+        "max(1.0, s.now - s.fail_time[0]) / s.num_failures",
+        "the mean time between failures is observed from the first failure",
+    ),
+    Mutant(
+        "simcore/engine/clusters/loop.py",
+        "        if s.now >= s.job.submit[0]:\n            s.num_failures",
+        "        if s.now >= -np.inf:\n            s.num_failures",
+        "on clusters failures before the first submission count",
+    ),
+    # the stationary mean time between failures
+    Mutant(MTBF, 'if start == "new" or', 'if start != "new" or', "all nodes are new, and are not if asked for"),
+    Mutant(
+        MTBF,
+        "special.gammaincinv(1.0 / shape,",
+        "special.gammaincinv(1.0 + 1.0 / shape,",
+        "the first failure comes after the whole of the time that is under way, not after what is left",
+    ),
+    Mutant(MTBF, "scale_s = mean_s / gamma(1.0 + 1.0 / shape)", "scale_s = mean_s", "the scale is taken for the mean"),
+    Mutant(
+        MTBF,
+        "    now = int(first_ms[0])\n",
+        "    now = 0\n",
+        "the second failure of the system does not wait for the first",
+    ),
+    Mutant(
+        MTBF,
+        "    last = first_ms\n",
+        "    last = 0 * first_ms\n",
+        "a node's second failure does not wait for its first",
+    ),
+    Mutant(
+        MTBF,
+        "np.searchsorted(waiting[0], last.min(),",
+        "np.searchsorted(waiting[0], last.max(),",
+        "failures are given out before those of other nodes that come first",
+    ),
+    Mutant(MTBF, "* (1 if system else nodes)", "", "the nominal rate is that of one node"),
 )

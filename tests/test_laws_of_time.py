@@ -81,6 +81,8 @@ def test_failures_before_the_first_submission_teach_nothing():
         without = simulate(log, machine="flat:64", **policy)
         assert with_them.metrics["failures_seen"] == 0
         assert np.array_equal(with_them.jobs["finish_s"], without.jobs["finish_s"])
+    on_clusters = simulate(log, machine="clusters:64", scheduler="fcfs", failures=early)
+    assert on_clusters.metrics["failures_seen"] == 0
 
 
 def test_failures_of_another_clock_are_told(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutant_list import MUTANTS
-from tests.mutants import FAST_TESTS, copy_tree
+from tests.mutants import FAST_TESTS, Kept, Verdict, copy_tree
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,3 +36,17 @@ def test_the_copy_of_the_tree_has_every_package_and_the_tests(tmp_path):
         assert (tmp_path / "installed" / package.replace(".", "/") / "__init__.py").is_file(), package
     for test in FAST_TESTS:
         assert (tree / test.partition("::")[0]).is_file()
+
+
+def test_kept_verdicts_are_not_judged_again_but_those_of_survivors(tmp_path):
+    caught, survivor, other = MUTANTS[:3]
+    kept = Kept(tmp_path / "verdicts.jsonl")
+    for verdict in (Verdict(None, False, 9.0, ""), Verdict(caught, True, 1.5, "x"), Verdict(survivor, False, 2.0, "")):
+        kept.add(verdict)
+    kept = Kept(kept.path)
+    assert kept.get(None).seconds == 9.0
+    assert kept.get(caught) == Verdict(caught, True, 1.5, "x")
+    assert kept.get(survivor) is None
+    assert kept.get(other) is None
+    kept.add(Verdict(survivor, True, 2.0, "y"))
+    assert Kept(kept.path).get(survivor).by == "y"
