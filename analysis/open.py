@@ -64,9 +64,11 @@ def open_results(path_or_url: str | Path, *, masked: bool = True) -> xr.Dataset:
     data = data.set_coords([name for name in data.data_vars if name not in results])
     data["status"] = data["status"].load()
     known = has_result(data["status"]).values
+    counts = {name: count for name, count in count_cells(data).items() if name not in RESULTS}
+    missing = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
     for name in metric_names(data):
         variable = data[name].variable
-        hidden = indexing.LazilyIndexedArray(_Hidden(variable, known if masked else np.ones_like(known)))
+        hidden = indexing.LazilyIndexedArray(_Hidden(variable, known if masked else np.ones_like(known), missing))
         data[name] = xr.Variable(variable.dims, hidden, variable.attrs)
     data = _plain_text(data)
     data = _in_order(data)
@@ -91,7 +93,7 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
     if "jobs_offset" not in data:
         raise InputError(f"{place}: no per-job results (the spec needs keep_jobs = true)")
     try:
-        cell = data[["jobs_offset", "jobs_length"]].sel(labels)
+        cell = data[["jobs_offset", "jobs_length", "status"]].sel(labels)
     except KeyError as error:
         raise InputError(f"{place}: no cell with the label {error.args[0]}") from None
     cell = cell.isel({"replicate": 0} if "replicate" in cell.dims else {}).squeeze()
@@ -100,7 +102,8 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
         raise InputError(f"{place}: more than one cell is left along {left}; name a label of each")
     offset, length = int(cell["jobs_offset"]), int(cell["jobs_length"])
     if offset < 0:
-        raise InputError(f"{place}: this cell has no result yet")
+        status = status_name(data["status"], int(cell["status"])).replace("_", " ")
+        raise InputError(f"{place}: this cell has no per-job results (its status is {status})")
     if length > MOST_JOBS:
         raise InputError(f"{place}: refused, because this cell has {length:,} jobs; a run has at most {MOST_JOBS:,}")
     return open_all_jobs(data).isel(job=slice(offset, offset + length)).load()
@@ -158,8 +161,8 @@ class _Hidden(BackendArray):
     result, and are numbers with NaN elsewhere.
     """
 
-    def __init__(self, variable: xr.Variable, known: NDArray[np.bool_]) -> None:
-        self.variable = variable
+    def __init__(self, variable: xr.Variable, known: NDArray[np.bool_], missing: str = "") -> None:
+        self.variable, self.missing = variable, missing
         self.known = known.reshape(known.shape + (1,) * (variable.ndim - known.ndim))
         self.shape = variable.shape
         self.dtype, self.nothing = _shown_type(variable.dtype, bool(known.all()))
@@ -172,7 +175,7 @@ class _Hidden(BackendArray):
         part = self.variable.isel(dict(zip(dims, key, strict=True))).values
         known = xr.Variable(dims, np.broadcast_to(self.known, self.shape)).isel(dict(zip(dims, key, strict=True)))
         if part.dtype.kind == "i" and self.dtype.kind == "f":
-            _check_exact(part[known.values])
+            _check_exact(part[known.values], self.missing)
         values = np.full(known.shape, self.nothing, dtype=self.dtype)
         values[known.values] = part[known.values]
         return values
@@ -189,11 +192,12 @@ def _shown_type(dtype: np.dtype, is_complete: bool) -> tuple[np.dtype, Any]:
     return np.dtype(object), ""  # what plotting libraries and file formats take
 
 
-def _check_exact(values: NDArray[np.int64]) -> None:
+def _check_exact(values: NDArray[np.int64], missing: str) -> None:
     if len(values) and max(abs(int(values.min())), abs(int(values.max()))) > 2**53:
         raise InputError(
-            "whole numbers above 2**53 cannot stand beside NaN, and some cells have no result yet; select cells that"
-            " have one with open_results(PATH, masked=False), which shows all numbers as they are, and its status"
+            f"whole numbers above 2**53 cannot stand beside NaN, and some cells have no result ({missing}); select "
+            "cells that have one with open_results(PATH, masked=False), which shows all numbers as they are, and its "
+            "status"
         )
 
 

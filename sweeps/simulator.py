@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from faultsweep.simcore.outside import provided, source_of
 from faultsweep.simcore.parameters import (
@@ -26,6 +26,9 @@ from faultsweep.sweeps.runner.progress import format_bytes
 from faultsweep.sweeps.target import Config, Foresight, Known, Outcome, Output, Target
 
 from faultsweep.errors import InputError
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.model.workload import Workload
 
 _WARM_JOBS = 20
 _BYTES_A_JOB = 60
@@ -60,6 +63,7 @@ class SimulatorTarget(Target):
     assumed_by = (
         *("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),
         *("failures", "failure_start", "weibull_shape", "weibull_scale_s", "mtbf_shape", "mtbf_h", "node_mtbf_h"),
+        *("failure_fit", "failure_system", "failure_filter_s", "num_failures", "failures_per_day", "load_scale"),
     )
 
     def __init__(
@@ -285,21 +289,39 @@ class SimulatorTarget(Target):
         )
 
     def assumptions(self, config: Config) -> dict[str, str]:
-        """Return what is assumed of a log of jobs, and the excess of failures, by the log and what it is about."""
+        """Return what is assumed of a log of jobs, the excess of failures, and that all of them are at other times, by
+        the log and what it is about."""
         from faultsweep.simcore.policies.failures.excess import excess_sentence
-        from faultsweep.simcore.workloads.transforms import doubts, span
+        from faultsweep.simcore.workloads.transforms import doubts, from_origin, scale_arrivals, span
 
         if self._is_absent("log", config["log"]):
             return {}
         try:
             workload = self._workload(config)
             found = doubts(workload, config)
-            submit_s = span(workload, config["offset"], config["num_jobs"]).submit_s
-            excess = excess_sentence(config, float(submit_s[-1] - submit_s[0]) / config["arrival_scale"])
+            jobs = from_origin(span(workload, config["offset"], config["num_jobs"]))
+            jobs = scale_arrivals(jobs, config["arrival_scale"])
+            excess = excess_sentence(config, float(jobs.submit_s[-1]))
             found |= {f"{config['failures']} {excess.partition(':')[0]}": excess} if excess else {}
+            unseen = self._unseen(config, workload, jobs)
+            found |= {f"{config['failures']} unseen": unseen} if unseen else {}
         except InputError:  # the run says it
             return {}
         return {f"{config['log']} {about}": sentence for about, sentence in found.items()}
+
+    def _unseen(self, config: Config, log: Workload, jobs: Workload) -> str:
+        """Return the sentence for a failure log that keeps its times, none of which is that of a job; "" for others."""
+        from faultsweep.simcore.failure_sources import is_file, is_own_trace, source_for
+        from faultsweep.simcore.policies.failures.source import Span, unseen_sentence
+
+        name = self._failures(config["failures"])
+        fit = "exact" if config["failure_fit"] == "auto" and is_own_trace(name) else config["failure_fit"]
+        if fit not in ("exact", "calendar") or not is_file(name) or self._is_absent("failures", config["failures"]):
+            return ""
+        end_s = float((jobs.submit_s + jobs.run_s * config["load_scale"]).max())
+        anywhere = {**config, "failures": name, "node_map": "rank"}  # times do not depend on the machine
+        source = source_for(anywhere, 1, Span.of(log, jobs, config["arrival_scale"]))
+        return unseen_sentence(source, end_s, "the time in which the jobs would run without waiting,")
 
     def _too_many_jobs(self, config: Config) -> str:
         """Return the sentence for more jobs of a model than memory has room for; a log has as many as it has."""

@@ -75,6 +75,13 @@ def test_backfilled_jobs_grow_by_the_limit_at_most(growth):
     assert starts[4] == ((8, 4) if growth == 0 else (1, 4))
 
 
+def test_a_backfilled_job_sees_what_the_one_before_it_took_from_the_reservation():
+    """Jobs 4 and 5 both run past the reservation of job 3, and start in one pass: the room that 4 took is not 5's."""
+    times = [(0, 5, 5), (0, 40, 7), (1, 20, 8), (1, 20, 2), (1, 40, 4)]
+    jobs = [(number, submit, run, None, size) for number, (submit, run, size) in enumerate(times, start=1)]
+    assert_same(("torus:2x3x4", jobs, []), scheduler="backfill", growth_limit=0)
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_failures(scheduler):
     @EXAMPLES

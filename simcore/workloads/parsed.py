@@ -20,7 +20,7 @@ from faultsweep.simcore.model.workload import Workload, check_workload
 
 from faultsweep.errors import InputError
 
-VERSION = 1
+VERSION = 2
 """Raised when a log is read otherwise than before."""
 LEAST_BYTES = 500_000
 """Files of logs that are smaller are parsed at once."""

@@ -264,7 +264,7 @@ def _workload(log: _Log, content_hash: str) -> Workload:
     chosen = np.flatnonzero(valid)
     chosen = chosen[np.argsort(table[chosen, SUBMIT], kind="stable")]
     table = table[chosen]
-    nodes, procs_per_node = _machine(log.header)
+    nodes, procs_per_node = _machine_of(log)
     return Workload(
         job_id=table[:, JOB].astype(np.int64),
         submit_s=table[:, SUBMIT].copy(),
@@ -312,6 +312,13 @@ def _reasons(table: NDArray[np.float64], size: NDArray[np.float64]) -> list[tupl
     ]
 
 
+def _machine_of(log: _Log) -> tuple[int, int]:
+    try:
+        return _machine(log.header)
+    except InputError as error:
+        raise InputError(f"{log.path}: {error}") from None
+
+
 def _machine(header: list[str]) -> tuple[int, int]:
     """Return nodes (0 when unknown) and processors per node by the header's MaxNodes and MaxProcs.
 
@@ -325,9 +332,32 @@ def _machine(header: list[str]) -> tuple[int, int]:
 
 
 def header_number(header: Sequence[str], key: str) -> int:
-    """Return the first whole number after ``; key:`` (text may follow it), or 0; thousands may be set off by commas."""
-    pattern = re.compile(rf"\s*;\s*{key}\s*:\s*(\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})(?![\d.]|,\d)", re.IGNORECASE)
-    return next((int(found[1].replace(",", "")) for line in header if (found := pattern.match(line))), 0)
+    """Return the first whole number after ``; key:`` (text may follow it), or 0; thousands may be set off.
+
+    Raises
+    ------
+    InputError
+        If it may be another number than it seems, such as 1 of "1 664 MB" or 64 of "64k".
+    """
+    for line in header:
+        if found := re.match(rf"\s*;\s*{key}\s*:\s*(\d.*)", line, re.IGNORECASE):
+            if number := _HEADER_NUMBER.fullmatch(found[1].strip()):
+                return int(re.sub(r"\D", "", number[1]))
+            raise InputError(
+                f"header {' '.join(line.split())!r}: the number cannot be told for certain (valid: digits alone, such "
+                f"as '; {key}: 1664', before text that does not begin with a digit)"
+            )
+    return 0
+
+
+_HEADER_NUMBER = re.compile(
+    r"(\d{1,3}(?:(?P<comma>[,'\u2019])\d{3}(?:(?P=comma)\d{3}){0,3})"  # 1,664
+    r"|\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3}){1,4}(?=\s*(?:$|[(;#]|proc|cpu|core|node))"  # 1 664
+    r"|\d{1,15})(?!\s+\d)"
+    r"(?:\.0*(?!\d)|[,;:]?(?!\S)|(?=[(/-])|(?=proc|cpu|core|node)).*",
+    re.IGNORECASE,
+)
+"""A whole number, with or without marks between its thousands, and text behind it that is no part of it."""
 
 
 def _name(path: Path) -> str:

@@ -72,10 +72,27 @@ def is_copy(config):
     return "replicate" in inert(resolve(config))
 
 
+RECOVERIES = st.just({}) | st.fixed_dictionaries(
+    {
+        "recovery": st.sampled_from(["manual", "mix", "all-a", "all-c", "all-e"]),
+        "credits": st.booleans(),
+        "manual_delay_h": st.sampled_from([0.0, 0.5]),
+    },
+    optional={
+        "credit_beta": st.sampled_from([0.0, 2.0]),
+        "gaming_frac": st.just(0.5),
+        "hold_nodes": st.just(False),
+        "recovery_mix": st.just("even"),
+    },
+)
+
+
 def outcome(config, replicate):
+    """The events and every stored number, to the bit."""
     parameters = {name: value for name, value in config.items() if name not in ("log", "replicate")}
     found = simulate(JOBS, events=True, **parameters, replicate=replicate)
-    return list(found.events.rows())
+    metrics = {name: float(value).hex() for name, value in found.metrics.items()}
+    return list(found.events.rows()), metrics, {name: column.tobytes() for name, column in found.jobs.items()}
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,11 +105,13 @@ def test_copies_are_equal(log, source, rule, scheduler):
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.sampled_from(list(SOURCES)), RULES, st.sampled_from(["product", "max"]), st.sampled_from([{}, RISK]))
-def test_the_canonical_form_is_the_same_run(log, source, rule, partition_failure, checkpoints):
+@given(
+    st.sampled_from(list(SOURCES)), RULES, st.sampled_from(["product", "max"]), st.sampled_from([{}, RISK]), RECOVERIES
+)
+def test_the_canonical_form_is_the_same_run(log, source, rule, partition_failure, checkpoints, recovery):
     """Inert parameters do nothing, to the bit: a = 0 is mfp, a rate of 0 and a precision of 1 err never."""
     config = {"log": "a.swf", "failures": log, "machine": MACHINE, "scheduler": "backfill+migration"}
-    config |= SOURCES[source] | rule | checkpoints | {"partition_failure": partition_failure}
+    config |= SOURCES[source] | rule | checkpoints | {"partition_failure": partition_failure} | recovery
     plain = canonical(config)
     assert outcome(plain, plain["replicate"]) == outcome(config, 0)
     if config["accuracy"] == 0 and not config.get("false_positive_rate"):

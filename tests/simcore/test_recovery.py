@@ -95,18 +95,18 @@ def test_bad_parameters_are_one_sentence(intrepid, parameters, problem):
 
 
 def test_what_does_nothing_is_neutral():
-    plain = canonical({})
-    for nothing in (
-        {"recovery": "mix", "recovery_mix": "even", "manual_delay_h": 9.0, "hold_nodes": False},
-        {"credits": True, "credit_beta": 2.0, "gaming_frac": 0.5},
-    ):
-        assert canonical(nothing) == plain
+    """Without failures groups and credits are counted all the same, and stay; what failures need does nothing."""
+    groups = {"recovery": "mix", "recovery_mix": "even"}
+    assert canonical({**groups, "manual_delay_h": 9.0, "hold_nodes": False}) == canonical(groups)
+    assert canonical({"credits": True, "credit_beta": 2.0, "gaming_frac": 0.5, "recovery_mix": "even"}) == canonical({})
     failing = {"failures": "mtbf", "mtbf_h": 4.0}
     one = canonical({**failing, "recovery": "all-e", "manual_delay_h": 9.0, "hold_nodes": False, "gaming_frac": 1.0})
     assert one == canonical({**failing, "recovery": "all-e"})
     paid = {**failing, "recovery": "all-e", "credits": True}
     assert canonical({**paid, "manual_delay_h": 9.0}) != canonical(paid), "who cannot pay waits for the user"
-    assert canonical({**failing, "recovery": "manual", "credits": True}) == canonical({**failing, "recovery": "manual"})
+    by_hand = {**failing, "recovery": "manual"}
+    assert canonical({**by_hand, "credits": True}) != canonical(by_hand), "all are charged for option A"
+    assert canonical({**by_hand, "credit_beta": 2.0, "hold_nodes": False}) == canonical(by_hand)
 
 
 # --- credits --------------------------------------------------------------------------------------------------------

@@ -56,3 +56,27 @@ def test_windows_of_one_log_are_told_once(spec, tmp_path):
     spec.write_text(text.replace("[fixed]\n", "[fixed]\nnum_jobs = 5\n"))
     told = Sweep.from_toml(spec).plan(tmp_path / "s.zarr", measure=False).assumptions
     assert len(told) == len(SENTENCES)
+
+
+UNIX_S = 1_300_000_000
+
+
+@pytest.mark.parametrize(
+    ("fit", "first_s", "told"), [("auto", UNIX_S, True), ("auto", 50, False), ("calendar", UNIX_S, False)]
+)
+def test_plan_and_run_tell_failures_of_another_clock(spec, tmp_path, fit, first_s, told):
+    """As ``simulate`` does: no failure would be in any run, which nothing else shows."""
+    log = (tmp_path / "a.swf").read_text().splitlines()
+    rows = [line.split(" ", 2) for line in log[2:]]
+    late = [f"{job} {int(submit) + UNIX_S} {rest}" for job, submit, rest in rows]
+    (tmp_path / "a.swf").write_text("\n".join([*log[:2], *late]) + "\n")
+    (tmp_path / "f.csv").write_text(f"# nodes 40\ntime_s,node,down_s\n{first_s + 15},1,5\n{first_s + 60},2,5\n")
+    more = f'failures = "f.csv"\nfailure_fit = "{fit}"\n'
+    spec.write_text(spec.read_text().replace("[fixed]\n", f"[fixed]\n{more}"))
+    store = str(tmp_path / "s.zarr")
+    for words in (["plan", "--no-measure"], ["run", "--workers", "1"]):
+        result = CliRunner().invoke(app, [words[0], str(spec), "--store", store, *words[1:]])
+        assert result.exit_code == 0, result.output
+        said = " ".join(result.output.split())
+        assert said.count("none of the 2 failures of f") == told
+        assert ("their times are 1300000015 to 1300000060 s after the first submission" in said) == told

@@ -135,6 +135,20 @@ def test_pending_cells_hold_nothing(tmp_path, run):
     assert np.isnan(data.small.values[1])
 
 
+def test_a_large_number_beside_a_failed_cell_says_what_the_cell_is(tmp_path, run):
+    """Not that its result has yet to come."""
+    sweep = Sweep(
+        name="d",
+        axes={"a": [0, 1]},
+        function=lambda a: "no number" if a else 2**53 + 1,
+        outputs=[Output("y", dtype="int64")],
+    )
+    data = run(sweep, tmp_path / "s.zarr")
+    with pytest.raises(InputError, match=r"some cells have no result \(1 failed\)"):
+        data.y.values  # noqa: B018
+    assert int(fs.open_results(tmp_path / "s.zarr", masked=False).y.sel(a=0).squeeze()) == 2**53 + 1
+
+
 def declared(dtype, value):
     """A function of one result, and the sweep of it."""
     return Sweep(name="d", axes={"a": [0, 1]}, function=lambda a: value if a else 1, outputs=[Output("y", dtype=dtype)])

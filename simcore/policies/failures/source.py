@@ -19,7 +19,8 @@ from faultsweep.errors import InputError
 
 DAY_S = 86400.0
 _MOST = 5_000_000  # failures that a run can hold in memory
-_ENOUGH_TO_TELL = 100_000  # failures after which the mean rate is believed, a second's work
+_ENOUGH_TO_TELL = 100_000  # failures after which the mean rate is believed, a tenth of a second's work
+_SURELY_TOO_MANY = 1.1 * _MOST  # expected: so many vary by less than a hundredth, where the mean rate can be believed
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,11 @@ class TraceSource(FailureSource):
         return _cut(FailureTrace(times, nodes, downs, self.name, self.content_hash), time_s)
 
 
-def unseen_sentence(source: FailureSource | None, end_s: float) -> str:
+def unseen_sentence(source: FailureSource | None, end_s: float, during: str = "the run, which lasts") -> str:
     """Return the sentence for failures none of which is in a run that ends at ``end_s``, "" if one is.
 
-    Their times are then those of another clock, most likely; a failure at the end of the run is in it.
+    Their times are then those of another clock, most likely; a failure at the end of the run is in it. ``during`` says
+    what lasts so long where nothing has been run.
     """
     if not isinstance(source, TraceSource) or not len(source.trace):
         return ""
@@ -109,7 +111,7 @@ def unseen_sentence(source: FailureSource | None, end_s: float) -> str:
     if ((time_s >= 0.0) & (time_s <= end_s)).any():
         return ""
     return (
-        f"failures: none of the {len(time_s):,} failures of {source.name} is in the run, which lasts {end_s:.10g} s: "
+        f"failures: none of the {len(time_s):,} failures of {source.name} is in {during} {end_s:.10g} s: "
         f"their times are {time_s[0]:.10g} to {time_s[-1]:.10g} s after the first submission (failure_fit = calendar "
         "takes the times of a file as those of the job log's clock, scale brings them to the span of the jobs)"
     )
@@ -142,7 +144,7 @@ class DrawnSource(FailureSource):
         last = float(self._drawn.time_s[-1]) if len(self._drawn) else -math.inf
         fresh: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]] = []
         count = len(self._drawn)
-        far_too_many = self.failures_per_day / DAY_S * time_s > 2 * _MOST
+        far_too_many = self.failures_per_day / DAY_S * time_s > _SURELY_TOO_MANY
         while last <= time_s:
             if far_too_many and count > _ENOUGH_TO_TELL:
                 refuse_too_many(self.name, math.inf)

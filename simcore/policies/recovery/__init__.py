@@ -15,7 +15,6 @@ from faultsweep.simcore.contract import (
     constant,
 )
 from faultsweep.simcore.distributions import DISTRIBUTIONS
-from faultsweep.simcore.policies.failures import happen
 
 OPTIONS = {
     "A": "Notify only: the user resubmits the job by hand, after a delay.",
@@ -35,14 +34,6 @@ FIVE_NUMBERS = r"[0-9.eE+-]+(:[0-9.eE+-]+){4}"
 def pays(run: Run) -> bool:
     """Tell whether users pay for recovery options; who cannot gets option A."""
     return bool(run["credits"])
-
-
-def _does_nothing(run: Run) -> bool:
-    return not (happen(run) or pays(run))
-
-
-IDLE = ((_does_nothing, "arrival"),)
-"""Without failures, options are charged for or they are nothing."""
 
 
 def _recovers(run: Run) -> bool:

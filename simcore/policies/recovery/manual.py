@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE, Policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import NOTIFY
+from faultsweep.simcore.policies.recovery import NOTIFY, pays
 from numpy.typing import NDArray
 
 
@@ -20,9 +20,8 @@ def ask(config: Mapping[str, Any], jobs: Mapping[str, NDArray[Any]]) -> NDArray[
 POLICY = Policy(
     "manual",
     "Resubmission by hand, as under option A (MR of tang2010).",
-    uses=("recovery_mix",),
-    consults=("seed", "delay"),
-    becomes=((lambda run: not happen(run), "arrival"),),
+    uses=("recovery_mix", "credits"),  # metrics are by group, and jobs are charged for option A
+    consults=("seed", ("payment", pays), ("delay", happen)),
     machines=ONE_MACHINE,
     facts={"asks": ask},
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.contract import Parameter, Policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import HEAD, IDLE, WITH_ORIGINAL_NODES, pays
+from faultsweep.simcore.policies.recovery import HEAD, WITH_ORIGINAL_NODES, pays
 from faultsweep.simcore.policies.recovery.options import draw_gamers
 from numpy.typing import NDArray
 
@@ -37,7 +37,6 @@ POLICY = Policy(
     ),
     uses=("recovery_mix", "credits"),
     consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
-    becomes=IDLE,
     machines=WITH_ORIGINAL_NODES,
     facts={"asks": ask},
 )

@@ -224,6 +224,17 @@ def test_endless_sources_refuse_infinity_and_too_much():
         source(failures="mtbf", mtbf_h=1e-4).until(1e9)
 
 
+@pytest.mark.parametrize("rate", [{"mtbf_h": 1e-4}, {"node_mtbf_h": 0.01}], ids=str)
+def test_too_many_expected_failures_are_refused_before_they_are_drawn(rate):
+    endless = source(failures="mtbf", **rate)
+    until_s = 1.15 * 5e6 / endless.failures_per_day * DAY_S
+    blocks, drawn = endless._blocks, []
+    endless._blocks = (drawn.append(len(block.time_ms)) or block for block in blocks)
+    with pytest.raises(InputError, match="more than 5,000,000 failures"):
+        endless.until(until_s)
+    assert sum(drawn) < 500_000
+
+
 def test_policies_do_not_move_the_failures():
     """Parameters of other parts of a run leave the stream alone."""
     plain = source(failures="weibull").until(1e6)

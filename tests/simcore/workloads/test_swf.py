@@ -112,11 +112,15 @@ def test_unsorted_submits_are_sorted_stably(log):
         ("; MaxNodes: 5\n; MaxProcs: 11", (5, 3)),
         ("; MaxNodes: 208, all\n; MaxProcs: 1,664 in all", (208, 8)),
         ("; MaxProcs: 1,024,000", (1_024_000, 1)),
-        ("; MaxProcs: 1,66", (0, 1)),
-        ("; MaxProcs: 1,664,5", (0, 1)),
+        ("; MaxNodes: 184\n; MaxProcs: 1 664", (184, 10)),
+        ("; MaxProcs: 1\u2009664 (8 a node)", (1664, 1)),
+        ("; MaxProcs: 1\u202f024\u202f000 processors", (1_024_000, 1)),
+        ("; MaxProcs: 1'664", (1664, 1)),
+        ("; MaxProcs: 1664.0", (1664, 1)),
+        ("; MaxProcs: 128nodes", (128, 1)),
+        ("; MaxProcs: 64-way", (64, 1)),
         ("; MaxNodes: unknown", (0, 1)),
         ("; MaxNodes: -1", (0, 1)),
-        ("; MaxNodes: 1.5", (0, 1)),
         ("; Note: MaxNodes: 7", (0, 1)),
         ("; MaxNodes: 0\n; MaxProcs: 0", (0, 1)),
     ],
@@ -124,6 +128,17 @@ def test_unsorted_submits_are_sorted_stably(log):
 def test_machine_of_the_header(log, header, machine):
     workload = read_swf(log(header, line()))
     assert (workload.nodes, workload.procs_per_node) == machine
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["1 664 MB", "1 66", "1 6644", "1024 512", "1,66", "1,664,5", "1.5", "1.664", "1_664", "1e3", "2k", "32x2"],
+)
+def test_a_number_of_the_header_that_may_be_another_is_refused(log, number):
+    """Never as 1: the machine, and with it every size in nodes, would be another."""
+    path = log("; MaxNodes: 184", f"; MaxProcs: {number}", line())
+    with pytest.raises(InputError, match=rf"{path.name}: header '; MaxProcs: {number}': the number cannot be told"):
+        read_swf(path)
 
 
 def test_comments_blank_lines_and_line_ends(log):
