@@ -82,6 +82,15 @@ def test_a_backfilled_job_sees_what_the_one_before_it_took_from_the_reservation(
     assert_same(("torus:2x3x4", jobs, []), scheduler="backfill", growth_limit=0)
 
 
+@pytest.mark.parametrize("machine", ["flat:10", "torus:1x1x10"])
+def test_jobs_that_were_refused_are_looked_at_again_when_others_overrun(machine):
+    """Job 3 waits for the nodes of 1 until 1 and 2 are both overdue at 30: then those of 2 are spare for job 4."""
+    jobs = [(1, 0, 100, 10, 4), (2, 0, 100, 20, 3), (3, 1, 5, 5, 7), (4, 2, 50, 50, 2), (5, 30, 5, 5, 9)]
+    assert_same((machine, jobs, []), scheduler="backfill", estimates="requested")
+    events = engine_run(jobs, machine, scheduler="backfill", estimates="requested").events
+    assert (30, "start", 4) in [event[:3] for event in events]
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_failures(scheduler):
     @EXAMPLES
