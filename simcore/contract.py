@@ -265,11 +265,6 @@ def constant(value: str) -> Callable[[Run], str]:
     return lambda run: value
 
 
-def either(*conditions: Condition) -> Condition:
-    """Return the condition that one of some holds."""
-    return lambda run: any(condition(run) for condition in conditions)
-
-
 class Run:
     """A configuration as policies see it: its values, and what each policy is in it.
 

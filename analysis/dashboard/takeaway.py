@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Make = Callable[["xr.Dataset", Choices, "NDArray[np.int64]"], bytes]
-MOST_SELECTED = 2_000
-"""Selected configurations of which all metrics are written; each is read by itself."""
 
 
 def _picture(suffix: str) -> Make:
@@ -41,7 +39,7 @@ def selected_cells(data: xr.Dataset, choices: Choices, cells: NDArray[np.int64])
     """Return what is selected, with all metrics that vary; what the curves show if nothing is."""
     if not len(cells):
         return cells_of(data, choices)
-    return cells_at(data, cells[:MOST_SELECTED], varying(data))
+    return cells_at(data, cells, varying(data))
 
 
 def _csv(data: xr.Dataset, choices: Choices, cells: NDArray[np.int64]) -> bytes:

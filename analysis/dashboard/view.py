@@ -162,19 +162,17 @@ def _numbers(data: xr.Dataset, at: Mapping[str, Any]) -> NDArray[np.int64]:
     return np.ravel_multi_index(tuple(places), tuple(data.sizes[axis] for axis in axes)).ravel()
 
 
+_ROW = "a row of the table"  # no axis has spaces in its name
+
+
 def cells_at(data: xr.Dataset, ids: NDArray[np.int64], metrics: Sequence[str]) -> pd.DataFrame:
     """Return the cells of some configurations, a row per configuration and replicate, as ``cells_of`` does."""
     axes = axes_of(data)
     places = np.unravel_index(np.asarray(ids, np.int64), tuple(data.sizes[axis] for axis in axes))
-    rows = [dict(zip(axes, (int(row) for row in place), strict=True)) for place in zip(*places, strict=True)]
     names = [name for name in dict.fromkeys((*metrics, "status", "wall_s", "error")) if name in data]
-    parts = [data[names].isel(row).load() for row in rows]
-    frames = []
-    for part in parts:
-        frame = part.to_dataframe().reset_index() if part.dims else part.to_pandas().to_frame().T
-        frame = frame.assign(**{axis: part[axis].values.item() for axis in axes})
-        frames.append(frame)
-    table = pd.concat(frames, ignore_index=True)
+    at = {axis: xr.DataArray(place, dims=_ROW) for axis, place in zip(axes, places, strict=True)}
+    part = data[names].isel(at).load()
+    table = part.to_dataframe(dim_order=[_ROW, *(dim for dim in part.dims if dim != _ROW)]).reset_index()
     table["status"] = [status_name(data["status"], int(code)) for code in table["status"]]
     dims = [str(dim) for dim in data["status"].dims]
     place = str(data.encoding.get("source", ""))

@@ -277,8 +277,8 @@ def test_a_curve_is_hidden_and_shown(served, page):
 
 
 @pytest.mark.slow
-def test_all_controls_have_names_and_text_is_readable(served, page):
-    """Roles, names and contrast by a script of our own: nothing may be fetched for it."""
+def test_all_controls_have_names(served, page):
+    """By a script of our own: nothing may be fetched for it."""
     nameless = page.evaluate(NAMELESS)
     assert nameless == []
     assert page.locator("html").get_attribute("lang") == "en"
