@@ -33,7 +33,7 @@ class Theme:
 
 
 LIGHT = Theme("#ffffff", "#1a1a1a", "#5a5a5a", "#e2e2e2")
-_BRIGHTER = ((BLACK, "#f2f2f2"), (BLUE, "#4aa3e0"), ("#BBBBBB", "#7d828a"))
+_BRIGHTER = ((BLACK, "#f2f2f2"), (BLUE, "#4070ff"), ("#BBBBBB", "#7d828a"))
 DARK = Theme("#16181c", "#ececec", "#adb1b8", "#3a3f47", _BRIGHTER)
 
 LARGEST_IN_FULL = 7

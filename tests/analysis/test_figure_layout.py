@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.analysis.figures.captions import data_sheet, latex, markdown
 from faultsweep.analysis.figures.draw import draw, draw_html
-from faultsweep.analysis.figures.figure import BLACK, BLUE, LOOKS, Curve, Figure, Heat, Panel, Style, Table
+from faultsweep.analysis.figures.figure import (
+    BLACK,
+    BLUE,
+    GREEN,
+    LOOKS,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    YELLOW,
+    Curve,
+    Figure,
+    Heat,
+    Panel,
+    Style,
+    Table,
+)
 from faultsweep.analysis.figures.heat import texts
 from faultsweep.analysis.figures.layout import (
     DARK,
@@ -35,6 +52,7 @@ from faultsweep.errors import InputError
 from faultsweep.units import time_unit
 
 X = np.array([1.0, 2.0, 4.0])
+COLOURS = (BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE)
 
 
 def curve(label, y, number=0, x=X, half=1.0):
@@ -265,3 +283,33 @@ def test_captions_are_texts_beside_the_picture(tmp_path):
     assert all(path.stat().st_size for path in paths)
     with pytest.raises(InputError, match="unknown format 'jpg'"):
         draw(shown, tmp_path, ["jpg"])
+
+
+SIGHT = {
+    "all cones": np.eye(3),
+    "no green cones": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no red cones": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+}
+"""Linear RGB as eyes see it (Machado, Oliveira and Fernandes 2009, severity 1)."""
+
+
+def lab(colour, sight):
+    """The CIELAB coordinates of a colour as seen."""
+    encoded = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.asarray(sight) @ linear, 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen
+    x, y, z = np.cbrt(xyz / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("eyes", SIGHT)
+def test_colours_can_be_told_apart(theme, eyes):
+    """A difference of 2.3 is just noticed by who compares areas; curves are thin, and compared with a legend."""
+    colours = [theme.colour(colour) for colour in COLOURS]
+    distances = {
+        (one, other): np.linalg.norm(lab(one, SIGHT[eyes]) - lab(other, SIGHT[eyes]))
+        for one, other in combinations(colours, 2)
+    }
+    assert min(distances.values()) > 15, min(distances, key=distances.get)
