@@ -105,9 +105,11 @@ def plot(
     show = "value" if not baseline else "ratio" if ratio else "difference"
     labels = {axis: str(label) for axis, label in (at or {}).items()}
     view = "heat map" if kind == "heat map" else "curves"
-    heat: dict[str, Any] = {"heat_x": x, "heat_y": curves}
+    heat: dict[str, Any] = {"heat_x": x, "heat_y": curves} if view == "heat map" else {}
     wanted = replace(wanted, show=show, view=view, at={**wanted.at, **labels})
     wanted = replace(wanted, **{name: value for name, value in heat.items() if value is not None})
+    if wanted.heat_x == wanted.heat_y and curves is None:
+        wanted = replace(wanted, heat_y=chosen.heat_x)
     wanted = check(results, wanted)
     if view == "heat map":
         return Plot(heat_map(results, wanted))

@@ -11,6 +11,8 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,20 @@ from faultsweep.errors import InputError, InvariantError, unknown_name
 SELECTORS = {role.selector.name: role for role in ROLES.values() if role.selector is not None}
 """The parameters that name policies, with their roles."""
 MACHINES = ("flat:64", "torus:4x4x4", "midplanes:8", "clusters:40+40")
+_SITE = """
+format = "faultsweep site, 1"
+[[nodes]]
+name = "thin"
+count = 8
+cores = 4
+[[nodes]]
+name = "fat"
+count = 2
+cores = 8
+[[partitions]]
+name = "all"
+nodes = { thin = 8, fat = 2 }
+"""
 _JOBS = 40
 _CONTEXT = ("scheduler", "placement", "node_choice", "checkpoint", "recovery", "queue_order", "estimates")
 """The other policies of a run, which are drawn."""
@@ -78,9 +94,12 @@ def check_policy(parameter: str, value: str, draws: int = 6) -> Report:
     report = Report()
     for own in _own_parameters(parameter, value):
         _check_parameter(parameter, value, own, report)
-    for machine in MACHINES:
-        for config in _configurations(parameter, value, machine, draws):
-            _check_configuration(config, report)
+    with TemporaryDirectory() as folder:
+        site = Path(folder) / "site.toml"
+        site.write_text(_SITE)
+        for machine in (*MACHINES, str(site)):
+            for config in _configurations(parameter, value, machine, draws):
+                _check_configuration(config, report)
     if not report.ran and not report.problems:
         report.problems.append(f"{parameter} = {value!r} is refused in every configuration that was drawn")
     return report
@@ -127,7 +146,7 @@ def _is_valid(parameter: Parameter, value: Any) -> bool:
 
 def _configurations(parameter: str, value: str, machine: str, draws: int) -> Iterator[dict[str, Any]]:
     """Yield configurations of a policy: its own parameters at any value, among other policies; failures in most."""
-    draw = random.Random(f"{parameter} {value} {machine}")
+    draw = random.Random(f"{parameter} {value} {Path(machine).name}")  # not of the folder of a site
     own = _own_parameters(parameter, value)
     for number in range(draws):
         config: dict[str, Any] = {name: draw.choice((0.0, 0.5, 1.0)) for name in _ERRS}

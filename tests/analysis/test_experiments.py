@@ -325,6 +325,7 @@ def test_lists_name_everything(capsys):
         "queue-orders": PARAMETERS["queue_order"].choices,
         "recoveries": PARAMETERS["recovery"].choices,
         "placements": PARAMETERS["placement"].choices,
+        "predictors": PARAMETERS["predictor"].choices,
         "finders": PARAMETERS["finder"].choices,
         "checkpoints": PARAMETERS["checkpoint"].choices,
         "node-choices": PARAMETERS["node_choice"].choices,

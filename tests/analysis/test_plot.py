@@ -44,6 +44,7 @@ def test_axes_baselines_and_kinds_can_be_chosen(data):
     assert ratio.curves[0].y.tolist() == [1, 1, 1]
     heat = fs.plot(data, kind="heat map", x="load_scale", curves="machine").figure.panels[0].heat
     assert heat.value.shape == (2, 3)
+    assert fs.plot(data, kind="heat map", x="scheduler").figure.panels[0].heat.value.shape == (3, 2)
 
 
 @pytest.mark.parametrize(
