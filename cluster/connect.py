@@ -254,7 +254,8 @@ def _running(address: str, credentials: Path | None, timeout_s: float) -> Iterat
     try:
         yield client
     finally:
-        client.close(timeout=5)
+        with contextlib.suppress(OSError):  # a scheduler that is gone, or hangs, answers no farewell
+            client.close(timeout=5)
 
 
 def _is_host_port(address: str) -> bool:

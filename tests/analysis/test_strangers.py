@@ -169,6 +169,7 @@ def test_nothing_runs_on_the_page_of_a_run_or_in_a_notebook(browser, tmp_path):
 
 
 @pytest.mark.chromium
+@pytest.mark.slow
 def test_escaping_alone_keeps_the_dashboard_from_running_anything(store, browser):
     """Without the policy what is planted on the page runs, and nothing of the store does."""
     command = [sys.executable, "-P", "-m", "faultsweep", "dashboard", str(store)]

@@ -361,6 +361,7 @@ def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
     assert starts[1] <= RUNS - kept["status"]["done"]
 
 
+@pytest.mark.slow
 def test_a_job_near_its_walltime_saves_requeues_itself_and_goes_on(slurm):
     job = submitted(5)
     for life in (1, 2):
@@ -477,6 +478,7 @@ def test_an_elastic_job_controls_worker_jobs_and_survives_a_kill(slurm):
     assert list(Path("s.zarr.run/slurm").glob("tls-*")) == []
 
 
+@pytest.mark.slow
 def test_nodes_that_fail_or_are_drained(slurm):
     """A running job is left alone on a drained node; on a failed one it is requeued, and says what it waits for."""
 
@@ -507,6 +509,7 @@ def reason_to_wait():
     return text if "drained or reserved" in text or "waiting for free nodes" in text else ""
 
 
+@pytest.mark.slow
 def test_a_slow_disk_that_fills_up_and_recovers(slurm, slow_disk):
     store = slow_disk.folder / "s.zarr"
     job = submitted(2, store=store)

@@ -124,6 +124,7 @@ def test_the_same_rule_gives_the_same_run(rules, built_in, changes):
     assert all((first.jobs[name] == second.jobs[name]).all() for name in ("start_s", "size", "restarts"))
 
 
+@pytest.mark.slow
 def test_every_role_takes_a_policy_of_the_users(rules):
     roles = [role for role in ROLES.values() if OWN in role.policies]
     assert {role.selector.name for role in roles} == set(OWN_PARAMETERS)
