@@ -77,12 +77,13 @@ def figure(
 
 def _layout(name: str, sweep: Sweep) -> Layout:
     """Return what is drawn: of a shipped experiment the figure of its name, else what the spec's table says."""
+    from faultsweep.analysis.figures import FIGURES
     from faultsweep.sweeps.figure import Layout
     from faultsweep.sweeps.spec import find_spec
     from faultsweep.sweeps.substitutes import is_shipped
 
     path = find_spec(name)
-    if is_shipped(path):
+    if is_shipped(path) and path.stem in FIGURES:
         return Layout(kind=path.stem, x="", along="", y=())
     try:
         return sweep.spec.layout()

@@ -87,6 +87,14 @@ def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
         draw_html(figure, tmp_path / "a.html")
 
 
+def test_a_shipped_sweep_without_a_figure_of_its_own_is_drawn_as_its_table_says():
+    from faultsweep.cli.figure import _layout
+
+    sweep = Sweep(**{"name": "what-if", **load_toml(experiments()["what-if"])})
+    layout = _layout("what-if", sweep)
+    assert (layout.kind, layout.x, layout.y) == ("bars", "saving", ("mean_response_s",))
+
+
 def test_jobs_of_a_cell_are_those_of_its_run(client, monkeypatch, tmp_path):
     raw = small("krevat2003-fig-4-1", monkeypatch, tmp_path)
     Sweep(**raw).run(tmp_path / "a.zarr", cluster=client, progress=False)
