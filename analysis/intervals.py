@@ -53,7 +53,7 @@ def choose_scales(rows: NDArray[np.float64], fraction: bool = False) -> NDArray[
     mean = moments(rows)[0]
     if fraction:
         return np.where((mean > 0) & (mean < 1), "logit", "identity")
-    lowest = np.fmin.reduce(rows, -1)
+    lowest = np.fmin.reduce(rows, -1, initial=np.nan)
     if np.any(lowest < 0):
         return np.full(mean.shape, "identity")
     return np.where(lowest > 0, "log", "cut")
@@ -86,7 +86,7 @@ def log_spread(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     and of fewer than two.
     """
     mean, error, count = moments(rows)
-    lowest = np.fmin.reduce(rows, -1)
+    lowest = np.fmin.reduce(rows, -1, initial=np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log(np.where(lowest[..., None] > 0, rows, np.nan))
         found = moments(logs)[1] * np.sqrt(count)

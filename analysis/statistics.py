@@ -255,7 +255,7 @@ def _interval(
 def _differ(rows: NDArray[np.float64], size: float = 0.0) -> NDArray[np.bool_]:
     """Return which rows have two observations that differ, by more than rounding of numbers of this size."""
     with np.errstate(invalid="ignore"):
-        return np.fmax.reduce(rows, -1) - np.fmin.reduce(rows, -1) > _EQUAL * size
+        return np.fmax.reduce(rows, -1, initial=np.nan) - np.fmin.reduce(rows, -1, initial=np.nan) > _EQUAL * size
 
 
 def _replace(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.open import metric_names
+from faultsweep.analysis.verdict import selection_of
 from faultsweep.analysis.warmup import TAIL_METRICS, column_of, without_warm_up
 
 from faultsweep.errors import InputError, unknown_name
@@ -129,11 +131,20 @@ def default_choices(data: xr.Dataset) -> Choices:
     x = min(long, key=lambda axis: (_is_text(data, axis), axes.index(axis)))
     rest = [axis for axis in long if axis != x and data.sizes[axis] <= MOST_CURVES]
     curves = min(rest, key=lambda axis: (not _is_text(data, axis), axes.index(axis)), default="")
-    metric = next((name for name in ("mean_bounded_slowdown", "mean_wait_s") if name in metrics), metrics[0])
+    metric = _main_metric(data, metrics)
     others = [axis for axis in (curves, *long, *axes) if axis and axis != x]
     more = [name for name in ("utilisation", "mean_wait_s", *metrics) if name in metrics and name != metric]
     chosen = Choices(metric, x, x, curves, heat_x=x, heat_y=others[0] if others else "", second=(more or [""])[0])
     return complete(data, chosen)
+
+
+def _main_metric(data: xr.Dataset, metrics: list[str]) -> str:
+    """Return the metric that a selection was run for, or else the usual one."""
+    with suppress(InputError, ValueError):  # what a stranger's store says of itself may be anything
+        best = selection_of(data)
+        if best is not None and best.metric in metrics:
+            return best.metric
+    return next((name for name in ("mean_bounded_slowdown", "mean_wait_s") if name in metrics), metrics[0])
 
 
 def _is_text(data: xr.Dataset, axis: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -92,9 +93,11 @@ def _verdict(
     data: xr.Dataset, metric: str, policy: str | None, shares: dict[tuple[str, ...], float]
 ) -> tuple[str, str, pd.DataFrame]:
     """Return the answer, what it rests on, and the best policy by region."""
-    best = selection_of(data) if data.attrs.get("spec") else None
-    if best is not None and best.metric == metric and (found := selected(data)) is not None:
-        return found.sentence, describe_promise(best, found), found.table
+    with suppress(InputError, ValueError):  # of another metric than this one, or of a spec that nobody can read
+        best = selection_of(data)
+        if best is not None and (found := selected(data)) is not None:
+            best_ones = found.table[found.table["result"] != "worse"]
+            return found.sentence, describe_promise(best, found), best_ones
     if policy is None:
         return "", "", pd.DataFrame()
     try:

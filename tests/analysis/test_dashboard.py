@@ -274,6 +274,14 @@ def test_at_first_the_best_policy_and_what_matters_are_said(path, data):
     assert "policy" in shares_html(found)
 
 
+def test_the_metric_of_a_selection_comes_first(data):
+    data["mean_wait_s"] = data["wait_s"] * 2.0
+    data["wait_s"].attrs["better"] = "lower"
+    data.attrs["spec"] = '[best]\naxis = "policy"\nmetric = "wait_s"\n'
+    assert ch.default_choices(data).metric == "wait_s"
+    assert make_overview(data).metric == "wait_s"
+
+
 def test_a_store_without_results_says_so(data):
     empty = data.where(False)
     empty["status"], empty.attrs = xr.zeros_like(data["status"]), data.attrs

@@ -320,6 +320,18 @@ def test_the_report_of_a_selection_begins_with_its_verdict(store, tmp_path):
     assert selected(results).table.equals(verdict.table)
 
 
+def test_a_selection_that_was_stopped_in_its_first_stage_has_a_report(store, tmp_path):
+    """One region is over, the other has no result yet."""
+    whole = open_results(store)
+    begun = whole["load"] == 0.5
+    stopped = whole.assign(status=whole["status"].where(begun, 0), wait_s=whole["wait_s"].where(begun))
+    stopped["wait_s"].attrs, stopped["status"].attrs = whole["wait_s"].attrs, whole["status"].attrs
+    stopped.attrs = whole.attrs
+    assert selected(stopped).sentence.startswith("Of 2 regions, best is")
+    write_report(stopped, tmp_path / "a.html")
+    assert "1 not decided" in (tmp_path / "a.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("shares", "words"),
     [
