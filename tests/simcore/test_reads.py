@@ -114,10 +114,11 @@ def configurations(tmp_path):
                 break
 
 
+@pytest.mark.slow
 def test_a_run_reads_what_is_live_and_nothing_that_is_inert(tmp_path, monkeypatch):
     monkeypatch.setattr(conformance, "_JOBS", 14)
     draw, live, seen, checked = random.Random(7), {}, set(), 0
-    for config in draw.sample(list(configurations(tmp_path)), 36):
+    for config in draw.sample(list(configurations(tmp_path)), 60):
         with recorded() as (before, read):
             try:
                 outcome = conformance._outcome(config)
