@@ -60,8 +60,6 @@ _ELSEWHERE = ("workload", "metrics", "run", "clusters")
 _ERRS = ("accuracy", "recall", "false_positive_rate")
 _NEVER = frozenset({"log", "machine", "failures", "event_order", "horizon_s", "time_scheduling"})
 """What is not changed where it is inert: it needs files, or decides more than the run."""
-_UNPAID = frozenset({"credits_granted", "credits_charged", "failure_free_response_s"})
-"""Results that follow from the users' options alone, which the canonical form need not keep where nobody is killed."""
 
 
 @dataclass
@@ -204,8 +202,8 @@ def _outcome(config: dict[str, Any], debug: bool = False) -> dict[str, Any]:
     known = known_parameters(config)
     given = {name: value for name, value in config.items() if name in known and name != "log"}
     run: Run = simulate(_workload(config["machine"]), debug=debug, **given)
-    found = {name: values.tobytes() for name, values in run.jobs.items() if name not in _UNPAID}
-    kept = {name: value for name, value in run.metrics.items() if name not in MEASURED | _UNPAID and value == value}
+    found = {name: values.tobytes() for name, values in run.jobs.items()}
+    kept = {name: value for name, value in run.metrics.items() if name not in MEASURED and value == value}
     return found | {name: repr(value) for name, value in kept.items()}
 
 

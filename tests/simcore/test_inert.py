@@ -44,6 +44,7 @@ VALUES = {
     "checkpoint_interval_s": (600.0, 3600.0),
     "checkpoint_cost_s": (0.0, 60.0),
     "bucket_s": (600.0, 3600.0),
+    "finder": ("columns", "columns", "pop", "divisor"),  # "exhaustive" takes minutes
     "event_order": ("instant",),
     "start_delay_s": (0.0,),
     "horizon_s": (math.inf,),
