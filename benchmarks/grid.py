@@ -30,7 +30,7 @@ import numpy as np
 import psutil
 import xarray as xr
 from faultsweep.cluster.settings import SCHEDULER
-from faultsweep.sweeps.runner.runner import SweepStoppedError
+from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.sweep import Sweep
 
 from benchmarks.sweep_overhead import RESULTS, Figures, axis, circumstances, folder

@@ -12,6 +12,8 @@ SETTINGS: dict[str, Any] = {
     # what looks at a worker every few milliseconds takes the GIL from the simulation: 8 % of 50 ms runs, measured
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.monitor-interval": "500ms",
+    # a worker that takes no task until it has more memory waits for ever: what it keeps for its runs stays
+    "distributed.worker.memory.pause": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.gil.enabled": False,

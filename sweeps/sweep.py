@@ -31,8 +31,9 @@ from faultsweep.sweeps.rounds import replicates_wanted
 from faultsweep.sweeps.runner.first import First, find_first
 from faultsweep.sweeps.runner.prepare import Prepared, assumptions, attributes, check_store, prepare
 from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress, format_count
-from faultsweep.sweeps.runner.runner import InterruptedSweepError, Runner, SweepStoppedError, check_script
+from faultsweep.sweeps.runner.runner import Runner, check_script
 from faultsweep.sweeps.runner.task import Context, output_columns
+from faultsweep.sweeps.runner.watch import InterruptedSweepError, SweepStoppedError
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
 from faultsweep.sweeps.store.collector import Collector, Results, describe_counts
 from faultsweep.sweeps.store.jobs import derive, drop_unused, unpack_jobs
@@ -484,8 +485,9 @@ class _Run:
         grid = Grid(spec.target, spec.axes, spec.fixed, spec.formulas, spec.exclude)
         cell = first_cell(grid)
         labels = ", ".join(f"{name}={label}" for name, label in grid.labels(cell).items())
-        client, _ = workers.client()
-        first = find_first(client, spec.target, grid.config(cell), labels, self.time_limit_s)
+        client, local = workers.client()
+        config = grid.config(cell)
+        first = find_first(client, spec.target, config, labels, self.time_limit_s, local, self.say)
         self.spec = _having(spec, first.outputs)
         return first
 

@@ -27,7 +27,6 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from faultsweep.cluster.connect import is_local, mend_workers
 from faultsweep.sweeps.grid import Cells, Grid, Keys
 from faultsweep.sweeps.runner import task
 from faultsweep.sweeps.runner.order import Cursor, Durations
@@ -41,6 +40,7 @@ from faultsweep.sweeps.runner.progress import (
     format_seconds,
 )
 from faultsweep.sweeps.runner.segments import Segments
+from faultsweep.sweeps.runner.watch import InterruptedSweepError, SweepStoppedError, Watch
 from faultsweep.sweeps.store.collector import Collector, Results
 from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
 from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, journal_texts, read_journal
@@ -57,51 +57,42 @@ MOST_DEATHS = 3
 """Deaths of its worker, the last one alone, at which a configuration is quarantined."""
 _LARGEST_BATCH = 16_384
 _FIRST_BATCH = 16
-LOCAL_ABSENCE_S = 120.0
-"""A run on worker processes of its own stops when there has been none of them for so long."""
-ABSENCE_S = 600.0
-"""A run on another cluster stops when, after the first, there has been no worker for so long."""
 _IDLE_DEATHS = 20
 """Workers that die one after another, none of them at a configuration, after which a run gives up."""
 _PREPARED_CONFIGURATIONS = 1024
 """Configurations, at most, that are looked at for what there is to prepare before work is spread."""
 FETCH_S = 60.0
-"""A finished task whose result does not arrive for about so long is run again."""
+"""A finished task whose result does not arrive within this time is run again."""
 _FIRST_FETCH_S = 2.0
 _MOST_UNFETCHED = 5
 """Results in a row that do not arrive in time, after which a run gives up."""
 _MOST_LOST = 50
 """Results in a row, and as many for each worker, that are lost with their workers, after which a run gives up."""
+LOAD_S = 600.0
+"""A worker that has not loaded the target after so long is waited for no longer."""
 PREPARE_S = 1800.0
 """A worker that is not ready after so long is waited for no longer."""
+IDLE_S = 120.0
+"""Tasks that no worker is at for so long, while there are workers and no result comes, are handed out again."""
+_MOST_IDLE = 5
+"""Times in a row that this happens, after which a run on workers of its own gives up."""
 QUIET_S = 600.0
 """A run without a result for so long says what it waits for, and again after as long."""
-_SILENT_S = 5.0
 _LOOK_S = 1.0
 _PATIENCE_S = 2.0
 
 
-class SweepStoppedError(Exception):
-    """A run ended before the sweep did; what is finished is in the store. The text says why, and how to go on."""
-
-    exit_code = 1
-
-
-class InterruptedSweepError(SweepStoppedError):
-    """The user stopped the run."""
-
-    exit_code = 130
-
-
 @dataclass
 class _Flying:
-    """A task that was handed out; ``fetch_s`` is how long its result is waited for when it is fetched next."""
+    """A task that was handed out; ``fetch_s`` is how long its result is waited for when it is fetched next, and
+    ``waited_s`` how long it has been."""
 
     number: int
     future: Any
     cells: Cells
     solo: bool
     fetch_s: float = _FIRST_FETCH_S
+    waited_s: float = 0.0
 
 
 class Runner:
@@ -133,6 +124,7 @@ class Runner:
         self.keys = keys
         self.collector = collector
         self.progress = progress
+        self.watch = Watch(client, local)
         self.local = local
         self.interrupts = 0
         self.is_unwanted: Callable[[], bool] = lambda: False
@@ -146,15 +138,13 @@ class Runner:
         self._unexplained: set[str] = set()
         self._most_workers = 0
         self._told_loss = False
-        self._gone: dict[Any, float] = {}
         self._number = 0
         self._per_run_s = 0.0
         self._batch = _FIRST_BATCH
         self._workers = 1
         self._looked = -_LOOK_S
-        self._lost_since: float | None = None
-        self._seen = self._heard = self._progressed = time.monotonic()
-        self._unfetched = self._lost = 0
+        self._heard = self._progressed = self._given = time.monotonic()
+        self._unfetched = self._lost = self._idle = 0
         self._arrived: set[str] = set()
         self._journal: JournalWriter | None = None
         self._blind = False
@@ -230,7 +220,7 @@ class Runner:
     def _warm(self, cells: Cells) -> None:
         """Let one worker per kind of processor prepare (compile) before the others do, with their first tasks."""
         first: dict[str, str] = {}
-        for worker, (kind, sees_folder) in self._on_each(self._threads(), task.look).items():
+        for worker, (kind, sees_folder) in self._on_each(self.watch.threads(), task.look, limit_s=LOAD_S).items():
             first.setdefault(kind, worker)
             if not (sees_folder or self._blind):
                 self._blind = True
@@ -248,7 +238,12 @@ class Runner:
         return list({target.preparation(config): config for config in reversed(configs)}.values())
 
     def _on_each(
-        self, workers: Iterable[str], what: Callable[..., Any], *arguments: Any, note: str = ""
+        self,
+        workers: Iterable[str],
+        what: Callable[..., Any],
+        *arguments: Any,
+        note: str = "",
+        limit_s: float = PREPARE_S,
     ) -> dict[str, Any]:
         """Call a function on these workers and return what they gave; a worker that dies here is left out.
 
@@ -259,15 +254,17 @@ class Runner:
             worker: self.client.submit(what, self.packed, *arguments, workers=[worker], pure=False)
             for worker in workers
         }
+        pause_s = 0.01
         while not all(call.done() for call in calls.values()) and not self.interrupts:
-            time.sleep(0.01)
-            if time.monotonic() - start > PREPARE_S:
+            time.sleep(pause_s)
+            pause_s = min(1.1 * pause_s, 0.25)
+            if time.monotonic() - start > limit_s:
                 late = [worker for worker, call in calls.items() if not call.done()]
-                self.progress.say(f"not ready after {format_seconds(PREPARE_S)}, and not waited for: {', '.join(late)}")
+                self.progress.say(f"not ready after {format_seconds(limit_s)}, and not waited for: {', '.join(late)}")
                 break
-            self._check_scheduler()
+            self.watch.check_scheduler()
             if time.monotonic() - looked > _LOOK_S:  # a call of a worker that is gone would wait for it for ever
-                looked, here = time.monotonic(), self._threads()
+                looked, here = time.monotonic(), self.watch.threads()
                 calls = {worker: call for worker, call in calls.items() if worker in here}
             if note and time.monotonic() - start > _PATIENCE_S:
                 self.progress.say(note)
@@ -290,22 +287,20 @@ class Runner:
 
     def _wait_for_workers(self) -> None:
         """Wait for the first worker; a batch system may take days to start it, this machine may not."""
-        self._seen = time.monotonic()
-        if not self._threads():
+        if not self.watch.threads():
             self.progress.say("waiting for workers (Ctrl-C stops)")
-        while not self._threads() and not self.interrupts:
+        while not self.watch.threads() and not self.interrupts:
             time.sleep(0.2)
-            self._check_scheduler()
+            self.watch.check_scheduler()
             if self.local:
-                self._check_absence()
-            if is_local(self.client.cluster):
-                self._gone = mend_workers(self.client.cluster, self._gone)
+                self.watch.check_absence()
+            self.watch.mend()
 
     def _count_workers(self) -> None:
         """Look now and then how many workers there are; time without any is no time at work."""
         if time.monotonic() - self._looked < _LOOK_S:
             return
-        threads = self._threads()
+        threads = self.watch.threads()
         self._looked = time.monotonic()
         self._workers = max(1, sum(threads.values()))
         self._mend_workers(threads)
@@ -313,7 +308,6 @@ class Runner:
         self._arrived |= set(threads)
         self._check_arrivals()
         if threads:
-            self._seen = self._looked
             self.progress.pace.work()
             self.progress.enter(SAVING if self.interrupts else RUNNING)
             return
@@ -321,26 +315,19 @@ class Runner:
         if not self.progress.pace.resting:
             self.progress.say("no worker is left; waiting for one (Ctrl-C stops)")
             self.progress.pace.rest()
-        self._check_absence()
+        self.watch.check_absence()
 
     def _mend_workers(self, threads: Mapping[str, int]) -> None:
         """Replace worker processes of this machine that are gone for good; say when another cluster has lost some."""
-        if is_local(self.client.cluster):
-            self._gone = mend_workers(self.client.cluster, self._gone)
-        elif len(threads) < self._most_workers and threads and not self._told_loss:
+        self.watch.mend()
+        if not self.watch.is_mended and len(threads) < self._most_workers and threads and not self._told_loss:
             self.progress.say(f"{len(threads)} of {self._most_workers} workers remain")
         self._told_loss = len(threads) < self._most_workers
         self._most_workers = max(self._most_workers, len(threads))
 
-    def _check_absence(self) -> None:
-        """Give up when there has been no worker for a while."""
-        limit = LOCAL_ABSENCE_S if self.local else ABSENCE_S
-        if time.monotonic() - self._seen > limit:
-            raise SweepStoppedError(f"there has been no worker for {format_seconds(limit)}")
-
     def _check_arrivals(self) -> None:
         """Give up when workers come and go, one after another, and none of them gives anything."""
-        limit = LOCAL_ABSENCE_S if self.local else ABSENCE_S
+        limit = self.watch.limit_s
         if len(self._arrived) > _IDLE_DEATHS + 2 * self._most_workers and time.monotonic() - self._progressed > limit:
             raise SweepStoppedError(
                 f"no result for {format_seconds(limit)}, in which {len(self._arrived)} workers have come and gone; they"
@@ -349,16 +336,9 @@ class Runner:
 
     def _progress(self) -> None:
         """Note that a task has given something: results, or what ended its worker."""
-        self._unfetched = self._lost = 0
-        self._heard = self._progressed = time.monotonic()
+        self._unfetched = self._lost = self._idle = 0
+        self._heard = self._progressed = self._given = time.monotonic()
         self._arrived.clear()
-
-    def _threads(self) -> dict[str, int]:
-        """Return the workers with their threads; a scheduler that cannot be reached or does not answer is gone."""
-        try:
-            return dict(self.client.nthreads(callback_timeout=ABSENCE_S))
-        except OSError:  # a lost or refused connection, or a TimeoutError
-            raise SweepStoppedError("the scheduler is gone") from None
 
     def _hand_out(self, todo: Cursor) -> None:
         while len(self._flying) < 2 * self._workers + 1:
@@ -393,15 +373,17 @@ class Runner:
         try:
             number = self._finished.get(timeout=0.25)
         except queue.Empty:
-            self._check_scheduler()
+            self.watch.check_scheduler()
+            self._take_back_idle()
             self._say_quiet()
             return
         late = []
         while True:
-            if self._take(self._flying[number]):
-                del self._flying[number]
-            else:
-                late.append(number)
+            if number in self._flying:  # else it was handed out again
+                if self._take(self._flying[number]):
+                    del self._flying[number]
+                else:
+                    late.append(number)
             try:
                 number = self._finished.get_nowait()
             except queue.Empty:
@@ -409,15 +391,43 @@ class Runner:
         for number in late:
             self._finished.put(number)
 
+    def _take_back_idle(self) -> None:
+        """Hand out again what no worker is at, whatever has gone wrong between scheduler and workers.
+
+        Workers of others may be busy with other work for as long as they like.
+        """
+        if self._blind or not self._flying or time.monotonic() - self._given <= IDLE_S:
+            return
+        self._given = time.monotonic()
+        if _at_work(self.folder, self.context.run_id) & set(self._flying):
+            return
+        self._idle += 1
+        if self.local and self._idle >= _MOST_IDLE:
+            raise SweepStoppedError(f"no worker has begun anything for {format_seconds(_MOST_IDLE * IDLE_S)}")
+        LOG.warning("no worker is at any of %d tasks, which are handed out again", len(self._flying))
+        for flying in list(self._flying.values()):
+            del self._flying[flying.number]
+            self._take_back(flying)
+
+    def _take_back(self, flying: _Flying) -> None:
+        """Want a task's result no longer, and hand out again what it was to run."""
+        flying.future.release()
+        if flying.solo:
+            self._suspects.appendleft(int(flying.cells[0]))
+        else:
+            self._waiting.appendleft(flying.cells)
+
     def _say_quiet(self) -> None:
         """Say what is waited for when nothing has come for a while: nothing but a time limit ends a run that hangs."""
         if self._flying and time.monotonic() - self._heard > QUIET_S:
             self._heard = time.monotonic()
             oldest = self._flying[min(self._flying)]
             labels = ", ".join(f"{name}={label}" for name, label in self.grid.labels(int(oldest.cells[0])).items())
+            where = f"the oldest one begins at {labels} (a time limit ends a configuration that hangs)"
+            if self._idle:
+                where = f"none of which any of the {self.progress.workers} workers has begun: they are busy, or stopped"
             self.progress.say(
-                f"no result for {format_seconds(QUIET_S)}; handed out: {len(self._flying)} tasks, the oldest one begins"
-                f" at {labels} (a time limit ends a configuration that hangs)"
+                f"no result for {format_seconds(QUIET_S)}; handed out: {len(self._flying)} tasks, {where}"
             )
 
     def _ask_to_stop(self) -> None:
@@ -440,15 +450,6 @@ class Runner:
         thread.start()
         return thread
 
-    def _check_scheduler(self) -> None:
-        """Give up when the scheduler has been out of reach for a while."""
-        if self.client.status == "running":
-            self._lost_since = None
-            return
-        self._lost_since = self._lost_since or time.monotonic()
-        if self.client.status == "closed" or time.monotonic() - self._lost_since > _SILENT_S:
-            raise SweepStoppedError("the scheduler is gone")
-
     def _take(self, flying: _Flying) -> bool:
         """Take one finished task, whatever became of it; returns False if its result has yet to arrive."""
         from distributed import KilledWorker
@@ -456,17 +457,21 @@ class Runner:
         status = flying.future.status
         if status == "cancelled":
             raise SweepStoppedError("the scheduler is gone")
-        if status == "lost" or flying.fetch_s > FETCH_S:
-            self._give_up(flying, is_lost=status == "lost")
+        is_lost = status in ("lost", "pending")  # the latter after its worker was asked for it, and had gone
+        left_s = FETCH_S - flying.waited_s
+        if is_lost or left_s <= 0:
+            self._give_up(flying, is_lost)
             return True
+        fetch_s = min(flying.fetch_s, left_s)
         try:
             # a worker that dies between the status and this line takes the result with it: without a limit this
             # would wait until somebody computes it again, which needs a worker
-            result = flying.future.result(flying.fetch_s)
+            result = flying.future.result(fetch_s)
         except KilledWorker as error:
             self._bury(flying, error)
             return True
         except TimeoutError:
+            flying.waited_s += fetch_s
             flying.fetch_s *= 2
             return False
         except (SweepStoppedError, OSError, CancelledError):
@@ -480,8 +485,7 @@ class Runner:
 
     def _give_up(self, flying: _Flying, is_lost: bool) -> None:
         """Hand out again what has ended, and whose result was lost with its worker or does not arrive."""
-        flying.future.release()
-        self._waiting.appendleft(flying.cells)
+        self._take_back(flying)
         self._lost += is_lost
         self._unfetched += not is_lost
         if self._unfetched >= _MOST_UNFETCHED:
@@ -542,7 +546,8 @@ class Runner:
     def _bury(self, flying: _Flying, error: Any) -> None:
         """Find out which configuration a dead worker was at, keep what it had finished, and hand out the rest again."""
         found = _marks(self.folder, self.context.run_id, flying.number)
-        self._explain(str(getattr(error.last_worker, "address", flying.number)), bool(found) or self._blind)
+        worker = getattr(error.last_worker, "server_id", "") or getattr(error.last_worker, "address", flying.number)
+        self._explain(str(worker), bool(found) or self._blind)
         if not found and self._blind:
             self._split(flying)
             return
@@ -565,7 +570,8 @@ class Runner:
     def _explain(self, worker: str, explained: bool) -> None:
         """Note whether a dead worker was at a configuration; give up when many die, one after another, that were not.
 
-        What only waits at a worker that dies comes back, too: that death is explained by the task that was running.
+        ``worker`` is a process: the next one may have its address. What only waits at a worker that dies comes back,
+        too: that death is explained by the task that was running.
         """
         if explained:
             self._progress()
@@ -700,6 +706,12 @@ def _known_durations(collector: Collector, grid: Grid) -> Durations:
 def _load_jobs(part: Any) -> Mapping[str, NDArray[Any]]:
     """Return per-job arrays: sent by the worker, or from their place in its file."""
     return part if isinstance(part, Mapping) else unpack_jobs(Path(part[0]), part[1], part[2])
+
+
+def _at_work(folder: Path, run_id: str) -> set[int]:
+    """Return the tasks that processes of a run are at, or were when they ended."""
+    contents = (mark.read_bytes() for mark in (folder / "marks").glob(f"{run_id}-*.mark"))
+    return {task.MARK.unpack(content)[0] for content in contents if len(content) == task.MARK.size}
 
 
 def _marks(folder: Path, run_id: str, number: int) -> list[tuple[tuple[int, int], str, bool]]:

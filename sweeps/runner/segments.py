@@ -17,6 +17,8 @@ from pathlib import Path
 from faultsweep.sweeps.runner.progress import LOG
 from faultsweep.sweeps.store.journal import jobs_beside
 
+_PATIENCE_S = 60.0
+
 
 class Segments:
     """The journals of a run's workers, as far as their results were taken."""
@@ -62,9 +64,9 @@ class Segments:
             LOG.info("journals stay: %s", error)
 
     def join(self) -> None:
-        """Wait until nothing is being removed."""
+        """Wait until nothing is being removed; a disk that hangs is not waited for."""
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_PATIENCE_S)
 
 
 def sync_disk(folder: Path) -> None:

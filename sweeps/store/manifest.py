@@ -437,11 +437,14 @@ def verify(path: Path, sizes_only: bool = False) -> Verified:
         found.damage = [Damage(MANIFEST, "absent" if not is_sealed(path) else "damaged")]
         return found
     at = {name: _matched(history.get(name, []), seen.get(name), sizes_only) for name in {*history, *seen}}
+    if ROOT not in seen:  # a store appears with it
+        at[ROOT] = None
+    arrays = _arrays(path) | {name.partition("/")[0] for name in history if name.endswith(f"/{ROOT}")}
     floors = _floors(history, at)
     for name in sorted(at):
         lines, matched = history.get(name, []), at[name]
         if not lines:
-            if name.partition("/")[0] in _arrays(path):
+            if name.partition("/")[0] in arrays - {FOLDER}:
                 found.damage.append(Damage(name, "not in the manifest"))
             continue
         if matched is None:
@@ -482,6 +485,8 @@ def _floors(history: Mapping[str, list[tuple[int, int, str]]], at: Mapping[str, 
     """Return for each file the place of the line that it must not be older than."""
     floors: dict[str, int] = {}
     root = at.get(ROOT)
+    if root is None and ROOT in history:  # it is lost: what was written before it has to be there all the same
+        root = history[ROOT][-1][0]
     status = {chunk_of(name): place for name, place in at.items() if name.startswith("status/") and name != _STATUS}
     dims = max(map(len, status), default=0)
     for name, lines in history.items():

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
-from faultsweep.sweeps.runner.runner import SweepStoppedError  # noqa: E402
+from faultsweep.sweeps.runner.watch import SweepStoppedError  # noqa: E402
 from faultsweep.sweeps.store import store as store_module  # noqa: E402
 from faultsweep.sweeps.sweep import Sweep  # noqa: E402
 

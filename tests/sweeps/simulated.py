@@ -23,9 +23,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from faultsweep.cluster import connect as connect_module
+from faultsweep.sweeps.runner import first as first_module
 from faultsweep.sweeps.runner import progress as progress_module
 from faultsweep.sweeps.runner import runner as runner_module
 from faultsweep.sweeps.runner import task as task_module
+from faultsweep.sweeps.runner import watch as watch_module
 from faultsweep.sweeps.store import collector as collector_module
 from faultsweep.sweeps.store import journal as journal_module
 from faultsweep.sweeps.store import store as store_module
@@ -34,7 +36,7 @@ RESTART_S = 3.0
 """After this a worker that died is there again, if anything starts it."""
 TASK_S = 0.3
 """Simulated time of a task."""
-LONGEST_S = 4 * runner_module.ABSENCE_S
+LONGEST_S = 6 * watch_module.ABSENCE_S
 """No run may take longer, by the simulated clock, whatever happens: then it hangs."""
 
 
@@ -50,12 +52,13 @@ class DeathError(BaseException):
 class Fault:
     """What happens at a point, or at every point from it on (``lasting``).
 
-    ``kind`` is one of KINDS; ``number`` is that of the point.
+    ``kind`` is one of KINDS; ``number`` is that of the point, ``at`` its name if it matters.
     """
 
     kind: str
     number: int
     lasting: bool = False
+    at: str = ""
 
 
 KINDS = (
@@ -64,6 +67,7 @@ KINDS = (
     "last death",  # of all workers, and nothing starts them again
     "slow result",  # a result takes half a minute to arrive
     "stuck result",  # a result never arrives, though its worker lives
+    "lost task",  # what is handed out reaches no worker, and nobody says so
     "scheduler",  # it is gone
     "silent scheduler",  # it does not answer, and the connection stays
     "ENOSPC",
@@ -179,7 +183,10 @@ class Client:
 
             raise ClosedClientError("Tried sending message after closing")
         future = Future(self.simulated, lambda: function(*arguments), workers)
-        self.simulated.queue.append(future)
+        if self.simulated.loses:
+            self.simulated.loses = False
+        else:
+            self.simulated.queue.append(future)
         self.simulated.futures.append(future)
         return future
 
@@ -213,7 +220,7 @@ class Cluster:
         self.births = itertools.count(workers)
         self.queue: deque[Future] = deque()
         self.futures: list[Future] = []
-        self.gone = self.silent = self.is_final = False
+        self.gone = self.silent = self.is_final = self.loses = False
         self.running: Worker | None = None
         self.thread = threading.get_ident()
         self.wrote: list[tuple[int, int]] = []
@@ -263,7 +270,8 @@ class Cluster:
         """A task whose worker dies fails, as with ``allowed-failures`` 0."""
         from distributed import KilledWorker
 
-        future.settle("error", error=KilledWorker("task", SimpleNamespace(address=worker.address), 0))
+        last = SimpleNamespace(address=worker.address, server_id=str(worker.born))
+        future.settle("error", error=KilledWorker("task", last, 0))
 
     def kill(self, worker: Worker) -> None:
         """End a worker: what it has, and does, is lost."""
@@ -287,7 +295,7 @@ class Cluster:
         number = len(self.points)
         self.points.append(name)
         for fault in self.faults:
-            if fault.number == number or (fault.lasting and number > fault.number):
+            if fault.at in ("", name) and (fault.number == number or (fault.lasting and number > fault.number)):
                 self._happen(fault.kind, name, future)
 
     def _happen(self, kind: str, name: str, future: Future | None) -> None:
@@ -302,6 +310,8 @@ class Cluster:
                     each.settle("cancelled")
         elif kind == "silent scheduler":
             self.silent = True
+        elif kind == "lost task":
+            self.loses |= name == "submit"
         elif kind == "slow disk" and name in WRITES:
             self.begin += 60.0  # of these there may be many: a slow disk is slow
             self.advance(60.0)
@@ -402,7 +412,7 @@ def simulated(monkeypatch: Any, cluster: Cluster) -> Any:
 
     with monkeypatch.context() as patch:
         patch.setattr(connect_module, "_local", local)
-        for module in (runner_module, collector_module, progress_module):
+        for module in (runner_module, watch_module, first_module, collector_module, progress_module):
             patch.setattr(module, "time", clock)
         for module in (journal_module, task_module, store_module):
             patch.setattr(module, "os", calls)

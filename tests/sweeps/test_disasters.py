@@ -20,9 +20,10 @@ import psutil
 import pytest
 import xarray as xr
 from faultsweep.sweeps.runner import runner as runner_module
+from faultsweep.sweeps.runner import watch as watch_module
 from faultsweep.sweeps.runner.order import Cursor
 from faultsweep.sweeps.runner.prepare import prepare
-from faultsweep.sweeps.runner.runner import SweepStoppedError
+from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.store import store as store_module
 from faultsweep.sweeps.store.journal import read_journal
 from faultsweep.sweeps.store.replay import count_journalled
@@ -224,7 +225,7 @@ def test_kill_9_of_the_scheduler(tmp_path, client, small_chunks, moment):
 def test_a_run_without_workers_stops_after_a_while(tmp_path, monkeypatch, client):
     import distributed
 
-    monkeypatch.setattr(runner_module, "ABSENCE_S", 0.5)
+    monkeypatch.setattr(watch_module, "ABSENCE_S", 0.5)
     monkeypatch.setattr(runner_module, "_LOOK_S", 0.1)
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as lonely:

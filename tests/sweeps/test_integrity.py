@@ -127,25 +127,49 @@ def test_other_readers_see_a_flipped_bit_of_a_chunk(store):
             chunk.write_bytes(content)
 
 
-@pytest.mark.parametrize("how", ["flipped", "removed", "torn"])
-def test_every_file_heals_to_the_bit(store, made, how, client):
-    """By ``run`` itself; the store that comes out is the one that was, and only cells that were lost have run."""
+def rename(file):
+    file.rename(file.with_name(f"{file.name}.bak"))
+
+
+HOWS = {
+    "flipped": lambda file: flip(file, 4 * file.stat().st_size),
+    "removed": Path.unlink,
+    "renamed": rename,
+    "torn": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "empty": lambda file: os.truncate(file, 0),
+    "longer": lambda file: file.write_bytes(file.read_bytes() + b"\0"),
+}
+EACH = ("y/c/0/0/0", "y/zarr.json", "a/c/0", "status/c/0/0/0", "error/zarr.json", "jobs/zarr.json", "jobs/size/c/0")
+EACH += ("integrity/manifest", "integrity/copies/status/c/0/0/0", "integrity/copies/zarr.json", "zarr.json")
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", HOWS)
+def test_every_file_is_named_and_heals_to_the_bit(store, made, how, every, client):
+    """By ``run`` itself; the store that comes out is the one that was."""
     expected = results(made)
-    files = [file for file in all_files(store) if how != "torn" or file.name in ("zarr.json", "manifest", "0")]
-    for file in files:
-        if not file.exists():  # per-job results stand elsewhere now
-            continue
-        name = file.relative_to(store).as_posix()
-        content = file.read_bytes()
-        if how == "flipped":
-            flip(file, 8 * (len(content) // 2))
-        elif how == "removed":
-            file.unlink()
-        else:
-            file.write_bytes(content[: len(content) // 2])
-        assert check(store).damage, name
+    names = [file.relative_to(made).as_posix() for file in all_files(made)]
+    assert set(EACH) <= set(names)
+    for name in names if every else EACH:
+        shutil.rmtree(store)
+        shutil.copytree(made, store)
+        HOWS[how](store / name)
+        assert name in {one["name"] for one in read_status(store)["damage"]["files"]}, name
         with pytest.raises(InputError):
             pack(store, store.parent / "no.zarr.zip")
+        sweep().run(store, cluster=client, progress=False)
+        assert check(store).is_sound, name
+        assert results(store) == expected, name
+    assert not (store.parent / "no.zarr.zip").exists()
+
+
+def test_one_file_after_another_heals(store, made, client):
+    """What one repair leaves is the start of the next."""
+    expected = results(made)
+    for name in EACH:
+        if not (store / name).exists():  # per-job results stand elsewhere now
+            continue
+        (store / name).unlink()
         done = repair(store)
         assert name in done.restored or done.lost == [name] or name in (MANIFEST, SECOND), (name, done)
         if done.cells:
@@ -153,7 +177,13 @@ def test_every_file_heals_to_the_bit(store, made, how, client):
             sweep().run(store, cluster=client, progress=False)
         assert check(store).is_sound, name
         assert results(store) == expected, name
-    assert not (store.parent / "no.zarr.zip").exists()
+
+
+def test_a_lost_root_hides_no_other_loss(store):
+    for name in ("zarr.json", "y/c/0/0/0", "status/c/0/0/0"):
+        (store / name).unlink()
+    named = {one["name"] for one in read_status(store)["damage"]["files"]}
+    assert {"zarr.json", "y/c/0/0/0", "status/c/0/0/0"} <= named
 
 
 def test_only_the_cells_that_were_lost_run_again(tmp_path, client, monkeypatch):

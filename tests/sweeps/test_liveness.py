@@ -8,14 +8,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from faultsweep.sweeps.runner.runner import ABSENCE_S, SweepStoppedError
+from faultsweep.sweeps.runner.watch import ABSENCE_S, SweepStoppedError
 from faultsweep.sweeps.store.journal import read_journal
 from faultsweep.sweeps.store.store import DONE, FAILED
 from faultsweep.sweeps.sweep import Sweep
 
 import faultsweep as fs
 from faultsweep.errors import InputError
-from tests.sweeps.simulated import KINDS, Cluster, Fault, simulated
+from tests.sweeps.simulated import KINDS, Cluster, Fault, Worker, simulated
 
 CALLS: Counter = Counter()
 
@@ -26,16 +26,16 @@ def square(a: int, b: int = 0) -> dict[str, float]:
     return {"y": a * a + b / 7, "z": float(a) - 1000 * b}
 
 
-def sweep():
-    return Sweep(name="s", axes={"a": list(range(8)), "b": [0, 1, 2]}, function=square, outputs=["y", "z"])
+def sweep(outputs=("y", "z")):
+    return Sweep(name="s", axes={"a": list(range(8)), "b": [0, 1, 2]}, function=square, outputs=outputs)
 
 
-def run(monkeypatch, path, cluster, **options):
+def run(monkeypatch, path, cluster, outputs=("y", "z"), **options):
     """Run the sweep on a simulated cluster; returns what it says if it stops early, "" if it is over."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     try:
         with simulated(monkeypatch, cluster):
-            sweep().run(path, workers=2, progress=False, **options)
+            sweep(outputs).run(path, workers=2, progress=False, **options)
         return ""
     except (SweepStoppedError, InputError) as error:
         return str(error)
@@ -90,15 +90,21 @@ def check(monkeypatch, path, faults, deadly=False):
 
 
 @pytest.fixture(scope="module")
-def number(tmp_path_factory):
-    """How many points a run without faults has."""
+def points(tmp_path_factory):
+    """The points of a run without faults."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         path = tmp_path_factory.mktemp("plain") / "s.zarr"
         cluster = Cluster()
         assert run(monkeypatch, path, cluster) == ""
         assert_right(path)
     assert len(cluster.points) > 100
-    return len(cluster.points)
+    return cluster.points
+
+
+@pytest.fixture(scope="module")
+def number(points):
+    """How many these are."""
+    return len(points)
 
 
 SHARE = 24
@@ -128,3 +134,40 @@ def test_several_faults(monkeypatch, tmp_path, number, share):
     for trial in range(15):
         faults = [Fault(chance.choice(KINDS), chance.randrange(number)) for _ in range(chance.randint(2, 4))]
         check(monkeypatch, tmp_path / f"{trial}.zarr", faults)
+
+
+def test_a_task_that_reaches_no_worker_is_handed_out_again(monkeypatch, tmp_path, points):
+    """One, or each that is handed out from then on: then the run gives up."""
+    handed_out = [number for number, name in enumerate(points) if name == "submit"]
+    assert len(handed_out) > 5
+    for at in handed_out:
+        cluster = check(monkeypatch, tmp_path / f"{at}.zarr", [Fault("lost task", at)])
+        assert cluster.happened == ["lost task"]
+    check(monkeypatch, tmp_path / "all.zarr", [Fault("lost task", handed_out[3], lasting=True)])
+    assert not (tmp_path / "all.zarr.run" / "lock").exists()
+
+
+@pytest.mark.parametrize("at", ["begin", ""])
+def test_workers_that_die_at_one_address_are_not_waited_for(monkeypatch, tmp_path, at):
+    """With a fixed port each process has the address of the one before."""
+    monkeypatch.setattr(Worker, "address", property(lambda worker: worker.name))
+    said = run(monkeypatch, tmp_path / "s.zarr", Cluster([Fault("deaths", 0, lasting=True, at=at)]))
+    assert "before they run anything" in said if at else "no worker has begun anything" in said
+    assert run(monkeypatch, tmp_path / "s.zarr", Cluster()) == ""
+    assert_right(tmp_path / "s.zarr")
+
+
+FAST = [pytest.param(1, True, id="lasting")]
+SLOW = [pytest.param(at, lasting, marks=pytest.mark.slow) for at in range(5) for lasting in (False, True)]
+
+
+@pytest.mark.parametrize(("at", "lasting"), FAST + SLOW)
+@pytest.mark.parametrize("kind", [*KINDS[: KINDS.index("lost task")], "scheduler", "silent scheduler"])
+def test_the_first_cell_is_not_waited_for_without_a_limit(monkeypatch, tmp_path, kind, at, lasting):
+    """It is run before all others where nothing declares outputs; a fault that stays is over for the next run."""
+    path = tmp_path / "s.zarr"
+    said = run(monkeypatch, path, Cluster([Fault(kind, at, lasting)]), outputs=None)
+    assert len(said) > 10 or not lasting or kind == "slow result", said
+    if said:
+        assert run(monkeypatch, path, Cluster(), outputs=None, retry_failed=True) == ""
+    assert_right(path)

@@ -11,7 +11,7 @@ import pytest
 from faultsweep.sweeps.axes import read_axis
 from faultsweep.sweeps.runner import progress as progress_module
 from faultsweep.sweeps.runner.progress import Progress
-from faultsweep.sweeps.runner.runner import InterruptedSweepError
+from faultsweep.sweeps.runner.watch import InterruptedSweepError
 from faultsweep.sweeps.sweep import Sweep
 
 import faultsweep as fs

@@ -12,9 +12,9 @@ import pytest
 import xarray as xr
 from faultsweep.sweeps.runner import segments as segments_module
 from faultsweep.sweeps.runner import task as task_module
-from faultsweep.sweeps.runner.runner import SweepStoppedError
 from faultsweep.sweeps.runner.segments import Segments
 from faultsweep.sweeps.runner.task import Context, run_batch
+from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.store import journal as journal_module
 from faultsweep.sweeps.store.journal import RESERVE_BYTES, JournalWriter, read_journal
 from faultsweep.sweeps.sweep import Sweep
