@@ -35,6 +35,7 @@ REQUEUE = "simcore/policies/recovery/requeue.py"
 MENU = "simcore/policies/scheduling/menu.py"
 PIECES = "simcore/engine/pieces.py"
 SHARED = "simcore/policies/scheduling/shared_nodes.py"
+RESERVED = "simcore/policies/scheduling/shared_reservations.py"
 BEST_FIT = "simcore/policies/node_choice/best_fit.py"
 CONSECUTIVE = "simcore/policies/node_choice/consecutive.py"
 TRANSFORMS = "simcore/workloads/transforms.py"
@@ -529,6 +530,36 @@ MUTANTS: tuple[Mutant, ...] = (
         "runs are looked for in powers of two",
     ),
     # sites of shared nodes
+    Mutant(
+        RESERVED,
+        "        if total < s.job.chunks[job]:\n            return later\n",
+        "",
+        "a reservation on a site looks at its beginning only",
+    ),
+    Mutant(
+        RESERVED,
+        "    return first if total < s.job.chunks[job] else first - 1\n",
+        "    return blocked + 1\n",
+        "a reservation on a site skips times at which it could begin",
+    ),
+    Mutant(
+        RESERVED,
+        "min(gpus, s.window_gpus[node])",
+        "gpus",
+        "a reservation on a site looks at the GPUs of its last breakpoint only",
+    ),
+    Mutant(
+        "simcore/policies/node_choice/best_fit.py",
+        "s.window_cores if s.reserves == ALL_JOBS else s.free_cores",
+        "s.free_cores",
+        "a reservation on a site fits best what is free now",
+    ),
+    Mutant(
+        "simcore/engine/site_profile.py",
+        "(release, 0.0) if release > now else (now, 1.0)",
+        "(release, 0.0) if release > now else (now, 0.0)",
+        "what is overdue on a site is free now",
+    ),
     Mutant(PIECES, "cores < s.node_cores[node])", "cores < 1)", "a job that shares no node gets one that others use"),
     Mutant(
         PIECES,
@@ -579,8 +610,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         BEST_FIT,
-        "s.free_cores[node] < s.free_cores[best]",
-        "s.free_cores[node] > s.free_cores[best]",
+        "free[node] < free[best]",
+        "free[node] > free[best]",
         "the worst fit is chosen",
     ),
     Mutant(

@@ -153,10 +153,11 @@ def plain_of(value):
 
 
 CHOICES = ("first-fit", "best-fit", "consecutive")
+SCHEDULERS = ("fcfs", "backfill", "conservative")
 
 
 @pytest.mark.parametrize("node_choice", CHOICES)
-@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_scheduling(scheduler, node_choice):
     @EXAMPLES
     @given(cases(), st.sampled_from((0, 0, 1)))
@@ -166,7 +167,7 @@ def test_scheduling(scheduler, node_choice):
     check()
 
 
-@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_failures(scheduler):
     @EXAMPLES
     @given(cases(failures=True), st.sampled_from(CHOICES))
@@ -177,16 +178,21 @@ def test_failures(scheduler):
 
 
 @EXAMPLES
-@given(cases(failures=True), st.sampled_from((0, 2)), st.sampled_from(("periodic", "exact", "bucket")))
-def test_checkpoints(case, cost, checkpoint):
+@given(
+    cases(failures=True),
+    st.sampled_from((0, 2)),
+    st.sampled_from(("periodic", "exact", "bucket")),
+    st.sampled_from(("backfill", "conservative")),
+)
+def test_checkpoints(case, cost, checkpoint, scheduler):
     options = (
         {"checkpoint_interval": 5} if checkpoint == "periodic" else {"bucket": 10} if checkpoint == "bucket" else {}
     )
-    assert_same(case, scheduler="backfill", checkpoint=checkpoint, checkpoint_cost=cost, restart_cost=1, **options)
+    assert_same(case, scheduler=scheduler, checkpoint=checkpoint, checkpoint_cost=cost, restart_cost=1, **options)
 
 
 @EXAMPLES
-@given(cases(failures=True), st.sampled_from(("wfp", "sjf", "saf")), st.sampled_from(("fcfs", "backfill")))
+@given(cases(failures=True), st.sampled_from(("wfp", "sjf", "saf")), st.sampled_from(SCHEDULERS))
 def test_queue_orders(case, order, scheduler):
     assert_same(case, scheduler=scheduler, queue_order=order)
 

@@ -61,7 +61,8 @@ def build_state(
     """
     nodes, n = machine.nodes, len(jobs["submit_s"])
     words = _words(machine)
-    breakpoints = _breakpoints(machine, n) * capacity if config["scheduler"] == "conservative" else 1
+    promises = config["scheduler"] == "conservative"
+    breakpoints = _breakpoints(machine, n) * capacity if promises else 1
     rows = failure_rows(failures, base_rate)
     slots = _slots(machine, config, n) if machine.kind == FLAT else 0
     state = State.zeros(
@@ -76,10 +77,10 @@ def build_state(
         own_values=(st.OWN_ROLES, st.MOST_OWN),
         own_key=(st.OWN_ROLES,),
         profile=breakpoints,
-        profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 1),
+        profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, config["scheduler"]),
         **_tables(machine, capacity),
-        **_site_shapes(machine.site),
+        **_site_shapes(machine.site, breakpoints, n * capacity if promises else 0),
     ).with_arrays(failures=rows)
     if tracing:
         state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
@@ -112,10 +113,14 @@ def build_state(
     return state
 
 
-def _site_shapes(site: NodeTable | None) -> dict[str, int | tuple[int, ...]]:
-    """Return the shapes of the tables of a site: a piece has a core or more, so there are no more than cores."""
+def _site_shapes(site: NodeTable | None, breakpoints: int, reserved: int) -> dict[str, int | tuple[int, ...]]:
+    """Return the shapes of the tables of a site: a piece that is held has a core or more, so there are no more than
+    cores; ``reserved`` more are for reservations."""
     nodes, pieces, partitions = (1, 1, 1) if site is None else (len(site.cores), site.total_cores, len(site.whole))
     tables = dict.fromkeys(("then_cores", "then_gpus", "then_memory", "then_takes"), (partitions, nodes))
+    profile = (1, 0) if site is None else (breakpoints, nodes)
+    tables |= dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), profile)
+    pieces += reserved
     rows = {"site_nodes": nodes, "pieces": pieces, "site_partitions": partitions, "partition_times": partitions}
     return {**rows, **tables}
 
@@ -187,7 +192,9 @@ def _with_searches(state: State, block: NDArray[np.int64]) -> State:
 
 def _breakpoints(machine: Machine, jobs: int) -> int:
     """Return the breakpoints to begin with: each running and each waiting job may add two; half as many more on a flat
-    machine, where they are closed up from time to time."""
+    machine, where they are closed up from time to time; few on a site, where each is as long as there are nodes."""
+    if machine.kind == SITE:
+        return 256
     most = 2 * (machine.nodes + jobs) + 8
     return most + most // 2 + 96 if machine.kind == FLAT else min(most, 4096)
 

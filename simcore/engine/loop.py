@@ -430,10 +430,10 @@ def schedule(s: State) -> bool:
         order_queue(s)
     if s.partitions > 0:
         schedule_menu(s)
-    elif s.kind == SITE:
-        schedule_site(s)
     elif s.reserves == ALL_JOBS:
         done = conservative(s)
+    elif s.kind == SITE:
+        schedule_site(s)
     elif s.reserves == OWN_PASS:
         done = hooks.start_jobs(s)
     else:

@@ -1,6 +1,7 @@
-"""What jobs hold of the nodes of a site: pieces, each some cores, GPUs and memory of one node.
+"""What jobs hold of the nodes of a site, or will hold by their reservations: pieces, each some cores, GPUs and memory
+of one node.
 
-The pieces of a job are a list in order of the nodes, those of a node a list in no order.
+The pieces of a job are a list in order of the nodes, those that are held of a node a list in no order.
 """
 
 from __future__ import annotations
@@ -103,9 +104,11 @@ def memory_of(s: State, job: int, node: int, chunks: int) -> int:
 
 
 @kernel
-def take_pieces(s: State, job: int) -> int:
-    """Give a job what was chosen for it; return how many cores that is."""
-    held, last = 0, -1
+def reserve_pieces(s: State, job: int) -> bool:
+    """List for a job what was chosen for it, which it does not hold yet; return False if the table is too small."""
+    if s.num_chosen > s.num_free_pieces:
+        return False
+    last = -1
     for at in range(s.num_chosen):
         node, chunks = s.chosen[at], s.chosen_chunks[at]
         s.num_free_pieces -= 1
@@ -115,17 +118,38 @@ def take_pieces(s: State, job: int) -> int:
             gpus_of(s, job, node, chunks),
             memory_of(s, job, node, chunks),
         )
-        s.free_cores[node] -= cores
-        s.free_gpus[node] -= gpus
-        s.free_memory[node] -= memory
-        held += cores
         s.piece_job[piece], s.piece_node[piece] = job, node
         s.piece_cores[piece], s.piece_gpus[piece], s.piece_memory[piece] = cores, gpus, memory
-        s.piece_beside[piece] = s.piece_on[node]
-        s.piece_on[node] = piece
         _insert(s, job, piece, last)
         last = piece
+    return True
+
+
+@kernel
+def hold_pieces(s: State, job: int) -> int:
+    """Give a job what is listed for it; return how many cores that is."""
+    held, piece = 0, s.job.first_piece[job]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        s.free_cores[node] -= s.piece_cores[piece]
+        s.free_gpus[node] -= s.piece_gpus[piece]
+        s.free_memory[node] -= s.piece_memory[piece]
+        held += s.piece_cores[piece]
+        s.piece_beside[piece] = s.piece_on[node]
+        s.piece_on[node] = piece
+        piece = s.piece_next[piece]
     return held
+
+
+@kernel
+def drop_pieces(s: State, job: int) -> None:
+    """Forget what is listed for a job that does not hold it."""
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        s.free_piece[s.num_free_pieces] = piece
+        s.num_free_pieces += 1
+        piece = s.piece_next[piece]
+    s.job.first_piece[job] = -1
 
 
 @inlined

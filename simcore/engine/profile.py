@@ -1,5 +1,6 @@
 """The availability profile of conservative backfilling on a torus: what is free from when on, as far as the scheduler
-expects. Flat machines, where nodes are only counted, have another one (``counts.py``) with the same moments.
+expects. What a site has of it is in ``site_profile.py``. Flat machines, where nodes are only counted, have another one
+(``counts.py``) with the same moments.
 
 Breakpoints in order of time; between two of them the set of free nodes is constant. The first breakpoint is never
 later than now. Running jobs occupy it up to their expected ends, down nodes up to their repairs, reservations for as
@@ -126,6 +127,10 @@ def _copy_row(s: State, source: int, target: int) -> None:
     s.profile_free[target] = s.profile_free[source]
     for column in range(s.profile_masks.shape[1]):
         s.profile_masks[target, column] = s.profile_masks[source, column]
+    for node in range(s.profile_cores.shape[1]):
+        s.profile_cores[target, node] = s.profile_cores[source, node]
+        s.profile_gpus[target, node] = s.profile_gpus[source, node]
+        s.profile_memory[target, node] = s.profile_memory[source, node]
 
 
 @kernel
@@ -176,19 +181,24 @@ def vacate_profile(s: State, start: tuple[float, float], end: tuple[float, float
         return False
     for row in range(first, last):
         _add_nodes(s, row, size, box)
-    _merge_at(s, last)
-    _merge_at(s, first)
+    merge_at(s, last)
+    merge_at(s, first)
     return True
 
 
 @kernel
-def _merge_at(s: State, row: int) -> None:
+def merge_at(s: State, row: int) -> None:
     """Drop a breakpoint at which nothing changes."""
     count = s.num_profile
     if row == 0 or row >= count or s.profile_free[row] != s.profile_free[row - 1]:
         return
     for column in range(s.profile_masks.shape[1]):
         if s.profile_masks[row, column] != s.profile_masks[row - 1, column]:
+            return
+    for node in range(s.profile_cores.shape[1]):
+        same = s.profile_cores[row, node] == s.profile_cores[row - 1, node]
+        same = same and s.profile_gpus[row, node] == s.profile_gpus[row - 1, node]
+        if not same or s.profile_memory[row, node] != s.profile_memory[row - 1, node]:
             return
     for later in range(row + 1, count):
         _copy_row(s, later, later - 1)

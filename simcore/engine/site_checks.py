@@ -20,6 +20,8 @@ class SiteChecker(Checker):
         """Raise InvariantError with the first sentence that a check has."""
         self.state = state
         self.pieces = {int(job): _pieces_of(state, int(job)) for job in np.flatnonzero(state.job.status == st.RUNNING)}
+        waiting = state.queue[state.queue_head : state.queue_tail].tolist()
+        self.reserved = {job: _pieces_of(state, job) for job in waiting}
         self.held = {job: pieces[:, 0] for job, pieces in self.pieces.items()}
         self.down = np.flatnonzero(state.down_until[: len(state.node_cores)] > -np.inf)
         self.wanted = {}
@@ -28,6 +30,7 @@ class SiteChecker(Checker):
             ("demands", self._check_demands),
             ("cores", self._check_cores),
             ("reservations", self._check_heads),
+            ("profile", self._check_profile),
         ):
             problem = check()
             if problem:
@@ -82,6 +85,7 @@ class SiteChecker(Checker):
     def _check_cores(self) -> str:
         """The counters of cores are those of what they count."""
         state = self.state
+        listed = sum(map(len, self.held.values())) + sum(map(len, self.reserved.values()))
         counts = {
             "free cores": ("free", int(state.free_cores.sum())),
             "down cores": ("num_down", int(state.node_cores[self.down].sum())),
@@ -91,7 +95,7 @@ class SiteChecker(Checker):
             ),
             "finished jobs": ("finished", int((state.job.status == st.DONE).sum())),
             "expected releases": ("num_releases", len(self.held) + len(self.down)),
-            "free pieces": ("num_free_pieces", len(state.free_piece) - sum(map(len, self.held.values()))),
+            "free pieces": ("num_free_pieces", len(state.free_piece) - listed),
         }
         for what, (name, count) in counts.items():
             if getattr(state, name) != count:
@@ -110,6 +114,44 @@ class SiteChecker(Checker):
             if state.head_extra[partition] < 0 or (free < 0).any() or (free > state.node_cores).any():
                 return f"at the reservation of job {job} the free cores are {free.tolist()}"
         return ""
+
+    def _check_profile(self) -> str:
+        """From every breakpoint on, that is free which no job holds or has reserved then (conservative)."""
+        state = self.state
+        if state.reserves != st.ALL_JOBS:
+            return ""
+        jobs, now = state.job, (float(state.now), 0.0)
+        spans = [(now, _expected(jobs.expected_end[job], now), pieces) for job, pieces in self.pieces.items()]
+        for job, pieces in self.reserved.items():
+            start = float(jobs.promised[job]), float(jobs.promised_rank[job])
+            if not len(pieces) or start <= now:
+                return f"waiting job {job} has no reservation"
+            spans.append((start, self._promised_end(job, start), pieces))
+        for row in range(state.num_profile):
+            moment = max(now, (float(state.profile_time[row]), float(state.profile_rank[row])))
+            free = np.stack([state.node_cores, state.node_gpus, state.node_memory], axis=1)
+            for node in self.down:
+                free[node] *= moment >= (float(state.down_until[node]), 0.0)
+            for start, end, pieces in spans:
+                if start <= moment < end:
+                    np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
+            tables = (state.profile_cores, state.profile_gpus, state.profile_memory)
+            noted = np.stack([table[row] for table in tables], axis=1)
+            if (free < 0).any() or (noted != free).any() or state.profile_free[row] != free[:, 0].sum():
+                return f"at {moment} the free cores are {free[:, 0].tolist()}, noted {noted[:, 0].tolist()}"
+        return ""
+
+    def _promised_end(self, job: int, start: tuple[float, float]) -> tuple[float, float]:
+        """Return the moment at which the reservation of a waiting job ends."""
+        state = self.state
+        restart = state.restart_cost if state.job.restarts[job] else 0.0
+        end = start[0] + state.start_delay + restart + state.job.estimate[job] - state.job.saved[job]
+        return (float(end), start[1]) if end > start[0] else (start[0], start[1] + 1.0)
+
+
+def _expected(end: float, now: tuple[float, float]) -> tuple[float, float]:
+    """Return the moment at which a running job is expected to end."""
+    return (float(end), 0.0) if end > now[0] else (now[0], 1.0)
 
 
 def _pieces_of(state: State, job: int) -> Ints:

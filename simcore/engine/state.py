@@ -351,7 +351,7 @@ class State(Common):
     base_sum: FailureRow  # ... and their sums from the smallest on
     profile_time: ProfileRow  # a time ...
     profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
-    profile_free: ProfileRow  # nodes
+    profile_free: ProfileRow  # nodes; cores on a site
 
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
     free_nodes: MaskRow
@@ -362,6 +362,9 @@ class State(Common):
     movers: MaskRow  # scratch: nodes of the jobs that may move to safer ones (flat, lff)
     slot_masks: BitTable  # (slots, words): the nodes of a running job each (flat)
     profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on (torus)
+    profile_cores: IntTable  # (breakpoints, nodes): what is free of each node from each breakpoint on (site) ...
+    profile_gpus: IntTable
+    profile_memory: IntTable  # ... MiB
     footprints: BitTables  # (2, intervals of x, intervals of y)
     extents: IntTable  # (2, intervals of x): longest interval of y at which a row of footprints is not empty
     boxes: IntTables  # (3 or 4, capacity, 7): maximal free boxes
@@ -376,11 +379,14 @@ class State(Common):
     free_gpus: NodeRow
     free_memory: NodeRow
     piece_on: NodeRow  # first piece of the list of what is held of it; -1: nothing
+    window_cores: NodeRow  # scratch: what is free of it throughout a reservation (conservative) ...
+    window_gpus: NodeRow
+    window_memory: NodeRow  # ... MiB
     takes: NodeRow  # chunks of the job that is looked at which it could take
     chosen: NodeRow  # nodes chosen for the job that is looked at, in the order of the choice ...
     chosen_chunks: NodeRow  # ... and how many chunks each gets
 
-    # what a job holds of a node
+    # what a job holds of a node, or will hold by its reservation
     piece_job: PieceRow
     piece_node: PieceRow
     piece_cores: PieceRow

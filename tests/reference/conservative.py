@@ -51,8 +51,10 @@ class Conservative:
                 self.reservations[job] = self.earliest(job)
         for job in list(simulator.queue):
             if self.reservations[job].begin == (now, 0):
-                reservation = self.reservations.pop(job)
-                simulator.start(job, reservation.box or simulator.place(job, 0))
+                self.begin_job(job, self.reservations.pop(job))
+
+    def begin_job(self, job: Job, reservation: Reservation) -> None:
+        self.simulator.start(job, reservation.box or self.simulator.place(job, 0))
 
     def must_start_anew(self) -> bool:
         now = self.simulator.now

@@ -6,12 +6,13 @@ Written from the definitions in docs/model.md alone; it shares no code with the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from .conservative import Conservative, Reservation
 from .simulator import Simulator
-from .state import Attempt, Job, Options, exact
+from .state import Attempt, Job, Moment, Options, exact
 
 Bag = tuple[int, int, int]
 """Cores, GPUs and memory."""
@@ -57,6 +58,7 @@ class SiteSimulator(Simulator):
         self.bags: dict[Attempt, dict[int, Bag]] = {}
         super().__init__(plain, "flat:1", list(failures), Options(**options))
         self.machine = _Machine(len(nodes))
+        self.conservative = SiteReservations(self)
         self.failed_so_far = [0] * len(nodes)
         self.needs = {job: row[4] for job, row in zip(self.jobs, order, strict=True)}
 
@@ -68,8 +70,8 @@ class SiteSimulator(Simulator):
 
     def free(self, without: Iterable[Attempt] = (), up: Iterable[int] = ()) -> list[Bag]:
         """What is free of each node, as if some jobs had ended and some nodes had come up."""
-        gone = set(without)
-        found = [(0, 0, 0) if k in self.down and k not in set(up) else node.has for k, node in enumerate(self.nodes)]
+        gone, up_again = set(without), set(up)
+        found = [(0, 0, 0) if k in self.down and k not in up_again else node.has for k, node in enumerate(self.nodes)]
         for attempt in self.running:
             if attempt not in gone:
                 for node, bag in self.bags[attempt].items():
@@ -142,6 +144,9 @@ class SiteSimulator(Simulator):
     def start_jobs(self) -> None:
         if self.options.queue_order != "fcfs":
             self.order()
+        if self.options.scheduler == "conservative":
+            self.conservative.schedule()
+            return
         easy = self.options.scheduler == "backfill"
         blocked: set[int] = set()
         heads: list[tuple[Job, Any, list[Bag]]] = []
@@ -203,6 +208,7 @@ class SiteSimulator(Simulator):
         if time >= self.first_submit:
             self.failures_seen += 1
         self.log("fail", None, [node])
+        self.conservative.broken = True
         self.down[node] = max(self.down.get(node, -inf), time + down_time)
         victims = sorted((a for a in self.running if node in a.nodes), key=lambda a: a.job.index)
         self.failures_hitting += bool(victims)
@@ -212,6 +218,49 @@ class SiteSimulator(Simulator):
     def size_of(self, nodes) -> int:
         """The cores that the job on these nodes holds: it is asked of running attempts only."""
         return next((sum(b[0] for b in self.bags[a].values()) for a in self.bags if a.nodes is nodes), len(nodes))
+
+
+@dataclass(eq=False)
+class SiteReservation(Reservation):
+    """What is promised to a job of each node, or is held of it by a job that runs."""
+
+    bags: dict[int, Bag] = field(default_factory=dict)
+
+
+class SiteReservations(Conservative):
+    """Conservative backfilling: every waiting job has a time and what it will get of which nodes."""
+
+    simulator: SiteSimulator
+
+    def earliest(self, job: Job) -> Reservation:
+        site, present = self.simulator, (self.simulator.now, 0)
+        blocks = [SiteReservation(present, a.expected_end(site.now), None, 0, site.bags[a]) for a in site.running]
+        for node, until in site.down.items():
+            blocks.append(SiteReservation(present, (until, 0), None, 0, {node: site.nodes[node].has}))
+        blocks += self.reservations.values()  # type: ignore[arg-type]
+        for begin in sorted({present} | {block.end for block in blocks if block.end > present}):
+            end: Moment = (begin[0] + site.duration(job), begin[1])
+            end = end if end > begin else (begin[0], begin[1] + 1)
+            free = self.free_throughout(begin, end, blocks)
+            if site.room(job, free) >= site.needs[job].chunks:
+                site.row = 0
+                return SiteReservation(begin, end, None, 0, site.held_of(job, site.choose_nodes(job, free)))
+        raise AssertionError(f"no reservation for job {job.job_id}")
+
+    def free_throughout(self, begin: Moment, end: Moment, blocks: list[SiteReservation]) -> list[Bag]:
+        """The least that is free of each node between two moments: at the first and wherever it gets less."""
+        moments = [begin] + [block.begin for block in blocks if begin < block.begin < end]
+        least = [node.has for node in self.simulator.nodes]
+        for moment in moments:
+            free = [node.has for node in self.simulator.nodes]
+            for block in blocks:
+                if block.begin <= moment < block.end:
+                    take(free, block.bags)
+            least = [tuple(map(min, a, b)) for a, b in zip(least, free, strict=True)]  # type: ignore[misc]
+        return least
+
+    def begin_job(self, job: Job, reservation: Reservation) -> None:
+        self.simulator.start_on(job, reservation.bags)  # type: ignore[attr-defined]
 
 
 def fits(wanted: Bag, free: Bag) -> bool:

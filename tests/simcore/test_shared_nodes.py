@@ -118,7 +118,7 @@ def test_a_job_that_fits_no_idle_site_is_named_or_left_out(site, row, sentence):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"scheduler": "conservative"}, r"scheduler: 'conservative' is not for a site of shared nodes \(valid there: "),
+        ({"scheduler": "migration"}, r"scheduler: 'migration' is not for a site of shared nodes \(valid there: "),
         ({"node_choice": "lff"}, "node_choice: 'lff' is not for a site of shared nodes"),
         ({"recovery": "all-c"}, "recovery: 'all-c' is not for a site of shared nodes"),
         ({"event_order": "ends-first"}, "event_order: 'ends-first' is not for a site of shared nodes"),

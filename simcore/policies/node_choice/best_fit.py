@@ -5,7 +5,7 @@ from __future__ import annotations
 from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import choose
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.state import ALL_JOBS, State
 
 
 @kernel
@@ -15,12 +15,13 @@ def choose_best_fit(s: State, job: int) -> None:
     Of equal nodes it is the first.
     """
     left = s.job.chunks[job]
+    free = s.window_cores if s.reserves == ALL_JOBS else s.free_cores
     while left > 0:
         most, best = 0, -1
         for node in range(s.takes.shape[0]):
             chunks = s.takes[node]
             most = max(most, chunks)
-            if chunks >= left and (best < 0 or s.free_cores[node] < s.free_cores[best]):
+            if chunks >= left and (best < 0 or free[node] < free[best]):
                 best = node
         if best >= 0:
             choose(s, best, left)

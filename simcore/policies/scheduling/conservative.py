@@ -2,7 +2,8 @@
 2).
 
 A job is promised the earliest time at which it fits for as long as it is expected to last, beside what runs and what
-was promised before; on a torus it is promised a box as well, of its size or up to I nodes more. When nodes are
+was promised before; on a torus it is promised a box as well, of its size or up to I nodes more, on a site what it gets
+of which nodes. When nodes are
 released, the promises are made again one by one in queue order, each with all the others in place, so none ever gets
 later (compression). After a failure, a pause or an overrun they cannot all be kept and are made from scratch. Both are
 done in another, faster way on a flat machine (``counts``).
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.contract import FLAT as FLAT_MACHINE
+from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import TORUS, Policy
 from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.bits import popcount
 from faultsweep.simcore.engine.counts import forget_past_counts, rebuild_counts
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.pieces import drop_pieces
 from faultsweep.simcore.engine.profile import (
     blocked_at,
     forget_past,
@@ -29,6 +32,7 @@ from faultsweep.simcore.engine.profile import (
     rebuild_profile,
     vacate_profile,
 )
+from faultsweep.simcore.engine.site_profile import vacate_nodes
 from faultsweep.simcore.engine.state import (
     ALL_JOBS,
     ELSEWHEN,
@@ -37,10 +41,12 @@ from faultsweep.simcore.engine.state import (
     State,
 )
 from faultsweep.simcore.finders.columns import OVERFLOW
-from faultsweep.simcore.model.machines import FLAT
+from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.placement.rules import NO_BOX, best_box, list_boxes, set_table, unpack_box
 from faultsweep.simcore.policies.scheduling import GROWTH
 from faultsweep.simcore.policies.scheduling.counts import compress_counts, give_back_counts, promise_count
+from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
+from faultsweep.simcore.policies.scheduling.shared_reservations import promise_nodes, start_over_nodes
 
 
 @kernel
@@ -77,13 +83,20 @@ def _must_start_over(s: State) -> bool:
 
 @kernel
 def _promise_all_anew(s: State) -> bool:
-    if not (rebuild_counts(s) if s.kind == FLAT else rebuild_profile(s)):
+    if not _rebuild(s):
         return False
     for position in range(s.queue_head, s.queue_tail):
         if not _promise(s, s.queue[position]):
             return False
     s.regained = -np.inf  # beside later ones, too, no promise can get earlier
     return True
+
+
+@kernel
+def _rebuild(s: State) -> bool:
+    if s.kind == SITE:
+        return start_over_nodes(s)
+    return rebuild_counts(s) if s.kind == FLAT else rebuild_profile(s)
 
 
 @kernel
@@ -118,6 +131,10 @@ def _withdraw(s: State, job: int) -> bool:
     """Take a promise back; return False if the profile does not fit."""
     start = promised_start(s, job)
     s.job.promised[job] = np.nan
+    if s.kind == SITE:
+        done = vacate_nodes(s, job, start, promised_end(s, job, start))
+        drop_pieces(s, job)
+        return done
     return vacate_profile(s, start, promised_end(s, job, start), _promised_size(s, job), s.job.promised_box[job])
 
 
@@ -126,6 +143,8 @@ def _promise(s: State, job: int) -> bool:
     """Promise a job its earliest start; return False if a list does not fit."""
     if s.kind == FLAT:
         return promise_count(s, job)
+    if s.kind == SITE:
+        return promise_nodes(s, job)
     row = 0
     while True:  # from the last breakpoint on nothing is held
         start = moment_at(s, row)
@@ -194,6 +213,8 @@ def _start_promised(s: State) -> bool:
         s.job.promised[job] = np.nan
         if s.kind == FLAT:
             start_on_flat(s, job)
+        elif s.kind == SITE:
+            start_on_pieces(s, job)
         elif not start_on_box(s, job, _promised_size(s, job), s.job.promised_box[job]):
             return False
     return True
@@ -211,6 +232,8 @@ def note_early_finish(s: State, job: int) -> bool:
         s.regained = max(s.regained, end[0])
     if s.kind == FLAT:
         return give_back_counts(s, end, s.job.allocated[job])
+    if s.kind == SITE:
+        return vacate_nodes(s, job, now, end)
     return vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])
 
 
@@ -219,6 +242,6 @@ POLICY = Policy(
     "Strong backfilling: a job may overtake if it delays no job ahead of it.",
     aliases=("conservative-backfill", "conservative-backfilling", "cbf"),
     uses=GROWTH,
-    machines=(TORUS, FLAT_MACHINE),
+    machines=(TORUS, FLAT_MACHINE, ON_SITE),
     facts={"reserves": ALL_JOBS},
 )

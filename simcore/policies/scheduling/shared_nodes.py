@@ -20,8 +20,9 @@ from faultsweep.simcore.engine.pieces import (
     count_chunks,
     free_cores_in,
     gpus_of,
+    hold_pieces,
     memory_of,
-    take_pieces,
+    reserve_pieces,
 )
 from faultsweep.simcore.engine.state import HEAD_JOB, State
 from faultsweep.simcore.policies.scheduling.backfill import nothing_overdue, remember
@@ -122,7 +123,14 @@ def _start(s: State, job: int) -> None:
                 s.then_gpus[partition, node] -= gpus_of(s, job, node, chunks)
                 s.then_memory[partition, node] -= memory_of(s, job, node, chunks)
                 _count_then(s, partition, node)
-    held = take_pieces(s, job)
+    reserve_pieces(s, job)  # there are as many as cores
+    start_on_pieces(s, job)
+
+
+@kernel
+def start_on_pieces(s: State, job: int) -> None:
+    """Start a job, which has left the queue, on what is listed for it."""
+    held = hold_pieces(s, job)
     s.version += 1
     begin_run(s, job, held)
 

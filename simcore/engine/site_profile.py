@@ -1,0 +1,89 @@
+"""The availability profile of conservative backfilling on a site: what is free of each node from when on.
+
+Moments and breakpoints are those of ``profile.py``. ``profile_free`` counts the free cores of all nodes.
+"""
+
+from __future__ import annotations
+
+from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.profile import breakpoint_at, merge_at, set_moment
+from faultsweep.simcore.engine.state import State
+
+
+@kernel
+def rebuild_nodes(s: State) -> bool:
+    """Make the profile of what runs and what is down, without reservations; return False if it does not fit.
+
+    What is overdue is expected just after now.
+    """
+    now = s.now
+    s.num_profile = 1
+    s.rebuilt = now
+    set_moment(s, 0, (now, 0.0))
+    s.profile_free[0] = s.free
+    for node in range(s.node_cores.shape[0]):
+        s.profile_cores[0, node] = s.free_cores[node]
+        s.profile_gpus[0, node] = s.free_gpus[node]
+        s.profile_memory[0, node] = s.free_memory[node]
+    for at in range(s.num_releases):
+        release = s.release_time[at]
+        first = breakpoint_at(s, (release, 0.0) if release > now else (now, 1.0))
+        if first < 0:
+            return False
+        item = int(s.release_item[at])
+        if item >= 0:
+            _add_pieces(s, item, first, s.num_profile, 1)
+        else:
+            _add_node(s, -1 - item, first)
+    return True
+
+
+@kernel
+def _add_node(s: State, node: int, first: int) -> None:
+    """Free a node that is down, from a breakpoint on."""
+    for row in range(first, s.num_profile):
+        s.profile_free[row] += s.node_cores[node]
+        s.profile_cores[row, node] = s.node_cores[node]
+        s.profile_gpus[row, node] = s.node_gpus[node]
+        s.profile_memory[row, node] = s.node_memory[node]
+
+
+@kernel
+def _add_pieces(s: State, job: int, first: int, last: int, sign: int) -> None:
+    """Free the pieces of a job between two breakpoints, or take them (sign -1)."""
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        cores, gpus, memory = sign * s.piece_cores[piece], sign * s.piece_gpus[piece], sign * s.piece_memory[piece]
+        for row in range(first, last):
+            s.profile_free[row] += cores
+            s.profile_cores[row, node] += cores
+            s.profile_gpus[row, node] += gpus
+            s.profile_memory[row, node] += memory
+        piece = s.piece_next[piece]
+
+
+@kernel
+def occupy_nodes(s: State, job: int, start: tuple[float, float], end: tuple[float, float]) -> bool:
+    """Take the pieces of a job out of the profile from start to end; return False if it does not fit."""
+    first = breakpoint_at(s, start)
+    last = breakpoint_at(s, end) if first >= 0 else -1
+    if last < 0:
+        return False
+    _add_pieces(s, job, first, last, -1)
+    return True
+
+
+@kernel
+def vacate_nodes(s: State, job: int, start: tuple[float, float], end: tuple[float, float]) -> bool:
+    """Give the pieces of a job back to the profile from start to end; return False if it does not fit."""
+    if end <= start:
+        return True
+    first = breakpoint_at(s, start)
+    last = breakpoint_at(s, end) if first >= 0 else -1
+    if last < 0:
+        return False
+    _add_pieces(s, job, first, last, 1)
+    merge_at(s, last)
+    merge_at(s, first)
+    return True
