@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -81,4 +82,17 @@ class SweepAccessor:
             )
         require("a netCDF file", "h5netcdf", "h5py")
         with writing(path):
-            self._data.to_netcdf(path, engine="h5netcdf")
+            _with_plain_attributes(self._data).to_netcdf(path, engine="h5netcdf")
+
+
+def _with_plain_attributes(data: xr.Dataset) -> xr.Dataset:
+    """Return the same results with attributes that netCDF has: 1 and 0 for true and false."""
+    plain = data.copy()
+    plain.attrs = _without_booleans(plain.attrs)
+    for variable in plain.variables.values():
+        variable.attrs = _without_booleans(variable.attrs)
+    return plain
+
+
+def _without_booleans(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: int(value) if isinstance(value, bool) else value for name, value in attributes.items()}

@@ -27,6 +27,7 @@ WORDS = {"float64": 1, "int64": 1, "bool": 1, "datetime": 1, "timedelta": 1, "co
 """The types of results, and how many words a value of each takes."""
 NUMBERS = ("float64", "int64", "bool")
 """Types that can be averaged."""
+_UNITLESS = ("text", "bool", "datetime", "timedelta")
 _STORED = {"float64": "float64", "int64": "int64", "bool": "bool", "complex": "complex128", "text": "string"}
 _STORED |= {"datetime": "int64", "timedelta": "int64"}
 _NAT = np.iinfo(np.int64).min
@@ -37,7 +38,7 @@ _TIME_ATTRIBUTES = {
 }
 _DECODED = frozenset(
     (
-        *("units", "long_name", "better", "comment", "dtype", "calendar", "missing_value", "scale_factor"),
+        *("units", "long_name", "better", "dtype", "calendar", "missing_value", "scale_factor"),
         *("add_offset", "coordinates", "grid_mapping", "bounds", "flag_values", "flag_meanings"),
     )
 )
@@ -80,7 +81,8 @@ class Output:
     (``dim``) and its ``labels``; any array has ``dims``, a mapping of names to labels, or to lengths where there are no
     labels: ``Output("field", "K", dims={"x": [0.0, 0.5, 1.0], "step": 100})``. A ``measured`` result, such as a
     duration, differs from run to run. ``better`` says which of two is: "higher" or "lower"; "" leaves it open. ``more``
-    are other attributes of its variable, names with text or numbers.
+    are other attributes of its variable, names with text or numbers; ``coordinates`` those of the labels along its
+    dimensions, such as their units, by dimension.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Output:
     dims: Any = ()
     better: str = ""
     more: Any = field(default=(), compare=False)
+    coordinates: Any = field(default=(), compare=False)
 
     @property
     def higher_is_better(self) -> bool:
@@ -152,8 +155,12 @@ class Output:
         attributes |= {"better": self.better} if self.better else {}
         attributes |= _TIME_ATTRIBUTES.get(self.dtype, {})
         if self.dtype in ("int64", "bool"):
-            attributes["comment"] = UNMASKED
+            attributes["comment"] = "; ".join(filter(None, (attributes.get("comment"), UNMASKED)))
         return attributes
+
+    def about(self, dim: str) -> dict[str, Any]:
+        """Return the attributes of the labels along a dimension."""
+        return dict(dict(self.coordinates).get(dim, ()))
 
     def decode(self, words: NDArray[np.float64]) -> NDArray[Any]:
         """Return words, shape (runs, width), as values of the stored type, shape (runs, *shape)."""
@@ -177,8 +184,17 @@ def udunits(unit: str) -> str:
     return {"": "1", "jobs": "1", "nodes": "1", "node s": "s"}.get(unit, unit)
 
 
-def stored_output(name: str, array: Any, dims: Sequence[str], labels: Mapping[str, Sequence[Any]]) -> Output:
-    """Return the output that a variable of a store holds; ``dims`` are those beyond the grid's."""
+def stored_output(
+    name: str,
+    array: Any,
+    dims: Sequence[str],
+    labels: Mapping[str, Sequence[Any]],
+    coordinates: Mapping[str, Mapping[str, Any]],
+) -> Output:
+    """Return the output that a variable of a store holds.
+
+    ``dims`` are those beyond the grid's, ``labels`` theirs where there are any, with the attributes ``coordinates``.
+    """
     attributes = dict(array.attrs)
     kinds = {"int64": "int64", "bool": "bool", "complex128": "complex", "float64": "float64"}
     dtype = kinds.get(str(array.dtype), "text")
@@ -190,9 +206,9 @@ def stored_output(name: str, array: Any, dims: Sequence[str], labels: Mapping[st
         dim: labels.get(dim, length) for dim, length in zip(dims, array.shape[array.ndim - len(dims) :], strict=True)
     }
     doc, better = (str(attributes.get(key, "")) for key in ("long_name", "better"))
-    return read_output(
-        Output(name, unit, doc, dtype=dtype, dims=along, better=better, more=_plain_attributes(attributes))
-    )
+    about = {dim: _coordinate_attributes(found) for dim, found in coordinates.items()}
+    more = _plain_attributes(attributes)
+    return read_output(Output(name, unit, doc, dtype=dtype, dims=along, better=better, more=more, coordinates=about))
 
 
 def more_is_better(name: str, declared: str = "") -> bool:
@@ -231,7 +247,7 @@ def read_output(out: Output) -> Output:
         raise InputError(f"outputs: {out.name}: better: expected higher or lower, got {out.better!r}")
     if out.dtype not in WORDS:
         raise InputError(f"outputs: {out.name}: expected {', '.join(WORDS)} as its dtype, got {out.dtype!r}")
-    if out.unit and out.dtype in ("text", "bool", "datetime", "timedelta"):
+    if out.unit and out.dtype in _UNITLESS:
         raise InputError(f"outputs: {out.name}: {out.dtype} has no unit, got {out.unit!r}")
     if bool(out.dim) != bool(len(out.labels)) or (out.dim and isinstance(out.labels, str)) or (out.dim and out.dims):
         raise InputError(
@@ -248,9 +264,24 @@ def read_output(out: Output) -> Output:
     if not isinstance(raw, Mapping) or not all(isinstance(name, str) for name in raw):
         raise InputError(f"outputs: {out.name}: expected dims as a mapping of names to labels, or lengths, got {raw!r}")
     dims = tuple(_read_dim(out.name, name, labels) for name, labels in raw.items())
+    out = replace(out, coordinates=_read_coordinates(out, {dim.name for dim in dims if dim.labels is not None}))
     if len(dims) == 1 and dims[0].labels is not None:
         return replace(out, dim=dims[0].name, labels=dims[0].labels, dims=())
     return replace(out, dim="", labels=(), dims=dims)
+
+
+def _read_coordinates(out: Output, labelled: set[str]) -> tuple[Any, ...]:
+    """Return the attributes of labels as tuples, or say what is wrong with them."""
+    if not isinstance(out.coordinates, Mapping | tuple):
+        raise InputError(f"outputs: {out.name}: coordinates: expected attributes by dimension, got {out.coordinates!r}")
+    given = {dim: dict(found) for dim, found in dict(out.coordinates).items()}
+    for dim, found in given.items():
+        if dim not in labelled or found != _coordinate_attributes(found):
+            raise InputError(
+                f"outputs: {out.name}: coordinates: expected dimensions that have labels, with attributes that are text"
+                f" or numbers, got {dim}: {found!r}"
+            )
+    return tuple((dim, tuple(found.items())) for dim, found in given.items())
 
 
 def _read_dim(output: str, name: str, labels: Any) -> Dim:
@@ -427,16 +458,51 @@ def _infer(name: Any, part: Any) -> Output:
         dim: [plain_value(label) for label in coords[dim].values] if dim in coords else length
         for dim, length in zip(names, array.shape, strict=True)
     }
-    unit = "" if kind in ("text", "bool", "datetime", "timedelta") else str(attributes.get("units", ""))
+    unit = "" if kind in _UNITLESS else str(attributes.get("units", ""))
     doc, more = str(attributes.get("long_name", "")), _plain_attributes(attributes)
-    return read_output(Output(name, unit, doc, dtype=kind, dims=dims, more=more))
+    about = {dim: _coordinate_attributes(coords[dim].attrs) for dim in names if dim in coords}
+    return read_output(Output(name, unit, doc, dtype=kind, dims=dims, more=more, coordinates=about))
+
+
+def infer_attributes(result: Any) -> dict[str, Any]:
+    """Return the attributes of a Dataset as a whole that are text or numbers; of anything else there are none."""
+    attributes = getattr(result, "attrs", {}) if hasattr(result, "data_vars") else {}
+    plain = {name: plain_value(value) for name, value in attributes.items() if isinstance(name, str)}
+    return {
+        name: value
+        for name, value in plain.items()
+        if not name.startswith("_") and name != "coordinates" and _is_plain(value)
+    }
+
+
+def check_units(out: Output, part: Any) -> None:
+    """Raise InputError if an array of xarray is in another unit than the output."""
+    unit = str(part.attrs.get("units", "")) if hasattr(part, "coords") else ""
+    if unit and unit != out.unit and out.dtype not in _UNITLESS:
+        raise InputError(
+            f"{out.name}: is in {unit} here, {f'in {out.unit}' if out.unit else 'without a unit'} elsewhere"
+        )
 
 
 def _plain_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the attributes that are text or numbers, and that mean nothing to whoever decodes a store."""
     plain = {name: plain_value(value) for name, value in attributes.items() if isinstance(name, str)}
+    if isinstance(comment := plain.get("comment"), str):
+        plain["comment"] = comment.removesuffix(UNMASKED).removesuffix("; ")
+        if not plain["comment"]:
+            del plain["comment"]
     return {
         name: value
         for name, value in plain.items()
-        if name not in _DECODED and not name.startswith("_") and type(value) in (str, int, float, bool)
+        if name not in _DECODED and not name.startswith("_") and _is_plain(value)
     }
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in (str, int, float, bool)
+
+
+def _coordinate_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the attributes of labels that a store keeps."""
+    own = {name: attributes[name] for name in ("units", "long_name") if isinstance(attributes.get(name), str)}
+    return {**own, **_plain_attributes(attributes)}

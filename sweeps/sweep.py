@@ -476,6 +476,7 @@ class _Run:
     replicates: NDArray[np.int64] | None = None
     is_first: bool = True  # and no later round of one call of Sweep.run
     only_damaged: bool = False
+    of_results: Mapping[str, Any] = field(default_factory=dict)
 
     def infer(self, workers: _Workers) -> First | None:
         """Run the first cell if it has to tell what the function gives; its outputs are the spec's from then on."""
@@ -488,7 +489,7 @@ class _Run:
         client, local = workers.client()
         config = grid.config(cell)
         first = find_first(client, spec.target, config, labels, self.time_limit_s, local, self.say)
-        self.spec = _having(spec, first.outputs)
+        self.spec, self.of_results = _having(spec, first.outputs), first.attributes
         return first
 
     def take_first(self, first: First | None) -> None:
@@ -578,7 +579,7 @@ class _Run:
                 self.path,
                 prepared.grid,
                 prepared.outputs,
-                {**attributes(self.spec, prepared), "provenance": json.dumps(self.history)},
+                {**attributes(self.spec, prepared, self.of_results), "provenance": json.dumps(self.history)},
                 self.spec.keep_jobs,
             )
         store = prepared.store

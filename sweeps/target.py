@@ -26,6 +26,7 @@ import numpy as np
 from faultsweep.sweeps.outputs import (
     Output,
     check_name,
+    check_units,
     infer_outputs,
     lay_out,
     named_parts,
@@ -318,6 +319,8 @@ class FunctionTarget(Target):
     def lay_out(self, result: Any) -> tuple[Sequence[float] | NDArray[np.float64], list[str]]:
         """Return what the function gave as words and texts, in the order of the outputs."""
         parts = self._parts(result)
+        for out, part in zip(self.outputs if self.inferred else (), parts, strict=False):
+            check_units(out, part)
         if all(out.is_plain for out in self.outputs) and not any(hasattr(part, "coords") for part in parts):
             return _lay_out(parts, self.outputs), []  # runs may take microseconds
         return lay_out(parts, self.outputs)

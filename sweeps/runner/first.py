@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from faultsweep.sweeps.outputs import Output
+from faultsweep.sweeps.outputs import Output, infer_attributes
 from faultsweep.sweeps.runner.progress import format_seconds
 from faultsweep.sweeps.runner.runner import FETCH_S, QUIET_S
 from faultsweep.sweeps.runner.task import describe_error
@@ -26,9 +26,10 @@ _LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class First:
-    """What the first cell gave, and the outputs that this shows."""
+    """What the first cell gave, and the outputs, and the attributes of all results, that this shows."""
 
     outputs: tuple[Output, ...]
+    attributes: dict[str, Any]
     values: NDArray[np.float64]
     texts: list[str]
     wall_s: float
@@ -45,7 +46,7 @@ def run_first(packed: bytes, config: Config) -> First | str:
         values, texts = target.with_outputs(outputs).lay_out(result)
     except BaseException as error:  # whatever a run raises, sys.exit() too
         return describe_error(error)
-    return First(outputs, np.asarray(values, dtype=np.float64), list(texts), wall_s)
+    return First(outputs, infer_attributes(result), np.asarray(values, dtype=np.float64), list(texts), wall_s)
 
 
 def find_first(

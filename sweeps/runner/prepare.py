@@ -32,13 +32,17 @@ from faultsweep.sweeps.store.store import (
     Store,
     chunk_shape,
 )
-from faultsweep.sweeps.target import Known, Output, Target, describe_lost, describe_version
+from faultsweep.sweeps.target import FunctionTarget, Known, Output, Target, describe_lost, describe_version
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
 LOOKED_AT = 256
 """Configurations, at most, that a check without a run looks at."""
+_LATER_ATTRIBUTES = frozenset(
+    ("faultsweep_format", "manifest", "provenance", "submission", "licence", "citation", "acknowledgements")
+)
+"""Attributes that a store gets when it is written, and packed."""
 _SHOWN = 5
 """Rows of an axis that do not fit, of which each is told."""
 
@@ -447,6 +451,10 @@ def _join_outputs(store: Store, spec: Spec, dropped: Sequence[str]) -> tuple[tup
                 f"{store.path}: {name} goes along {_along(old)} in the store, along {_along(out)} in the spec; give it"
                 " another store"
             )
+        if isinstance(spec.target, FunctionTarget) and old.unit and out.unit and old.unit != out.unit:
+            raise InputError(
+                f"{store.path}: {name} is in {old.unit} in the store, in {out.unit} in the spec; give it another store"
+            )
         if old.dtype != out.dtype:
             raise InputError(
                 f"{store.path}: {name} is {old.dtype} in the store, {out.dtype} in the spec; give it another store"
@@ -465,10 +473,10 @@ def _along(out: Output) -> str:
     return " and ".join(shown) or "nothing"
 
 
-def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
-    """Return the attributes of a new store."""
+def attributes(spec: Spec, prepared: Prepared, of_results: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the attributes of a new store; those of its results that have the name of one of its own get another."""
     tables = [{"name": axis.name, "parameters": list(axis.columns)} for axis in prepared.grid.axes]
-    return {
+    own = {
         "Conventions": "CF-1.11",
         "name": spec.name,
         "title": spec.title,
@@ -485,3 +493,6 @@ def attributes(spec: Spec, prepared: Prepared) -> dict[str, Any]:
         "precision_rule": NEW_RULE,
         "pins": json.dumps(prepared.pins),
     }
+    taken = {*own, *_LATER_ATTRIBUTES}
+    others = {f"result_{name}" if name in taken else name: value for name, value in (of_results or {}).items()}
+    return {**others, **own}

@@ -237,7 +237,9 @@ class Store:
         """Return the output that a metric holds."""
         array = self.arrays[name]
         dims = list(array.metadata.dimension_names)[len(self.dims) :]
-        return stored_output(name, array, dims, {dim: self.column(dim) for dim in dims if dim in self.arrays})
+        labelled = [dim for dim in dims if dim in self.arrays]
+        about = {dim: without_kinds(self.arrays[dim].attrs) for dim in labelled}
+        return stored_output(name, array, dims, {dim: self.column(dim) for dim in labelled}, about)
 
     def absent(self, name: str) -> NDArray[np.bool_]:
         """Return which cells have no value of a metric, over the grid; all of them where its type cannot tell."""
@@ -426,7 +428,7 @@ def _create_metric(
     for dim in output.along:
         if dim.labels is not None and dim.name not in group:
             values, kind = to_array(dim.labels)
-            _create_coordinate(group, dim.name, values, (dim.name,), kind)
+            _create_coordinate(group, dim.name, values, (dim.name,), {**without_kinds(output.about(dim.name)), **kind})
     group.create_array(
         output.name,
         shape=shape + output.shape,

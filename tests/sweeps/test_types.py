@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,74 @@ def test_other_attributes_are_kept(tmp_path, run):
     assert data.y.attrs["standard_name"] == "air_temperature"
     with pytest.raises(InputError, match="more: expected names of attributes"):
         Sweep(axes={"a": [1]}, function=lambda a: {"y": a}, outputs=[Output("y", more={"scale_factor": 2.0})])
+
+
+ABOUT = {"institution": "here", "level": 3, "share": 0.5, "final": True, "comment": "of a test"}
+
+
+def described(a: int) -> xr.Dataset:
+    """Attributes of everything: the whole, a variable, and labels."""
+    depth = xr.DataArray([0.0, 0.5], dims="depth", attrs={"units": "m", "long_name": "below", "positive": "down"})
+    warm = ("depth", np.array([a, a / 2.0]), {"units": "K", "comment": "of warm"})
+    data = xr.Dataset({"warm": warm, "many": ((), a, {"comment": "of many"})}, {"depth": depth})
+    return data.assign_attrs(ABOUT, title="mine", list=[1], _hidden="x")
+
+
+def assert_described(data):
+    assert {name: data.attrs[name] for name in ABOUT} == ABOUT
+    assert data.attrs["result_title"] == "mine"
+    assert data.attrs["title"] == "of the sweep"
+    assert not {"list", "_hidden"} & set(data.attrs)
+    assert data.depth.attrs == {"units": "m", "long_name": "below", "positive": "down"}
+    assert data.warm.attrs == {"units": "K", "comment": "of warm"}
+    assert data.many.attrs["comment"].startswith("of many; holds no result where status")
+
+
+def test_attributes_of_a_dataset_and_of_its_labels_are_kept(tmp_path, run):
+    """In the store, by every reader of it, when it grows, is merged or packed, and in exports."""
+    from faultsweep.sweeps.store.merge import merge
+    from faultsweep.sweeps.store.pack import pack
+
+    path = tmp_path / "s.zarr"
+    for values in ([1, 2], [1, 2, 3]):
+        run(Sweep(name="f", title="of the sweep", axes={"a": values}, function=described), path)
+        assert_described(fs.open_results(path))
+        assert_described(xr.open_zarr(path, chunks=None))
+    run(Sweep(name="f", title="of the sweep", axes={"a": [4]}, function=described), tmp_path / "t.zarr")
+    merge([path, tmp_path / "t.zarr"], tmp_path / "m.zarr")
+    assert_described(fs.open_results(tmp_path / "m.zarr"))
+    pack(path, tmp_path / "s.zarr.zip")
+    data = fs.open_results(tmp_path / "s.zarr.zip")
+    assert_described(data)
+    data.to_zarr(tmp_path / "two.zarr", zarr_format=2)
+    assert_described(xr.open_zarr(tmp_path / "two.zarr", chunks=None))
+    if importlib.util.find_spec("h5netcdf") is not None:
+        data.sweep.to_netcdf(tmp_path / "s.nc")
+        with xr.open_dataset(tmp_path / "s.nc", engine="h5netcdf") as back:
+            assert_described(back)
+
+
+def test_a_result_in_another_unit_fails_its_cell(tmp_path, run):
+    units = {0: "m", 1: "km", 2: "m"}
+    sweep = Sweep(
+        name="u", axes={"a": [0, 1, 2]}, function=lambda a: xr.DataArray(a, name="y", attrs={"units": units[a]})
+    )
+    data = run(sweep, tmp_path / "s.zarr").squeeze("replicate", drop=True)
+    assert data.status.values.tolist() == [DONE, FAILED, DONE]
+    assert str(data.error.values[1]) == "y: is in km here, in m elsewhere"
+    declared = {"axes": {"a": [5]}, "function": lambda a: {"y": a}, "name": "u"}
+    run(Sweep(outputs={"y": "m"}, **declared), tmp_path / "d.zarr")
+    with pytest.raises(InputError, match="y is in m in the store, in km in the spec"):
+        run(Sweep(outputs={"y": "km"}, **declared), tmp_path / "d.zarr")
+
+
+def test_attributes_of_labels_are_declared(tmp_path, run):
+    out = Output("y", dims={"x": [0, 1], "n": 2}, coordinates={"x": {"units": "m"}})
+    sweep = Sweep(name="l", axes={"a": [1]}, function=lambda a: {"y": np.ones((2, 2))}, outputs=[out])
+    assert run(sweep, tmp_path / "s.zarr").x.attrs == {"units": "m"}
+    for wrong in ({"z": {"units": "m"}}, {"n": {"units": "m"}}, {"x": {"scale_factor": 2}}, [1]):
+        with pytest.raises(InputError, match="y: coordinates: expected"):
+            Sweep(axes={"a": [1]}, function=lambda a: 1, outputs=[Output("y", dims=out.dims, coordinates=wrong)])
 
 
 def test_the_first_cell_runs_once_and_first(tmp_path, run):
