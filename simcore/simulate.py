@@ -385,6 +385,7 @@ def _job_arrays(
         "estimate_s": estimate_s,
         "requested": workload.size,
         "size": round_up(machine, workload.size),
+        "user": workload.user,
     }
 
 

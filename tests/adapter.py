@@ -56,6 +56,14 @@ ENGINE_NAMES = {
     "biggest": "bucket_biggest",
     "long_running": "bucket_long_s",
     "queue_order": "queue_order",
+    "age_weight": "priority_age_weight",
+    "longest_age": "priority_max_age_h",
+    "share_weight": "priority_share_weight",
+    "half_life": "priority_half_life_h",
+    "damping": "priority_share_damping",
+    "size_weight": "priority_size_weight",
+    "small_first": "priority_small_first",
+    "period": "priority_period_s",
     "hold": "hold_nodes",
     "horizon": "horizon_s",
 }
@@ -166,7 +174,7 @@ def workload_of(jobs: Sequence[Sequence]) -> Workload:
     column = [np.array([row[i] for row in jobs], float) for i in (1, 2)]
     requested = np.array([np.nan if row[3] is None else row[3] for row in jobs], float)
     job_id, size = (np.array([row[i] for row in jobs], np.int64) for i in (0, 4))
-    return Workload(job_id, column[0], column[1], requested, size, np.full(len(jobs), -1), name="case")
+    return Workload(job_id, column[0], column[1], requested, size, job_id % 3, name="case")
 
 
 def failures_of(failures: Sequence[Sequence], jobs: Sequence[Sequence]) -> FailureTrace | None:

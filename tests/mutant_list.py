@@ -32,6 +32,7 @@ SAVING = "simcore/policies/checkpointing/saving.py"
 INTERVALS = "simcore/policies/checkpointing/intervals.py"
 BUCKET = "simcore/policies/checkpointing/bucket.py"
 REQUEUE = "simcore/policies/recovery/requeue.py"
+MULTIFACTOR = "simcore/policies/queue_order/multifactor.py"
 MENU = "simcore/policies/scheduling/menu.py"
 PIECES = "simcore/engine/pieces.py"
 SHARED = "simcore/policies/scheduling/shared_nodes.py"
@@ -419,6 +420,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(MENU, "0 if in_time else head_size)", "0)", "backfilled jobs may delay the head job"),
     Mutant(MENU, "    _strike_out(s, USABLE, partition)\n", "", "wires in use are given out again"),
     Mutant("simcore/policies/queue_order/wfp.py", "share * share * share", "share * share", "the square of the wait"),
+    Mutant(MULTIFACTOR, "if s.used_until[user] <= calculated:", "if False:", "usage before a calculation is lost"),
+    Mutant(MULTIFACTOR, "        return count + 1.0\n", "        return count\n", "a period ends late"),
+    Mutant(MULTIFACTOR, "- s.in_use[user] * np.expm1", "- 0.0 * np.expm1", "what runs counts as no usage"),
+    Mutant(MULTIFACTOR, "2.0 ** (-mine / total * users", "2.0 ** (-mine / total", "all users have one share"),
+    Mutant(
+        "simcore/policies/queue_order/order.py",
+        "            push_timer(s, s.next_ordering, ORDER_TIMER * TIMER_STRIDE)",
+        "            return",
+        "the order changes with the next event only",
+    ),
     # placement and prediction
     Mutant(
         PLACEMENT,

@@ -119,7 +119,7 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/simcore/test_conservative.py", "tests/simcore/test_scores.py", "tests/simcore/test_endings.py",
               "tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",
               "tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py",
-              "tests/simcore/failures/test_generators.py",
+              "tests/test_priorities_against_reference.py", "tests/simcore/failures/test_generators.py",
               *(f"tests/test_laws_of_time.py::{name}" for name in LAWS_OF_TIME))  # fmt: skip
 
 

@@ -84,6 +84,7 @@ def begin_run(s: State, job: int, size: int) -> None:
     s.delayed += s.start_delay * size
     s.free -= size
     s.queued -= s.job.requested[job]
+    hooks.usage_changes(s, job, size)
     push_timer(s, end, completion_key(s, job))
     add_release(s, s.job.expected_end[job], job)
     if s.saves_by != SAVES_NOTHING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from faultsweep.simcore.contract import Role
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined
@@ -14,7 +15,8 @@ from faultsweep.simcore.policies.catalogue import ROLES
 def _dispatch(name: str, hook: hooks.Hook, role: Role) -> Any:
     """Return the kernel of a hook: it looks at the number of the policy and passes on, the default first."""
     arguments = ", ".join(("s", hook.arguments)) if hook.arguments else "s"
-    lines, namespace = [f"def {name}({arguments}):"], {}
+    lines: list[str] = [f"def {name}({arguments}):"]
+    namespace: dict[str, Any] = {"np": np}
     for code, policy in enumerate(role.policies.values()):
         if name in policy.kernels:
             namespace[f"policy_{code}"] = policy.kernels[name]

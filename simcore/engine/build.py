@@ -65,6 +65,8 @@ def build_state(
     breakpoints = _breakpoints(machine, n) * capacity if promises else 1
     rows = failure_rows(failures, base_rate)
     slots = _slots(machine, config, n) if machine.kind == FLAT else 0
+    run = run_of(config)
+    users = _users(jobs) if run.policy("queue_order").facts.get("by_user") else np.full(n, -1)
     state = State.zeros(
         job_f=n,
         job_i=n,
@@ -77,6 +79,7 @@ def build_state(
         own_values=(st.OWN_ROLES, st.MOST_OWN),
         own_key=(st.OWN_ROLES,),
         profile=breakpoints,
+        users=int(users.max(initial=-1)) + 2,
         profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, config["scheduler"]),
         **_tables(machine, capacity),
@@ -85,7 +88,7 @@ def build_state(
     if tracing:
         state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
     _set_jobs(state, jobs)
-    run = run_of(config)
+    state.job.user[:] = users
     state.job.priority[:] = _priorities(jobs, run)
     _set_machine(state, machine)
     _set_codes(state, machine, config)
@@ -228,6 +231,12 @@ def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
     s.job.option[:] = jobs.get("option", -1)
 
 
+def _users(jobs: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the user of each job, numbered from 0 on, unknown ones as one user; -1 where all are unknown."""
+    named = np.asarray(jobs.get("user", np.full(len(jobs["submit_s"]), -1)))
+    return np.unique(named, return_inverse=True)[1] if (named >= 0).any() else np.full(len(named), -1)
+
+
 def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
     """Return how many jobs may have a set of nodes at a time: running ones, and those that wait for their own."""
     waits = _recovers(run_of(config)) and not config["hold_nodes"]
@@ -359,5 +368,6 @@ def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None
     s.checkpoint_mtbf = config["checkpoint_mtbf_h"] * 3600.0
     s.delay_mean = config["manual_delay_h"] * 3600.0
     s.delay_sigma = config["manual_delay_sigma"]
+    s.next_ordering = -math.inf
     s.next_foreseen = -math.inf if s.saves_by == st.BY_FORESIGHT else math.inf
     s.regained = -math.inf

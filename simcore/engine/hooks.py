@@ -40,6 +40,8 @@ HOOKS = {
     "checkpoints_kept": Hook("checkpointing", "checkpoint", "count", "count"),
     "checkpoint_ends": Hook("checkpointing", "checkpoint", "", "s.now + s.checkpoint_cost"),
     "utility": Hook("queue_order", "queue_order", "job", "s.job.priority[job]"),
+    "order_changes": Hook("queue_order", "queue_order", "", "np.inf"),
+    "usage_changes": Hook("queue_order", "queue_order", "job, nodes", "None"),
     "start_jobs": Hook("scheduling", "scheduler", "", "True"),
 }
 
@@ -70,5 +72,9 @@ checkpoint_ends: Callable[[State], float]
 """(s): when checkpoints that begin now are complete, s."""
 utility: Callable[[State, int], float]
 """(s, job): the place of a waiting job in the queue as of now: the highest comes first."""
+order_changes: Callable[[State], float]
+"""(s): when the order of the queue changes next though nothing happens, s; infinity: never."""
+usage_changes: Callable[[State, int, int], None]
+"""(s, job, nodes): a job begins to hold so many nodes, or, below 0, stops."""
 start_jobs: Callable[[State], bool]
 """(s): one scheduling pass of a policy that is none of the engine's; False if a preallocated list does not fit."""

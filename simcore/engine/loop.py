@@ -63,7 +63,7 @@ from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
 from faultsweep.simcore.policies.checkpointing.saving import complete_saving, end_saving, reach_interval
-from faultsweep.simcore.policies.queue_order.order import order_queue
+from faultsweep.simcore.policies.queue_order.order import await_next_order, order_queue
 from faultsweep.simcore.policies.recovery.requeue import (
     give_up_node,
     keep_repaired,
@@ -226,6 +226,7 @@ def _release_early(s: State) -> None:
         if s.job.end[job] == s.now:
             drop_release(s, job)
             free_nodes_of(s, job)
+            hooks.usage_changes(s, job, -s.job.allocated[job])
             s.job.early_released[job] = 1
         else:
             at += 1
@@ -246,6 +247,7 @@ def _apply_timer(s: State) -> None:
         reach_interval(s, index)
     elif kind == RESUBMIT_TIMER:
         resubmit(s, index)
+    # a timer of the order of the queue brings nothing but the pass that follows
 
 
 @inlined
@@ -271,6 +273,7 @@ def _finish(s: State, job: int) -> None:
     if s.job.early_released[job] == 0:
         drop_release(s, job)
         free_nodes_of(s, job)
+        hooks.usage_changes(s, job, -s.job.allocated[job])
     s.released = 1  # also when its nodes were counted as free before: promises are compressed at every completion
     s.job.status[job] = DONE
     s.job.finish[job] = now
@@ -335,6 +338,7 @@ def kill(s: State, job: int) -> None:
     drop_release(s, job)
     cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
     end_saving(s, job)
+    hooks.usage_changes(s, job, -s.job.allocated[job])
     done = s.job.worked[job] + max(0.0, now - s.job.resumed[job])
     unspent = max(0.0, s.job.resumed[job] - max(now, s.job.start[job]))
     s.job.overhead_nodes[job] -= unspent * s.job.allocated[job]
@@ -443,6 +447,8 @@ def schedule(s: State) -> bool:
             done = moved != OVERFLOW and (moved == 0 or start_in_order(s))
         if done and s.reserves == HEAD_JOB:
             done = backfill(s)
+    if s.queue_order != DEFAULT:
+        await_next_order(s)
     s.released = 0
     s.disturbed = 0
     return done and s.no_room == 0

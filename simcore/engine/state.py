@@ -62,8 +62,9 @@ CHECKPOINT_TIMER = 1
 REPAIR_TIMER = 3
 OTHER_TIMER = 4
 RESUBMIT_TIMER = 5
+ORDER_TIMER = 6
 TIMER_STRIDE = 1 << 40
-END_OF_TIMERS = 6 * TIMER_STRIDE
+END_OF_TIMERS = 7 * TIMER_STRIDE
 
 # --- what an entry kernel returns ------------------------------------------------------------------------------------
 CONTINUE = 0  # the budget of events, or the time of a call, is spent; call again
@@ -160,6 +161,7 @@ class Jobs(CommonJobs):
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
     saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
     option: IntOfJob  # recovery option, a position in OPTIONS
+    user: IntOfJob  # 0 .. users - 1; -1: unknown
     chunks: IntOfJob  # on a site: alike parts, none of them on more than one node ...
     chunk_cores: IntOfJob  # ... what one of them needs ...
     chunk_gpus: IntOfJob
@@ -228,6 +230,7 @@ NodeRow = Annotated[Ints, Row("site_nodes")]
 PieceRow = Annotated[Ints, Row("pieces")]
 PartitionRow = Annotated[Ints, Row("site_partitions")]
 TimeOfPartition = Annotated[Floats, Row("partition_times")]
+UserRow = Annotated[Floats, Row("users")]
 MaskRow = Annotated[Bits, Row("masks")]
 ProfileRow = Annotated[Floats, Row("profile")]
 
@@ -317,6 +320,15 @@ class State(Common):
     num_chosen: int  # nodes chosen for a job (site)
     num_free_pieces: int  # entries of free_piece (site)
     blocked: int  # bits of the partitions of which a job waits that had to be refused (site)
+    next_ordering: float  # when the order of the queue is found again though nothing happens, s
+    age_weight: float  # of the multifactor priority ...
+    longest_age: float  # s
+    share_weight: float
+    share_damping: float
+    half_life: float  # of usage, s; 0: it never decays
+    size_weight: float
+    small_first: int  # whether small jobs get what large ones would
+    priority_period: float  # time between calculations, s; 0: at every pass
     own_order: int  # addresses of the loops around policies of the user's; 0 without: the order of the queue ...
     own_choice: int  # ... the choice of nodes ...
     own_checkpoint: int  # ... the work between checkpoints ...
@@ -406,6 +418,14 @@ class State(Common):
     then_gpus: IntTable
     then_memory: IntTable
     then_takes: IntTable  # chunks of that job that a node could take then
+
+    # by user, and the last one for all of them together (multifactor): what each has used, decayed, ...
+    used: UserRow  # ... up to the last change of what is in use, node-seconds ...
+    used_until: UserRow  # ... which was then, s ...
+    used_then: UserRow  # ... up to the last calculation, where that was before the change ...
+    in_use: UserRow  # ... nodes in use since ...
+    factor: UserRow  # ... and the fair-share factor ...
+    factor_at: UserRow  # ... of the calculation of this time, s
 
     # index of the profile of a flat machine (conservative): engine/counts.py
     room: BitTable  # (words, LEVELS): bits of the rows with at least the nodes of each level free

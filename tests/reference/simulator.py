@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, log10, sqrt
+from math import floor, inf, log, log10, sqrt
 from typing import Any
 
 from .conservative import Conservative
@@ -139,6 +139,8 @@ class Simulator:
         times += [time for time, _ in self.resubmissions]
         times += [time for time in self.timers if time > self.now and self.checkpoints_to_start(time)]
         times += [self.periodic_due(attempt) for attempt in self.running]
+        if self.options.queue_order == "multifactor" and self.options.period and self.queue:
+            times += [self.calculated() + self.options.period] * (min(times, default=inf) < inf)
         return min(times, default=inf)
 
     def whole_instant(self) -> None:
@@ -198,6 +200,7 @@ class Simulator:
 
     def finish(self, attempt: Attempt) -> None:
         self.running.remove(attempt)
+        attempt.job.held[-1][1] = self.now
         attempt.job.finish = self.now
         self.log("finish", attempt.job)
         self.conservative.released = True
@@ -218,6 +221,7 @@ class Simulator:
     def kill(self, attempt: Attempt) -> None:
         job = attempt.job
         self.running.remove(attempt)
+        job.held[-1][1] = self.now
         lost = attempt.work_at(self.now) - job.saved
         job.work_lost += lost
         job.node_seconds_lost += lost * self.size_of(attempt.nodes)
@@ -287,9 +291,41 @@ class Simulator:
         """The highest comes first. WFP: the cube of the wait over the estimate, times the size asked for."""
         if job.fixed_utility is not None:
             return job.fixed_utility
+        if self.options.queue_order == "multifactor":
+            return self.multifactor(job)
         if self.options.queue_order != "wfp":
             return self.priority(job)
         return (Fraction(self.now - job.waits_since) / Fraction(job.estimate)) ** 3 * job.requested_size
+
+    def calculated(self) -> Any:
+        """When priorities were calculated last: at whole periods since the first submission."""
+        period = self.options.period
+        return self.first_submit + (self.now - self.first_submit) // period * period if period else self.now
+
+    def multifactor(self, job: Job) -> int:
+        """Age, fair share and size as of the last calculation."""
+        o, time = self.options, self.calculated()
+        age = min(1, Fraction(max(0, time - job.waits_since)) / Fraction(o.longest_age * 3600))
+        size = Fraction(job.requested_size, self.machine.nodes)
+        used = {
+            user: sum(self.usage(other, time) for other in self.jobs if other.user == user) for user in self.users()
+        }
+        share = used[job.user] / sum(used.values()) * len(used) if sum(used.values()) > 0 else 0
+        value = float(o.age_weight * age) + float(o.size_weight * (1 - size if o.small_first else size))
+        return floor(value + float(o.share_weight) * 2 ** -(share / float(o.damping)) + 1e-6)
+
+    def users(self) -> set[int]:
+        return {job.user for job in self.jobs}
+
+    def usage(self, job: Job, time: Any) -> float:
+        """Node-seconds of a job up to a time; those of t seconds ago count 2^(-t / half-life)."""
+        total, half_life = 0.0, float(self.options.half_life * 3600)
+        for begin, end, nodes in job.held:
+            age = [float(time - at) for at in (begin, time if end is None else min(end, time))]
+            if begin < time:
+                area = [0.5 ** (a / half_life) * half_life / log(2) if half_life else -a for a in age]
+                total += nodes * (area[1] - area[0])
+        return total
 
     def priority(self, job: Job) -> Any:
         """What a job is worth whatever its wait."""
@@ -523,6 +559,7 @@ class Simulator:
         job.start = start
         job.first_start = start if job.first_start is None else job.first_start
         job.held_size = self.size_of(nodes)
+        job.held.append([self.now, None, job.held_size])
         self.starts += 1
         attempt = Attempt(
             job,

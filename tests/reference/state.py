@@ -56,7 +56,15 @@ class Options:
     lff_moves: bool = True
     move_threshold: int = 1
     move_cost: Any = 300
-    queue_order: str = "fcfs"  # fcfs, wfp, sjf, ljf, saf, random, f1, f2, f3, f4
+    queue_order: str = "fcfs"  # fcfs, wfp, sjf, ljf, saf, random, f1, f2, f3, f4, multifactor
+    age_weight: Any = 1000
+    longest_age: Any = 168  # h
+    share_weight: Any = 1000
+    half_life: Any = 168  # h
+    damping: Any = 1
+    size_weight: Any = 0
+    small_first: bool = False
+    period: Any = 300
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False
@@ -94,6 +102,13 @@ class Job:
     checkpoints_used: int = 0
     migrations: int = 0
     held_size: int | None = None
+    held: list[list[Any]] = field(default_factory=list)  # [begin, end or None, nodes] of each attempt
+
+    @property
+    def user(self) -> int:
+        """Three users take turns."""
+        return self.job_id % 3
+
     lost_by_attempt: dict[int, Any] = field(default_factory=dict)
     saved_by_attempt: dict[int, Any] = field(default_factory=dict)
 

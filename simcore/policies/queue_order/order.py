@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.events import push_timer
+from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.own import call_own
-from faultsweep.simcore.engine.state import ALL_JOBS, State
+from faultsweep.simcore.engine.state import ALL_JOBS, ORDER_TIMER, TIMER_STRIDE, State
 
 
 @kernel
@@ -35,3 +36,18 @@ def order_queue(s: State) -> None:
         s.disturbed = 1
         s.reorders += 1
     s.scanned_version = -1  # another job may be the head
+
+
+@inlined
+def await_next_order(s: State) -> None:
+    """After a pass, set a timer for when the order of the queue changes next though nothing happens."""
+    if s.next_ordering <= s.now and s.queue_tail > s.queue_head and _anything_comes(s):
+        s.next_ordering = hooks.order_changes(s)
+        if s.next_ordering < np.inf:
+            push_timer(s, s.next_ordering, ORDER_TIMER * TIMER_STRIDE)
+
+
+@inlined
+def _anything_comes(s: State) -> bool:
+    """Tell whether an event is known that is still to come."""
+    return s.num_timers > 0 or s.next_arrival < s.job.submit.shape[0] or s.next_failure < s.fail_time.shape[0]

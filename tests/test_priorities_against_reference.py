@@ -1,0 +1,91 @@
+"""Multifactor priorities: the engine's schedules are those of the reference, which adds up what each user has used."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.adapter import engine_run
+from tests.strategies import examples, flats, machines, runs
+from tests.test_engine_against_reference import assert_same
+
+HOUR_S = 3600
+SETTINGS = st.fixed_dictionaries(
+    {
+        "age_weight": st.sampled_from((0, 1000, 100)),
+        "longest_age": st.sampled_from((1 / 64, 1 / 256, 1)),
+        "share_weight": st.sampled_from((0, 1000, 10, 100000)),
+        "half_life": st.sampled_from((0, 1 / 256, 1 / 64, 1)),
+        "damping": st.sampled_from((1, 0.5, 4)),
+        "size_weight": st.sampled_from((0, 0, 1000)),
+        "small_first": st.booleans(),
+        "period": st.sampled_from((0, 1, 7.5, 20, 300)),
+    }
+)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@given(st.one_of(runs(machines), runs(machines, failures=True)), SETTINGS, st.sampled_from(("actual", "requested")))
+@examples(60)
+def test_schedules_are_those_of_the_reference(scheduler, case, settings, estimates):
+    assert_same(case, scheduler=scheduler, estimates=estimates, queue_order="multifactor", **settings)
+
+
+def starts(rows, **settings):
+    found = engine_run(rows, "flat:4", queue_order="multifactor", **settings)
+    return {job: row["start"] for job, row in found.jobs.items()}
+
+
+@pytest.mark.parametrize(("share_weight", "first"), [(1000, 7), (0, 6)])
+def test_who_has_used_less_comes_first(share_weight, first):
+    """Jobs 3 and 6 are of one user, job 7 of another; the machine is held by job 3 until 100 s."""
+    rows = [(3, 0, 100, 100, 4), (6, 10, 50, 50, 4), (7, 20, 50, 50, 4)]
+    found = starts(rows, share_weight=share_weight, age_weight=0, period=0)
+    assert found[first] == 100
+    assert sorted(found.values()) == [0, 100, 150]
+
+
+@pytest.mark.parametrize(("half_life", "first"), [(0, 4), (1 / 36, 3)])
+def test_what_was_used_long_ago_counts_less(half_life, first):
+    """User 0 used 400 s long ago, user 1 used 300 s just now: with a half-life of 100 s the former counts less."""
+    rows = [(6, 0, 400, 400, 4), (7, 1000, 300, 300, 4), (3, 1100, 50, 50, 4), (4, 1200, 50, 50, 4)]
+    found = starts(rows, share_weight=1000, age_weight=0, half_life=half_life, period=0)
+    assert found[first] == 1300
+    assert max(found[3], found[4]) == 1350
+
+
+def test_priorities_stay_between_two_calculations():
+    """Job 6's user has used nothing when priorities are calculated at 0 s, as all others; at 60 s all is known."""
+    rows = [(3, 0, 50, 50, 4), (6, 10, 20, 20, 4), (7, 20, 20, 20, 4)]
+    late = starts(rows, share_weight=1000, age_weight=0, period=60)
+    assert (late[6], late[7]) == (50, 70)
+    rows = [(3, 0, 65, 65, 4), (6, 10, 20, 20, 4), (7, 20, 20, 20, 4)]
+    early = starts(rows, share_weight=1000, age_weight=0, period=60)
+    assert (early[7], early[6]) == (65, 85)
+
+
+def test_small_jobs_come_first_if_wanted():
+    rows = [(3, 0, 500, 500, 2), (4, 1, 10, 10, 4), (5, 2, 10, 10, 2)]
+    small = {"age_weight": 0, "share_weight": 0, "size_weight": 1000}
+    assert starts(rows, **small, small_first=True)[5] == 2
+    assert starts(rows, **small, small_first=False)[5] == 510
+
+
+def test_an_order_that_changes_while_nothing_happens_starts_a_job():
+    """Two nodes are free beside job 3; job 6, of the same user, needs four and is first, until priorities are
+    calculated at 60 s."""
+    rows = [(3, 0, 500, 500, 2), (6, 1, 10, 10, 4), (4, 2, 10, 10, 2)]
+    found = starts(rows, age_weight=0, share_weight=1000, period=60)
+    assert (found[4], found[6]) == (60, 500)
+
+
+@given(runs(flats))
+@examples(40)
+def test_without_weights_jobs_come_in_order_of_arrival(case):
+    machine, jobs, failures = case
+    plain = engine_run(jobs, machine, failures, scheduler="backfill")
+    weightless = engine_run(
+        jobs, machine, failures, scheduler="backfill", queue_order="multifactor", age_weight=0, share_weight=0
+    )
+    assert plain.jobs == weightless.jobs
