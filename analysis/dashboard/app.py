@@ -107,7 +107,18 @@ class Dashboard:
         self.heat: HeatPlot | None = None
         self.pareto: ParetoPlot | None = None
         self.parallel: ParallelPlot | None = None
-        self.links = Links(self._chosen)
+        self.links = Links(self._chosen, self._scrolled)
+        self._views: dict[str, Callable[[], None]] = {
+            "first": self._draw_first,
+            "curves": self._draw_curves,
+            "heat": self._draw_heat,
+            "parallel": self._draw_parallel,
+            "pareto": self._draw_pareto,
+            "jobs": self._draw_jobs,
+            "table": self._fill_table,
+        }
+        self._stale: set[str] = set()
+        self._seen = set(self._views) if pn.state.curdoc is None else set()
         note = ""
         try:
             self.choices = ch.read_query(store.data, query)
@@ -132,7 +143,8 @@ class Dashboard:
             name: pn.widgets.Select(label=label, width=_WIDE) for name, label in _NAMES.items()
         }
         self.widgets["view"].options = [view for view in ch.VIEWS if view != "distribution" or keeps_jobs(data)]
-        self.widgets["view"].jscallback(value=_ENLARGE)
+        known = {"hub": self.links.hub, "seen": self.links.seen}  # so that the page has them before any view
+        self.widgets["view"].jscallback(args=known, value=_ENLARGE)
         self.widgets["show"].options = list(ch.SHOWN)
         self.find = pn.widgets.TextInput(label="Find a metric", placeholder="part of a name or meaning", width=_WIDE)
         self.find.param.watch(lambda event: self._offer(), "value_input")
@@ -144,6 +156,8 @@ class Dashboard:
             widget.param.watch(self._changed(name), "value")
         for axis in ch.axes_of(data):
             self._make_axis(axis)
+        for widget in (*self.widgets.values(), *self.at.values(), self.switches):
+            widget._debounce = 0  # Panel would wait 50 ms for more
 
     def _switches(self) -> dict[str, str]:
         """Return what the switches say -> their names; the last one is there where per-job results are."""
@@ -255,14 +269,47 @@ class Dashboard:
         self._show(before)
 
     def _show(self, before: Choices | None = None) -> None:
-        """Offer and draw what has changed; what a knob is nearest to first, the rest in a message of its own."""
+        """Offer what can be chosen now, and draw what is on the screen and has changed."""
+        now, moved = self.choices, _at(before) != _at(self.choices)
+        if moved or _differ(before, now, _OF_CURVES):
+            self._stale.add("curves")
+        if moved or _differ(before, now, _OF_HEAT):
+            self._stale.add("heat")
+        if _differ(before, now, _OF_CELLS):
+            self._stale |= {"parallel", "pareto", "table"}
+        if before is None or (moved and not len(self.links.cells)):
+            self._stale.add("jobs")
         with hold():
             self._offer()
-            self.draw(before)
+            self.show_link()
+            self._draw_seen(at_once="curves")
         if before is None:
-            _later(self._draw_first)
-        for part in (self._draw_others, self._draw_cells_anew, self._draw_selected):
-            _later(part, before)
+            _later(self._chosen, self.links.cells)
+
+    def _scrolled(self, parts: set[str]) -> None:
+        """Draw what has come onto the screen."""
+        self._seen = parts
+        self._draw_seen()
+
+    def _redraw(self, name: str) -> None:
+        self._stale.add(name)
+        self._draw_seen()
+
+    def _draw_seen(self, at_once: str = "") -> None:
+        """Draw the views that are on the screen and not as they should be, each in a message of its own."""
+        for name in [name for name in self._views if name in self._stale & self._seen]:
+            if name == at_once:
+                self._draw(name)
+            else:
+                _later(self._draw, name)
+
+    def _draw(self, name: str) -> None:
+        """Draw a view; where the store cannot be read any more, say so and keep what there is."""
+        if name not in self._stale & self._seen:
+            return
+        self._stale.discard(name)
+        with hold(), self._readable():
+            self._views[name]()
 
     def _with_baseline(self, name: str, wanted: Choices) -> Choices:
         """Return the choices with a baseline where one is needed, and without one where it is not."""
@@ -283,11 +330,11 @@ class Dashboard:
         data = self.store.data
         self.words: dict[str, Any] = {name: _html() for name in _WORDS}
         self.boxes: dict[str, Any] = {
-            name: pn.Column(min_height=0 if name in ("first", "gantt") else 360, **_STRETCH)
+            name: pn.Column(min_height={"first": 300, "gantt": 0}.get(name, 360), **_STRETCH)
             for name in ("first", "curves", "heat", "parallel", "pareto", "jobs", "gantt")
         }
         self.column = pn.widgets.Select(label="Of the jobs", options={w: c for c, w in COLUMNS.items()}, width=180)
-        self.column.param.watch(lambda event: self._draw_jobs(), "value")
+        self.column.param.watch(lambda event: self._redraw("jobs"), "value")
         self.table = pn.widgets.Tabulator(
             pd.DataFrame(),
             pagination="remote",
@@ -314,6 +361,8 @@ class Dashboard:
         self.page.add_variable("jobs", keeps_jobs(data))
         self.page.add_variable("large", "" if self.choices.view == ch.ALL_VIEWS else self.choices.view)
         self.page.add_variable("compared", self.store.other is not None)
+        self.page.add_variable("pane", PANE)
+        self.page.add_variable("early", ov.early_html(self.facts.overview))
         w, b = self.words, self.boxes
         roots = {
             "head": w["head"],
@@ -361,6 +410,7 @@ class Dashboard:
 
     def _show_overview(self) -> None:
         found = self.facts.overview
+        self._stale.add("first")
         self._show_progress()
         self.words["verdict"].object = ov.html_of(found)
         self.words["regions"].object = ov.regions_html(found)
@@ -370,6 +420,7 @@ class Dashboard:
 
     def _draw_first(self) -> None:
         found = self.facts.overview
+        self.boxes["first"].visible = not found.means.empty
         self.boxes["first"].objects = [] if found.means.empty else [ov.small_multiple(found)]
 
     def _show_progress(self) -> None:
@@ -381,29 +432,6 @@ class Dashboard:
         )
 
     # Views
-
-    def draw(self, before: Choices | None = None) -> None:
-        """Draw the curves anew; where the store cannot be read any more, say so and keep what there is."""
-        with self._readable():
-            if _differ(before, self.choices, _OF_CURVES) or _at(before) != _at(self.choices):
-                self._draw_curves()
-            self.show_link()
-
-    def _draw_others(self, before: Choices | None) -> None:
-        with hold(), self._readable():
-            if _differ(before, self.choices, _OF_HEAT) or _at(before) != _at(self.choices):
-                self._draw_heat()
-
-    def _draw_cells_anew(self, before: Choices | None) -> None:
-        if _differ(before, self.choices, _OF_CELLS):
-            with hold(), self._readable():
-                self._draw_cells()
-
-    def _draw_selected(self, before: Choices | None) -> None:
-        if before is None:
-            self._chosen(self.links.cells)
-        elif not len(self.links.cells) and _at(before) != _at(self.choices):
-            self._draw_jobs()
 
     @contextmanager
     def _readable(self) -> Any:
@@ -421,7 +449,7 @@ class Dashboard:
         ids = ids_of_points(data, now, figure)
         if self.curves is None or not self.curves.take(figure, now.bands, ids):
             self.curves = CurvesPlot(figure, now.bands, ids)
-            self.links.add(self.curves.sources)
+            self.links.add("curves", self.curves.sources)
             self.boxes["curves"].objects = [pn.pane.Bokeh(self.curves.layout, **_STRETCH)]
             self.words["key"].object = _key(figure)
         self.words["title"].object = f"<h2>{escape(figure.title)}</h2>"
@@ -435,38 +463,40 @@ class Dashboard:
         assert panel.heat is not None  # noqa: S101
         if self.heat is None or not self.heat.take(panel, panel.heat, ids):
             self.heat = HeatPlot(panel, panel.heat, ids)
-            self.links.add(self.heat.sources)
+            self.links.add("heat", self.heat.sources)
             self.boxes["heat"].objects = [pn.pane.Bokeh(self.heat.layout, **_STRETCH)]
         self.words["heat_words"].object = f"<h2>{escape(figure.title)}</h2>"
 
-    def _draw_cells(self) -> None:
-        """Draw the views that have a point per configuration, and the table."""
-        data, sample, now = self.store.data, self.facts.sample, self.choices
-        shown = [name for name in (now.metric, now.second, now.third) if name]
+    def _draw_pareto(self) -> None:
+        data, sample, shown = self.store.data, self.facts.sample, self._metrics()
         if len(shown) > 1 and (self.pareto is None or not self.pareto.take(data, sample, shown)):
             self.pareto = ParetoPlot(data, sample, shown)
-            self.links.add(self.pareto.sources)
+            self.links.add("pareto", self.pareto.sources)
             self.boxes["pareto"].objects = [pn.pane.Bokeh(self.pareto.layout, **_STRETCH)]
-        if self.parallel is None or not self.parallel.take(data, sample, shown):
-            self.parallel = ParallelPlot(data, sample, shown)
-            self.links.add(self.parallel.sources)
-            self.boxes["parallel"].objects = [pn.pane.Bokeh(self.parallel.layout, **_STRETCH)]
         self.words["pareto_words"].object = (
             "<h2>Pareto front</h2><p class='small'>It weighs two metrics: choose a second one.</p>"
             if len(shown) < 2
             else "<h2>Pareto front</h2><p class='small'>Ringed: no other configuration is as good in all and better in "
             f"one. {escape(sample.words())}.</p>"
         )
+
+    def _draw_parallel(self) -> None:
+        data, sample, shown = self.store.data, self.facts.sample, self._metrics()
+        if self.parallel is None or not self.parallel.take(data, sample, shown):
+            self.parallel = ParallelPlot(data, sample, shown)
+            self.links.add("parallel", self.parallel.sources)
+            self.boxes["parallel"].objects = [pn.pane.Bokeh(self.parallel.layout, **_STRETCH)]
         self.words["parallel_words"].object = (
             f"<h2>Parallel coordinates</h2><p class='small'>A line per configuration, coloured by "
-            f"{escape(sample.values(now.metric)[1])}; a box over an axis selects.</p>"
+            f"{escape(sample.values(self.choices.metric)[1])}; a box over an axis selects.</p>"
         )
-        self._fill_table()
+
+    def _metrics(self) -> list[str]:
+        """Return the metrics that views of configurations show."""
+        return [name for name in (self.choices.metric, self.choices.second, self.choices.third) if name]
 
     def _fill_table(self) -> None:
-        now = self.choices
-        shown = [name for name in (now.metric, now.second, now.third) if name]
-        frame, titles = frame_of(self.store.data, self.facts.sample, shown)
+        frame, titles = frame_of(self.store.data, self.facts.sample, self._metrics())
         if len(self.links.cells):
             frame = frame[frame["cell"].isin(self.links.cells)].reset_index(drop=True)
         titles = {field: escape(title) for field, title in titles.items()}
@@ -506,13 +536,11 @@ class Dashboard:
                 )
             table = ""
             if 0 < len(cells) <= _MOST_SHOWN:
-                now = self.choices
-                shown = [n for n in (now.metric, now.second, now.third) if n]
-                table = _table(cells_at(self.store.data, cells, shown))
+                table = _table(cells_at(self.store.data, cells, self._metrics()))
             self.words["chosen"].object = f"<p>{escape(text)}</p>{table}"
             self.clear.visible = bool(len(cells))
-            self._fill_table()
-            self._draw_jobs()
+            self._stale |= {"table", "jobs"}
+            self._draw_seen()
             replicates = [str(one) for one in self.store.data[REPLICATE].values] if len(cells) == 1 else []
             with self._silently():
                 self.replicate.options = replicates
@@ -525,18 +553,18 @@ class Dashboard:
         if not keeps_jobs(data):
             return
         cells = self.links.cells
-        if not len(cells) and self.curves is not None:
-            first = [own[len(own) // 2 : len(own) // 2 + 1] for own in map(_cells_of, self.curves.sources)]
-            cells = np.concatenate([np.zeros(0, np.int64), *first])
-        with self._readable():
-            found = Distribution(data, cells.tolist(), self.column.value)
-            self.boxes["jobs"].objects = [pn.pane.Bokeh(found.layout, **_STRETCH)]
-            key = "".join(
-                f"<span><span class='swatch' style='background:{colour}'></span> {escape(name)}</span> "
-                for name, colour in found.names
-            )
-            more = f" The first {MOST_RUNS} of {len(cells):,} selected." if len(cells) > MOST_RUNS else ""
-            self.words["jobs_words"].object = f"<h2>Distribution over jobs</h2><p class='small'>{key}{more}</p>"
+        if not len(cells):
+            now = replace(self.choices, view="curves")
+            series = [own for panel in ids_of_points(data, now, figure_of(data, now)) for own in panel]
+            cells = np.concatenate([np.zeros(0, np.int64), *(own[len(own) // 2 : len(own) // 2 + 1] for own in series)])
+        found = Distribution(data, cells.tolist(), self.column.value)
+        self.boxes["jobs"].objects = [pn.pane.Bokeh(found.layout, **_STRETCH)]
+        key = "".join(
+            f"<span><span class='swatch' style='background:{colour}'></span> {escape(name)}</span> "
+            for name, colour in found.names
+        )
+        more = f" The first {MOST_RUNS} of {len(cells):,} selected." if len(cells) > MOST_RUNS else ""
+        self.words["jobs_words"].object = f"<h2>Distribution over jobs</h2><p class='small'>{key}{more}</p>"
 
     def _draw_run(self) -> None:
         """Show the parameters of one configuration, the command that repeats it, and its chart."""
@@ -647,10 +675,6 @@ def _at(choices: Choices | None) -> Any:
 
 def _differ(before: Choices | None, now: Choices, parts: Iterable[str]) -> bool:
     return before is None or any(getattr(before, part) != getattr(now, part) for part in parts)
-
-
-def _cells_of(source: Any) -> NDArray[np.int64]:
-    return np.asarray(source.data["cell"], np.int64)
 
 
 def _with(text: str) -> Any:

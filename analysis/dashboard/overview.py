@@ -168,6 +168,11 @@ def html_of(found: Overview) -> str:
     return "".join(parts)
 
 
+def early_html(found: Overview) -> str:
+    """Return what the page says before its scripts have been read."""
+    return f"{html_of(found)}<div class='two'><div>{regions_html(found)}</div><div>{shares_html(found)}</div></div>"
+
+
 def regions_html(found: Overview) -> str:
     """Return the table of the best policy by region."""
     if found.regions.empty or "best" not in found.regions:

@@ -24,12 +24,15 @@ button.copy { font: inherit; font-size: 13px; padding: 1px 8px; cursor: pointer 
 code { font-size: 12.5px; overflow-wrap: anywhere }
 .swatch { display: inline-block; width: 18px; height: 10px; border-radius: 2px }
 progress { width: 100%; height: 12px; accent-color: #0072B2 }
+.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 24px }
+.two > div { min-width: 0 }
 """
 """How text in a pane looks; each pane is a document of its own."""
 
 TEMPLATE = """
 {% extends base %}
 {% block preamble %}<meta name="viewport" content="width=device-width, initial-scale=1">{% endblock %}
+{% block js_resources %}{% endblock %}
 {% block contents %}
 <style>
 html { background: #fff; scroll-behavior: smooth; scroll-padding-top: 8px }
@@ -47,6 +50,7 @@ nav a { margin-right: 14px; color: #005a8f } nav a:focus-visible, summary:focus-
 h2.part { font-size: 17px; margin: 14px 0 6px }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 24px }
 .two > div, .views > div { min-width: 0 }
+[data-part]:has(> div:empty) { min-height: 420px }
 .work { display: grid; grid-template-columns: 320px minmax(0, 1fr); gap: 12px; align-items: start }
 .views { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 10px 16px }
 .views[data-large] { grid-template-columns: minmax(0, 1fr) }
@@ -69,9 +73,12 @@ details > summary { cursor: pointer; font-weight: 600; padding: 4px 0 }
 </header>
 <main>
   <section id="overview" aria-label="Overview">
-    {{ embed(roots.verdict) }}
-    <div class="two"><div>{{ embed(roots.regions) }}</div><div>{{ embed(roots.shares) }}</div></div>
-    {{ embed(roots.first) }}
+    <div id="early"><template shadowrootmode="open"><style>{{ pane }}</style>{{ early }}</template></div>
+    <div id="said">
+      {{ embed(roots.verdict) }}
+      <div class="two"><div>{{ embed(roots.regions) }}</div><div>{{ embed(roots.shares) }}</div></div>
+    </div>
+    <div data-part="first">{{ embed(roots.first) }}</div>
   </section>
   <section id="explore" aria-label="Explore">
     <h2 class="part">Explore</h2>
@@ -79,18 +86,21 @@ details > summary { cursor: pointer; font-weight: 600; padding: 4px 0 }
     <div class="work">
       <details open><summary>Choose</summary>{{ embed(roots.knobs) }}</details>
       <div class="views" {% if large %}data-large="{{ large }}"{% endif %}>
-        <div class="view curves">{{ embed(roots.key) }}{{ embed(roots.picture) }}{{ embed(roots.words) }}</div>
-        <div class="view heat">{{ embed(roots.heat_words) }}{{ embed(roots.heat) }}</div>
-        <div class="view parallel">{{ embed(roots.parallel_words) }}{{ embed(roots.parallel) }}</div>
-        <div class="view pareto">{{ embed(roots.pareto_words) }}{{ embed(roots.pareto) }}</div>
-        {% if jobs %}<div class="view jobs">{{ embed(roots.jobs_words) }}{{ embed(roots.jobs) }}</div>{% endif %}
+        <div class="view curves" data-part="curves">
+          {{ embed(roots.key) }}{{ embed(roots.picture) }}{{ embed(roots.words) }}</div>
+        <div class="view heat" data-part="heat">{{ embed(roots.heat_words) }}{{ embed(roots.heat) }}</div>
+        <div class="view parallel" data-part="parallel">
+          {{ embed(roots.parallel_words) }}{{ embed(roots.parallel) }}</div>
+        <div class="view pareto" data-part="pareto">{{ embed(roots.pareto_words) }}{{ embed(roots.pareto) }}</div>
+        {% if jobs %}<div class="view jobs" data-part="jobs">
+          {{ embed(roots.jobs_words) }}{{ embed(roots.jobs) }}</div>{% endif %}
       </div>
     </div>
   </section>
   <section id="cells" aria-label="Cells">
     <h2 class="part">Cells</h2>
     {{ embed(roots.chosen) }}
-    {{ embed(roots.table) }}
+    <div data-part="table">{{ embed(roots.table) }}</div>
     {{ embed(roots.run) }}
   </section>
   {% if compared %}
@@ -132,8 +142,33 @@ const nameAll = () => {
     });
   }
 };
-setInterval(nameAll, 1000);
+let named = 0;
+setInterval(() => {
+  const there = window.Bokeh ? models().length : 0;
+  if (there !== named) nameAll();
+  named = there;
+}, 1000);
+// what the page said before these scripts were there gives way to what follows the store
+const early = document.getElementById('early'), said = document.getElementById('said');
+const settle = () => {
+  if (inside(said).some(e => e.tagName === 'P' || e.tagName === 'TABLE')) early.remove();
+  else setTimeout(settle, 50);
+};
+settle();
+// views are drawn once they are on the screen
+const seen = new Set();
+const tell = () => {
+  const carrier = window.Bokeh && models().find(m => m.type === 'ColumnDataSource' && m.tags.includes('seen'));
+  if (!carrier) return setTimeout(tell, 30);
+  if (carrier.data.part.join() !== [...seen].join()) carrier.data = {part: [...seen]};
+};
+const watcher = new IntersectionObserver(entries => {
+  for (const entry of entries) seen[entry.isIntersecting ? 'add' : 'delete'](entry.target.dataset.part);
+  tell();
+}, {rootMargin: '100px'});
+document.querySelectorAll('[data-part]').forEach(part => watcher.observe(part));
 </script>
+{{ bokeh_js }}
 {% endblock %}
 """
 

@@ -47,24 +47,29 @@ def make_store(path):
 
 
 class Served:
-    """A dashboard over a store of its own, in a process of its own."""
+    """A dashboard over a store, in a process of its own."""
 
-    def __init__(self, folder):
-        self.path = make_store(folder)
-        self.data = xr.open_zarr(self.path, chunks=None).load()
-        command = [sys.executable, "-P", "-m", "faultsweep", "dashboard", str(self.path)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def __init__(self, path, *options):
+        self.path = path
+        self.log = path.with_name("server.log")
+        command = [sys.executable, "-P", "-m", "faultsweep", "dashboard", str(path), *options]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self.link = self.process.stdout.readline().strip()
         self.address = self.link.partition("?")[0]
 
-    def stop(self):
+    def stop(self, expected=""):
         self.process.terminate()
         assert self.process.wait(20) == 0
+        assert self.log.read_text() == expected
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    served = Served(tmp_path_factory.mktemp("dashboard"))
+    path = make_store(tmp_path_factory.mktemp("dashboard"))
+    data = xr.open_zarr(path, chunks=None).load()
+    served = Served(path)
+    served.data = data
     yield served
     served.stop()
 
@@ -83,29 +88,57 @@ def browser():
 
 @pytest.fixture(scope="module")
 def context(browser):
-    """One user for all pages, so that scripts are fetched and compiled once."""
-    context = browser.new_context(accept_downloads=True, viewport={"width": 1300, "height": 1000})
+    """One user for all pages, so that scripts are fetched and compiled once; all views have room on the screen."""
+    context = browser.new_context(accept_downloads=True, viewport={"width": 1300, "height": 3000})
     yield context
     context.close()
 
 
-@pytest.fixture
-def page(served, context):
-    """A page that has drawn its first view; at the end it must have complained about nothing and asked nobody else."""
-    page = context.new_page()
-    complaints, elsewhere = [], []
+def watched(context, served):
+    """Return a new page, and a list of what it complains about and of what it asks of others."""
+    page, complaints = context.new_page(), []
     ours = (served.address, "data:", "blob:")
     page.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: request.url.startswith(ours) or elsewhere.append(request.url))
+    page.on("request", lambda request: request.url.startswith(ours) or complaints.append(request.url))
+    return page, complaints
+
+
+@pytest.fixture(scope="module")
+def opened(served, context):
+    """The one page of this module."""
+    page, complaints = watched(context, served)
     page.goto(served.link)
-    page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0")
-    wait_for(page, lambda: len(page.evaluate(SOURCES)) == 3)
-    page.locator(".tabulator-row").first.wait_for()
+    page.complaints = complaints
+    ready(page)
+    wait_for(page, lambda: "metric=" in page.url)
+    page.first = page.url
     yield page
     page.close()
-    assert complaints == []
-    assert elsewhere == []
+
+
+@pytest.fixture
+def page(served, opened):
+    """The page as it is at first; at the end it must have complained about nothing and asked nobody else."""
+    opened.set_viewport_size({"width": 1300, "height": 3000})
+    ready(opened)
+    yield opened
+    assert opened.complaints == []
+    clear = opened.get_by_role("button", name="Clear the selection")
+    if clear.is_visible():
+        clear.click()
+        clear.wait_for(state="hidden")
+    if opened.url != opened.first:
+        opened.goto(served.address)
+
+
+def ready(page):
+    """Wait until all views are drawn."""
+    page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0")
+    wait_for(page, lambda: len(page.evaluate(SOURCES)) == 3)
+    for view in (".heat", ".parallel", ".pareto"):
+        page.locator(f"{view} canvas").first.wait_for()
+    page.locator(".tabulator-row").first.wait_for()
 
 
 def wait_for(page, condition, seconds=15.0):
@@ -148,30 +181,6 @@ def test_it_is_dark_where_the_reader_wants_it_dark(served, page):
     page.emulate_media(color_scheme="light")
 
 
-def test_knobs_change_what_is_drawn(served, page):
-    page.get_by_label("machine", exact=True).select_option("torus:4x4x8")
-    shown(page, "torus:4x4x8")
-    page.get_by_label("Metric", exact=True).select_option("Utilisation")
-    shown(page, "Utilisation over load_scale")
-    cells = served.data["utilisation"].sel(policy="never", machine="torus:4x4x8")
-    expect_curve(plotted(page)["never"], mean_interval(cells))
-
-
-@pytest.mark.slow
-def test_a_difference_is_paired(served, page):
-    page.get_by_label("Baseline").select_option("policy=never")
-    shown(page, "difference to policy = never")
-    cells = served.data["mean_wait_s"].sel(machine="flat:128") / MINUTE
-    found = paired_difference(cells, "policy", "never").sel(policy="daly")
-    expect_curve(plotted(page)["daly"], found)
-    assert plotted(page)["never"]["y"] == [0, 0, 0]
-    page.get_by_label("Show", exact=True).select_option("ratio")
-    shown(page, "ratio to policy = never")
-    means = cells.mean("replicate")
-    ratio = (means.sel(policy="daly") / means.sel(policy="never")).values[:3]
-    assert plotted(page)["daly"]["y"] == pytest.approx(ratio.tolist())
-
-
 def test_a_click_shows_the_cells_with_the_command_that_reruns_each(served, page):
     page.evaluate("""() => { const s = Bokeh.documents.flatMap(d => [...d._all_models.values()])
       .find(m => m.type === 'ColumnDataSource' && m.data.label && m.data.label[0] === 'daly');
@@ -194,21 +203,6 @@ def heat_of(page):
     return {(x, y): value for one in found for x, y, value in zip(one["x"], one["y"], one["value"], strict=True)}
 
 
-def test_the_heat_map_has_a_value_for_each_pair(served, page):
-    shown(page, "over load_scale and policy")
-    wait_for(page, lambda: len(heat_of(page)) == 12)
-    waits = served.data["mean_wait_s"].mean("replicate") / MINUTE
-    for (load, policy), value in heat_of(page).items():
-        expected = waits.sel(machine="flat:128", load_scale=float(load), policy=policy).item()
-        assert value is None if float(load) == 2.0 else value == pytest.approx(expected)
-    page.get_by_label("Heat map, vertical").select_option("machine")
-    shown(page, "over load_scale and machine, at policy = never")
-    wait_for(page, lambda: len(heat_of(page)) == 8)
-    assert heat_of(page)["1.0", "torus:4x4x8"] == pytest.approx(
-        waits.sel(policy="never", load_scale=1.0, machine="torus:4x4x8").item()
-    )
-
-
 @pytest.mark.slow
 def test_a_click_on_the_heat_map_shows_the_cells_behind_it(served, page):
     wait_for(page, lambda: len(heat_of(page)) == 12)
@@ -227,6 +221,17 @@ def test_a_click_on_the_heat_map_shows_the_cells_behind_it(served, page):
     assert f"faultsweep rerun {served.path} --select policy=daly,load_scale=1.0,machine=flat:128,replicate=4" in text
 
 
+INSIDE = """([width, height]) => {
+  const source = Bokeh.documents.flatMap(d => [...d._all_models.values()])
+    .find(m => m.type === 'ColumnDataSource' && m.tags.includes('pareto'));
+  const find = views => { for (const v of views) {
+    if (v.model && v.model.type === 'Figure' && v.model.renderers.some(r => r.data_source === source)) return v;
+    const inner = find([...(v.children ? v.children() : [])]); if (inner) return inner; } };
+  const {x_scale, y_scale} = find(Object.values(Bokeh.index)).frame;
+  return [...source.data.cell].filter((cell, i) => {
+    const x = x_scale.compute(source.data.x[i]) - 95, y = y_scale.compute(source.data.y[i]) - 30;
+    return x >= 0 && x <= width && y >= 0 && y <= height; });
+}"""
 CHOSEN = """() => Object.fromEntries(Bokeh.documents.flatMap(d => [...d._all_models.values()])
   .filter(m => m.type === 'ColumnDataSource' && m.tags.includes('linked'))
   .map(m => [m.data.colour && m.data.words ? 'pareto' : m.data.xs ? 'lines' : m.data.column ? 'heat' : m.data.label
@@ -241,9 +246,12 @@ def test_what_a_box_selects_in_one_view_is_selected_in_all(served, page):
     page.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + box["height"] * 0.75, steps=8)
     page.mouse.up()
     wait_for(page, lambda: page.get_by_text("configurations are selected").count() == 1)
+    wait_for(page, lambda: page.evaluate(CHOSEN)["lines"])
     chosen = page.evaluate(CHOSEN)
     cells = set(chosen["pareto"])
     assert 0 < len(cells) < 18
+    inside = page.evaluate(INSIDE, [box["width"] * 0.55 - 95, box["height"] * 0.75 - 30])
+    assert cells == set(inside)
     assert set(chosen["lines"]) == set(chosen["dots"]) == cells
     in_heat = {policy * 8 + load * 2 for policy in range(3) for load in range(4)}
     assert set(chosen["heat"]) == cells & in_heat
@@ -296,11 +304,60 @@ NAMELESS = """() => {
 
 
 @pytest.mark.slow
+def test_what_is_shown_can_be_taken_away(served, page, tmp_path):
+    for button, begin in (
+        ("PNG", b"\x89PNG"),
+        ("SVG", b"<?xml"),
+        ("CSV", b"policy,load_scale"),
+        ("Parquet", b"PAR1"),
+        ("PDF", b"%PDF"),
+        ("Notebook", b"{"),
+    ):
+        with page.expect_download() as download:
+            page.get_by_text(button if button == "Notebook" else f"({button})").click()
+        download.value.save_as(tmp_path / button)
+        assert (tmp_path / button).read_bytes().startswith(begin)
+    table = pd.read_csv(tmp_path / "CSV")
+    assert len(table) == 3 * 4 * 5
+    assert table["mean_wait_s"].sum() == pytest.approx(served.data["mean_wait_s"].sel(machine="flat:128")[:, :3].sum())
+    assert pd.read_parquet(tmp_path / "Parquet").shape == table.shape
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 800, 1440])
 def test_it_fits_every_window(served, page, width):
     page.set_viewport_size({"width": width, "height": 900})
     wait_for(page, lambda: page.evaluate("document.documentElement.scrollWidth") <= width)
-    page.set_viewport_size({"width": 1300, "height": 1000})
+
+
+def test_the_heat_map_has_a_value_for_each_pair(served, page):
+    shown(page, "over load_scale and policy")
+    wait_for(page, lambda: len(heat_of(page)) == 12)
+    waits = served.data["mean_wait_s"].mean("replicate") / MINUTE
+    for (load, policy), value in heat_of(page).items():
+        expected = waits.sel(machine="flat:128", load_scale=float(load), policy=policy).item()
+        assert value is None if float(load) == 2.0 else value == pytest.approx(expected)
+    page.get_by_label("Heat map, vertical").select_option("machine")
+    shown(page, "over load_scale and machine, at policy = never")
+    wait_for(page, lambda: len(heat_of(page)) == 8)
+    assert heat_of(page)["1.0", "torus:4x4x8"] == pytest.approx(
+        waits.sel(policy="never", load_scale=1.0, machine="torus:4x4x8").item()
+    )
+
+
+@pytest.mark.slow
+def test_a_difference_is_paired(served, page):
+    page.get_by_label("Baseline").select_option("policy=never")
+    shown(page, "difference to policy = never")
+    cells = served.data["mean_wait_s"].sel(machine="flat:128") / MINUTE
+    found = paired_difference(cells, "policy", "never").sel(policy="daly")
+    expect_curve(plotted(page)["daly"], found)
+    assert plotted(page)["never"]["y"] == [0, 0, 0]
+    page.get_by_label("Show", exact=True).select_option("ratio")
+    shown(page, "ratio to policy = never")
+    means = cells.mean("replicate")
+    ratio = (means.sel(policy="daly") / means.sel(policy="never")).values[:3]
+    assert plotted(page)["daly"]["y"] == pytest.approx(ratio.tolist())
 
 
 @pytest.mark.slow
@@ -334,24 +391,13 @@ def test_a_link_to_what_is_not_there_says_so(served, page):
     assert "unknown metric 'mean_wait'; did you mean 'mean_wait_s'" in page.get_by_role("alert").inner_text()
 
 
-@pytest.mark.slow
-def test_what_is_shown_can_be_taken_away(served, page, tmp_path):
-    for button, begin in (
-        ("PNG", b"\x89PNG"),
-        ("SVG", b"<?xml"),
-        ("CSV", b"policy,load_scale"),
-        ("Parquet", b"PAR1"),
-        ("PDF", b"%PDF"),
-        ("Notebook", b"{"),
-    ):
-        with page.expect_download() as download:
-            page.get_by_text(button if button == "Notebook" else f"({button})").click()
-        download.value.save_as(tmp_path / button)
-        assert (tmp_path / button).read_bytes().startswith(begin)
-    table = pd.read_csv(tmp_path / "CSV")
-    assert len(table) == 3 * 4 * 5
-    assert table["mean_wait_s"].sum() == pytest.approx(served.data["mean_wait_s"].sel(machine="flat:128")[:, :3].sum())
-    assert pd.read_parquet(tmp_path / "Parquet").shape == table.shape
+def test_knobs_change_what_is_drawn(served, page):
+    page.get_by_label("machine", exact=True).select_option("torus:4x4x8")
+    shown(page, "torus:4x4x8")
+    page.get_by_label("Metric", exact=True).select_option("Utilisation")
+    shown(page, "Utilisation over load_scale")
+    cells = served.data["utilisation"].sel(policy="never", machine="torus:4x4x8")
+    expect_curve(plotted(page)["never"], mean_interval(cells))
 
 
 def test_it_follows_a_store_that_is_being_written(served, page):
