@@ -27,6 +27,8 @@ from faultsweep.errors import InputError, unknown_name
 Cells = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Answer = TypeVar("Answer")
+_BLOCK = 1_000_000
+"""Cells that are looked at together, where the grid may have far more."""
 MOST_CELLS = 500_000_000
 """A grid has one number per cell in memory; beyond this it does not fit a common machine."""
 MOST_LABELS = 20_000_000
@@ -151,10 +153,17 @@ class Grid:
         dims = sorted({dim for name in names for dim in self.dims_of.get(name, ())})
         if not dims:
             return cells[:1], np.array([len(cells)])
-        rows = np.unravel_index(cells, self.shape)
-        which = np.ravel_multi_index([rows[dim] for dim in dims], [self.shape[dim] for dim in dims])
-        _, first, counts = np.unique(which, return_index=True, return_counts=True)
-        return cells[first], counts
+        lengths = [self.shape[dim] for dim in dims]
+        first = np.zeros(math.prod(lengths), dtype=np.int64)
+        counts = np.zeros(len(first), dtype=np.int64)
+        for end in range(len(cells), 0, -_BLOCK):  # backwards: the first one stays
+            block = cells[max(0, end - _BLOCK) : end][::-1]
+            rows = np.unravel_index(block, self.shape)
+            which = np.ravel_multi_index([rows[dim] for dim in dims], lengths)
+            first[which] = block
+            counts += np.bincount(which, minlength=len(first))
+        here = np.flatnonzero(counts)
+        return first[here], counts[here]
 
     def labels(self, cell: int) -> dict[str, Any]:
         """Return the labels of one cell, by axis."""

@@ -32,6 +32,7 @@ from faultsweep.sweeps.runner.first import First, find_first
 from faultsweep.sweeps.runner.prepare import Prepared, assumptions, attributes, check_store, prepare
 from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress, format_count
 from faultsweep.sweeps.runner.runner import Runner, check_script
+from faultsweep.sweeps.runner.segments import sync_disk
 from faultsweep.sweeps.runner.task import Context, output_columns
 from faultsweep.sweeps.runner.watch import InterruptedSweepError, SweepStoppedError
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
@@ -747,13 +748,23 @@ def _sync(path: Path) -> None:
     Raises
     ------
     OSError
-        It is not after ``SYNC_S``; what journals have must stay.
+        It is not after ``SYNC_S``, or never will be; what journals have must stay.
     """
-    thread = threading.Thread(target=os.sync, daemon=True)
+    problems: list[OSError] = []
+
+    def sync() -> None:
+        try:
+            sync_disk(path if path.exists() else path.parent)
+        except OSError as error:
+            problems.append(error)
+
+    thread = threading.Thread(target=sync, daemon=True)
     thread.start()
     thread.join(SYNC_S)
     if thread.is_alive():
         raise OSError(errno.ETIMEDOUT, f"the disk has not taken all that was written within {SYNC_S:.0f} s", str(path))
+    if problems:
+        raise problems[0]
 
 
 def _read_kept(journal: Path, places: NDArray[Any]) -> Iterator[dict[str, NDArray[Any]] | None]:

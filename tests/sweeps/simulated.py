@@ -23,6 +23,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from faultsweep.cluster import connect as connect_module
+from faultsweep.sweeps import sweep as sweep_module
 from faultsweep.sweeps.runner import first as first_module
 from faultsweep.sweeps.runner import progress as progress_module
 from faultsweep.sweeps.runner import runner as runner_module
@@ -30,6 +31,7 @@ from faultsweep.sweeps.runner import task as task_module
 from faultsweep.sweeps.runner import watch as watch_module
 from faultsweep.sweeps.store import collector as collector_module
 from faultsweep.sweeps.store import journal as journal_module
+from faultsweep.sweeps.store import manifest as manifest_module
 from faultsweep.sweeps.store import store as store_module
 
 RESTART_S = 3.0
@@ -401,10 +403,10 @@ def simulated(monkeypatch: Any, cluster: Cluster) -> Any:
     system = {
         "write": watched("write", os.write),
         "pwrite": watched("mark", os.pwrite),
-        "fdatasync": watched("sync", os.fdatasync),
+        "fdatasync": watched("sync", lambda file: None),  # processes end here, the power does not
         "replace": watched("replace", os.replace),
     }
-    calls = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | system)
+    calls = SimpleNamespace(**vars(os) | system)
 
     @contextmanager
     def local(workers: int | None, dashboard: Any) -> Any:
@@ -418,6 +420,8 @@ def simulated(monkeypatch: Any, cluster: Cluster) -> Any:
             patch.setattr(module, "os", calls)
         patch.setattr(task_module, "threading", SimpleNamespace(get_ident=cluster.get_ident, Lock=threading.Lock))
         patch.setattr(runner_module, "queue", SimpleNamespace(SimpleQueue=lambda: _Queue(cluster), Empty=queue.Empty))
+        patch.setattr(manifest_module, "os", SimpleNamespace(**vars(os) | {"fsync": lambda file: None}))
+        patch.setattr(sweep_module, "_sync", lambda path: None)  # of the disk of this machine, with what others write
         patch.setattr(store_module.Store, "write_block", watched("block", store_module.Store.write_block))
         try:
             yield

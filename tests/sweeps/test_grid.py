@@ -223,3 +223,18 @@ def test_a_slice_of_a_large_grid_touches_few_chunks():
     assert chunks.num == 64
     for one, two in itertools.combinations(range(10), 2):
         assert chunks.counts[one] * chunks.counts[two] <= 4
+
+
+@pytest.mark.parametrize("names", [["a"], ["b", "a"], ["f"], ["a", "b", "c"]])
+def test_cells_that_differ_in_some_parameters(monkeypatch, names):
+    """The first cell of each combination, and how many have it, as a look at each cell finds."""
+    monkeypatch.setattr("faultsweep.sweeps.grid._BLOCK", 7)
+    made = grid({"a": [1, 2, 3], "b": [5, 6, 7, 8], "c": [0, 1]})
+    cells = np.random.default_rng(1).permutation(made.size)[:17]
+    first, number = {}, {}
+    for cell in cells.tolist():
+        key = tuple(made.config(cell)[name] for name in names)
+        first.setdefault(key, cell)
+        number[key] = number.get(key, 0) + 1
+    found, counts = made.different(cells, names)
+    assert dict(zip(found.tolist(), counts.tolist(), strict=True)) == {first[key]: number[key] for key in first}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 import sys
 import time
 
@@ -157,3 +158,56 @@ def test_impossible_numbers_of_jobs_are_told_by_plan(tmp_path):
     assert count == 1
     assert "num_jobs = 1,000,000,000,000" in text
     assert sys.getsizeof(text) < 1000
+
+
+CELLS = """
+import faultsweep as fs
+sweep = fs.Sweep(name="cells", axes={"a": [1, 2, 3]}, function=lambda a: a * 1.5, outputs="y")
+sweep
+---
+print(float(sweep.run("cells.zarr", workers=1).y.sum()))
+---
+print(sorted(float(result.values["y"]) for result in sweep.stream("again.zarr", workers=1, progress=False)))
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_in_a_real_notebook(tmp_path):
+    """In a kernel, whose event loop runs: the table of the sweep, the bar, the results, and a stream."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS.split("---")])
+    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    table, bar, stream = (cell["outputs"] for cell in book["cells"])
+    assert "3 cells" in table[0]["data"]["text/html"]
+    [shown] = [out["data"]["text/html"] for out in bar if "data" in out]
+    assert shown.startswith('<progress value="3" max="3">')
+    assert [out["text"] for out in bar if out["output_type"] == "stream"] == ["9.0\n"]
+    assert [out.get("text") for out in stream] == ["[1.5, 3.0, 4.5]\n"]
+
+
+PLAN = """
+import resource, sys
+import faultsweep as fs
+if sys.argv[2] == "function":
+    axes = {"x": list(range(1000)), "y": list(range(100)), "z": [float(k) for k in range(100)]}
+    sweep = fs.Sweep(name="p", axes=axes, function=lambda x, y, z: 1.0, outputs="r")
+else:
+    axes = {"load_scale": {"start": 0.5, "stop": 1.5, "num": 1000}, "mtbf_h": {"start": 10, "stop": 1000, "num": 50}}
+    axes["scheduler"] = ["fcfs", "backfill"]
+    fixed = {"log": "nasa-model", "num_jobs": 100, "failures": "mtbf"}
+    sweep = fs.Sweep(name="p", axes=axes, fixed=fixed, replicates=100)
+plan = sweep.plan(sys.argv[1], measure=False)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(plan.cells, plan.missing, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["function", "simulator"])
+def test_a_plan_of_ten_million_cells(tmp_path, target):
+    """Within a minute and a gigabyte."""
+    command = [sys.executable, "-c", PLAN, str(tmp_path / "s.zarr"), target]
+    cells, missing, seconds, gigabytes = map(float, subprocess.check_output(command, timeout=300).split())
+    assert cells == missing == 10_000_000
+    assert seconds < 60
+    assert gigabytes < 1

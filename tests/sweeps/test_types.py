@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from faultsweep.sweeps.built_in import built_in_target
+from faultsweep.sweeps.outputs import udunits
 from faultsweep.sweeps.store.store import DONE, FAILED, PENDING, Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import Output
@@ -359,3 +361,12 @@ def test_a_longer_label_makes_the_labels_wider(tmp_path, run):
         assert plain.limit.dtype.kind == "U"
         if number == 3:
             assert before.limit.values.tolist() == ["a", "b"], "a reader of the old metadata sees the old labels"
+
+
+@pytest.mark.parametrize("target", ["simulator", "failures"])
+def test_units_of_the_simulator_are_those_of_udunits(target):
+    """Of metrics, and of parameters as coordinates have them; these are all that there are."""
+    made = built_in_target(target, None, ["."])
+    units = {out.unit for out in made.outputs if out.dtype not in ("text", "bool")}
+    units |= {udunits(parameter.unit) for parameter in made.parameters.values() if parameter.unit}
+    assert units <= {"1", "%", "s", "h", "d", "1/d", "Mbit/s"}
