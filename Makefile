@@ -9,8 +9,8 @@ TYPES := build/types/faultsweep
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
 WARM := $(BIN)/faultsweep simulate --log sdsc-model --num-jobs 10 > /dev/null
-# Workers of the test run: on two cores two are fastest; more would only share the same cores.
-JOBS := 2
+# Workers of the test run, for two cores: a third of the time some test waits, for SLURM or for a process that is killed.
+JOBS := 3
 # Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
 LANE_NOT := not shared and not slow and not slurm and not chromium

@@ -117,6 +117,7 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/test_engine_against_reference.py", "tests/test_recovery_against_reference.py",
               "tests/simcore/partitions/test_room.py", "tests/simcore/partitions/test_maximal_boxes.py",
               "tests/simcore/test_conservative.py", "tests/simcore/test_scores.py", "tests/simcore/test_endings.py",
+              "tests/simcore/test_long_queues.py",
               "tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",
               "tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py",
               "tests/test_priorities_against_reference.py", "tests/simcore/failures/test_generators.py",

@@ -57,7 +57,7 @@ def small(name, monkeypatch, tmp_path):
     return raw
 
 
-LONG = {f"zhang2004-fig-{number}" for number in range(4, 11)}
+LONG = {f"zhang2004-fig-{number}" for number in range(4, 12)}
 """Experiments of hundreds of cells; one of their kind is always run."""
 
 
