@@ -34,7 +34,7 @@ from faultsweep.simcore.policies.failures.source import FailureSource, Span, Tra
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
-from faultsweep.simcore.workloads.demands import for_site, with_cores
+from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
 from faultsweep.simcore.workloads.transforms import doubts, prepare
 from numpy.typing import NDArray
 
@@ -153,6 +153,8 @@ def simulate(
             f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
         )
     _check_times(prepared, estimate_s)
+    if machine.site is not None:
+        machine = replace(machine, site=machine.site.on_clock(date_of(prepared) + prepared.origin_s))
     span = Span.of(workload, prepared, config["arrival_scale"])
     source = _source_of(failures, config, machine, span)
     watch = _Watch(events, debug, progress, before_compiling)

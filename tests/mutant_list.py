@@ -541,6 +541,31 @@ MUTANTS: tuple[Mutant, ...] = (
         "runs are looked for in powers of two",
     ),
     # sites of shared nodes
+    Mutant(PIECES, "(begin < end or begin <= time)", "begin <= time", "jobs run into advance reservations"),
+    Mutant(
+        SHARED,
+        "if last < s.window_end[window] < time:",
+        "if time < s.window_end[window] < last:",
+        "a job is never expected at the end of an advance reservation",
+    ),
+    Mutant(
+        SHARED,
+        "nothing_overdue(s) and s.num_windows == 0:",
+        "nothing_overdue(s):",
+        "a job that an advance reservation kept out is not looked at again",
+    ),
+    Mutant(
+        RESERVED,
+        "if s.window_end[window] > s.now and breakpoint_at(s, (s.window_end[window], 0.0)) < 0:",
+        "if s.window_end[window] < s.now:",
+        "no job is promised the end of an advance reservation",
+    ),
+    Mutant(
+        "simcore/policies/node_choice/round_robin.py",
+        "        if steps > farthest:\n",
+        "        if farthest < 0:\n",
+        "round-robin goes on behind the first node of a job on a site",
+    ),
     Mutant(
         RESERVED,
         "        if total < s.job.chunks[job]:\n            return later\n",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from faultsweep.simcore.model.workload import Demand
 from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.streams import coin_key, coins
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,8 +39,8 @@ def sites(draw):
 
 
 @cache
-def site_file(site) -> str:
-    """The site as a file."""
+def site_file(site, windows=()) -> str:
+    """The site as a file; windows are (begin, end, nodes of each row)."""
     rows, partitions = site
     lines = ['format = "faultsweep site, 1"']
     for place, (cores, gpus, memory, count) in enumerate(rows):
@@ -48,7 +49,11 @@ def site_file(site) -> str:
     for place, (counts, whole) in enumerate(partitions):
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[partitions]]", f'name = "p{place}"', f"nodes = {{{nodes}}}", f"exclusive = {str(whole).lower()}"]
-    path = Path(_FOLDER.name) / f"{abs(hash(site))}.toml"
+    for place, (begin, end, counts) in enumerate(windows):
+        nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
+        lines += ["[[reservations]]", f'name = "w{place}"', f"start_s = {begin}", f"end_s = {end}"]
+        lines += [f"classes = {{{nodes}}}"]
+    path = Path(_FOLDER.name) / f"{abs(hash((site, windows)))}.toml"
     path.write_text("\n".join(lines))
     return str(path)
 
@@ -64,8 +69,8 @@ def nodes_of(site) -> list[Node]:
 
 
 @st.composite
-def cases(draw, failures: bool = False):
-    """A site, jobs that fit it, and failures."""
+def cases(draw, failures: bool = False, reservations: bool = False):
+    """A site, jobs that fit it, failures, and advance reservations."""
     site = draw(sites())
     nodes, partitions = nodes_of(site), site[1]
     rows, time = [], 0
@@ -90,7 +95,19 @@ def cases(draw, failures: bool = False):
     for _ in range(draw(st.integers(0, 8)) if failures else 0):
         time += draw(st.sampled_from((0, 0, 1, 2, 5, 10, 40)))
         failed.append((time, draw(st.integers(0, len(nodes) - 1)), draw(st.sampled_from(DOWN_TIMES))))
-    return site, rows, failed
+    windows = []
+    for _ in range(draw(st.integers(1, 3)) if reservations else 0):
+        begin = rows[0][1] + draw(st.sampled_from((-5, 0, 1, 2, 5, 12, 40)))
+        counts = tuple(draw(st.integers(0, row[3])) for row in site[0])
+        if any(counts):
+            windows.append((begin, begin + draw(st.sampled_from((1, 3, 10, 30))), counts))
+    return site, rows, failed, tuple(windows)
+
+
+def members_of(site, counts) -> set[int]:
+    """The indices of the first nodes of each row."""
+    firsts = [sum(row[3] for row in site[0][:place]) for place in range(len(site[0]))]
+    return {first + number for first, count in zip(firsts, counts, strict=True) for number in range(count)}
 
 
 def chunks_of(each, per_node, has) -> int:
@@ -112,25 +129,34 @@ def demand_of(rows, partitions: int) -> Demand:
 
 
 def engine(case, **options):
-    site, rows, failures = case
+    site, rows, failures, windows = case
     plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
     from dataclasses import replace
 
     workload = replace(workload_of(plain), demand=demand_of(rows, len(site[1])))
-    named = {ENGINE_NAMES[name]: value for name, value in options.items()}
+    named = {ENGINE_NAMES[name]: value for name, value in options.items()} | {"lff_moves": False}
     run = simulate(
-        workload, machine=site_file(site), failures=failures_of(failures, rows), events=True, debug=True, **named
+        workload,
+        machine=site_file(site, windows),
+        failures=failures_of(failures, rows),
+        events=True,
+        debug=True,
+        **named,
     )
     return outcome_of(run), run
 
 
 def assert_same(case, **options) -> None:
-    site, rows, failures = case
+    site, rows, failures, windows = case
     options = {"estimates": "requested"} | options
     found, run = engine(case, **options)
     estimates = options.pop("estimates")
     known = rows if estimates == "requested" else [(*row[:3], None, row[4]) for row in rows]
-    reference = SiteSimulator(known, nodes_of(site), failures, **options)
+    reserved = [(begin, end, members_of(site, counts)) for begin, end, counts in windows]
+    key = coin_key(0, 0, "nodes")
+    options["lff_moves"] = False
+    options["draw"] = lambda number, job, restarts: float(coins(key, number, job, restarts))
+    reference = SiteSimulator(known, nodes_of(site), failures, reserved, **options)
     reference.simulate()
     nodes = {e.job_id: e.nodes for e in reference.events if e.kind == "start"}
     for job in reference.jobs:
@@ -152,16 +178,15 @@ def plain_of(value):
     return value if value is None or isinstance(value, tuple) else float(value)
 
 
-CHOICES = ("first-fit", "best-fit", "consecutive")
+CHOICES = ("first-fit", "best-fit", "consecutive", "random", "round-robin", "lff")
 SCHEDULERS = ("fcfs", "backfill", "conservative")
 
 
-@pytest.mark.parametrize("node_choice", CHOICES)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_scheduling(scheduler, node_choice):
-    @EXAMPLES
-    @given(cases(), st.sampled_from((0, 0, 1)))
-    def check(case, delay):
+def test_scheduling(scheduler):
+    @examples(60)
+    @given(cases(), st.sampled_from(CHOICES), st.sampled_from((0, 0, 1)))
+    def check(case, node_choice, delay):
         assert_same(case, scheduler=scheduler, node_choice=node_choice, start_delay=delay)
 
     check()
@@ -173,6 +198,20 @@ def test_failures(scheduler):
     @given(cases(failures=True), st.sampled_from(CHOICES))
     def check(case, node_choice):
         assert_same(case, scheduler=scheduler, node_choice=node_choice)
+
+    check()
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_advance_reservations(scheduler):
+    @EXAMPLES
+    @given(
+        st.one_of(cases(reservations=True), cases(failures=True, reservations=True)),
+        st.sampled_from(CHOICES),
+        st.sampled_from((0, 0, 1)),
+    )
+    def check(case, node_choice, delay):
+        assert_same(case, scheduler=scheduler, node_choice=node_choice, start_delay=delay)
 
     check()
 

@@ -70,7 +70,7 @@ def build_state(
     state = State.zeros(
         job_f=n,
         job_i=n,
-        agenda=n + nodes + 2,
+        agenda=n + nodes + 2 + (0 if machine.site is None else len(machine.site.windows)),
         lists=max(2 * n, nodes) + 2,
         failures=rows.shape[1],
         masks=words,
@@ -125,6 +125,7 @@ def _site_shapes(site: NodeTable | None, breakpoints: int, reserved: int) -> dic
     tables |= dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), profile)
     pieces += reserved
     rows = {"site_nodes": nodes, "pieces": pieces, "site_partitions": partitions, "partition_times": partitions}
+    rows["windows"] = 1 if site is None else max(1, len(site.windows))
     return {**rows, **tables}
 
 
@@ -139,6 +140,7 @@ def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> No
     s.node_gpus[:] = s.free_gpus[:] = site.gpus
     s.node_memory[:] = s.free_memory[:] = site.memory_mb
     s.node_members[:] = site.members
+    _set_windows(s, site)
     s.piece_on[:] = -1
     s.free_piece[:] = np.arange(len(s.free_piece))
     s.num_free_pieces = len(s.free_piece)
@@ -147,6 +149,23 @@ def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> No
         here = site.members[site.members >> partition & 1 == 1]
         s.has_all[partition] = len(here) == len(site.members)
         s.overlaps[partition] = np.bitwise_or.reduce(here) | 1 << partition
+
+
+def _set_windows(s: State, site: NodeTable) -> None:
+    """Set the advance reservations that do not end before the first submission, each with a timer at its end.
+
+    Where there are some, jobs that need single cores are not counted alike: it matters on which nodes these are.
+    """
+    kept = [place for place, (_, end) in enumerate(site.windows) if end > 0.0]
+    kept.sort(key=lambda place: site.windows[place][1])
+    s.num_windows = s.num_timers = len(kept)
+    for bit, place in enumerate(kept):
+        s.window_begin[bit], s.window_end[bit] = site.windows[place]
+        s.timer_time[bit] = site.windows[place][1]
+        s.timer_key[bit] = st.OTHER_TIMER * st.TIMER_STRIDE + len(s.job.submit) + bit
+        s.node_windows[:] |= (site.reserved >> place & 1) << bit
+    if kept:
+        s.job.plain[:] = 0
 
 
 _OF_DEMAND = {name: name for name in DEMANDED} | {

@@ -29,6 +29,7 @@ class Hook(NamedTuple):
 HOOKS = {
     "take_nodes": Hook("node_choice", "node_choice", "job, slot, size", "None"),
     "choose_nodes": Hook("node_choice", "node_choice", "job", "None"),
+    "pieces_taken": Hook("node_choice", "node_choice", "job", "None"),
     "node_failed": Hook("node_choice", "node_choice", "node", "None"),
     "job_finished": Hook("node_choice", "node_choice", "job", "None"),
     "events_applied": Hook("node_choice", "node_choice", "", "None"),
@@ -50,6 +51,8 @@ take_nodes: Callable[[State, int, int, int], None]
 choose_nodes: Callable[[State, int], None]
 """(s, job): choose, of the nodes of a site that can take chunks of a job (``takes``), those that it gets; there are
 enough."""
+pieces_taken: Callable[[State, int], None]
+"""(s, job): a job starts on the pieces of nodes of a site that are listed for it."""
 node_failed: Callable[[State, int], None]
 """(s, node): a node has failed."""
 job_finished: Callable[[State, int], None]

@@ -243,7 +243,7 @@ def _apply_timer(s: State) -> None:
         _repair(s, index)
     elif kind == CHECKPOINT_TIMER:
         complete_saving(s, index)
-    elif kind == OTHER_TIMER:
+    elif kind == OTHER_TIMER and index < s.job.submit.shape[0]:  # behind the jobs: an advance reservation ends
         reach_interval(s, index)
     elif kind == RESUBMIT_TIMER:
         resubmit(s, index)

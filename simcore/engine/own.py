@@ -13,7 +13,8 @@ HEAD = """
 import numpy as _np
 from numba import njit as _njit
 from faultsweep.simcore.engine.own import state_from as _state_from
-from faultsweep.simcore.policies.node_choice.nodes import is_free as _is_free
+from faultsweep.simcore.policies.node_choice.nodes import can_take as _can_take
+from faultsweep.simcore.policies.node_choice.nodes import num_nodes as _num_nodes
 from faultsweep.simcore.policies.placement.rules import coin as _coin
 
 _policy = {name} if hasattr({name}, "py_func") else _njit(error_model="numpy", nogil=True)({name})

@@ -11,8 +11,21 @@ from faultsweep.simcore.engine.state import State
 
 
 @inlined
-def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: int) -> int:
-    """Return how many chunks of a job fit into what is free of a node."""
+def windows_met(s: State, time: float, end: float) -> int:
+    """Return the bits of the advance reservations that a job meets which holds nodes from a time to its end."""
+    met = 0
+    for window in range(s.num_windows):
+        begin = s.window_begin[window]
+        if time < s.window_end[window] and (begin < end or begin <= time):
+            met |= 1 << window
+    return met
+
+
+@inlined
+def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: int, closed: int) -> int:
+    """Return how many chunks of a job fit into what is free of a node; none if it is of a reservation in ``closed``."""
+    if s.node_windows[node] & closed != 0:
+        return 0
     if cores == 0 or (s.job.whole[job] == 1 and cores < s.node_cores[node]):
         return 0
     if s.node_members[node] >> s.job.partition[job] & 1 == 0:
@@ -30,13 +43,14 @@ def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: 
 
 
 @kernel
-def count_chunks(s: State, job: int) -> int:
-    """Set, of each node, how many chunks of a job it could take now; return how many that is in all."""
+def count_chunks(s: State, job: int, closed: int) -> int:
+    """Set, of each node, how many chunks of a job it could take now, but for those of reservations in ``closed``;
+    return how many that is in all."""
     total = 0
     if s.job.plain[job] == 1:
         return _count_cores(s, s.job.partition[job])
     for node in range(s.node_cores.shape[0]):
-        count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node])
+        count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
         s.takes[node] = count
         total += count
     return total

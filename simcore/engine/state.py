@@ -229,6 +229,7 @@ class Common(Declared):
 NodeRow = Annotated[Ints, Row("site_nodes")]
 PieceRow = Annotated[Ints, Row("pieces")]
 PartitionRow = Annotated[Ints, Row("site_partitions")]
+WindowRow = Annotated[Floats, Row("windows")]
 TimeOfPartition = Annotated[Floats, Row("partition_times")]
 UserRow = Annotated[Floats, Row("users")]
 MaskRow = Annotated[Bits, Row("masks")]
@@ -319,6 +320,7 @@ class State(Common):
     reorders: int  # times that the order of the queue changed and all reservations were made anew
     num_chosen: int  # nodes chosen for a job (site)
     num_free_pieces: int  # entries of free_piece (site)
+    num_windows: int  # advance reservations (site)
     blocked: int  # bits of the partitions of which a job waits that had to be refused (site)
     next_ordering: float  # when the order of the queue is found again though nothing happens, s
     age_weight: float  # of the multifactor priority ...
@@ -387,6 +389,7 @@ class State(Common):
     node_gpus: NodeRow
     node_memory: NodeRow  # MiB
     node_members: NodeRow  # bits of its partitions
+    node_windows: NodeRow  # bits of its advance reservations
     free_cores: NodeRow  # of a node that is down: 0, and so on
     free_gpus: NodeRow
     free_memory: NodeRow
@@ -412,12 +415,16 @@ class State(Common):
     overlaps: PartitionRow  # bits of the partitions that share a node with it
     has_all: PartitionRow  # whether it has every node
     head_job: PartitionRow  # -1: none
+    head_closed: PartitionRow  # bits of the advance reservations whose nodes that job cannot have then
     head_extra: PartitionRow  # chunks of that job that could be placed beside it then
     head_time: TimeOfPartition  # reservation, s
     then_cores: IntTable  # (partitions, nodes); of a plain job, all of these are left as they are: counts suffice
     then_gpus: IntTable
     then_memory: IntTable
     then_takes: IntTable  # chunks of that job that a node could take then
+
+    window_begin: WindowRow  # of an advance reservation, s ...
+    window_end: WindowRow  # ... from here on its nodes are there for all jobs again
 
     # by user, and the last one for all of them together (multifactor): what each has used, decayed, ...
     used: UserRow  # ... up to the last change of what is in use, node-seconds ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ from faultsweep.errors import InputError
 if TYPE_CHECKING:
     from faultsweep.simcore.sites.site import Site
 
-MOST_PARTITIONS = 62
-"""A node's partitions are bits of one whole number."""
+MOST_PARTITIONS = MOST_WINDOWS = 62
+"""A node's partitions and its reservations are bits of one whole number each."""
 UNLIMITED = 1 << 60
 """Memory of a node of which the site does not say how much it has, MiB."""
 ALL_NODES = ""
@@ -40,6 +40,8 @@ class NodeTable:
     partitions : names of the partitions.
     whole : whether their jobs share no nodes.
     default : index of the partition of jobs that name none.
+    windows : begin and end of advance reservations, s; on the calendar of the file until ``on_clock`` moves them.
+    reserved : bits of the windows that a node belongs to.
     """
 
     cores: Ints
@@ -51,11 +53,17 @@ class NodeTable:
     partitions: tuple[str, ...]
     whole: tuple[bool, ...]
     default: int
+    windows: tuple[tuple[float, float], ...] = ()
+    reserved: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def total_cores(self) -> int:
         """Return the cores of all nodes."""
         return int(self.cores.sum())
+
+    def on_clock(self, zero_s: float) -> NodeTable:
+        """Return the site with its reservations in seconds since a time of their calendar."""
+        return replace(self, windows=tuple((begin - zero_s, end - zero_s) for begin, end in self.windows))
 
 
 def is_menu_file(path: str) -> bool:
@@ -92,11 +100,15 @@ def site_hash(site: NodeTable) -> str:
     """Return the content hash of the nodes of a site: what they are, not how the file is written."""
     columns = b"".join(getattr(site, name).tobytes() for name in ("cores", "gpus", "memory_mb", "members"))
     names = repr((site.partitions, site.whole, site.default)).encode()
+    if site.windows:
+        names += repr(site.windows).encode() + site.reserved.tobytes()
     return "sha256:" + hashlib.sha256(names + columns).hexdigest()
 
 
 def node_table(site: Site, path: str = "site") -> NodeTable:
     """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
+    from faultsweep.simcore.sites.hosts import nodes_of
+
     if len(site.partitions) > MOST_PARTITIONS:
         raise InputError(f"{path}: {len(site.partitions)} partitions (valid to simulate: up to {MOST_PARTITIONS})")
     counts = [of_class.count for of_class in site.nodes]
@@ -113,6 +125,12 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         names.append(ALL_NODES)
         whole.append(False)
 
+    if len(site.reservations) > MOST_WINDOWS:
+        raise InputError(f"{path}: {len(site.reservations)} reservations (valid to simulate: up to {MOST_WINDOWS})")
+    reserved = np.zeros(sum(counts), np.int64)
+    for bit, window in enumerate(site.reservations):
+        reserved[nodes_of(site, window, path)] |= 1 << bit
+
     def column(values: Any) -> Ints:
         return np.repeat(np.array(list(values), np.int64), counts)
 
@@ -126,4 +144,6 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         partitions=tuple(names),
         whole=tuple(whole),
         default=default,
+        windows=tuple((window.start_s, window.end_s) for window in site.reservations),
+        reserved=reserved,
     )

@@ -68,6 +68,7 @@ class Workload:
     header : comment lines of the log, kept for acknowledgement and for writing it again.
     dropped : how many jobs of the log cannot be simulated, by reason.
     content_hash : "sha256:..." of the uncompressed log or of the model's parameters (not its seed).
+    epoch_s : time zero of the log's clock in seconds since 1970 UTC; 0 where the log has no date.
     home : int64, index of the cluster that each job is submitted to; None where the parameter ``split`` decides that.
     demand : what the jobs need of the nodes of a site; None where each needs its processors as cores of any nodes.
     """
@@ -86,6 +87,7 @@ class Workload:
     header: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""
+    epoch_s: float = 0.0
     home: NDArray[np.int64] | None = None
     demand: Demand | None = None
 

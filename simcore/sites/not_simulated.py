@@ -22,8 +22,7 @@ def _lines(site: Site) -> Iterator[str]:
     if any(account.shares is not None for account in site.accounts):
         yield f"shares of {len(site.accounts)} accounts and users"
     windows = [window.name for window in site.reservations if not window.maintenance]
-    yield _named("advance reservations", windows)
-    yield _named("maintenance windows", [window.name for window in site.reservations if window.maintenance])
+    yield _named("the jobs of advance reservations, which wait like all others", windows)
     yield _named("licences", [licence.name for licence in site.licences])
     yield _named("features of nodes", sorted({feature for nodes in site.nodes for feature in nodes.features}))
     yield _named("mtbf_h of node classes", [nodes.name for nodes in site.nodes if nodes.mtbf_h is not None])

@@ -83,12 +83,17 @@ class Account(_Part):
 
 
 class Reservation(_Part):
-    """An advance reservation of nodes, in seconds since 1970 UTC; ``maintenance`` lets no job run."""
+    """An advance reservation of nodes, in seconds since 1970 UTC, or on the clock of a log without a date.
+
+    Its nodes are those of ``hosts``, or the first ones of each class as ``classes`` says, or the first ``nodes`` of the
+    site; all without any of them. ``maintenance`` lets no job run.
+    """
 
     name: str
-    start_s: float
-    end_s: float
-    nodes: int = Field(ge=0)
+    start_s: float = Field(allow_inf_nan=False)
+    end_s: float = Field(allow_inf_nan=False)
+    nodes: int = Field(default=0, ge=0)
+    classes: dict[str, int] = {}
     hosts: str = ""
     maintenance: bool = False
 
@@ -155,6 +160,14 @@ class Site(_Part):
                     raise ValueError(f"partition {partition.name} has nodes of {name!r}, which is no class of nodes")
                 if not 0 < count <= counts[name]:
                     raise ValueError(f"partition {partition.name} has {count} nodes of {name}, of {counts[name]}")
+        for window in self.reservations:
+            if window.end_s <= window.start_s:
+                raise ValueError(f"reservation {window.name} ends at {window.end_s:g} s, not after its start")
+            for name, count in window.classes.items():
+                if not 0 < count <= counts.get(name, 0):
+                    raise ValueError(
+                        f"reservation {window.name} has {count} nodes of {name!r}, of {counts.get(name, 0)}"
+                    )
         return self
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from faultsweep.simcore.sites.facts import Facts, Keys, known
+from faultsweep.simcore.sites.hosts import hosts_text
 from faultsweep.simcore.sites.site import (
     Account,
     Backfill,
@@ -139,7 +140,7 @@ def _node_classes(facts: Facts, missing: list[str]) -> tuple[list[NodeClass], di
         name += f"-{taken[name]}" if taken[name] > 1 else ""
         of_host |= dict.fromkeys(hosts, name)
         given = {"threads": threads, "gpus": gpus, "gpu_type": gpu_type, "memory_mb": memory, "weight": weight}
-        listed = ",".join(hosts) if len(hosts) < 4 else f"{hosts[0]} to {hosts[-1]}"
+        listed = hosts_text(hosts)
         classes.append(
             NodeClass(name=name, count=len(hosts), hosts=listed, cores=cores, features=list(features), **given)
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.model.nodes import ALL_NODES, NodeTable
 from faultsweep.simcore.model.workload import DEMANDED, Demand, Workload, take
+from faultsweep.simcore.workloads.swf import header_number
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -53,6 +54,11 @@ def for_site(workload: Workload, site: NodeTable, size_map: str, machine: str) -
     counts[DOES_NOT_FIT] = int((~kept).sum()) - counts[NO_PARTITION]
     counts = {reason: count for reason, count in counts.items() if count}
     return take(workload, kept, dropped={**workload.dropped, **counts})
+
+
+def date_of(workload: Workload) -> float:
+    """Return time zero of a log's clock in seconds since 1970 UTC; 0 where the log has no date."""
+    return workload.epoch_s or float(header_number(workload.header, "UnixStartTime"))
 
 
 def with_cores(workload: Workload, site: NodeTable) -> Workload:

@@ -49,7 +49,9 @@ class _Machine:
 class SiteSimulator(Simulator):
     """Jobs are rows (id, submit, run, estimate or None, need)."""
 
-    def __init__(self, rows, nodes: list[Node], failures: Iterable = (), **options):
+    def __init__(self, rows, nodes: list[Node], failures: Iterable = (), windows: Iterable = (), **options):
+        """Windows, advance reservations, are (begin, end, nodes)."""
+        self.windows = [(exact(begin), exact(end), set(members)) for begin, end, members in windows]
         options = {k: exact(v) if isinstance(v, float) else v for k, v in options.items()}
         order = sorted(rows, key=lambda row: row[1])
         sizes = [row[4].chunks * row[4].each[0] for row in order]
@@ -78,9 +80,21 @@ class SiteSimulator(Simulator):
                     found[node] = less(found[node], bag)
         return found
 
-    def chunks_on(self, job: Job, node: int, free: Bag) -> int:
-        """How many chunks of a job fit into what is free of a node: tried one by one."""
+    def next_instant(self):
+        return min([super().next_instant(), *(end for _, end, _ in self.windows if end > self.now)])
+
+    def is_reserved(self, job: Job, node: int, time) -> bool:
+        """Whether a job that starts at a time on a node would meet an advance reservation of it."""
+        for begin, end, members in self.windows:
+            if node in members and time < end and (begin <= time or begin < time + self.duration(job)):
+                return True
+        return False
+
+    def chunks_on(self, job: Job, node: int, free: Bag, time=None) -> int:
+        """How many chunks of a job that starts at a time (now) fit into what is free of a node: tried one by one."""
         need = self.needs[job]
+        if self.is_reserved(job, node, self.now if time is None else time):
+            return 0
         if need.partition not in self.nodes[node].partitions:
             return 0
         if need.whole and free != self.nodes[node].has:
@@ -90,15 +104,16 @@ class SiteSimulator(Simulator):
             count += 1
         return count
 
-    def room(self, job: Job, free: list[Bag]) -> int:
-        return sum(self.chunks_on(job, node, bag) for node, bag in enumerate(free))
+    def room(self, job: Job, free: list[Bag], time=None) -> int:
+        return sum(self.chunks_on(job, node, bag, time) for node, bag in enumerate(free))
 
     # -- node choice ---------------------------------------------------------------------------------------------
 
-    def choose_nodes(self, job: Job, free: list[Bag]) -> dict[int, int]:
+    def choose_nodes(self, job: Job, free: list[Bag], time=None) -> dict[int, int]:
         """How many chunks each node gets; there are enough."""
         left, chosen = self.needs[job].chunks, {}
-        takes = {node: self.chunks_on(job, node, bag) for node, bag in enumerate(free)}
+        takes = {node: self.chunks_on(job, node, bag, time) for node, bag in enumerate(free)}
+        self.shuffled = self.shuffle(job, [node for node, count in takes.items() if count > 0])
         while left > 0:
             usable = {node: count for node, count in takes.items() if count > 0 and node not in chosen}
             node = getattr(self, "next_" + self.options.node_choice.replace("-", "_"))(usable, left, free)
@@ -108,6 +123,22 @@ class SiteSimulator(Simulator):
 
     def next_first_fit(self, usable, left, free) -> int:
         return min(usable)
+
+    def shuffle(self, job: Job, nodes: list[int]) -> list[int]:
+        if self.options.node_choice == "random":
+            for k in range(len(nodes)):
+                drawn = k + int(self.options.draw(k, job.index, job.restarts) * (len(nodes) - k))
+                nodes[k], nodes[drawn] = nodes[drawn], nodes[k]
+        return nodes
+
+    def next_random(self, usable, left, free) -> int:
+        return next(node for node in self.shuffled if node in usable)
+
+    def next_lff(self, usable, left, free) -> int:
+        return min(usable, key=lambda node: (self.failed_so_far[node], node))
+
+    def next_round_robin(self, usable, left, free) -> int:
+        return min(usable, key=lambda node: (node - self.last_node - 1) % len(self.nodes))
 
     def next_best_fit(self, usable, left, free) -> int:
         enough = [node for node, count in usable.items() if count >= left]
@@ -182,17 +213,18 @@ class SiteSimulator(Simulator):
             return True
         left = list(then)
         take(left, bags)
-        return self.room(head, left) >= self.needs[head].chunks
+        return self.room(head, left, moment[0]) >= self.needs[head].chunks
 
     def reservation_of(self, job: Job) -> tuple[Any, list[Bag]]:
         """The first expected release at which a job could be placed, and what is free then."""
         ends = {attempt: attempt.expected_end(self.now) for attempt in self.running}
-        moments = sorted({*ends.values(), *((until, 0) for until in self.down.values() if until < inf)})
+        reserved = {(end, 0) for _, end, _ in self.windows if end > self.now}
+        moments = sorted({*ends.values(), *((until, 0) for until in self.down.values() if until < inf), *reserved})
         for moment in moments:
             free = self.free(
                 (a for a, end in ends.items() if end <= moment), (n for n in self.down if (self.down[n], 0) <= moment)
             )
-            if self.room(job, free) >= self.needs[job].chunks:
+            if self.room(job, free, moment[0]) >= self.needs[job].chunks:
                 return moment, free
         return (inf, 0), self.free(ends, (n for n in self.down if self.down[n] < inf))
 
@@ -207,6 +239,7 @@ class SiteSimulator(Simulator):
         """A failure kills all jobs on its node."""
         if time >= self.first_submit:
             self.failures_seen += 1
+            self.failed_so_far[node] += 1
         self.log("fail", None, [node])
         self.conservative.broken = True
         self.down[node] = max(self.down.get(node, -inf), time + down_time)
@@ -238,13 +271,15 @@ class SiteReservations(Conservative):
         for node, until in site.down.items():
             blocks.append(SiteReservation(present, (until, 0), None, 0, {node: site.nodes[node].has}))
         blocks += self.reservations.values()  # type: ignore[arg-type]
-        for begin in sorted({present} | {block.end for block in blocks if block.end > present}):
+        ends = {block.end for block in blocks} | {(end, 0) for _, end, _ in site.windows}
+        for begin in sorted({present} | {end for end in ends if end > present}):
             end: Moment = (begin[0] + site.duration(job), begin[1])
             end = end if end > begin else (begin[0], begin[1] + 1)
             free = self.free_throughout(begin, end, blocks)
-            if site.room(job, free) >= site.needs[job].chunks:
+            if site.room(job, free, begin[0]) >= site.needs[job].chunks:
                 site.row = 0
-                return SiteReservation(begin, end, None, 0, site.held_of(job, site.choose_nodes(job, free)))
+                bags = site.held_of(job, site.choose_nodes(job, free, begin[0]))
+                return SiteReservation(begin, end, None, 0, bags)
         raise AssertionError(f"no reservation for job {job.job_id}")
 
     def free_throughout(self, begin: Moment, end: Moment, blocks: list[SiteReservation]) -> list[Bag]:

@@ -13,7 +13,9 @@ from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Demand, Workload
 from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.sites.hosts import hosts_text
 from faultsweep.simcore.workloads.accounting.records import JobRecords, to_text, to_workload
+from faultsweep.simcore.workloads.accounting.units import expand_hosts
 
 from faultsweep.errors import InputError
 
@@ -119,7 +121,7 @@ def test_a_job_that_fits_no_idle_site_is_named_or_left_out(site, row, sentence):
     ("parameters", "sentence"),
     [
         ({"scheduler": "migration"}, r"scheduler: 'migration' is not for a site of shared nodes \(valid there: "),
-        ({"node_choice": "lff"}, "node_choice: 'lff' is not for a site of shared nodes"),
+        ({"node_choice": "lff"}, "lff_moves: True is not for a site of shared nodes"),
         ({"recovery": "all-c"}, "recovery: 'all-c' is not for a site of shared nodes"),
         ({"event_order": "ends-first"}, "event_order: 'ends-first' is not for a site of shared nodes"),
         ({"procs_per_node": 4}, "procs_per_node: 4 is not for a site of shared nodes"),
@@ -129,6 +131,14 @@ def test_a_job_that_fits_no_idle_site_is_named_or_left_out(site, row, sentence):
 def test_what_does_not_go_on_a_site_is_refused_in_a_sentence(site, parameters, sentence):
     with pytest.raises(InputError, match=sentence):
         simulate(jobs((0, 1, 1, 1, 0, 0, "batch")), machine=site, **parameters)
+
+
+def test_a_choice_of_the_users_takes_the_nodes_with_the_lowest_numbers(site, tmp_path):
+    (tmp_path / "mine.py").write_text("def last(node, machine_nodes):\n    return float(machine_nodes - node)\n")
+    workload = jobs((0, 10, 1, 2, 0, 0, "batch"), (0, 10, 7, 1, 0, 0, "batch"), (0, 10, 2, 2, 0, 0, "batch"))
+    run = simulate(workload, machine=site, node_choice=f"{tmp_path}/mine.py:last", events=True, debug=True)
+    nodes = {job: tuple(nodes) for _, kind, job, _, nodes in run.events.rows() if kind == "start"}
+    assert nodes == {1: (2,), 2: (1, 2), 3: (0, 1)}
 
 
 @pytest.mark.parametrize("node_choice", ["best-fit", "consecutive"])
@@ -196,12 +206,78 @@ name = "normal"
     path.write_text(SITE.replace("exclusive = true", "exclusive = true\nmax_time_s = 60") + more)
     code, out, _ = command("site", "describe", site)
     assert code == 0
-    listed = out[out.index("described, and not simulated:") :].split("\n")[1:4]
+    listed = out[out.index("described, and not simulated:") :].split("\n")[1:3]
     assert [line.strip() for line in listed] == [
         "limits of time, size or running jobs of partitions: gpu",
         "priorities, limits and preemption of QOS: high",
-        "maintenance windows: rack 1",
     ]
+
+
+WINDOW = """
+[[reservations]]
+name = "w"
+start_s = {start}
+end_s = {end}
+{rest}
+"""
+
+
+def test_no_job_runs_into_an_advance_reservation(site):
+    path = Path(site)
+    rows = [(0, 5, 1, 4, 0, 0, "batch"), (0, 20, 1, 4, 0, 0, "batch"), (1, 20, 3, 4, 0, 0, "batch")]
+    found = {}
+    for scheduler in ("fcfs", "backfill", "conservative"):
+        path.write_text(SITE + WINDOW.format(start=10, end=30, rest="maintenance = true\nclasses = {thin = 2}"))
+        run = simulate(jobs(*rows), machine=site, scheduler=scheduler, events=True, debug=True)
+        found[scheduler] = run.jobs["start_s"].tolist()
+        nodes = {job: tuple(nodes) for _, kind, job, _, nodes in run.events.rows() if kind == "start"}
+        assert nodes == {1: (0,), 2: (2,), 3: (0, 1, 2)}
+    assert found == {scheduler: [0, 0, 30] for scheduler in found}
+
+
+def test_reservations_are_on_the_calendar_of_the_log(site):
+    """With the log and its reservations shifted alike, nothing changes but the times."""
+    path, workload = Path(site), jobs((0, 20, 4, 4, 0, 0, "batch"))
+    for date in (0.0, 1.7e9):
+        path.write_text(SITE + WINDOW.format(start=date + 10, end=date + 30, rest=""))
+        run = simulate(replace(workload, epoch_s=date), machine=site)
+        assert run.jobs["start_s"].tolist() == [30]
+    assert simulate(workload, machine=site).jobs["start_s"].tolist() == [0]
+    header = ("; UnixStartTime: 1700000000",)
+    assert simulate(replace(workload, header=header), machine=site).jobs["start_s"].tolist() == [30]
+
+
+@pytest.mark.parametrize(
+    ("rest", "sentence"),
+    [
+        ('hosts = "n7"', "reservation w is of host n7, which no class of nodes lists"),
+        ("classes = {thin = 3}", "reservation w has 3 nodes of 'thin', of 2"),
+        ("classes = {fat = 1}", "reservation w has 1 nodes of 'fat', of 0"),
+    ],
+)
+def test_a_reservation_of_unknown_nodes_is_refused(site, rest, sentence):
+    Path(site).write_text(SITE + WINDOW.format(start=10, end=30, rest=rest))
+    with pytest.raises(InputError, match=sentence):
+        parse_machine(site)
+
+
+def test_a_reservation_must_end_after_its_start(site):
+    Path(site).write_text(SITE + WINDOW.format(start=30, end=30, rest=""))
+    with pytest.raises(InputError, match="reservation w ends at 30 s, not after its start"):
+        parse_machine(site)
+
+
+def test_hosts_of_reservations_are_nodes_of_their_classes(site):
+    Path(site).write_text(
+        SITE.replace('name = "thin"\n', 'name = "thin"\nhosts = "n[007-008]"\n')
+        + WINDOW.format(start=0, end=1, rest='hosts = "n008,gpu"')
+    )
+    assert parse_machine(site).site.reserved.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("text", ["n1", "n[1-3]", "n[1-3,7],login,x[09-10],x11", "a,b"])
+def test_lists_of_hosts_are_written_as_they_are_read(text):
+    assert expand_hosts(hosts_text(expand_hosts(text))) == expand_hosts(text)
 
 
 def test_from_the_command_line(site, tmp_path, command):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, Parameter, Role
+from faultsweep.simcore.contract import OWN_POLICY, SENTENCES, Parameter, Role, Run
+from faultsweep.simcore.model.machines import may_be_site
 from faultsweep.simcore.policies.failures import happen
 
-ALIKE = ((lambda run: not happen(run), "first-fit"),)
-"""Without failures it makes no difference which free nodes a job gets."""
+
+def _alike(run: Run) -> bool:
+    return not happen(run) and not may_be_site(run["machine"])
+
+
+ALIKE = ((_alike, "first-fit"),)
+"""Without failures it makes no difference which free nodes of a flat machine a job gets."""
 
 ROLE = Role(
     "Which free nodes of a flat machine, or which nodes of a site, a job gets.",

@@ -6,8 +6,8 @@ import numpy as np
 from faultsweep.simcore.contract import Policy
 from faultsweep.simcore.engine.bits import ONE, ZERO, popcount
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import choose
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.policies.node_choice.nodes import choose_from
 
 
 @inlined
@@ -43,10 +43,7 @@ def choose_lowest(s: State, job: int) -> None:
     """Choose the nodes of lowest index, of each as much as it can take (site)."""
     node, left = 0, s.job.chunks[job]
     while left > 0:
-        chunks = min(left, s.takes[node])
-        if chunks > 0:
-            choose(s, node, chunks)
-            left -= chunks
+        left = choose_from(s, node, left)
         node += 1
 
 

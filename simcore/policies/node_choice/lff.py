@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.contract import NOT_ON_SITES, Parameter, Policy, Run
+from faultsweep.simcore.contract import SITE, Config, Parameter, Policy, Refusal, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.checkpointing import OVERHEAD
 from faultsweep.simcore.policies.node_choice import ALIKE
 from faultsweep.simcore.policies.node_choice.moves import move_to_safer_nodes, note_start
-from faultsweep.simcore.policies.node_choice.nodes import is_free, take_node
+from faultsweep.simcore.policies.node_choice.nodes import choose_from, is_free, num_nodes, take_node
 
 
 @kernel
@@ -21,7 +21,7 @@ def count_failure(s: State, node: int) -> None:
     at = 0
     while s.safest[at] != node:
         at += 1
-    while at + 1 < s.nodes:
+    while at + 1 < num_nodes(s):
         other = s.safest[at + 1]
         if s.node_failures[other] > failures or (s.node_failures[other] == failures and other > node):
             break
@@ -42,8 +42,26 @@ def take_safest(s: State, job: int, slot: int, size: int) -> None:
         at += 1
 
 
+@kernel
+def choose_safest(s: State, job: int) -> None:
+    """Choose the nodes with the fewest failures, of each as much as it can take (site)."""
+    at, left = 0, s.job.chunks[job]
+    while left > 0:
+        left = choose_from(s, s.safest[at], left)
+        at += 1
+
+
+def _no_moves_on_sites(config: Config, kind: str, machine: str) -> str:
+    if kind != SITE or not config["lff_moves"]:
+        return ""
+    return (
+        "lff_moves: True is not for a site of shared nodes, where a node has parts of several jobs (valid there: False)"
+    )
+
+
 def _begin(s: State, run: Run) -> None:
-    s.safest[: s.nodes] = np.arange(s.nodes)
+    count = min(int(s.nodes), len(s.safest))  # on a site there are fewer nodes than cores
+    s.safest[:count] = np.arange(count)
     s.watches = 1
     s.moves_to_safer = int(run["lff_moves"])
     s.move_threshold = run["move_threshold"]
@@ -85,9 +103,10 @@ POLICY = Policy(
     ),
     becomes=ALIKE,
     metrics=tuple((name, _moves) for name in ("jobs_migrated", *OVERHEAD)),
-    machines=NOT_ON_SITES,
+    refuses=(Refusal(("lff_moves",), _no_moves_on_sites),),
     kernels={
         "take_nodes": take_safest,
+        "choose_nodes": choose_safest,
         "node_failed": count_failure,
         "job_finished": note_start,
         "events_applied": move_to_safer_nodes,

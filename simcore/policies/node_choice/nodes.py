@@ -1,11 +1,34 @@
-"""Single nodes of a flat machine."""
+"""Single nodes of a flat machine, or of a site."""
 
 from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import inlined
+from faultsweep.simcore.engine.pieces import choose
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.model.machines import SITE
+
+
+@inlined
+def num_nodes(s: State) -> int:
+    """Return the number of nodes; sizes are counted in cores on a site."""
+    return s.node_cores.shape[0] if s.kind == SITE else s.nodes
+
+
+@inlined
+def can_take(s: State, node: int) -> bool:
+    """Tell whether a node can take some of the job that is looked at."""
+    return s.takes[node] > 0 if s.kind == SITE else is_free(s, node)
+
+
+@inlined
+def choose_from(s: State, node: int, left: int) -> int:
+    """Choose a node of a site for as many chunks of ``left`` as it can take; return how many are left."""
+    chunks = min(left, s.takes[node])
+    if chunks > 0:
+        choose(s, node, chunks)
+    return left - chunks
 
 
 @inlined

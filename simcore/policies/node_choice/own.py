@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import NOT_ON_SITES
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.own import call_own
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.outside import Shape, address_of, own_policy
-from faultsweep.simcore.policies.node_choice.nodes import take_node
+from faultsweep.simcore.policies.node_choice.nodes import choose_from, take_node
 
 _TEMPLATE = """
     job, count = a, 0
-    for node in range(s.nodes):
-        if _is_free(s, node):
+    for node in range(_num_nodes(s)):
+        if _can_take(s, node):
             s.node_score[node] = _policy(ARGUMENTS)
             s.trial_box[count] = node
             count += 1
@@ -24,8 +23,8 @@ SHAPE = Shape(
     {
         "node": ("node", "index of a free node"),
         "failures": ("int(s.node_failures[node])", "failures of the node so far"),
-        "machine_nodes": ("s.nodes", "nodes of the machine"),
-        "nodes": ("s.job.requested[job]", "nodes that the job asks for"),
+        "machine_nodes": ("_num_nodes(s)", "nodes of the machine"),
+        "nodes": ("s.job.requested[job]", "nodes that the job asks for; cores on a site"),
         "estimate_s": ("s.job.estimate[job]", "run time that the scheduler believes, s"),
         "restarts": ("s.job.restarts[job]", "failures that have killed the job"),
         "drawn": (
@@ -46,6 +45,19 @@ def take_lowest(s: State, job: int, slot: int, size: int) -> None:
         _sift(s, at, count)
     for _ in range(size):
         take_node(s, slot, s.trial_box[0])
+        count -= 1
+        s.trial_box[0] = s.trial_box[count]
+        _sift(s, 0, count)
+
+
+@kernel
+def choose_by_number(s: State, job: int) -> None:
+    """Choose the nodes with the lowest numbers, of each as much as it can take (site)."""
+    count, left = call_own(s.own_choice, s, job, 0, 0), s.job.chunks[job]
+    for at in range(count // 2 - 1, -1, -1):
+        _sift(s, at, count)
+    while left > 0:
+        left = choose_from(s, s.trial_box[0], left)
         count -= 1
         s.trial_box[0] = s.trial_box[count]
         _sift(s, 0, count)
@@ -86,5 +98,7 @@ def _begin(s: State, value: str) -> None:
 
 
 POLICY = own_policy(
-    SHAPE, machines=NOT_ON_SITES, kernels={"take_nodes": take_lowest, "node_failed": count}, begins=_begin
+    SHAPE,
+    kernels={"take_nodes": take_lowest, "choose_nodes": choose_by_number, "node_failed": count},
+    begins=_begin,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import begin_run
+from faultsweep.simcore.engine.allocation import begin_run, expected_end
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import (
@@ -23,6 +23,7 @@ from faultsweep.simcore.engine.pieces import (
     hold_pieces,
     memory_of,
     reserve_pieces,
+    windows_met,
 )
 from faultsweep.simcore.engine.state import HEAD_JOB, State
 from faultsweep.simcore.policies.scheduling.backfill import nothing_overdue, remember
@@ -34,7 +35,7 @@ def schedule_site(s: State) -> None:
     """Run one pass: start every job that may start, in order of the queue."""
     position, easy = s.queue_head, s.reserves == HEAD_JOB
     every = (1 << s.head_job.shape[0]) - 1
-    if s.scanned_version == s.version and nothing_overdue(s):
+    if s.scanned_version == s.version and nothing_overdue(s) and s.num_windows == 0:
         position = max(position, s.scanned)
     else:
         s.blocked = 0
@@ -61,7 +62,10 @@ def schedule_site(s: State) -> None:
 @inlined
 def _may_start(s: State, job: int) -> bool:
     """Choose nodes for a job; tell whether there are enough and it delays nobody."""
-    if s.job.requested[job] > s.free or _is_in_the_way(s, job) or count_chunks(s, job) < s.job.chunks[job]:
+    if s.job.requested[job] > s.free or _is_in_the_way(s, job):
+        return False
+    closed = windows_met(s, s.now, expected_end(s, job, s.now))
+    if count_chunks(s, job, closed) < s.job.chunks[job]:
         return False
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
@@ -105,7 +109,8 @@ def _left_beside(s: State, job: int, partition: int) -> int:
             cores = s.then_cores[partition, node] - taken
             gpus = s.then_gpus[partition, node] - gpus_of(s, job, node, chunks)
             memory = s.then_memory[partition, node] - memory_of(s, job, node, chunks)
-            left -= s.then_takes[partition, node] - chunks_within(s, head, node, cores, gpus, memory)
+            takes = chunks_within(s, head, node, cores, gpus, memory, s.head_closed[partition])
+            left -= s.then_takes[partition, node] - takes
     return left
 
 
@@ -131,6 +136,7 @@ def _start(s: State, job: int) -> None:
 def start_on_pieces(s: State, job: int) -> None:
     """Start a job, which has left the queue, on what is listed for it."""
     held = hold_pieces(s, job)
+    hooks.pieces_taken(s, job)
     s.version += 1
     begin_run(s, job, held)
 
@@ -141,7 +147,7 @@ def _count_then(s: State, partition: int, node: int) -> int:
     before."""
     before = s.then_takes[partition, node]
     free = s.then_cores[partition, node], s.then_gpus[partition, node], s.then_memory[partition, node]
-    now = chunks_within(s, s.head_job[partition], node, free[0], free[1], free[2])
+    now = chunks_within(s, s.head_job[partition], node, free[0], free[1], free[2], s.head_closed[partition])
     s.then_takes[partition, node] = now
     return now - before
 
@@ -150,6 +156,10 @@ def _count_then(s: State, partition: int, node: int) -> int:
 def _reserve(s: State, job: int, partition: int) -> None:
     """Find when a job can be placed if what is expected comes free, and what is free then; it cannot be now."""
     s.head_job[partition] = job
+    s.head_closed[partition] = 0
+    if s.num_windows > 0:
+        _reserve_around(s, job, partition)
+        return
     plain = s.job.plain[job] == 1
     total = free_cores_in(s, partition) if plain else _begin_then(s, partition)
     wanted, at, time = s.job.chunks[job], 0, np.inf
@@ -163,6 +173,41 @@ def _reserve(s: State, job: int, partition: int) -> None:
         at += 1
     s.head_time[partition] = time
     s.head_extra[partition] = total - wanted
+
+
+@kernel
+def _reserve_around(s: State, job: int, partition: int) -> None:
+    """Do the same around advance reservations: the job begins at a release, or at the end of one of them."""
+    total = _begin_then(s, partition)
+    wanted, at, time = s.job.chunks[job], 0, s.now
+    s.head_time[partition] = np.inf
+    while True:
+        time = _next_chance(s, at, time)
+        if time == np.inf:
+            break
+        while at < s.num_releases and max(s.release_time[at], s.now) <= time:
+            _release(s, partition, int(s.release_item[at]))
+            at += 1
+        s.head_closed[partition] = windows_met(s, time, expected_end(s, job, time))
+        total = 0
+        for node in range(s.node_cores.shape[0]):
+            _count_then(s, partition, node)
+            total += s.then_takes[partition, node]
+        if total >= wanted:
+            s.head_time[partition] = time
+            break
+    s.head_extra[partition] = total - wanted
+
+
+@inlined
+def _next_chance(s: State, at: int, last: float) -> float:
+    """Return the time of an expected release, or of the first end of an advance reservation between the last time and
+    it."""
+    time = max(s.release_time[at], s.now) if at < s.num_releases else np.inf
+    for window in range(s.num_windows):
+        if last < s.window_end[window] < time:
+            time = s.window_end[window]
+    return time
 
 
 @kernel

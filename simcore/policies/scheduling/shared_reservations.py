@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import chunks_within, drop_pieces, reserve_pieces
-from faultsweep.simcore.engine.profile import moment_at, note_promise, promised_end
+from faultsweep.simcore.engine.pieces import chunks_within, drop_pieces, reserve_pieces, windows_met
+from faultsweep.simcore.engine.profile import breakpoint_at, moment_at, note_promise, promised_end
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
 from faultsweep.simcore.engine.state import State
 
@@ -25,13 +25,16 @@ def start_over_nodes(s: State) -> bool:
 @kernel
 def promise_nodes(s: State, job: int) -> bool:
     """Promise a job its earliest start; return False if a list does not fit."""
+    for window in range(s.num_windows):
+        if s.window_end[window] > s.now and breakpoint_at(s, (s.window_end[window], 0.0)) < 0:
+            return False
     row, blocked = 0, 0
     while blocked >= 0:  # from the last breakpoint on nothing is held
         start = moment_at(s, row)
         end = promised_end(s, job, start)
         blocked = _narrow(s, job, row, end)
         if blocked >= 0:
-            row = _first_to_last(s, job, row, blocked)
+            row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked)
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
     note_promise(s, job, start)
@@ -42,11 +45,12 @@ def promise_nodes(s: State, job: int) -> bool:
 def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     """Find what is free throughout, from a breakpoint to ``end``; return the breakpoint from which on it is not enough
     for a job, or -1."""
-    total, later = _open_window(s, job, row), row + 1
+    closed, later = windows_met(s, s.profile_time[row], end[0]), row + 1
+    total = _open_window(s, job, row, closed)
     if total < s.job.chunks[job]:
         return row
     while later < s.num_profile and moment_at(s, later) < end:
-        total -= _close_window(s, job, later)
+        total -= _close_window(s, job, later, closed)
         if total < s.job.chunks[job]:
             return later
         later += 1
@@ -55,20 +59,21 @@ def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
 
 @kernel
 def _first_to_last(s: State, job: int, row: int, blocked: int) -> int:
-    """Return the first breakpoint behind a row from which on there is enough for a job up to the one that blocks it
+    """Return the first breakpoint behind a row from which on there is enough for a job up to a later one that blocks it
     from that row.
 
-    Reservations that begin earlier end later than the one from that row, so this one blocks them, too.
+    Reservations that begin earlier end later than the one from that row, so this one blocks them, too. Advance
+    reservations are left out: with them there is no more.
     """
-    first, total = blocked + 1, _open_window(s, job, blocked)
+    first, total = blocked + 1, _open_window(s, job, blocked, 0)
     while total >= s.job.chunks[job] and first > row + 2:
         first -= 1
-        total -= _close_window(s, job, first - 1)
+        total -= _close_window(s, job, first - 1, 0)
     return first if total < s.job.chunks[job] else first - 1
 
 
 @inlined
-def _open_window(s: State, job: int, row: int) -> int:
+def _open_window(s: State, job: int, row: int, closed: int) -> int:
     """Begin with what is free at a breakpoint; return how many chunks of a job fit."""
     if s.profile_free[row] < s.job.requested[job]:
         return 0
@@ -76,14 +81,14 @@ def _open_window(s: State, job: int, row: int) -> int:
     for node in range(s.node_cores.shape[0]):
         cores, gpus, memory = s.profile_cores[row, node], s.profile_gpus[row, node], s.profile_memory[row, node]
         s.window_cores[node], s.window_gpus[node], s.window_memory[node] = cores, gpus, memory
-        chunks = chunks_within(s, job, node, cores, gpus, memory)
+        chunks = chunks_within(s, job, node, cores, gpus, memory, closed)
         s.takes[node] = chunks
         total += chunks
     return total
 
 
 @inlined
-def _close_window(s: State, job: int, row: int) -> int:
+def _close_window(s: State, job: int, row: int, closed: int) -> int:
     """Leave what is free at another breakpoint, too; return how many chunks fewer fit."""
     fewer = 0
     for node in range(s.node_cores.shape[0]):
@@ -92,7 +97,7 @@ def _close_window(s: State, job: int, row: int) -> int:
             cores, gpus = min(cores, s.window_cores[node]), min(gpus, s.window_gpus[node])
             memory = min(memory, s.window_memory[node])
             s.window_cores[node], s.window_gpus[node], s.window_memory[node] = cores, gpus, memory
-            chunks = chunks_within(s, job, node, cores, gpus, memory)
+            chunks = chunks_within(s, job, node, cores, gpus, memory, closed)
             fewer += s.takes[node] - chunks
             s.takes[node] = chunks
     return fewer

@@ -263,6 +263,7 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
         header=jobs.header,
         dropped=dropped,
         content_hash=jobs.content_hash,
+        epoch_s=origin,
         demand=demand_of(kept),
     )
 
