@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import psutil
 import xarray as xr
 from faultsweep.sweeps.target import Config, FunctionTarget, Outcome
 
@@ -248,3 +249,13 @@ def leaves_a_file(a, folder):
     """A result, and a file for every call."""
     (Path(folder) / f"{a}-{uuid.uuid4().hex}").touch()
     return {"y": a / 3}
+
+
+KEPT: list[bytes] = []
+
+
+def keeps(a: int, most: int = 0) -> float:
+    """Keep memory for as long as the process lives, until it has so much."""
+    while psutil.Process().memory_info().rss < most:
+        KEPT.append(b"x" * 10_000_000)
+    return a / 7

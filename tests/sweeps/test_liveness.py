@@ -107,7 +107,7 @@ def number(points):
     return len(points)
 
 
-SHARE = 24
+SHARE = 16
 """One point of so many is tried by default, another one for each kind of fault; all of them with the slow tests."""
 SHARES = [pytest.param(i, id=str(i), marks=[pytest.mark.slow] if i else []) for i in range(SHARE)]
 

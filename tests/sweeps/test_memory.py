@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from faultsweep.sweeps.spec import find_spec
 from faultsweep.sweeps.sweep import Sweep
 
 from tests.cluster.sweeping import SPEC, command
+from tests.sweeps.functions import keeps
 
 LARGE = """
 from pathlib import Path
@@ -102,3 +104,22 @@ def test_plan_says_what_submit_asks_for(spec):
     said = command("plan", spec, "--no-measure", "--workers", 4).stdout
     assert "of memory for scheduler and sweep, 35" in said
     assert "for each worker" in said
+
+
+@pytest.mark.slow
+def test_a_worker_that_keeps_much_memory_is_given_more_to_run(tmp_path, monkeypatch):
+    """It would wait for ever to have less."""
+    limit = 1_000_000_000
+    monkeypatch.setattr("distributed.system.MEMORY_LIMIT", limit)
+    monkeypatch.setattr("faultsweep.sweeps.runner.runner.IDLE_S", 2.0)  # else it would take ten minutes to fail
+    sweep = Sweep(
+        axes={"a": list(range(40))}, fixed={"most": int(0.87 * limit)}, function=keeps_and_sleeps, outputs="y"
+    )
+    results = sweep.run(tmp_path / "s.zarr", workers=1, progress=False)
+    assert results.y.values.ravel().tolist() == [a / 7 for a in range(40)]
+
+
+def keeps_and_sleeps(a: int, most: int = 0) -> float:
+    """Keep memory, and take long enough that it is noticed."""
+    time.sleep(0.1)
+    return keeps(a, most)
