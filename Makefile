@@ -11,6 +11,7 @@ PYTEST := $(BIN)/python -m pytest -q
 WARM := $(BIN)/faultsweep simulate --log sdsc-model --num-jobs 10 > /dev/null
 # Workers of the test run, for two cores: a third of the time some test waits, for SLURM or for a process that is killed.
 JOBS := 3
+CORES := 2
 # Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
 LANE_NOT := not shared and not slow and not slurm and not chromium
@@ -64,12 +65,12 @@ test: warm ## run all tests; what needs SLURM, Chromium or the real logs is skip
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) -m '$(LANE_NOT)' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
 
 test-bounds: $(DEV)
 	@echo "Compiled with bounds checks."
 	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null
-	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(JOBS) -m '$(LANE_NOT)' $(LANE)
+	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) -m '$(LANE_NOT)' $(LANE)
 
 test-slurm: warm
 	@echo "What takes long on SLURM: real walltimes, jobs that control worker jobs."
@@ -98,8 +99,8 @@ bench: $(DEV) ## measure the speeds that the documents state
 
 fuzz: warm ## compare engine and reference on thousands of random workloads; read 100,000 damaged dumps
 	@FAULTSWEEP_FUZZ_DUMPS=100000 $(PYTEST) tests/simcore/workloads/test_accounting.py
-	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(JOBS) tests/test_*_against_reference.py tests/test_metamorphic.py tests/test_laws_of_time.py tests/simcore/test_node_choice.py
-	@$(BIN)/python -m tests.fuzz_bounds --runs $(RUNS) --jobs $(JOBS)
+	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(CORES) tests/test_*_against_reference.py tests/test_metamorphic.py tests/test_laws_of_time.py tests/simcore/test_node_choice.py
+	@$(BIN)/python -m tests.fuzz_bounds --runs $(RUNS) --jobs $(CORES)
 
 mutants: $(DEV) ## plant errors in the kernels and count how many the tests catch
 	@$(BIN)/python -m tests.mutants
