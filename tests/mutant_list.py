@@ -682,6 +682,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "events that bring no job any further are not noticed",
     ),
+    Mutant(ENGINE, " or s.in_vain > s.most_in_vain", "", "failures among which no job finds nodes are not noticed"),
+    Mutant(
+        ENGINE,
+        "s.in_vain + 1 if waits and ",
+        "s.in_vain + 1 if ",
+        "failures are counted as in vain though no job waits",
+    ),
     Mutant(ENGINE, "abs(time) > s.latest", "time < -s.latest", "times may be too large for milliseconds"),
     Mutant(
         BUCKET,

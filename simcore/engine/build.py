@@ -11,7 +11,7 @@ from faultsweep.simcore.contract import Run
 from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
+from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
 from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
@@ -331,6 +331,7 @@ def _set_codes(s: State, machine: Machine, config: Mapping[str, Any]) -> None:
     s.event_order = list(EVENT_ORDERS).index(config["event_order"])
     s.growth_limit = min(config["growth_limit"], machine.nodes)
     s.most_without_job = MOST_WITHOUT_JOB
+    s.most_in_vain = most_in_vain(machine.nodes)
     s.max_restarts = config["max_restarts"]
     s.placement = run.policy("placement").facts.get("search", st.MFP)
     s.partition_failure = list(PARTITION_FAILURES).index(config["partition_failure"])

@@ -115,7 +115,7 @@ def _advance(handle: NDArray[np.int64], budget: int) -> int:
             stopped = _apply_instant(s, most)
         else:
             stopped = _apply_one(s)
-        if s.stalled > most or s.without_job > s.most_without_job:
+        if s.stalled > most or s.without_job > s.most_without_job or s.in_vain > s.most_in_vain:
             return NO_PROGRESS
         if stopped != CONTINUE:
             return stopped
@@ -296,6 +296,8 @@ def _apply_failures(s: State) -> int:
         node = int(s.fail_node[at])
         if s.now >= s.job.submit[0]:  # what is learnt from failures begins there
             s.num_failures += 1
+            waits = s.queued > 0 or s.num_suspended > 0
+            s.in_vain = s.in_vain + 1 if waits and s.free + s.num_down + s.kept == s.nodes else 0
             if s.watches == 1:
                 hooks.node_failed(s, node)
         if s.tracing == 1:

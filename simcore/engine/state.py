@@ -215,6 +215,8 @@ class Common(Declared):
     stalled: int  # events since the time last changed
     without_job: int  # events since a job last arrived, started, ended or was killed
     most_without_job: int  # of them, before the run is given up
+    in_vain: int  # failures since a job last ran, while some wait for nodes
+    most_in_vain: int  # of them, before the run is given up
     fail_time: FailureRow  # s, ascending
     fail_node: FailureRow  # whole numbers
     fail_down: FailureRow  # s

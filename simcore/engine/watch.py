@@ -19,6 +19,8 @@ WORK_UNTIL_LOOK = 1024
 at 64 the looks cost FCFS an eighth of its speed."""
 MOST_WITHOUT_JOB = 100_000_000
 """So many checkpoints, or looks of the agent, between two events of jobs would take a run days or years."""
+MOST_IN_VAIN = 200_000
+"""So many failures, and no job that waits finds nodes that are up: it may wait for days of computing."""
 SHORTEST_RUN_S = 1e-12
 """No job may be shorter, once it is scaled: slowdowns are ratios to its run time."""
 WITHOUT_LIMIT = 1 << 62
@@ -38,6 +40,11 @@ def most_events(jobs: int, nodes: int) -> int:
     return 8 * (jobs + nodes) + 64
 
 
+def most_in_vain(nodes: int) -> int:
+    """Return how many failures may come one after another while jobs wait and none runs: all nodes may fail at once."""
+    return MOST_IN_VAIN + 8 * nodes
+
+
 def named_jobs(job_ids: NDArray[np.int64]) -> str:
     """Return the jobs that a message names: "jobs 3, 7, 8, 9, 12 and 40 others", from their ids, at least one."""
     first = ", ".join(map(str, job_ids[:_NAMED].tolist()))
@@ -51,7 +58,8 @@ def check_end(code: int, name: str, state: Common) -> None:
     Raises
     ------
     InputError
-        Events go on and the time does not, no job gets any further, or times are too large.
+        Events go on and the time does not, no job gets any further or finds nodes that are up, or times are too
+        large.
     InvariantError
         A list did not fit that is always large enough.
     """
@@ -60,6 +68,11 @@ def check_end(code: int, name: str, state: Common) -> None:
         raise InputError(
             f"{name}: the event after {now_s:.17g} s is further from zero than {state.latest:g} s: beyond that "
             "times cannot be told apart to the millisecond"
+        )
+    if code == NO_PROGRESS and state.in_vain > state.most_in_vain:
+        raise InputError(
+            f"{name}: jobs wait, and none has found nodes that are up during the last {state.most_in_vain:,} failures "
+            f"up to {now_s:.17g} s; make failures rarer, or their down times shorter"
         )
     if code == NO_PROGRESS and state.without_job > state.most_without_job:
         raise InputError(

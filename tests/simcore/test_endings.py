@@ -118,6 +118,40 @@ def test_events_between_those_of_jobs_are_counted_anew_after_each(monkeypatch):
         simulate(jobs((0, 4000, 1)), failures=killed, **options)
 
 
+@pytest.mark.parametrize("machine", ["flat:4", "torus:2x2x1", "clusters:2+2"])
+@pytest.mark.parametrize(
+    "often",
+    [
+        {"failures": "mtbf", "node_mtbf_h": 0.01},
+        {"failures": "mtbf", "mtbf_h": 0.001, "mttr_h": 100.0, "repair_distribution": "exponential"},
+        {"failures": "weibull", "weibull_scale_s": 1.0},
+    ],
+)
+def test_failures_among_which_jobs_find_no_nodes_end_the_run_long_before_there_are_too_many(machine, often):
+    case = jobs((0, 36_000, 2), (10, 36_000, 1))
+    with pytest.raises(InputError, match=r"none has found nodes that are up during the last 200,032 failures up to"):
+        simulate(case, machine=machine, scheduler="fcfs", **often)
+
+
+@pytest.mark.parametrize("machine", ["flat:4", "torus:2x2x1", "clusters:2+2"])
+def test_only_failures_that_make_jobs_wait_for_nodes_are_counted(machine, monkeypatch):
+    for module in (build, cluster_build):
+        monkeypatch.setattr(module, "most_in_vain", lambda _: 10)
+
+    def run(case, *failed):
+        time_s, node, down_s = zip(*failed, strict=True)
+        trace = FailureTrace(np.array(time_s, float), np.array(node), np.array(down_s, float), name="case")
+        return simulate(case, machine=machine, scheduler="fcfs", failures=trace)
+
+    idle = [(100 + second, 0, 2) for second in range(20)]
+    assert run(jobs((0, 10, 2), (500, 10, 2)), *idle).status == "done"  # nobody waits
+    assert run(jobs((0, 1000, 2), (5, 10, 4)), *((100 + second, 3, 2) for second in range(20))).status == "done"
+    down = [(1 + second, 0, 2) for second in range(20)]
+    with pytest.raises(InputError, match="during the last 10 failures up to 11 s"):
+        run(jobs((1, 10, 4)), (1, 0, 2), *down)
+    assert run(jobs((1, 10, 4)), *down[:10]).status == "done"
+
+
 def test_agent_that_looks_in_vain_for_ever_ends_the_run(monkeypatch):
     monkeypatch.setattr(cluster_build, "MOST_WITHOUT_JOB", 500)
     work = Communication(np.full(1, 5000.0), np.full(1, 900.0), np.full(1, 900.0))

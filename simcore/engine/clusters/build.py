@@ -11,7 +11,7 @@ from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.clusters import state as cs
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.state import ClusterState
-from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB
+from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
 from faultsweep.simcore.model.machines import Machine
 from faultsweep.simcore.parameters import run_of
@@ -110,6 +110,7 @@ def _set_parameters(s: ClusterState, machine: Machine, config: Mapping[str, Any]
     run = run_of(config)
     s.reserves = run.policy("scheduling").facts.get("reserves", st.NOBODY)
     s.most_without_job = MOST_WITHOUT_JOB
+    s.most_in_vain = most_in_vain(machine.nodes)
     s.max_restarts = config["max_restarts"]
     places = run.policy("co_allocation").facts
     s.stays_home = int(not places.get("elsewhere", False))

@@ -93,7 +93,7 @@ def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
             _decide(s, most)
         if s.no_room != 0:
             return INVALID if s.no_room == BROKEN else NO_SPACE
-        if s.stalled > most or s.without_job > s.most_without_job:
+        if s.stalled > most or s.without_job > s.most_without_job or s.in_vain > s.most_in_vain:
             return NO_PROGRESS
         if code != CONTINUE:
             return code
@@ -229,6 +229,7 @@ def _apply_failures(s: ClusterState) -> int:
         s.next_failure = at + 1
         if s.now >= s.job.submit[0]:
             s.num_failures += 1
+            s.in_vain = s.in_vain + 1 if s.queued > 0 and s.num_running == 0 else 0
         node = int(s.fail_node[at])
         if s.tracing == 1:
             trace_node(s, FAIL_EVENT, node)
