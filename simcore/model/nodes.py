@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tomllib
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -40,6 +41,8 @@ class NodeTable:
     partitions : names of the partitions.
     whole : whether their jobs share no nodes.
     default : index of the partition of jobs that name none.
+    max_time_s, max_nodes : the longest time and the most nodes that a job of each partition may ask for; infinity where
+        there is no limit.
     windows : begin and end of advance reservations, s; on the calendar of the file until ``on_clock`` moves them.
     reserved : bits of the windows that a node belongs to.
     """
@@ -53,6 +56,8 @@ class NodeTable:
     partitions: tuple[str, ...]
     whole: tuple[bool, ...]
     default: int
+    max_time_s: tuple[float, ...] = ()
+    max_nodes: tuple[float, ...] = ()
     windows: tuple[tuple[float, float], ...] = ()
     reserved: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -100,9 +105,16 @@ def site_hash(site: NodeTable) -> str:
     """Return the content hash of the nodes of a site: what they are, not how the file is written."""
     columns = b"".join(getattr(site, name).tobytes() for name in ("cores", "gpus", "memory_mb", "members"))
     names = repr((site.partitions, site.whole, site.default)).encode()
+    if np.isfinite([*site.max_time_s, *site.max_nodes]).any():
+        names += repr((site.max_time_s, site.max_nodes)).encode()
     if site.windows:
         names += repr(site.windows).encode() + site.reserved.tobytes()
     return "sha256:" + hashlib.sha256(names + columns).hexdigest()
+
+
+def _least(*limits: float | None) -> float:
+    """Return the least of some limits; infinity where there is none."""
+    return min((limit for limit in limits if limit is not None), default=math.inf)
 
 
 def node_table(site: Site, path: str = "site") -> NodeTable:
@@ -120,7 +132,11 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
     names = [partition.name for partition in site.partitions]
     whole = [partition.exclusive for partition in site.partitions]
     default = next((place for place, partition in enumerate(site.partitions) if partition.default), len(names))
-    if default == len(names):
+    walls = {qos.name: qos.max_wall_s for qos in site.qos}
+    longest = [_least(partition.max_time_s, walls.get(partition.qos)) for partition in site.partitions]
+    unnamed = int(default == len(names))
+    longest += [math.inf] * unnamed
+    if unnamed:
         members |= 1 << default
         names.append(ALL_NODES)
         whole.append(False)
@@ -144,6 +160,8 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         partitions=tuple(names),
         whole=tuple(whole),
         default=default,
+        max_time_s=tuple(longest),
+        max_nodes=tuple(_least(partition.max_nodes) for partition in site.partitions) + (math.inf,) * unnamed,
         windows=tuple((window.start_s, window.end_s) for window in site.reservations),
         reserved=reserved,
     )

@@ -14,7 +14,7 @@ def not_simulated(site: Site) -> list[str]:
 
 def _lines(site: Site) -> Iterator[str]:
     limited = [part.name for part in site.partitions if _has_limits(part)]
-    yield _named("limits of time, size or running jobs of partitions", limited)
+    yield _named("least sizes and limits of running jobs of partitions", limited)
     yield _named("partitions that are down", [part.name for part in site.partitions if not part.up])
     if len({(part.priority_tier, part.priority_factor) for part in site.partitions}) > 1:
         yield "priorities of partitions"
@@ -35,8 +35,7 @@ def _lines(site: Site) -> Iterator[str]:
 
 
 def _has_limits(part: Partition) -> bool:
-    limits = (part.max_time_s, part.max_nodes, part.max_run_jobs, part.max_user_run_jobs)
-    return part.min_nodes > 1 or any(limit is not None for limit in limits)
+    return part.min_nodes > 1 or any(limit is not None for limit in (part.max_run_jobs, part.max_user_run_jobs))
 
 
 def _has_rules(qos: Qos) -> bool:

@@ -17,6 +17,8 @@ Ints = NDArray[np.int64]
 
 NO_PARTITION = "of a partition that the site does not have"
 DOES_NOT_FIT = "larger than the nodes of its partition"
+TOO_LONG = "of more time than its partition allows"
+TOO_MANY_NODES = "of more nodes than its partition allows"
 
 
 def for_site(workload: Workload, site: NodeTable, size_map: str, machine: str) -> Workload:
@@ -31,7 +33,9 @@ def for_site(workload: Workload, site: NodeTable, size_map: str, machine: str) -
     """
     processors = workload.procs_per_node
     if workload.demand is None:
-        return replace(workload, nodes=workload.nodes * processors, procs_per_node=1)
+        workload = replace(workload, nodes=workload.nodes * processors, procs_per_node=1)
+        too_long = _asked_s(workload) > site.max_time_s[site.default]
+        return _without(workload, {TOO_LONG: too_long}, size_map, machine, site)
     if size_map in ("scale", "clip"):
         raise InputError(
             f"size_map: {size_map!r} is not for jobs with cores, GPUs and memory of their own, as {workload.name} has "
@@ -39,21 +43,43 @@ def for_site(workload: Workload, site: NodeTable, size_map: str, machine: str) -
         )
     demand = _on_partitions(workload.demand, site)
     workload = replace(workload, demand=demand, size=demand.chunks * demand.cores, nodes=0, procs_per_node=1)
-    for reason, bad in (
-        (NO_PARTITION, demand.partition < 0),
-        (DOES_NOT_FIT, (demand.partition >= 0) & ~_fits(demand, site)),
-    ):
-        if bad.any() and size_map != "drop":
-            raise InputError(_sentence(workload, demand, site, int(np.argmax(bad)), reason, machine))
-    kept = (demand.partition >= 0) & _fits(demand, site)
+    nodes = np.where(demand.per_node == 1, demand.chunks, 0)  # of others it is not known beforehand
+    reasons = {
+        NO_PARTITION: demand.partition < 0,
+        DOES_NOT_FIT: ~_fits(demand, site),
+        TOO_LONG: _asked_s(workload) > np.array(site.max_time_s)[demand.partition],
+        TOO_MANY_NODES: nodes > np.array(site.max_nodes)[demand.partition],
+    }
+    return _without(workload, reasons, size_map, machine, site)
+
+
+def _without(
+    workload: Workload, reasons: dict[str, NDArray[np.bool_]], size_map: str, machine: str, site: NodeTable
+) -> Workload:
+    """Leave out the jobs that one of the reasons holds for, each counted by the first; or name the first of them.
+
+    Raises
+    ------
+    InputError
+        If there are some and ``size_map`` is not "drop", or no job is left.
+    """
+    kept = np.ones(len(workload), np.bool_)
+    counts = {}
+    for reason, bad in reasons.items():
+        here = bad & kept
+        if here.any() and size_map != "drop":
+            raise InputError(_sentence(workload, site, int(np.argmax(here)), reason, machine))
+        if here.any():
+            counts[reason] = int(here.sum())
+        kept &= ~bad
     if not kept.any():
         raise InputError(f"{workload.name}: no job fits {machine}")
-    if kept.all():
-        return workload
-    counts = {NO_PARTITION: int((demand.partition < 0).sum())}
-    counts[DOES_NOT_FIT] = int((~kept).sum()) - counts[NO_PARTITION]
-    counts = {reason: count for reason, count in counts.items() if count}
-    return take(workload, kept, dropped={**workload.dropped, **counts})
+    return take(workload, kept, dropped={**workload.dropped, **counts}) if counts else workload
+
+
+def _asked_s(workload: Workload) -> NDArray[np.float64]:
+    """Return the time that jobs ask for, or take where that is not known, s."""
+    return np.where(np.isnan(workload.requested_s), workload.run_s, workload.requested_s)
 
 
 def date_of(workload: Workload) -> float:
@@ -74,7 +100,7 @@ def with_cores(workload: Workload, site: NodeTable) -> Workload:
     held = replace(workload, demand=demand)
     bad = ~_fits(demand, site)
     if bad.any():
-        raise InputError(_sentence(workload, demand, site, int(np.argmax(bad)), DOES_NOT_FIT, "the site"))
+        raise InputError(_sentence(held, site, int(np.argmax(bad)), DOES_NOT_FIT, "the site"))
     return held
 
 
@@ -115,20 +141,27 @@ def _most_chunks(need: dict[str, Any], site: NodeTable) -> int:
     return int(count[site.members >> need["partition"] & 1 == 1].sum())
 
 
-def _sentence(workload: Workload, demand: Demand, site: NodeTable, row: int, reason: str, machine: str) -> str:
+def _sentence(workload: Workload, site: NodeTable, row: int, reason: str, machine: str) -> str:
+    """Return what is wrong with a job, in words."""
     drops = "size_map = drop leaves such jobs out"
+    job, demand = f"{workload.name}: job {workload.job_id[row]}", workload.demand
     if reason == NO_PARTITION:
         valid = ", ".join(name for name in site.partitions if name) or "none"
-        return (
-            f"{workload.name}: job {workload.job_id[row]} is of a partition that {machine} does not have (it has: "
-            f"{valid}; {drops})"
-        )
+        return f"{job} is of a partition that {machine} does not have (it has: {valid}; {drops})"
+    partition = site.default if demand is None else int(demand.partition[row])
+    where = f"partition {site.partitions[partition]}" if site.partitions[partition] else machine
+    if reason == TOO_LONG:
+        asked, most = _asked_s(workload)[row], site.max_time_s[partition]
+        return f"{job} asks for {asked:g} s and {where} allows {most:g} s ({drops})"
+    if demand is None:
+        raise ValueError(f"a job without a demand is not {reason}")
+    if reason == TOO_MANY_NODES:
+        return f"{job} asks for {demand.chunks[row]} nodes and {where} allows {site.max_nodes[partition]:g} ({drops})"
     parts = [f"{demand.chunks[row]} x {demand.cores[row]} cores"]
     parts += [f"{demand.gpus[row]} GPUs"] if demand.gpus[row] else []
     parts += [f"{demand.memory_mb[row]} MiB"] if demand.memory_mb[row] else []
-    where = f"partition {site.partitions[demand.partition[row]]}" if site.partitions[demand.partition[row]] else machine
     return (
-        f"{workload.name}: job {workload.job_id[row]} needs {', '.join(parts)}"
+        f"{job} needs {', '.join(parts)}"
         + (f", {demand.per_node[row]} a node" if demand.per_node[row] else "")
         + f", which all nodes of {where} do not hold ({drops})"
     )

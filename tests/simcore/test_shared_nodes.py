@@ -117,6 +117,44 @@ def test_a_job_that_fits_no_idle_site_is_named_or_left_out(site, row, sentence):
     assert sum(run.dropped.values()) == 1
 
 
+LIMITS = """
+[[qos]]
+name = "short"
+max_wall_s = 30
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "more", "run_s", "sentence"),
+    [
+        ("max_time_s = 60", "", 61, "case: job 1 asks for 61 s and partition gpu allows 60 s"),
+        ("max_time_s = 60", "", 60, ""),
+        ('qos = "short"\nmax_time_s = 60', LIMITS, 31, "case: job 1 asks for 31 s and partition gpu allows 30 s"),
+        ("max_nodes = 0", "", 1, "case: job 1 asks for 1 nodes and partition gpu allows 0"),
+    ],
+)
+def test_a_job_beyond_the_limits_of_its_partition_is_named_or_left_out(site, limit, more, run_s, sentence):
+    Path(site).write_text(SITE.replace("exclusive = true", f"exclusive = true\n{limit}") + more)
+    workload = jobs((0, run_s, 1, 1, 0, 0, "gpu"), (0, 99, 1, 1, 0, 0, "batch"))
+    demand = replace(workload.demand, per_node=np.array([1, 0]))
+    workload = replace(workload, demand=demand)
+    if sentence:
+        with pytest.raises(InputError, match=sentence):
+            simulate(workload, machine=site)
+    run = simulate(workload, machine=site, size_map="drop")
+    assert run.jobs["job_id"].tolist() == ([2] if sentence else [1, 2])
+    assert sum(run.dropped.values()) == bool(sentence)
+
+
+def test_jobs_of_a_log_have_the_limits_of_the_default_partition(site):
+    Path(site).write_text(SITE.replace("default = true", "default = true\nmax_time_s = 60"))
+    none = np.full(2, -1)
+    workload = Workload(np.arange(1, 3), np.zeros(2), np.full(2, 5.0), np.array([61.0, np.nan]), none + 2, none)
+    with pytest.raises(InputError, match="job 1 asks for 61 s and partition batch allows 60 s"):
+        simulate(workload, machine=site)
+    assert simulate(workload, machine=site, size_map="drop").jobs["job_id"].tolist() == [2]
+
+
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
@@ -203,12 +241,12 @@ priority = 5
 [[qos]]
 name = "normal"
 """
-    path.write_text(SITE.replace("exclusive = true", "exclusive = true\nmax_time_s = 60") + more)
+    path.write_text(SITE.replace("exclusive = true", "exclusive = true\nmax_user_run_jobs = 2") + more)
     code, out, _ = command("site", "describe", site)
     assert code == 0
     listed = out[out.index("described, and not simulated:") :].split("\n")[1:3]
     assert [line.strip() for line in listed] == [
-        "limits of time, size or running jobs of partitions: gpu",
+        "least sizes and limits of running jobs of partitions: gpu",
         "priorities, limits and preemption of QOS: high",
     ]
 
