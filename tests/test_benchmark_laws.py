@@ -1,0 +1,34 @@
+"""The benchmark of how the time of a run grows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks import laws
+
+
+def test_an_exponent_is_that_of_the_power():
+    assert laws.exponent((1, 2, 4), (3.0, 12.0, 48.0)) == pytest.approx(2)
+    assert laws.exponent((1, 2, 4), (3.0, 3.0, 3.0)) == pytest.approx(0)
+
+
+def test_machines_grow_where_they_are_marked(tmp_path):
+    assert laws.machine_of("torus:4x4x{8}", 2, tmp_path) == "torus:4x4x16"
+    assert laws.machine_of("clusters:{50}+{50}", 3, tmp_path) == "clusters:150+150"
+    site = laws.machine_of(laws.CASES["site, EASY"]["machine"], 2, tmp_path)
+    with open(site) as file:
+        text = file.read()
+    assert "count = 32" in text
+    assert "node = 32" in text
+
+
+def test_a_case_is_measured_written_and_drawn(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(laws.AXES, "jobs", laws.Axis((50, 100)))
+    assert laws.main(["--case", "flat, FCFS", "--axis", "jobs", "--output", str(tmp_path)]) == 0
+    (row,) = json.loads((tmp_path / "laws.json").read_text())
+    assert row["case"] == "flat, FCFS"
+    assert all(seconds > 0 for seconds in row["seconds"])
+    assert (tmp_path / "laws.png").stat().st_size > 1000
+    assert "exponent" in capsys.readouterr().out
