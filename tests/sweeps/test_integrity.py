@@ -179,6 +179,16 @@ def test_one_file_after_another_heals(store, made, client):
         assert results(store) == expected, name
 
 
+@pytest.mark.parametrize("name", ["y", "status", "a", "jobs", "error", "integrity/copies"])
+def test_a_folder_that_is_gone_heals(store, made, client, name):
+    shutil.rmtree(store / name)
+    named = [one["name"] for one in read_status(store)["damage"]["files"]]
+    assert any(each.startswith(f"{name}/") for each in named)
+    sweep().run(store, cluster=client, progress=False)
+    assert results(store) == results(made)
+    assert check(store).is_sound
+
+
 def test_a_lost_root_hides_no_other_loss(store):
     for name in ("zarr.json", "y/c/0/0/0", "status/c/0/0/0"):
         (store / name).unlink()
