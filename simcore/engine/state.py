@@ -274,7 +274,6 @@ class State(Common):
     scanned_version: int  # ... at this version of the free nodes
     attempted_version: int  # version at which the last migration attempt ended: repeating it would change nothing
     num_boxes: int  # maximal free boxes listed (torus)
-    trial_count: int  # jobs that hold nodes, in the scratch list of migration
     free_slots: int  # free slots of node masks (flat)
     started_at_instant: int  # sequence number for starts, which orders completions under pyss's event order
     footprints_version: int  # version of the table of footprints (torus)
