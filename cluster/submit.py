@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from faultsweep.cluster.allocation import JOB, OUTCOME
-from faultsweep.cluster.batch_systems import default_system, find
+from faultsweep.cluster.batch_systems import check_recorded, default_system, find, remember
 from faultsweep.cluster.batch_systems.common import (
     FORGOTTEN,
     BatchSystemError,
@@ -41,6 +42,8 @@ UNKNOWN = "UNKNOWN"
 """State of a job of which its batch system says nothing, because it does not answer here."""
 _LAST = ("finished", "failed", "stopped", "cancelled")
 """Outcomes after which a job does nothing more."""
+_NUMBER = re.compile(r"\w[\w.\[\]:@-]*", re.ASCII)
+"""Numbers and names of jobs, none of which is an option of a command or a path."""
 _LOOK_S = 2.0
 """How long a batch system is given to answer who only looks; it is asked twice at most."""
 
@@ -185,6 +188,7 @@ def submit_job(site: Site, script: str, workers: int, folder: Path, files: Mappi
             draft = folder / f"{JOB}.partial"
             draft.write_text(json.dumps(asdict(job), indent=1))
             os.replace(draft, folder / JOB)
+            remember(system_name)
         except BaseException:  # a full disk, Ctrl-C: nobody would know of this job
             system.cancel(number)
             raise
@@ -207,11 +211,13 @@ def read_job(folder: Path) -> Job | None:
     Raises
     ------
     InputError
-        There was one, but what is known of it is damaged, or its owner's alone.
+        There was one, but what is known of it is damaged, its owner's alone, or names a batch system of a stranger's.
     """
     try:
         # a store may have been moved, with what is beside it
-        return Job(**{**json.loads((folder / JOB).read_text()), "folder": str(folder)})
+        job = Job(**{**json.loads((folder / JOB).read_text()), "folder": str(folder)})
+        if not (isinstance(job.system, str) and isinstance(job.name, str) and _NUMBER.fullmatch(job.job)):
+            raise TypeError("its number, name or system is none")
     except FileNotFoundError:
         return None
     except PermissionError:
@@ -221,6 +227,8 @@ def read_job(folder: Path) -> Job | None:
             f"{folder / JOB}: cannot be read ({error}), so the job is not known; look for it in the queue, and remove"
             " the file once it is over"
         ) from None
+    check_recorded(job.system)
+    return job
 
 
 def describe_job(job: Job) -> dict[str, Any]:
@@ -233,7 +241,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         note = json.loads((Path(job.folder) / OUTCOME).read_text())
         if note.get("job") == job.job:
             found |= {"outcome": note["outcome"], "text": note["text"]}
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, AttributeError):
         pass
     try:
         found |= job.ask(timeout_s=_LOOK_S)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
-from faultsweep.cluster.batch_systems import find, own_job
+from faultsweep.cluster.batch_systems import check_recorded, find, own_job
 from faultsweep.cluster.batch_systems.common import FORGOTTEN, is_over
 from faultsweep.cluster.phases import ENDING, QUEUED, REQUEUED, RUNNING, STARTING, STARTING_WORKERS, read_phase
 from faultsweep.cluster.submit import UNKNOWN, Job, cancel_job, describe_job, read_job
@@ -60,7 +61,7 @@ def _belongs_to_a_dead_job(owner: dict[str, Any]) -> bool:
     if not job:
         return False
     try:
-        return is_over(find(str(owner.get("batch_system") or "slurm")).job_state(job)["state"])
+        return is_over(find(check_recorded(str(owner.get("batch_system") or "slurm"))).job_state(job)["state"])
     except InputError:
         return False
 
@@ -144,10 +145,25 @@ def cancel(store: Path) -> tuple[Job, bool, dict[str, Any] | None]:
     return job, cancel_job(job, tidy=other is None), other
 
 
+_NUMBER = (int, float)
+_PROGRESS = {
+    **{"time": _NUMBER, "is_over": bool, "done": int, "total": int, "workers": int, "worker_bytes": int},
+    **{"per_s": (*_NUMBER, type(None)), "left_s": (*_NUMBER, type(None)), "since": (*_NUMBER, type(None))},
+    "phase": (str, type(None)),
+}
+"""What the progress file of a run holds; a file with anything else says nothing."""
+
+
+def _fits(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds) and not (isinstance(value, float) and not math.isfinite(value))
+
+
 def _read_progress(store: Path, state: str) -> dict[str, Any] | None:
     try:
         progress: dict[str, Any] = json.loads((run_folder(store) / PROGRESS).read_text())
     except (OSError, ValueError):
+        return None
+    if not isinstance(progress, dict) or not all(_fits(progress.get(name), kinds) for name, kinds in _PROGRESS.items()):
         return None
     if state != "running":
         progress |= {"workers": 0, "per_s": None, "left_s": None}

@@ -16,6 +16,7 @@ A site's own is a Python file that the site's settings name (``system = "/path/f
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -71,6 +72,48 @@ def find(name: str) -> ModuleType:
     if absent:
         raise InputError(f"{path}: lacks {', '.join(absent)}, which a batch system has to have")
     return module
+
+
+def remember(name: str) -> None:
+    """Note that this user has submitted a job by a site's own file: what stands beside a store may name it from now on.
+
+    What cannot be written is left; then the environment variable has to name the file.
+    """
+    if name in SYSTEMS or name in _remembered():
+        return
+    with contextlib.suppress(OSError):
+        _memory().parent.mkdir(parents=True, exist_ok=True)
+        with _memory().open("a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
+
+
+def check_recorded(name: str) -> str:
+    """Return a name that stands beside a store, after checking that nothing of a stranger's is loaded by it.
+
+    Raises
+    ------
+    InputError
+        It is a file by which this user has submitted no job.
+    """
+    if name.endswith(".py") and name != os.environ.get(SYSTEM_VARIABLE) and name not in _remembered():
+        raise InputError(
+            f"{name}: a batch system by which you have submitted no job from here, so this file is not run; if it is "
+            f"yours, set {SYSTEM_VARIABLE} to it"
+        )
+    return name
+
+
+def _memory() -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("faultsweep")) / "batch_systems"
+
+
+def _remembered() -> list[str]:
+    try:
+        return _memory().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
 
 
 def _load(path: Path) -> ModuleType:

@@ -245,6 +245,7 @@ def processes(tmp_path, monkeypatch):
     (tmp_path / "processes.py").write_text(text)
     monkeypatch.setenv("PROCESSES_PLACE", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("FAULTSWEEP_SITE", str(tmp_path / "cluster.toml"))
     (tmp_path / "cluster.toml").write_text('system = "processes.py"\ninterface = "lo"\nworkers_per_node = 1\n')
     monkeypatch.chdir(tmp_path)
