@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultsweep.simcore.sites.site import Partition, Qos, Site
+from faultsweep.simcore.sites.site import Partition, Priority, Qos, Site
 
 
 def not_simulated(site: Site) -> list[str]:
@@ -27,11 +27,28 @@ def _lines(site: Site) -> Iterator[str]:
     yield _named("features of nodes", sorted({feature for nodes in site.nodes for feature in nodes.features}))
     yield _named("mtbf_h of node classes", [nodes.name for nodes in site.nodes if nodes.mtbf_h is not None])
     if site.priority.kind != "fifo":
-        yield f"{site.priority.kind} priority of jobs (queue_order has other orders)"
+        options = " ".join(priority_options(site.priority))
+        yield f"{site.priority.kind} priority of jobs, unless it is asked for: {options}"
     if site.backfill.model_dump(exclude_none=True, exclude={"kind"}):
         yield "interval, window, resolution and depth of backfilling: a pass follows every event, and sees all jobs"
     if site.preempt_by:
         yield f"preemption by {site.preempt_by}"
+
+
+def priority_options(priority: Priority) -> list[str]:
+    """Return the options of a run whose queue has the order of a site, as far as ``multifactor`` has its factors: age,
+    fair share of users and size."""
+    weights = priority.weights
+    values = {
+        "priority-age-weight": weights.get("age", 0.0),
+        "priority-share-weight": weights.get("fairshare", 0.0),
+        "priority-size-weight": weights.get("jobsize", 0.0),
+        "priority-max-age-h": None if priority.max_age_s is None else priority.max_age_s / 3600.0,
+        "priority-half-life-h": None if priority.half_life_s is None else priority.half_life_s / 3600.0,
+        "priority-period-s": priority.calc_period_s,
+    }
+    options = [f"--{name} {value:.9g}" for name, value in values.items() if value is not None]
+    return ["--queue-order multifactor", *options, *(["--priority-small-first"] if priority.favour_small else [])]
 
 
 def _has_limits(part: Partition) -> bool:

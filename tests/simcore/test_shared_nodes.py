@@ -251,6 +251,31 @@ name = "normal"
     ]
 
 
+def test_the_priority_of_a_site_is_named_as_options(site, command):
+    more = """
+[priority]
+kind = "multifactor"
+weights = { age = 1000, fairshare = 10000, qos = 5000 }
+max_age_s = 600
+half_life_s = 300
+calc_period_s = 1
+favour_small = true
+"""
+    Path(site).write_text(SITE + more)
+    code, out, _ = command("site", "describe", site)
+    assert code == 0
+    said = " ".join(out.split())
+    options = (
+        "--queue-order multifactor --priority-age-weight 1000 --priority-share-weight 10000 --priority-size-weight 0 "
+        "--priority-max-age-h 0.166666667 --priority-half-life-h 0.0833333333 --priority-period-s 1 "
+        "--priority-small-first"
+    )
+    assert f"multifactor priority of jobs, unless it is asked for: {options}" in said
+    code, out, _ = command("simulate", "--log", "intrepid-model", "--num-jobs", "20", "--machine", site,
+                           "--size-map", "clip", *options.split())  # fmt: skip
+    assert code == 0, out
+
+
 WINDOW = """
 [[reservations]]
 name = "w"
