@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from faultsweep.analysis.figures.figure import BLACK, BLUE, Bars, Curve, Figure, Numbers, Panel
+from faultsweep.analysis.figures.figure import BLACK, BLUE, YELLOW, Bars, Curve, Figure, Numbers, Panel
 from numpy.typing import NDArray
 
 Limits = tuple[float, float]
@@ -35,6 +35,9 @@ class Theme:
 LIGHT = Theme("#ffffff", "#1a1a1a", "#5a5a5a", "#e2e2e2")
 _BRIGHTER = ((BLACK, "#f2f2f2"), (BLUE, "#4070ff"), ("#BBBBBB", "#7d828a"))
 DARK = Theme("#16181c", "#ececec", "#adb1b8", "#3a3f47", _BRIGHTER)
+
+LIKE_INK = (BLACK, YELLOW)
+"""Colours of bars on which an interval, in the ink of the light or dark theme, needs an edge to be seen."""
 
 LARGEST_IN_FULL = 7
 """Ticks of so many digits are written in full."""

@@ -17,6 +17,7 @@ from faultsweep.analysis.figures.layout import (
     DARK,
     LARGEST_IN_FULL,
     LIGHT,
+    LIKE_INK,
     Limits,
     as_curves,
     bar_width,
@@ -151,6 +152,8 @@ def _draw_one(plot: Any, panel: Panel, curve: Curve, source: Any, bands: bool) -
     if panel.bars:
         shown = plot.vbar("at", bar_width(panel) * 0.93, "top", "floor", **look)
         if bands and not panel.stacked:
+            if curve.style.colour in LIKE_INK:
+                plot.segment("at", "low", "at", "high", line_color=LIGHT.paper, line_width=3.3, **known)
             plot.segment("at", "low", "at", "high", line_color=LIGHT.ink, line_width=1.3, **known)
     else:
         if bands and is_banded(panel):

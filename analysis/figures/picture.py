@@ -19,6 +19,7 @@ from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
 from faultsweep.analysis.figures.layout import (
     LARGEST_IN_FULL,
     LIGHT,
+    LIKE_INK,
     Limits,
     Theme,
     as_curves,
@@ -310,6 +311,9 @@ def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
             base = base + np.nan_to_num(bars.y)
         elif np.isfinite(series.low).any():
             error = np.nan_to_num([series.y - series.low, series.high - series.y])
+            if bars.style.colour in LIKE_INK:
+                edge = {"elinewidth": 2.7, "capthick": 2.7, "capsize": 2.8}
+                axis.errorbar(at, bars.y, error, fmt="none", ecolor=theme.paper, **edge)
             axis.errorbar(at, bars.y, error, fmt="none", ecolor=theme.ink, elinewidth=1.1, capsize=2.0)
         _draw_dots(axis, at, bars.replicates, theme.ink)
         _draw_rings(axis, at, bars.y, bars.flagged, theme)
@@ -320,7 +324,7 @@ def _name_categories(axis: Any, categories: list[str]) -> None:
     """Name the categories below the bars, so that no name covers another: in lines, or slanted."""
     width = axis.get_position().width * axis.figure.get_size_inches()[0]
     room = _CHARACTERS * width / max(1, len(categories))  # characters below a bar
-    widest = max((len(one) + len(next_) for one, next_ in pairwise(["", *categories, ""])), default=0) / 2 + 0.8
+    widest = max((len(one) + len(next_) for one, next_ in pairwise(["", *categories, ""])), default=0) / 2 + 1.6
     size = next((size for size in (10, 9, 8) if widest <= room * 10 / size), 0)
     if size:
         axis.set_xticks(range(len(categories)), categories, fontsize=size)

@@ -7,6 +7,7 @@ of all jobs; FSD, the failure slowdown, is over failed jobs and paired with the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -20,12 +21,12 @@ from faultsweep.analysis.figures.describe import (
     unique,
 )
 from faultsweep.analysis.figures.figure import BLACK, LOOKS, SKY, Bars, Figure, Panel, Style
-from faultsweep.analysis.statistics import mean_interval, paired_difference
+from faultsweep.analysis.statistics import mean_interval, paired_difference, paired_ratio
 
 RESP, FSD = "mean_response_s", "failure_slowdown"
 GROUPS = "abcde"
 MANUAL = "MR"
-CHANGE = f"Response vs {MANUAL} (%)"
+RATIO = f"Ratio of response to {MANUAL}"
 _LABELS = {RESP: "Mean response (h)", FSD: "Failure slowdown"}
 _SCALE = {RESP: 1 / 3600.0, FSD: 1.0}
 ORDERS = {"fcfs": "FCFS order", "wfp": "WFP order"}
@@ -117,25 +118,27 @@ def _by_group(part: xr.Dataset, metric: str, title: str) -> Panel:
 
 
 def _over(data: xr.Dataset, name: str, x: str, x_label: str, title: str, slide: int) -> Figure:
-    """Return both metrics and the paired change of the first over an axis, a column per order of the queue."""
+    """Return both metrics and the paired ratio of the first over an axis, a column per order of the queue."""
     orders = names(data, "queue_order")
     log_x = x != "arrival_scale"
-    rows: dict[str, list[Panel]] = {"mean": [], "change": [], "slowdown": []}
+    rows: dict[str, list[Panel]] = {"mean": [], "ratio": [], "slowdown": []}
     for order in orders:
         part = data.sel(queue_order=order)
         cases = list(zip(names(data, "case"), _STYLES, strict=False))
         found = mean_interval(part[RESP], part["status"]) * _SCALE[RESP]
         curves = [means_over(case, found.sel(case=case), x, style) for case, style in cases]
         rows["mean"].append(Panel(ORDERS[order], x_label, _LABELS[RESP], curves, log_x=log_x))
-        found = 100 * paired_difference(part[RESP], "case", MANUAL, part["status"], relative=True)
+        found = paired_ratio(part[RESP], "case", MANUAL, part["status"])
         curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases if case != MANUAL]
-        rows["change"].append(Panel(ORDERS[order], x_label, CHANGE, curves, signed=True, log_x=log_x))
+        rows["ratio"].append(Panel(ORDERS[order], x_label, RATIO, curves, ratio=True, scale=order, log_x=log_x))
         found = mean_interval(part[FSD], part["status"])
         curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases]
         rows["slowdown"].append(Panel(ORDERS[order], x_label, _LABELS[FSD], curves, log_x=log_x))
     panels = [panel for row in rows.values() for panel in row]
     text = _changes(data.sel({x: [data[x].values[0], data[x].values[-1]]}), "case", "MR", over=x)
-    return _figure(name, title, f"slide {slide}", data, panels, text)
+    figure = _figure(name, title, f"slide {slide}", data, panels, text)
+    first, *others = figure.caption
+    return replace(figure, caption=[first, f"Ratios to {MANUAL} are paired, replicate by replicate.", *others])
 
 
 def _changes(data: xr.Dataset, axis: str, base: str, skip: tuple[str, ...] = (), over: str = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from faultsweep.analysis.figures.figure import (
     SKY,
     VERMILION,
     YELLOW,
+    Bars,
     Curve,
     Figure,
     Heat,
@@ -46,6 +47,8 @@ from faultsweep.analysis.figures.layout import (
 from faultsweep.analysis.figures.page import plots_of
 from faultsweep.analysis.figures.picture import draw_panel, make_canvas, svg_text
 from faultsweep.analysis.figures.units import in_units_to_read
+from matplotlib.colors import to_hex
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Canvas
 
 from faultsweep.errors import InputError
@@ -218,6 +221,47 @@ def test_a_legend_covers_no_panel():
     boxes = [axis.get_tightbbox() for axis in canvas.axes]
     assert all(legend.y0 >= box.y1 for box in boxes)
     assert 0 <= legend.x0 < legend.x1 <= canvas.bbox.x1
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_an_interval_is_seen_on_a_bar_of_any_colour(theme):
+    """It differs from the bar, or it has an edge of the paper's colour below it."""
+    y = np.array([4.0, 5.0])
+    for colour in COLOURS:
+        panel = Panel("", "x", "y", bars=[Bars("a", y, Style(colour), y - 1, y + 1)], categories=["b", "c"])
+        [axis] = make_canvas(figure(panel), theme=theme).axes
+        lines = [part.lines[2][0] for part in axis.containers if isinstance(part, ErrorbarContainer)]
+        colours = [to_hex(line.get_color()[0]) for line in lines]
+        assert colours[-1] == theme.ink
+        assert max(contrast(theme.colour(colour).lower(), one) for one in colours) > 1.7
+        assert len(lines) == 1 or lines[0].get_linewidth()[0] >= lines[1].get_linewidth()[0] + 1.5
+        glyphs = [one.glyph for one in plots_of(figure(panel))[0].renderers]
+        segments = [one for one in glyphs if type(one).__name__ == "Segment"]
+        assert [one.line_color for one in segments] == [LIGHT.paper, LIGHT.ink][-len(lines) :]
+        assert len(lines) == 1 or segments[0].line_width >= segments[1].line_width + 1.5
+
+
+@pytest.mark.parametrize("width", [400, 800, 1440])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["1", "2", "3–4", "5–8", "9–16", "17–32", "33–64", "65–128"],
+        ["A", "B", "C", "D", "E", "all"],
+        ["FCFS", "Backfill", "Migration", "B+M"],
+        [str(100 * n) for n in range(12)],
+    ],
+    ids=lambda names: names[-1],
+)
+def test_no_name_below_bars_touches_the_next(names, width):
+    """There is room for a character between them; slanted names are side by side."""
+    y = np.arange(1.0, len(names) + 1)
+    panels = [Panel(title, "size", "share (%)", bars=[Bars("a", y, LOOKS[0])], categories=names) for title in "ab"]
+    canvas = make_canvas(figure(*panels), width / 96)
+    canvas.draw_without_rendering()
+    for axis in canvas.axes:
+        shown = [label for label in axis.get_xticklabels() if label.get_text() and not label.get_rotation()]
+        boxes = [label.get_window_extent() for label in shown]
+        assert all(right.x0 - left.x1 >= 7 for left, right in pairwise(boxes))
 
 
 def test_a_narrow_picture_has_its_panels_below_each_other():
