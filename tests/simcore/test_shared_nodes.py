@@ -117,6 +117,41 @@ def test_a_job_that_fits_no_idle_site_is_named_or_left_out(site, row, sentence):
     assert sum(run.dropped.values()) == 1
 
 
+@pytest.mark.parametrize(
+    ("rows", "node_choice", "starts", "last"),
+    [
+        (  # the last node that is free at 0 s is reserved from 5 s on, and node 0 is there from 2 s on
+            ((100, 1, 4, 0, 0), (5, 1, 4, 0, 0), (5, 1, 8, 0, 0), (20, 2, 8, 0, 0), (10, 1, 4, 0, 0)),
+            "first-fit",
+            [0, 0, 0, 5, 2],
+            (0,),
+        ),
+        (  # from 3 s on, node 2 has fewer cores and more GPUs than before
+            ((3, 1, 3, 1, 0), (50, 1, 6, 0, 0), (20, 1, 6, 0, 0), (10, 2, 1, 1, 0)),
+            "first-fit",
+            [0, 0, 3, 0],
+            (2, 3),
+        ),
+        (  # node 1 has more free cores than node 0 now, and fewer from 3 s on
+            ((100, 1, 1, 0, 500), (3, 1, 8, 0, 0), (3, 1, 8, 0, 0), (20, 9, 2, 0, 600), (10, 1, 1, 0, 0)),
+            "best-fit",
+            [0, 0, 0, 3, 0],
+            (1,),
+        ),
+    ],
+)
+def test_reservations_look_at_all_of_their_time(site, rows, node_choice, starts, last):
+    Path(site).write_text(SITE.replace("count = 1", "count = 2").replace("gpu = 1}", "gpu = 2}"))
+    if last == (0,):
+        maintenance = WINDOW.format(start=0, end=2, rest="classes = {thin = 1}")
+        Path(site).write_text(Path(site).read_text() + maintenance)
+    workload = jobs(*((0, *row, "batch") for row in rows))
+    run = simulate(workload, machine=site, scheduler="conservative", node_choice=node_choice, events=True, debug=True)
+    nodes = {job: tuple(nodes) for _, kind, job, _, nodes in run.events.rows() if kind == "start"}
+    assert run.jobs["start_s"].tolist() == starts
+    assert nodes[len(rows)] == last
+
+
 LIMITS = """
 [[qos]]
 name = "short"
