@@ -28,7 +28,7 @@ from faultsweep.sweeps.store.store import DONE, create
 from faultsweep.sweeps.sweep import Sweep
 
 TARGETS = {
-    "first view, s": ("<=", 2.0),
+    "first view after the answer, s": ("<=", 2.0),
     "another label of an axis, ms": ("<=", 150.0),
     "another metric, ms": ("<=", 150.0),
     "another horizontal axis, ms": ("<=", 150.0),
@@ -39,10 +39,10 @@ TARGETS = {
 RESULTS = Path(__file__).resolve().parent / "results" / "dashboard.json"
 AXES = "abcdefghij"
 KNOBS = {
-    "another label of an axis": ("b", ["b1", "b2", "b3", "b0"], "label"),
+    "another label of an axis": ("B", ["b1", "b2", "b3", "b0"], "label"),
     "another metric": ("Metric", ["Z", "Y"], "label"),
-    "another horizontal axis": ("Horizontal axis", ["d", "e", "c"], "label"),
-    "another axis of the heat map": ("Heat map, horizontal", ["d", "e", "c"], "column"),
+    "another horizontal axis": ("Horizontal axis", ["D", "E", "C"], "label"),
+    "another axis of the heat map": ("Heat map, horizontal", ["D", "E", "C"], "column"),
 }
 """What is turned -> the label of its select, the options that are chosen in turn, a column of the view that follows."""
 MOST_MS = 20_000
@@ -132,6 +132,7 @@ def _first_view(page: Any, link: str) -> dict[str, float]:
     page.wait_for_timeout(3000)  # for what is drawn after that
     return {
         "answer, s": round(answered - start, 2),
+        "first view after the answer, s": round(first - answered, 2),
         "first view, s": round(first - start, 2),
         "first picture, s": round(picture - start, 2),
         "curves and heat map, s": round(curves - start, 2),

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 import panel as pn
+import xarray as xr
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard import overview as ov
 from faultsweep.analysis.dashboard.cells import ParallelPlot, ParetoPlot, frame_of, labels_at
@@ -24,7 +25,7 @@ from faultsweep.analysis.dashboard.difference import difference_html
 from faultsweep.analysis.dashboard.follow import FollowedStore
 from faultsweep.analysis.dashboard.jobs import COLUMNS, MOST_RUNS, Distribution, Gantt, jobs_of, keeps_jobs
 from faultsweep.analysis.dashboard.links import Links
-from faultsweep.analysis.dashboard.metrics import grouped, named
+from faultsweep.analysis.dashboard.metrics import grouped, label_in_words, named
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, Make
 from faultsweep.analysis.dashboard.template import PANE, TEMPLATE, WAITING
@@ -32,7 +33,7 @@ from faultsweep.analysis.dashboard.view import cells_at, figure_of, heat_map, id
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.layout import as_curves
 from faultsweep.analysis.figures.texts import without_tex
-from faultsweep.analysis.open import fixed_parameters, unit_of
+from faultsweep.analysis.open import fixed_parameters
 from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.analysis.warmup import column_of
 from numpy.typing import NDArray
@@ -87,6 +88,17 @@ def _html(**more: Any) -> Any:
     return pn.pane.HTML("", stylesheets=[PANE], **{**_STRETCH, **more})
 
 
+class _Select(pn.widgets.Select):
+    """A select that passes over what it does not offer any more: the browser may be a moment behind."""
+
+    def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return super()._process_property_change(msg)
+        except ValueError:
+            self.param.trigger("value")  # the browser shows what is chosen
+            return {name: value for name, value in msg.items() if name != "value"}
+
+
 class _Page(pn.Template):
     """A template that Panel need not describe anew with each part that is added."""
 
@@ -139,9 +151,7 @@ class Dashboard:
 
     def _make_widgets(self) -> None:
         data = self.store.data
-        self.widgets: dict[str, Any] = {
-            name: pn.widgets.Select(label=label, width=_WIDE) for name, label in _NAMES.items()
-        }
+        self.widgets: dict[str, Any] = {name: _Select(label=label, width=_WIDE) for name, label in _NAMES.items()}
         self.widgets["view"].options = [view for view in ch.VIEWS if view != "distribution" or keeps_jobs(data)]
         known = {"hub": self.links.hub, "seen": self.links.seen}  # so that the page has them before any view
         self.widgets["view"].jscallback(args=known, value=_ENLARGE)
@@ -169,11 +179,9 @@ class Dashboard:
         data = self.store.data
         labels = ch.labels_of(data, axis)
         number = data[axis].dtype.kind in "iuf" and len(labels) > 1
-        unit = unit_of(data[axis])
-        name = f"{axis} ({unit})" if unit else axis
         kind = pn.widgets.DiscreteSlider if number else pn.widgets.Select
         # a title is markup to the browser; the labels of a slider are numbers, those of a select are text to it
-        self.at[axis] = kind(label=without_tex(escape(name)), options=labels, width=_WIDE)
+        self.at[axis] = kind(label=without_tex(escape(named(data, axis))), options=labels, width=_WIDE)
         self.at[axis].param.watch(self._changed(axis), "value")
         self.places[axis] = pn.Column(self.at[axis])  # hidden as one: each part of a slider would be laid out by itself
 
@@ -185,14 +193,22 @@ class Dashboard:
         few = [axis for axis in axes if 1 < data.sizes[axis] <= ch.MOST_CURVES and axis != now.along]
         varied = [x for x, axis in across.items() if axis not in (now.curves, now.facets) and data.sizes[axis] > 1]
         words = {named(data, name): name for name in metrics}
+        called = {name: named(data, name) for name in across}
         options: dict[str, Any] = {
-            "x": {**{x: x for x in (varied or across)}, **({now.x: now.x} if now.x in across else {}), **words},
+            "x": {
+                **{called[x]: x for x in (varied or across)},
+                **({called[now.x]: now.x} if now.x in across else {}),
+                **words,
+            },
             "along": [axis for axis in axes if axis not in (now.curves, now.facets)],
             "curves": ["", *(axis for axis in few if axis != now.facets)],
             "facets": ["", *(axis for axis in few if axis != now.curves and data.sizes[axis] <= ch.MOST_FACETS)],
             "heat_x": [axis for axis in axes if axis != now.heat_y],
             "heat_y": ["", *(axis for axis in axes if axis != now.heat_x)],
-            "baseline": ["", *ch.baselines(data, now.along)],
+            "baseline": {
+                _NONE: "",
+                **{label_in_words(data, *one.split("=", 1)): one for one in ch.baselines(data, now.along)},
+            },
         }
         with self._silently():
             for name in _METRICS:
@@ -205,7 +221,7 @@ class Dashboard:
                     groups = {"Chosen": {named(data, now.metric): now.metric}, **groups}
                 self._set(self.widgets[name], groups=groups)
             for name, each in options.items():
-                named_ones = each if isinstance(each, dict) else {text or _NONE: text for text in each}
+                named_ones = each if isinstance(each, dict) else {called.get(text, _NONE): text for text in each}
                 self._set(self.widgets[name], options=named_ones)
             for name, widget in self.widgets.items():
                 widget.value = getattr(now, name)
@@ -536,7 +552,7 @@ class Dashboard:
                 )
             table = ""
             if 0 < len(cells) <= _MOST_SHOWN:
-                table = _table(cells_at(self.store.data, cells, self._metrics()))
+                table = _table(self.store.data, cells_at(self.store.data, cells, self._metrics()))
             self.words["chosen"].object = f"<p>{escape(text)}</p>{table}"
             self.clear.visible = bool(len(cells))
             self._stale |= {"table", "jobs"}
@@ -581,14 +597,14 @@ class Dashboard:
             return
         labels = labels_at(data, int(cells[0]))
         command = rerun_command(self.store.place, {**labels, REPLICATE: self.replicate.value})
-        rows = [[name, value] for name, value in labels.items()]
+        rows = [[named(data, name), name, value] for name, value in labels.items()]
         fixed = [[name, value] for name, value in fixed_parameters(data).items()]
         copy = f"<button class='copy' type='button' data-copy='{escape(command, quote=True)}'>Copy</button>"
         self.words["run_words"].object = (
             "<h2>One run</h2>"
-            + ov.table(["axis", "label"], rows)
+            + ov.table(["Axis", "Parameter", "Label"], rows, "Labels of the run")
             + f"<details><summary>{len(fixed)} parameters that all cells share</summary>"
-            + ov.table(["parameter", "value"], fixed)
+            + ov.table(["Parameter", "Value"], fixed, "Parameters that all cells share")
             + "</details>"
             + (f"<p>Repeat it: <code>{escape(command)}</code> {copy}</p>" if command else "")
             + ("" if keeps_jobs(data) else "<p class='small'>Its jobs are not stored (keep_jobs = true does).</p>")
@@ -699,7 +715,7 @@ def _key(figure: Figure) -> str:
     )
 
 
-def _table(cells: pd.DataFrame) -> str:
+def _table(data: xr.Dataset, cells: pd.DataFrame) -> str:
     """Return cells as a table in HTML; whatever a store says is text."""
     rows = []
     for row in cells.head(_MOST_ROWS).itertuples(index=False):
@@ -707,11 +723,12 @@ def _table(cells: pd.DataFrame) -> str:
         copy = f" <button class='copy' type='button' data-copy='{escape(str(row[-1]), quote=True)}'>Copy</button>"
         texts[-1] = f"<code>{texts[-1]}</code>{copy}" if row[-1] else ""
         rows.append("".join(f"<td>{text}</td>" for text in texts))
-    head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in cells.columns)
+    called = {name: named(data, name) if name in data else name.capitalize() for name in map(str, cells.columns)}
+    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in called.values())
     more = f"<p>{len(cells) - _MOST_ROWS:,} more: see the exported data.</p>" if len(cells) > _MOST_ROWS else ""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
-        "<div class='wide' tabindex='0' role='region' aria-label='cells'>"
+        "<div class='wide' tabindex='0' role='region' aria-label='Selected cells'>"
         f"<table class='cells'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import axes_of, labels_of
+from faultsweep.analysis.dashboard.metrics import in_words, named
 from faultsweep.analysis.figures import page
 from faultsweep.analysis.figures.figure import BLUE, VERMILION
 from faultsweep.analysis.figures.layout import LIGHT
@@ -81,10 +82,9 @@ class Sample:
     def _describe(self) -> list[str]:
         """Return the labels of each configuration on the axes that vary, in a line."""
         varied = [axis for axis in self._axes if self._data.sizes[axis] > 1]
-        columns = [self.labels(axis) for axis in varied]
+        columns, words = [self.labels(axis) for axis in varied], [in_words(self._data, axis) for axis in varied]
         return [
-            ", ".join(f"{a} {label}" for a, label in zip(varied, row, strict=True))
-            for row in zip(*columns, strict=True)
+            ", ".join(f"{a} {label}" for a, label in zip(words, row, strict=True)) for row in zip(*columns, strict=True)
         ]
 
     def varied(self) -> list[str]:
@@ -356,7 +356,7 @@ class ParallelPlot:
         for axis in self._axes:
             count = data.sizes[axis]
             places.append(sample.rows[axis][rows] / max(1, count - 1))
-            names.append(without_tex(axis))
+            names.append(without_tex(named(data, axis)))
             step = -(-count // _MOST_TICKS)
             labels = without_tex([row_label(axis, one, short=True) for one in data[axis].values.tolist()])
             ticks += [(len(names) - 1, n / max(1, count - 1), labels[n][:14]) for n in range(0, count, step)]
@@ -399,7 +399,7 @@ def frame_of(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> tuple[
     for number, axis in enumerate(sample.varied()):
         values = data[axis].values
         own = values[sample.rows[axis]] if values.dtype.kind in "iuf" else sample.labels(axis)
-        columns[f"a{number}"], titles[f"a{number}"] = own, axis
+        columns[f"a{number}"], titles[f"a{number}"] = own, named(data, axis)
     for number, metric in enumerate(metrics):
         columns[f"m{number}"], titles[f"m{number}"] = sample.values(metric)
     return pd.DataFrame(columns), titles

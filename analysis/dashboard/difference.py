@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import default_choices, scalar_metrics
+from faultsweep.analysis.dashboard.metrics import label_in_words
 from faultsweep.analysis.dashboard.overview import interval, table
 from faultsweep.analysis.figures.sweep import quantity, row_label
 from faultsweep.analysis.figures.units import in_units_to_read
@@ -92,7 +93,7 @@ def _most_changed(values: xr.DataArray, words: str) -> list[list[str]]:
         at = dict(zip(dims, np.unravel_index(int(row), found["mean"].shape), strict=True))
         one = found.isel(at)
         varied = [dim for dim in dims if values.sizes[dim] > 1]
-        labels = ", ".join(f"{dim} = {values[dim].values[at[dim]]}" for dim in varied)
+        labels = ", ".join(label_in_words(values.to_dataset(name="own"), d, values[d].values[at[d]]) for d in varied)
         rows.append([labels, words, interval(*(float(one[name]) for name in ("mean", "low", "high")))])
     return rows
 
@@ -111,7 +112,8 @@ def difference_html(now: xr.Dataset, before: xr.Dataset) -> str:
         "to the bit in the main metric. Differences are after less before, replicate by replicate, with 95 % "
         "intervals; means are over the axes that are not named.</p>"
     )
-    text += table(["of", "metric", "before", "after", "difference"], found.rows)
+    text += table(["Of", "Metric", "Before", "After", "Difference"], found.rows, "Differences")
     if found.most:
-        text += "<p>Changed most:</p>" + table(["configuration", "metric", "difference"], found.most)
+        head = ["Configuration", "Metric", "Difference"]
+        text += "<p>Changed most:</p>" + table(head, found.most, "Changed most")
     return text

@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.cells import labels_at
 from faultsweep.analysis.dashboard.choices import REPLICATE
+from faultsweep.analysis.dashboard.metrics import label_in_words
 from faultsweep.analysis.figures import page
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, ORANGE
 from faultsweep.analysis.figures.layout import LIGHT
@@ -75,7 +76,7 @@ class Distribution:
             x, y = values[at] / scale, (at + 1) / max(1, len(values))
             frames.append(pd.DataFrame({"x": x, "share": y, "run": f"run {number}"}))
             own = labels_at(data, cell)
-            names.append(", ".join(f"{axis} = {own[axis]}" for axis in varied) or "the run")
+            names.append(", ".join(label_in_words(data, axis, own[axis]) for axis in varied) or "the run")
         self.names = [(name, LOOKS[number].colour) for number, name in enumerate(names)]
         frame = pd.concat(frames) if frames else pd.DataFrame({"x": [0.0], "share": [0.0], "run": ["run 0"]})
         positive = bool((frame["x"] > 0).all())

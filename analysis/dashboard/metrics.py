@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import scalar_metrics
 from faultsweep.analysis.figures.sweep import quantity
+from faultsweep.analysis.open import unit_of
 
 _GROUPS = (
     ("Bounded slowdown", ("bounded_slowdown",)),
@@ -48,6 +49,18 @@ def _differ(values: np.ndarray) -> bool:
 def named(data: xr.Dataset, name: str) -> str:
     """Return a metric or a parameter in words, with the unit in which it is shown: "Mean wait (min)"."""
     return quantity(data, name)
+
+
+def in_words(data: xr.Dataset, name: str) -> str:
+    """Return a metric or a parameter as it stands within a sentence: "checkpoint interval"."""
+    words = quantity(data, name).partition(" (")[0]
+    return words[0].lower() + words[1:]
+
+
+def label_in_words(data: xr.Dataset, axis: str, label: object) -> str:
+    """Return a label with what it is of: "checkpoint interval = 3600 s"."""
+    unit = unit_of(data[axis])
+    return f"{in_words(data, axis)} = {label}{f' {unit}' if unit and unit != '1' else ''}"
 
 
 def grouped(data: xr.Dataset, names: list[str], wanted: str = "") -> dict[str, dict[str, str]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import MOST_CURVES, default_choices
+from faultsweep.analysis.dashboard.metrics import in_words, named
 from faultsweep.analysis.dashboard.template import PANE
 from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.figures import page
@@ -49,6 +50,7 @@ class Overview:
     means : the main metric over the two axes that matter most and the policies, the others averaged over; columns
         ``x, panel, curve, mean``.
     x, panel : the names of these two axes, "" where there are fewer.
+    words : axis -> what it is called, with its unit.
     note : why something is not there.
     """
 
@@ -62,6 +64,7 @@ class Overview:
     means: pd.DataFrame = field(default_factory=pd.DataFrame)
     x: str = ""
     panel: str = ""
+    words: dict[str, str] = field(default_factory=dict)
     note: str = ""
 
 
@@ -86,7 +89,8 @@ def make_overview(results: xr.Dataset) -> Overview:
         )
     x, panel = two_axes(values, shares, policy)
     means = _means(data, values, policy, x, panel)
-    return Overview(metric, words, sentence, rests_on, regions, policy, shares, means, x, panel, note)
+    names = {axis: named(data, axis) for axis in map(str, values.dims)}
+    return Overview(metric, words, sentence, rests_on, regions, policy, shares, means, x, panel, names, note)
 
 
 def _verdict(
@@ -118,7 +122,7 @@ def _verdict(
         worse = how_much_worse(*(float(row[part]) for part in _MARGIN))
         equal = row["next"] in row["as_good"].split(", ")
         sentence += f"; second is {second}, {worse}{': no significant difference' if equal else ''}"
-    rest = [axis for axis in varied(data[metric]) if axis != policy]
+    rest = [in_words(data, axis) for axis in varied(data[metric]) if axis != policy]
     over = f" over {', '.join(rest)} and" if rest else " over"
     rests_on = f"Means{over} {data.sizes.get(REPLICATE, 1)} replicates, compared in pairs; intervals are of 95 %."
     return f"{sentence}.", rests_on, regions
@@ -142,7 +146,7 @@ def _means(data: xr.Dataset, values: xr.DataArray, policy: str | None, x: str, p
     means = values.mean([dim for dim in values.dims if dim not in keep])
     means = means.isel({a: slice(0, n) for a, n in ((panel, _MOST_PANELS), (policy, MOST_CURVES)) if a})
     frame = means.rename("mean").to_dataframe().reset_index()
-    label = {axis: [row_label(axis, one) for one in frame[axis]] for axis in (panel, policy) if axis}
+    label = {axis: [row_label(axis, one, short=True) for one in frame[axis]] for axis in (panel, policy) if axis}
     return pd.DataFrame(
         {
             "x": frame[x],
@@ -187,13 +191,15 @@ def regions_html(found: Overview) -> str:
             ""
             if np.isnan(row["margin"])
             else how_much_worse(*(row[m] for m in ("margin", "margin_low", "margin_high"))),
-            "not told apart" if row["next"] and row["next"] in row["as_good"].split(", ") else "",
+            "" if not row["next"] else "no" if row["next"] in row["as_good"].split(", ") else "yes",
         ]
         for row in found.regions.head(_MOST_ROWS).to_dict("records")
     ]
     left = len(found.regions) - _MOST_ROWS
     more = f'<p class="small">{left} more regions: faultsweep report has all.</p>' if left > 0 else ""
-    return table([*axes, f"best {found.policy}", found.quantity, "second", "second is", ""], rows) + more
+    best = found.words[found.policy or ""].lower()
+    head = [*(found.words[axis] for axis in axes), f"Best {best}", found.quantity, "Second", "Second is", "Told apart"]
+    return table(head, rows, f"Best {best} by region") + more
 
 
 def _selection_html(found: Overview) -> str:
@@ -202,7 +208,8 @@ def _selection_html(found: Overview) -> str:
     for row in found.regions.head(3 * _MOST_ROWS).to_dict("records"):
         own = {**row, "worse": "" if np.isnan(row.get("worse", np.nan)) else f"{row['worse']:.1%}"}
         rows.append([*(own[name] for name in columns), interval(row["mean"], row["low"], row["high"])])
-    return table([*columns, found.quantity], rows)
+    head = [found.words.get(name, name.capitalize()) for name in columns]
+    return table([*head, found.quantity], rows, "Best of the selection")
 
 
 def shares_html(found: Overview) -> str:
@@ -211,8 +218,9 @@ def shares_html(found: Overview) -> str:
     shown = [(axes, share) for axes, share in ordered if share >= _SMALL_SHARE or len(axes) == 1][:_MOST_ROWS]
     if not shown:
         return ""
+    short = {axis: words.partition(" (")[0] for axis, words in found.words.items()}
     rows = "".join(
-        f'<tr><th scope="row">{escape(" × ".join(axes))}</th><td class="n">{share:.1%}</td>'
+        f'<tr><th scope="row">{escape(" × ".join(short[axis] for axis in axes))}</th><td class="n">{share:.1%}</td>'
         f'<td><span class="bar" style="width:{max(0.0, min(100.0, 100 * share)):.1f}%"></span></td></tr>'
         for axes, share in shown
     )
@@ -228,12 +236,12 @@ def interval(mean: float, low: float, high: float) -> str:
     return "" if np.isnan(mean) else f"{short_number(mean, 3)}{bounds}"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table in HTML; whatever its cells say is text."""
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]], name: str) -> str:
+    """Return a table in HTML, with a name for those who do not see it; whatever its cells say is text."""
     top = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="table">'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(name, quote=True)}">'
         f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -248,10 +256,11 @@ def small_multiple(found: Overview) -> Any:
     curves, panels = list(dict.fromkeys(frame["curve"])), list(dict.fromkeys(frame["panel"]))
     colours = {curve: LOOKS[number % len(LOOKS)].colour for number, curve in enumerate(curves)}
     numbers = frame["x"].dtype.kind in "iuf"
+    across, down = (found.words[axis] if axis else "" for axis in (found.x, found.panel))
     plots: list[Any] = []
     for panel in panels:
         part = frame[frame["panel"] == panel].assign(x=lambda own: own["x"] if numbers else own["x"].astype(str))
-        style = {"responsive": True, "height": 250, "legend": False, "xlabel": found.x, "ylabel": found.quantity}
+        style = {"responsive": True, "height": 250, "legend": False, "xlabel": across, "ylabel": found.quantity}
         if numbers:
             drawn = part.hvplot.line(x="x", y="mean", by="curve", color=[*colours.values()], line_width=2.2, **style)
         else:
@@ -260,8 +269,8 @@ def small_multiple(found: Overview) -> Any:
         page.style_plot(plot)
         plot.toolbar.active_scroll = None  # the wheel moves the page
         plot.output_backend, plot.toolbar_location = "canvas", None
-        plot.title.text = without_tex(f"{found.panel}: {panel}" if found.panel else "")
-        plot.xaxis.axis_label, plot.yaxis.axis_label = without_tex(found.x), without_tex(found.quantity)
+        plot.title.text = without_tex(f"{down}: {panel}" if down else "")
+        plot.xaxis.axis_label, plot.yaxis.axis_label = without_tex(across), without_tex(found.quantity)
         plots.append(plot)
     for plot in plots[1:]:
         plot.y_range = plots[0].y_range
@@ -275,7 +284,7 @@ def small_multiple(found: Overview) -> Any:
         if not found.quantity.startswith("Mean")
         else found.quantity
     )
-    over = " and ".join(axis for axis in (found.x, found.panel) if axis)
+    over = " and ".join(part.partition(" (")[0].lower() for part in (across, down) if part)
     text = f"<p>{escape(f'{words} over {over}, the other axes averaged over')}</p><p class='key'>{key}</p>"
     panes = [pn.pane.Bokeh(plot, sizing_mode="stretch_width") for plot in plots]
     picture = pn.FlexBox(*panes, sizing_mode="stretch_width", stylesheets=[_BESIDE])

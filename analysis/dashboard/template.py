@@ -22,6 +22,7 @@ td.n { text-align: right } table.shares { width: 100% } table.shares td:last-chi
 button:focus-visible, a:focus-visible, .wide:focus-visible { outline: 2px solid #0072B2; outline-offset: 1px }
 button.copy { font: inherit; font-size: 13px; padding: 1px 8px; cursor: pointer }
 code { font-size: 12.5px; overflow-wrap: anywhere }
+table.cells code { display: block; min-width: 18rem }
 .swatch { display: inline-block; width: 18px; height: 10px; border-radius: 2px }
 progress { width: 100%; height: 12px; accent-color: #0072B2 }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 24px }
@@ -51,6 +52,7 @@ h2.part { font-size: 17px; margin: 14px 0 6px }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 24px }
 .two > div, .views > div { min-width: 0 }
 [data-part]:has(> div:empty) { min-height: 420px }
+.scroll { overflow-x: auto }
 .work { display: grid; grid-template-columns: 320px minmax(0, 1fr); gap: 12px; align-items: start }
 .views { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 10px 16px }
 .views[data-large] { grid-template-columns: minmax(0, 1fr) }
@@ -101,7 +103,7 @@ details > summary { cursor: pointer; font-weight: 600; padding: 4px 0 }
     <h2 class="part">Cells</h2>
     {{ embed(roots.chosen) }}
     <div data-part="table">{{ embed(roots.table) }}</div>
-    {{ embed(roots.run) }}
+    <div class="scroll">{{ embed(roots.run) }}</div>
   </section>
   {% if compared %}
   <section id="compare" aria-label="Compare"><h2 class="part">Compare</h2>{{ embed(roots.compared) }}</section>
@@ -133,8 +135,8 @@ const labelled = [['.curves', 'Curves'], ['.heat', 'Heat map'], ['.parallel', 'P
   ['.pareto', 'Pareto front'], ['.jobs', 'Distribution over jobs'], ['#overview', 'Overview'], ['#cells', 'One run']];
 const nameAll = () => {
   inside(document).filter(e => e.getAttribute('role') === 'slider').forEach(e => {
-    const words = e.getRootNode().host?.previousElementSibling?.shadowRoot?.querySelector('.bk-clearfix');
-    if (words) e.setAttribute('aria-label', words.innerText);
+    const own = e.getRootNode(), words = own.host?.previousElementSibling?.shadowRoot?.querySelector('.bk-clearfix');
+    e.setAttribute('aria-label', (words ?? own.querySelector('.bk-slider-title'))?.innerText || 'Value');
   });
   for (const [place, words] of labelled) for (const part of document.querySelectorAll(place)) {
     inside(part).filter(e => e.classList.contains('bk-Canvas')).forEach(e => {

@@ -18,6 +18,7 @@ from faultsweep.analysis.dashboard.choices import (
     rows_of,
     scalar_metrics,
 )
+from faultsweep.analysis.dashboard.metrics import in_words, label_in_words
 from faultsweep.analysis.figures.figure import Figure, Heat, Panel
 from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, quantity, sweep_figure
 from faultsweep.analysis.figures.units import in_units_to_read
@@ -30,14 +31,20 @@ MOST_NAMED = 4
 
 def title_of(data: xr.Dataset, choices: Choices) -> str:
     """Return what is drawn, over what, and what is held."""
-    over = [f"{axis}" for axis in ((choices.heat_x, choices.heat_y) if choices.view == "heat map" else (choices.x,))]
-    by = [axis for axis in (choices.curves, choices.facets) if axis and choices.view != "heat map"]
-    stand = [f"{axis} = {label}" for axis, label in held(data, choices).items() if data.sizes[axis] > 1]
+    drawn = (choices.heat_x, choices.heat_y) if choices.view == "heat map" else (choices.x,)
+    over = [in_words(data, axis) for axis in drawn if axis]
+    by = [in_words(data, axis) for axis in (choices.curves, choices.facets) if axis and choices.view != "heat map"]
+    stand = [label_in_words(data, axis, label) for axis, label in held(data, choices).items() if data.sizes[axis] > 1]
     what = quantity(data, choices.metric).partition(" (")[0]
     if choices.show != "value":
-        what = f"{what}, {choices.show} to {choices.baseline.replace('=', ' = ', 1)}"
-    text = f"{what} over {' and '.join(filter(None, over))}"
-    text += f" along {choices.along}" if choices.view != "heat map" and choices.x in scalar_metrics(data) else ""
+        axis, _, label = choices.baseline.partition("=")
+        what = f"{what}, {choices.show} to {label_in_words(data, axis, label)}"
+    text = f"{what} over {' and '.join(over)}"
+    text += (
+        f" along {in_words(data, choices.along)}"
+        if choices.view != "heat map" and choices.x in scalar_metrics(data)
+        else ""
+    )
     text += f" by {' and '.join(by)}" if by else ""
     if not stand:
         return text

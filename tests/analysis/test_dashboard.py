@@ -116,7 +116,7 @@ def test_a_metric_is_across_and_its_points_are_those_of_an_axis(data):
     assert (chosen.along, chosen.at) == ("load", {"nodes": "64"})
     assert ch.read_query(data, chosen.query()) == chosen
     figure = figure_of(data, chosen)
-    assert figure.title == "Loss over wait_s along load by policy, at nodes = 64"
+    assert figure.title == "Loss over wait along load by policy, at nodes = 64"
     waits = data["wait_s"].sel(policy="daly, 2 h", nodes=64).mean("replicate").values
     assert figure.panels[0].curves[1].x.tolist() == pytest.approx(waits.tolist())
     assert figure.panels[0].curves[1].y.tolist() == pytest.approx((-waits).tolist())
@@ -267,11 +267,11 @@ def test_at_first_the_best_policy_and_what_matters_are_said(path, data):
     assert found.sentence.startswith("daly, 2 h has the lowest wait; second is never")
     assert max(found.shares, key=found.shares.get) == ("policy",)
     assert (found.policy, found.x, found.panel) == ("policy", "load", "nodes")
-    own = found.means[(found.means["curve"] == "never") & (found.means["panel"] == "nodes = 128")]
+    own = found.means[(found.means["curve"] == "never") & (found.means["panel"] == "128")]
     values = in_units_to_read(data[["wait_s"]], ["wait_s"])["wait_s"].sel(policy="never", nodes=128).mean("replicate")
     assert own["mean"].tolist() == pytest.approx(values.values.tolist())
     assert "daly, 2 h" in regions_html(found)
-    assert "policy" in shares_html(found)
+    assert "Policy" in shares_html(found)
 
 
 def test_the_metric_of_a_selection_comes_first(data):

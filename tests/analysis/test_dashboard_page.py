@@ -16,7 +16,7 @@ import pytest
 import xarray as xr
 from faultsweep.analysis.statistics import mean_interval, paired_difference
 
-from tests.conftest import require
+from tests.conftest import ROOT, require
 
 from .stores import STATUSES, make_results, write_results
 
@@ -169,7 +169,7 @@ def test_it_draws_what_the_store_has(served, page):
     for policy, curve in curves.items():
         cells = served.data["mean_wait_s"].sel(policy=policy, machine="flat:128") / MINUTE
         expect_curve(curve, mean_interval(cells))
-    assert page.locator("h2", has_text="Mean wait over load_scale by policy, at machine = flat:128").count() == 1
+    assert page.locator("h2", has_text="Mean wait over load scale by policy, at machine = flat:128").count() == 1
 
 
 @pytest.mark.slow
@@ -331,14 +331,14 @@ def test_it_fits_every_window(served, page, width):
 
 
 def test_the_heat_map_has_a_value_for_each_pair(served, page):
-    shown(page, "over load_scale and policy")
+    shown(page, "over load scale and policy")
     wait_for(page, lambda: len(heat_of(page)) == 12)
     waits = served.data["mean_wait_s"].mean("replicate") / MINUTE
     for (load, policy), value in heat_of(page).items():
         expected = waits.sel(machine="flat:128", load_scale=float(load), policy=policy).item()
         assert value is None if float(load) == 2.0 else value == pytest.approx(expected)
-    page.get_by_label("Heat map, vertical").select_option("machine")
-    shown(page, "over load_scale and machine, at policy = never")
+    page.get_by_label("Heat map, vertical").select_option("Machine")
+    shown(page, "over load scale and machine, at policy = never")
     wait_for(page, lambda: len(heat_of(page)) == 8)
     assert heat_of(page)["1.0", "torus:4x4x8"] == pytest.approx(
         waits.sel(policy="never", load_scale=1.0, machine="torus:4x4x8").item()
@@ -347,7 +347,7 @@ def test_the_heat_map_has_a_value_for_each_pair(served, page):
 
 @pytest.mark.slow
 def test_a_difference_is_paired(served, page):
-    page.get_by_label("Baseline").select_option("policy=never")
+    page.get_by_label("Baseline").select_option("policy = never")
     shown(page, "difference to policy = never")
     cells = served.data["mean_wait_s"].sel(machine="flat:128") / MINUTE
     found = paired_difference(cells, "policy", "never").sel(policy="daly")
@@ -363,17 +363,17 @@ def test_a_difference_is_paired(served, page):
 @pytest.mark.slow
 def test_a_metric_is_across(served, page):
     page.get_by_label("Horizontal axis", exact=True).select_option("Utilisation")
-    shown(page, "Mean wait over utilisation along load_scale by policy")
+    shown(page, "Mean wait over utilisation along load scale by policy")
     cells = served.data.sel(machine="flat:128", policy="daly").isel(load_scale=slice(3)).mean("replicate")
     wait_for(page, lambda: plotted(page)["daly"]["x"] == pytest.approx(cells["utilisation"].values.tolist()))
     assert plotted(page)["daly"]["y"] == pytest.approx((cells["mean_wait_s"] / MINUTE).values.tolist())
-    page.get_by_label("A point per label of").select_option("machine")
-    shown(page, "over utilisation along machine by policy, at load_scale = 0.5")
+    page.get_by_label("A point per label of").select_option("Machine")
+    shown(page, "over utilisation along machine by policy, at load scale = 0.5")
 
 
 @pytest.mark.slow
 def test_a_view_travels_as_a_link(served, page):
-    page.get_by_label("machine", exact=True).select_option("torus:4x4x8")
+    page.get_by_label("Machine", exact=True).select_option("torus:4x4x8")
     page.get_by_label("Logarithmic vertical axis or colours").check()
     wait_for(page, lambda: "log_y=true" in page.url)
     link = page.locator("code", has_text="http://").inner_text()
@@ -392,10 +392,10 @@ def test_a_link_to_what_is_not_there_says_so(served, page):
 
 
 def test_knobs_change_what_is_drawn(served, page):
-    page.get_by_label("machine", exact=True).select_option("torus:4x4x8")
+    page.get_by_label("Machine", exact=True).select_option("torus:4x4x8")
     shown(page, "torus:4x4x8")
     page.get_by_label("Metric", exact=True).select_option("Utilisation")
-    shown(page, "Utilisation over load_scale")
+    shown(page, "Utilisation over load scale")
     cells = served.data["utilisation"].sel(policy="never", machine="torus:4x4x8")
     expect_curve(plotted(page)["never"], mean_interval(cells))
 
@@ -418,3 +418,188 @@ def test_nobody_gets_in_without_the_token(served, query):
         urllib.request.urlopen(served.address + query)  # noqa: S310 - the address of our own server
     assert refused.value.code == 403
     assert "carries the token" in refused.value.read().decode()
+
+
+# A real sweep, with its jobs, compared with one of before a change
+
+
+SPEC = """
+title = "Real"
+replicates = 2
+keep_jobs = true
+[fixed]
+num_jobs = {jobs}
+log = "sdsc-model"
+[axes]
+scheduler = ["fcfs", "backfill"]
+load_scale = [0.8, 1.2]
+checkpoint_interval_s = [3600.0, 14400.0]
+"""
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("real")
+    for name, jobs in (("before", 60), ("after", 80)):
+        (folder / f"{name}.toml").write_text(SPEC.format(jobs=jobs))
+        command = ["run", f"{name}.toml", "--store", f"{name}.zarr", "--workers", "1"]
+        subprocess.run([sys.executable, "-P", "-m", "faultsweep", *command], cwd=folder, check=True, timeout=300)
+    served = Served(folder / "after.zarr", "--compare", str(folder / "before.zarr"), "--allow-rerun")
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def real_opened(real, browser):
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 3600}, bypass_csp=True
+    )  # axe is not the page's own
+    page, page_complaints = watched(context, real)
+    page.complaints = page_complaints
+    page.goto(real.link)
+    page.locator(".jobs canvas").first.wait_for()
+    page.locator(".tabulator-row").first.wait_for()
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def real_page(real_opened):
+    yield real_opened
+    assert real_opened.complaints == []
+
+
+@pytest.mark.slow
+def test_two_stores_stand_beside_each_other(real, real_page):
+    from faultsweep.analysis.open import open_results
+
+    waits = {name: open_results(real.path.with_name(f"{name}.zarr"))["mean_wait_s"] for name in ("before", "after")}
+    changes = (waits["after"] - waits["before"]).mean(["scheduler", "load_scale", "checkpoint_interval_s"])
+    found = mean_interval(changes, scale="identity")
+    row = real_page.get_by_role("region", name="Differences").locator("tr", has_text="Mean wait").first.inner_text()
+    of, words, before, after, difference = row.split("\t")
+    assert of == "all"
+    scale = {"s": 1, "min": 60, "h": 3600}[words.partition("(")[2].rstrip(")")]
+    assert float(after) == pytest.approx(waits["after"].mean().item() / scale, rel=1e-3)
+    assert float(before) == pytest.approx(waits["before"].mean().item() / scale, rel=1e-3)
+    numbers = [float(part) for part in difference.replace("[", "").replace("]", "").replace(",", "").split()]
+    assert numbers == pytest.approx([found[part].item() / scale for part in ("mean", "low", "high")], rel=0.01)
+
+
+@pytest.mark.slow
+def test_one_run_has_its_chart_and_is_simulated_again(real, real_page):
+    real_page.locator(".tabulator-row").nth(1).locator(".tabulator-cell").nth(1).click()
+    real_page.get_by_role("heading", name="One run").wait_for()
+    real_page.get_by_text("stacked by size").wait_for()
+    jobs = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+      .filter(m => m.type === 'ColumnDataSource' && m.data.restarts).map(m => m.data.job.length)"""
+    wait_for(real_page, lambda: real_page.evaluate(jobs) == [80])
+    labels = real_page.get_by_role("region", name="Labels of the run").inner_text()
+    assert "Checkpoint interval (s)\tcheckpoint_interval_s" in labels
+    real_page.get_by_role("button", name="Simulate it again").click()
+    real_page.get_by_text("It is as in the store.").wait_for(timeout=120_000)
+    real_page.get_by_role("button", name="Play").wait_for()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(real, real_page, scheme):
+    """With axe-core, where it has been fetched; the table's roles are those of Tabulator, which axe finds fault with.
+
+    In the dark the page is drawn inverted, which axe does not know of: contrasts are those of the light.
+    """
+    script = ROOT / "build/axe/node_modules/axe-core/axe.min.js"
+    if not script.is_file():
+        require("axe", "axe-core is not there: npm install --prefix build/axe axe-core fetches it")
+    real_page.emulate_media(color_scheme=scheme)
+    wait_for(real_page, lambda: real_page.evaluate(NAMELESS) == [])
+    real_page.evaluate(script.read_text())
+    rules = {} if scheme == "light" else {"color-contrast": {"enabled": False}}
+    options = {"resultTypes": ["violations"], "rules": rules}
+    found = real_page.evaluate("options => axe.run(document, options)", options)
+    faults = [(one["id"], node["html"]) for one in found["violations"] for node in one["nodes"]]
+    assert [fault for fault in faults if "tabulator" not in fault[1]] == []
+    assert len(found["passes"]) > 20
+    real_page.emulate_media(color_scheme="light")
+
+
+@pytest.mark.slow
+def test_everything_is_reached_by_the_keyboard(real, real_page):
+    """From the link past the knobs to the buttons of the end, and a knob is turned."""
+    real_page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    active = """() => {
+      let e = document.activeElement;
+      while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
+      return [e.tagName, (e.labels?.[0] ?? e).textContent.trim().slice(0, 30), e.getAttribute('role')]; }"""
+    reached = []
+    for _ in range(120):
+        real_page.keyboard.press("Tab")
+        reached.append(real_page.evaluate(active))
+        if reached[-1][2] == "slider" and "ArrowRight" not in reached:
+            reached.append("ArrowRight")
+            real_page.keyboard.press("ArrowRight")
+            wait_for(real_page, lambda: "checkpoint_interval_s=14400" in real_page.url)
+    texts = {one[1] for one in reached if one != "ArrowRight"}
+    assert {"To the views", "Metric", "Horizontal axis", "Third metric", "Scheduler"} - texts <= {"Scheduler"}
+    assert {"Picture (PNG)", "Data (Parquet)", "Notebook", "Copy"} <= texts
+
+
+@pytest.mark.slow
+def test_every_control_does_something_and_nothing_fails(real, real_page):
+    """Each option of each select, each switch; whatever is refused is told in the page, and is not an error."""
+    real_page.goto(real.address)
+    real_page.locator(".jobs canvas").first.wait_for()
+    from playwright import sync_api as playwright
+
+    knobs = real_page.locator("#explore details select")
+    wait_for(real_page, lambda: knobs.count() >= 11)
+    options = real_page.get_by_label("Metric", exact=True).locator("option")
+    offered = options.count()
+    real_page.get_by_label("Find a metric").fill("p99")
+    wait_for(real_page, lambda: 0 < options.count() < offered)
+    real_page.get_by_label("Find a metric").fill("")
+    wait_for(real_page, lambda: options.count() == offered)
+    real_page.get_by_label("Of the jobs").select_option("Response time")
+    wait_for(
+        real_page,
+        lambda: real_page.evaluate("""() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+      .some(m => String(m.axis_label).startsWith('Response time'))"""),
+    )
+    turned = 0
+    for number in range(knobs.count()):
+        knob = knobs.nth(number)
+        if not knob.is_visible():
+            continue
+        for option in knob.locator("option").all_text_contents()[-2:]:
+            before = real_page.url
+            if option not in knob.locator("option").all_text_contents() or knob.input_value() == option:
+                continue
+            with contextlib.suppress(
+                AssertionError, playwright.TimeoutError
+            ):  # chosen already, refused, or gone by now
+                knob.select_option(label=option, timeout=1500)
+                wait_for(real_page, lambda url=before: real_page.url != url, 1.0)
+                turned += 1
+    assert turned >= 12
+    for name in ("Logarithmic horizontal axis", "95 % intervals", "Without the warm-up"):
+        box = real_page.get_by_label(name)
+        before = real_page.url
+        if box.count() and box.first.is_enabled():
+            box.first.click()
+            wait_for(real_page, lambda url=before: real_page.url != url or real_page.get_by_role("alert").count(), 15)
+
+
+@pytest.mark.slow
+def test_a_page_waits_for_a_store_that_does_not_exist_yet(tmp_path, context):
+    served = Served(tmp_path / "small.zarr")
+    page, complaints = watched(context, served)
+    page.goto(served.link)
+    page.get_by_role("heading", name="Waiting for").wait_for()
+    (tmp_path / "made").mkdir()
+    make_store(tmp_path / "made").rename(served.path)
+    page.get_by_role("heading", name="Waiting for").wait_for(state="detached")
+    page.get_by_role("heading", name="small").first.wait_for()
+    ready(page)
+    assert complaints == []
+    page.close()
+    served.stop(f"{served.path} does not exist yet; the page waits for it\n")
