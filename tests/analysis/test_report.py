@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 from faultsweep.analysis.dashboard.choices import default_choices
 from faultsweep.analysis.dashboard.view import figure_of
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
 from faultsweep.analysis.report import write_report
+from faultsweep.analysis.verdict import scope_of
 from faultsweep.simcore.parameters import resolve
 from faultsweep.sweeps.axes import read_axis
 from faultsweep.sweeps.spec import write_toml
@@ -207,3 +210,21 @@ def test_a_small_sweep_is_two_pages_of_a4_and_fits_every_window(tmp_path):
     content = (tmp_path / "a.pdf").read_bytes()
     assert len(re.findall(rb"/Type /Page\b", content)) <= 2
     assert re.search(rb"/MediaBox \[0 0 59[456]\S* 84[123]", content)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "logs", "scope"),
+    [
+        ({"log": "nasa"}, None, "for this log only"),
+        ({"log": "nasa", "resample": "none"}, None, "for this log only"),
+        ({"log": "nasa", "resample": "users"}, None, ""),
+        ({"log": "nasa-model"}, None, ""),
+        ({}, ["nasa", "sdsc"], "for these logs only"),
+        ({}, ["nasa", "lublin"], "for this log only"),
+        ({}, None, ""),
+    ],
+)
+def test_a_verdict_about_a_log_as_it_is_says_so(fixed, logs, scope):
+    attributes = {"configuration": json.dumps(fixed)}
+    found = xr.Dataset(coords={"log": logs} if logs else {}, attrs=attributes)
+    assert scope_of(found) == scope
