@@ -17,9 +17,19 @@ from hypothesis import strategies as st
 
 from tests.adapter import engine_run
 from tests.fixed import results
-from tests.strategies import examples, flats, runs
+from tests.strategies import QUEUE_ORDERS, examples, flats, runs
 
 LATER_S = 1_300_000_000.0
+SITE = """
+format = "faultsweep site, 1"
+[[nodes]]
+name = "node"
+count = 16
+cores = 4
+[[partitions]]
+name = "all"
+nodes = { node = 16 }
+"""
 TIMES = ("submit_s", "first_start_s", "start_s", "finish_s")
 RAN = [one["config"] for one in results.read() if "metrics" in one]
 EVERY = 1 if "FAULTSWEEP_FUZZ" in os.environ else 12
@@ -51,6 +61,27 @@ def test_later_submissions_change_times_only(machine):
     """Under every generator, checkpoint, node choice, recovery and setting of clusters."""
     for case in [case for case in RAN if case["machine"] == machine][::EVERY]:
         assert_later(results.run(case), results.run(case, LATER_S))
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@pytest.mark.parametrize("order", QUEUE_ORDERS)
+def test_later_submissions_change_times_only_in_any_order(order, scheduler, tmp_path):
+    """On nodes that jobs share, too."""
+    site = tmp_path / "site.toml"
+    site.write_text(SITE)
+    log = results.workload("flat:64", 0)
+    log = replace(log, user=log.job_id % 3)
+    late = replace(log, submit_s=log.submit_s + LATER_S)
+    given = {"scheduler": scheduler, "queue_order": order, "failures": "weibull", "weibull_scale_s": 3000.0}
+    for machine in ("flat:64", str(site)):
+        more = {
+            "machine": machine,
+            "checkpoint": "daly",
+            "priority_period_s": 20.0,
+            "priority_half_life_h": 1.0,
+            **given,
+        }
+        assert_later(simulate(log, **more), simulate(late, **more))
 
 
 @pytest.mark.parametrize("options", GENERATORS, ids=lambda options: options["failures"])
