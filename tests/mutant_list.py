@@ -253,8 +253,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         PROFILE,
         "if s.profile_free[row] < size:",
-        "if s.profile_free[row] + 1 < size:",
-        "promises one node more than there is",
+        "if s.profile_free[row] < size + 1:",
+        "promises nobody the last free node",
     ),
     Mutant(
         CONSERVATIVE,

@@ -112,6 +112,29 @@ def test_event_orders(scheduler, event_order):
     check()
 
 
+@given(
+    runs(tori, failures=True),
+    st.sampled_from(("migration", "backfill+migration")),
+    st.sampled_from(("balancing", "tie-breaking")),
+    st.sampled_from((0.3, 0.9, 1.0)),
+)
+@examples(25)
+def test_migration_asks_a_predictor_at_every_pass(case, scheduler, placement, a):
+    """Its answer may change while the machine does not."""
+    always = {"migration_free_frac": 0.0, "migration_mfp_frac": 1.0}
+    assert_same(case, scheduler=scheduler, placement=placement, a=a, **always)
+
+
+def test_only_a_job_that_would_grow_keeps_its_place():
+    """Of the jobs that are placed anew, smaller ones move again when a larger one behind them must stay."""
+    sizes = (7, 5, 1, 5, 5, 2, 6, 7, 1, 3, 2, 2, 3, 5, 1, 3, 1, 3, 1, 5)
+    lengths = (20, 20, 10, 50, 5, 10, 50, 10, 5, 5, 100, 5, 10, 100, 20, 20, 100, 10, 10, 20)
+    times = (2, 3, 5, 5, 7, 9, 9, 9, 9, 9, 9, *(11,) * 9)
+    jobs = [(at + 1, *row[:2], None, row[2]) for at, row in enumerate(zip(times, lengths, sizes, strict=True))]
+    always = {"migration_free_frac": 0.0, "migration_mfp_frac": 1.0}
+    assert_same(("torus:3x3x2", jobs, []), scheduler="migration", **always)
+
+
 @pytest.mark.parametrize("scheduler", ["migration", "backfill+migration"])
 def test_migration_parameters(scheduler):
     @EXAMPLES
