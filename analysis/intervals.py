@@ -66,7 +66,7 @@ def student_bounds(
     level: float,
     scale: NDArray[np.str_],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the bounds of intervals of means by the delta method on the scale of each."""
+    """Return the bounds of intervals of means by the delta method on the scale of each; NaN of infinite means."""
     half = stats.t.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * error
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         low, high = mean - half, mean + half
@@ -76,7 +76,8 @@ def student_bounds(
         centre, spread = special.logit(mean), half / (mean * (1 - mean))
         low = np.where(scale == "logit", special.expit(centre - spread), low)
         high = np.where(scale == "logit", special.expit(centre + spread), high)
-    return low, high
+    unknown = ~np.isfinite(mean)
+    return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
 
 def log_spread(rows: NDArray[np.float64]) -> NDArray[np.float64]:

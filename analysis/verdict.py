@@ -122,11 +122,12 @@ def scope_of(results: xr.Dataset) -> str:
     """
     fixed = fixed_parameters(results)
     logs = np.unique(results["log"].values) if "log" in results.variables else [fixed.get("log")]
-    resampled = "resample" in results.variables or fixed.get("resample", "none") != "none"
+    ways = results["resample"].values.tolist() if "resample" in results.variables else [fixed.get("resample", "none")]
     real = [log for log in logs if isinstance(log, str) and not is_model(log)]
-    if resampled or not real:
+    if "none" not in ways or not real:
         return ""
-    return "for this log only" if len(real) == 1 else "for these logs only"
+    scope = "for this log only" if len(real) == 1 else "for these logs only"
+    return scope if set(ways) == {"none"} else f"{scope} where it is not resampled"
 
 
 def selection_of(results: xr.Dataset) -> Best | None:

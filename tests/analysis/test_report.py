@@ -212,6 +212,12 @@ def test_a_small_sweep_is_two_pages_of_a4_and_fits_every_window(tmp_path):
     assert re.search(rb"/MediaBox \[0 0 59[456]\S* 84[123]", content)
 
 
+def test_a_verdict_about_a_log_that_is_resampled_in_some_cells_says_so():
+    attributes = {"configuration": json.dumps({"log": "nasa"})}
+    for ways, scope in ((["none", "users"], "for this log only where it is not resampled"), (["users"], "")):
+        assert scope_of(xr.Dataset(coords={"resample": ways}, attrs=attributes)) == scope
+
+
 @pytest.mark.parametrize(
     ("fixed", "logs", "scope"),
     [

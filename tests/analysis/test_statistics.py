@@ -67,6 +67,13 @@ def test_interval_of_a_fraction_stays_between_0_and_1():
     assert mean_interval(data, scale="identity")["high"] > 1 > got["high"]
 
 
+@pytest.mark.parametrize("name", ["mean_wait_s", "utilisation", "work_lost_node_s"])
+def test_a_mean_that_is_infinite_has_no_interval(name):
+    values = xr.DataArray([[1.0, np.inf, 2.0]], dims=("scheduler", "replicate"), coords={"scheduler": ["a"]}, name=name)
+    found = mean_interval(values)
+    assert np.isnan([found["low"].item(), found["high"].item()]).all()
+
+
 def test_zeros_and_negative_numbers_decide_the_scale():
     got = mean_interval(results([[1, 2, 30], [0, 0, 9]])["x"])
     assert got["interval_scale"].values.tolist() == ["log", "cut"]
