@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,10 @@ from hypothesis import settings
 # How long an example takes says nothing where the first one compiles.
 settings.register_profile("faultsweep", deadline=None)
 settings.load_profile("faultsweep")
+
+# What is started in the background of a script ignores Ctrl-C, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -207,7 +207,7 @@ class Dashboard:
             "heat_y": ["", *(axis for axis in axes if axis != now.heat_x)],
             "baseline": {
                 _NONE: "",
-                **{label_in_words(data, *one.split("=", 1)): one for one in ch.baselines(data, now.along)},
+                **{label_in_words(data, *ch.baseline_of(data, one)): one for one in ch.baselines(data, now.along)},
             },
         }
         with self._silently():

@@ -116,6 +116,12 @@ def baselines(data: xr.Dataset, along: str) -> list[str]:
     return [f"{axis}={label}" for axis in axes for label in labels_of(data, axis)]
 
 
+def baseline_of(data: xr.Dataset, text: str) -> tuple[str, str]:
+    """Return axis and label of one of the baselines, two empty texts of another; names of axes may have any signs."""
+    axis = max((axis for axis in axes_of(data) if text.startswith(f"{axis}=")), key=len, default="")
+    return axis, text[len(axis) + 1 :] if axis else ""
+
+
 def default_choices(data: xr.Dataset) -> Choices:
     """Return what a store shows at first: a metric over the first axis of numbers, a curve per name on another axis.
 
@@ -246,7 +252,7 @@ def rows_of(data: xr.Dataset, choices: Choices) -> dict[str, int]:
 def part_of(data: xr.Dataset, choices: Choices) -> xr.Dataset:
     """Return the cells that the chosen view shows, loaded: nothing else of the store is read."""
     rows: dict[str, Any] = dict(rows_of(data, choices))
-    against, _, baseline = choices.baseline.partition("=")
+    against, baseline = baseline_of(data, choices.baseline)
     if against in rows:
         rows[against] = np.unique([rows[against], labels_of(data, against).index(baseline)])
     across = [choices.x] if choices.x in scalar_metrics(data) else []

@@ -12,6 +12,7 @@ import xarray as xr
 from faultsweep.analysis.dashboard.choices import (
     Choices,
     axes_of,
+    baseline_of,
     held,
     labels_of,
     part_of,
@@ -37,7 +38,7 @@ def title_of(data: xr.Dataset, choices: Choices) -> str:
     stand = [label_in_words(data, axis, label) for axis, label in held(data, choices).items() if data.sizes[axis] > 1]
     what = quantity(data, choices.metric).partition(" (")[0]
     if choices.show != "value":
-        axis, _, label = choices.baseline.partition("=")
+        axis, label = baseline_of(data, choices.baseline)
         what = f"{what}, {choices.show} to {label_in_words(data, axis, label)}"
     text = f"{what} over {' and '.join(over)}"
     text += (
@@ -56,7 +57,7 @@ def against_of(data: xr.Dataset, choices: Choices) -> Against | None:
     """Return the chosen baseline with labels as the store has them."""
     if not choices.baseline:
         return None
-    axis, _, text = choices.baseline.partition("=")
+    axis, text = baseline_of(data, choices.baseline)
     labels = dict(zip(labels_of(data, axis), data[axis].values.tolist(), strict=True))
     at = labels[choices.at[axis]] if axis in held(data, choices) else None
     return Against(axis, labels[text], choices.show == "ratio", at)

@@ -384,3 +384,10 @@ def test_parquet_is_offered_where_it_can_be_written(path, monkeypatch, installed
     buttons = {each.label for each in page.select(app.pn.widgets.FileDownload)}
     assert ("Data (Parquet)" in buttons) == installed
     assert "Data (CSV)" in buttons
+
+
+def test_a_baseline_is_read_back_whatever_signs_a_name_has():
+    axes = {"a=b": ["c", "d=e"], "a": ["b=c", "x"], "s": ["u", "v"]}
+    data = make_results(axes, {"mean_wait_s": np.ones((2, 2, 2, 3))}, replicates=3)
+    assert {ch.baseline_of(data, one) for one in ch.baselines(data, "s")} <= {("a=b", "c"), ("a=b", "d=e"), ("a", "x")}
+    assert ch.baseline_of(data, "") == ("", "")

@@ -32,7 +32,7 @@ def test_a_line_draws_what_the_results_have(data, tmp_path):
     mime = shown._repr_mimebundle_()
     assert mime["image/svg+xml"].count("<svg") == 1
     assert "prefers-color-scheme" in mime["image/svg+xml"]
-    assert "Mean wait over load\\_scale" in mime["text/plain"]
+    assert "Mean wait over load scale" in mime["text/plain"]
     for name in ("a.png", "a.html"):
         assert shown.save(tmp_path / name).stat().st_size > 5_000
 

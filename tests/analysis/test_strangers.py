@@ -178,6 +178,7 @@ def test_escaping_alone_keeps_the_dashboard_from_running_anything(store, browser
         link = process.stdout.readline().strip()
         ready = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0"
         with unharmed(browser, link, ready, without_policy=True) as page:
+            page.set_viewport_size({"width": 1280, "height": 9000})  # parts are drawn once they are on the screen
             page.locator(".tabulator-row").first.wait_for()
             page.wait_for_timeout(500)
             point_at_all(page)
@@ -204,6 +205,7 @@ def test_nothing_of_a_store_runs_in_the_dashboard(store, browser):
         link = process.stdout.readline().strip()
         ready = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length > 0"
         with unharmed(browser, link, ready) as page:
+            page.set_viewport_size({"width": 1280, "height": 9000})  # parts are drawn once they are on the screen
             page.locator(".tabulator-row").first.wait_for()
             page.wait_for_timeout(500)
             page.get_by_label("View", exact=True).select_option("heat map")

@@ -601,7 +601,7 @@ def test_a_kill_while_the_manifest_is_written_anew(store, made, client, monkeypa
     """Before and after each of the two is replaced, and the root that follows."""
     monkeypatch.setattr("faultsweep.sweeps.store.manifest._SHORT_BYTES", 0)
     opened = Store(store)
-    note(store, [("zarr.json", (store / "zarr.json").read_bytes())] * 300)
+    note(store, [("zarr.json", (store / "zarr.json").read_bytes())] * 3000)
     opened.commit(open_runs="[]")
     calls = []
     real = os.replace
