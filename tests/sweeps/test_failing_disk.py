@@ -108,7 +108,7 @@ def attach(patch: pytest.MonkeyPatch, disk: Disk) -> None:
 def run(monkeypatch: pytest.MonkeyPatch, path: Path, wanted: Sweep, disk: Disk | None = None) -> str:
     """Run a sweep; returns what it says if it stops early."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with monkeypatch.context() as patch, simulated(patch, Cluster()):
+    with simulated(monkeypatch, Cluster()), monkeypatch.context() as patch:  # which is undone first
         patch.setattr(store_module, "CHUNK_CELLS", 4)
         patch.setattr(sweep_module, "_sync", lambda path: None)  # of all disks of this machine
         if disk is not None:
