@@ -408,11 +408,13 @@ def test_a_store_that_is_moved_while_it_is_written(tmp_path, client):
     store, moved = tmp_path / "s.zarr", tmp_path / "t.zarr"
     process = start("run", store)
     started(store, process, results=20)
+    process.send_signal(signal.SIGSTOP)  # or it might see first that its store is gone, and end
     store.rename(moved)
     with pytest.raises(
         InputError, match=r"t.zarr: was moved while a run writes it; stop the run that has .*s\.zarr\.run.lock"
     ):
         long_sweep().run(moved, cluster=client, progress=False)
+    process.send_signal(signal.SIGCONT)
     text = finish(process, 1)
     assert "s.zarr: the store is not there any more; a run goes on where it was moved" in text
     assert len(text.splitlines()) == 1
