@@ -89,3 +89,10 @@ def test_without_weights_jobs_come_in_order_of_arrival(case):
         jobs, machine, failures, scheduler="backfill", queue_order="multifactor", age_weight=0, share_weight=0
     )
     assert plain.jobs == weightless.jobs
+
+
+@pytest.mark.parametrize("period", [1.1, 1.7, 3.3])
+def test_a_period_begins_when_it_does_however_it_is_rounded(period):
+    """A time of a calculation divided by the period may come out below the number of periods."""
+    rows = [(3, 0.3, 5000, 5000, 4), (4, 0.4, 10, 10, 4)]
+    assert starts(rows, period=period) == {3: 0.3, 4: 5000.3}
