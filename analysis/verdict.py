@@ -23,7 +23,7 @@ from faultsweep.sweeps.best import Best, Region, read_best, regions_of
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refinement import Refined
 from faultsweep.sweeps.search import Search
-from faultsweep.sweeps.selection import FEWEST
+from faultsweep.sweeps.selection import FEWEST, Selection
 from faultsweep.sweeps.store.store import NOT_REQUESTED
 
 from faultsweep.errors import InputError, unknown_name
@@ -190,8 +190,9 @@ def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
     part = results[[best.metric, "status"]].sel(region.at)
     part = part.squeeze([dim for dim in part["status"].dims if dim not in (best.axis, REPLICATE)], drop=True)
     rows = []
-    if region.selection is not None:
-        rows = [_row(part, best, region, place, label) for place, label in enumerate(region.labels)]
+    selection = region.selection
+    if selection is not None:
+        rows = [_row(part, best, region, selection, place, label) for place, label in enumerate(region.labels)]
         order = sorted(rows, key=lambda row: (row["result"] != "best", row["worse"]))
         rows = order
     for label in region.failed_labels:
@@ -203,9 +204,7 @@ def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
     return frame
 
 
-def _row(part: xr.Dataset, best: Best, region: Region, place: int, label: Any) -> dict[str, Any]:
-    selection = region.selection
-    assert selection is not None  # noqa: S101
+def _row(part: xr.Dataset, best: Best, region: Region, selection: Selection, place: int, label: Any) -> dict[str, Any]:
     stands = selection.ties.get(place, place)
     n = int(selection.looked[stands])
     seen = part.isel({REPLICATE: slice(0, n)})

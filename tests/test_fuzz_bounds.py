@@ -57,7 +57,7 @@ def test_kernels_without_bounds_checks_are_noticed():
         check_build()
 
 
-class Stub(Worker):
+class Scripted(Worker):
     """A worker whose process does what a program says."""
 
     def __init__(self, program):
@@ -67,14 +67,14 @@ class Stub(Worker):
 
 def test_a_run_that_hangs_is_killed_though_it_hears_no_other_signal(monkeypatch):
     monkeypatch.setattr(fuzz_bounds, "LIMIT_S", 0.2)
-    stub = Stub("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nfor line in sys.stdin: time.sleep(100)")
+    worker = Scripted("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nfor line in sys.stdin: time.sleep(100)")
     began = time.perf_counter()
-    assert stub.run(7) == "FAILED hangs: no end within 0.2 s"
+    assert worker.run(7) == "FAILED hangs: no end within 0.2 s"
     assert time.perf_counter() - began < 30
-    assert stub._process is None
+    assert worker._process is None
 
 
 def test_a_run_that_crashes_is_told_with_the_signal():
-    stub = Stub("for line in sys.stdin: os.kill(os.getpid(), signal.SIGSEGV)")
-    assert stub.run(7) == "FAILED crashes: exit code -11"
-    stub.stop()
+    worker = Scripted("for line in sys.stdin: os.kill(os.getpid(), signal.SIGSEGV)")
+    assert worker.run(7) == "FAILED crashes: exit code -11"
+    worker.stop()

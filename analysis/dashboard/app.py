@@ -476,9 +476,9 @@ class Dashboard:
         now = replace(self.choices, view="heat map")
         figure = without_tex(heat_map(data, now))
         panel, ids = figure.panels[0], ids_of_heat(data, now)
-        assert panel.heat is not None  # noqa: S101
-        if self.heat is None or not self.heat.take(panel, panel.heat, ids):
-            self.heat = HeatPlot(panel, panel.heat, ids)
+        heat = panel.heat
+        if heat is not None and (self.heat is None or not self.heat.take(panel, heat, ids)):
+            self.heat = HeatPlot(panel, heat, ids)
             self.links.add("heat", self.heat.sources)
             self.boxes["heat"].objects = [pn.pane.Bokeh(self.heat.layout, **_STRETCH)]
         self.words["heat_words"].object = f"<h2>{escape(figure.title)}</h2>"

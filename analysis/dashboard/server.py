@@ -150,9 +150,9 @@ def _is_news(record: logging.LogRecord) -> bool:
 def serve(store: FollowedStore, port: int, view: str, started: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; ``started`` is called with the link once it can be opened."""
     # they take seconds, which no page should wait for
-    import hvplot.pandas  # noqa: F401
-    import matplotlib.figure  # noqa: F401
-    import scipy.stats  # noqa: F401
+    import hvplot.pandas  # noqa: F401 - loaded here, used by the views
+    import matplotlib.figure  # noqa: F401 - the same
+    import scipy.stats  # noqa: F401 - the same
 
     server, link = make_server(store, port)
     if store.is_there:

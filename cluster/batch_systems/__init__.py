@@ -123,7 +123,7 @@ def _load(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except Exception as error:  # the file is the site's own code, which may raise anything
         raise InputError(f"{path}: cannot be loaded ({type(error).__name__}: {error})") from None
     sys.modules[spec.name] = module
     return module

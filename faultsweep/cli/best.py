@@ -17,9 +17,11 @@ from faultsweep.cli.sweep import (
     WorkersOption,
     open_sweep,
 )
+from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
     from faultsweep.analysis.verdict import Verdict
+    from faultsweep.sweeps.best import Best
     from faultsweep.sweeps.sweep import Sweep
 
 app = App()
@@ -78,9 +80,7 @@ def best(
     check_formats(USUAL_FORMATS)
     sweep, store = open_sweep(spec, store, logs)
     asked = {"axis": axis, "metric": metric, "zone": zone, "confidence": confidence, "most": most}
-    sweep = _selecting(sweep, {key: value for key, value in asked.items() if value is not None})
-    wanted = sweep.spec.best
-    assert wanted is not None  # noqa: S101
+    sweep, wanted = _selecting(sweep, {key: value for key, value in asked.items() if value is not None})
     sweep.run(store, workers=workers, cluster=cluster, credentials=credentials, progress=not quiet)
     path = sweep.store_path(store)
     found = regions(Store(path, mode="r"), wanted, prepare(sweep.spec, path).asked)
@@ -89,14 +89,17 @@ def best(
     _print(verdict, paths, json_)
 
 
-def _selecting(sweep: Sweep, options: dict[str, Any]) -> Sweep:
-    """Return the sweep with a selection: that of its spec, with these options instead."""
+def _selecting(sweep: Sweep, options: dict[str, Any]) -> tuple[Sweep, Best]:
+    """Return the sweep with a selection, and the selection: that of its spec, with these options instead."""
     from faultsweep.sweeps.spec import read_spec
     from faultsweep.sweeps.sweep import Sweep
 
     raw = {key: value for key, value in sweep.spec.raw.items() if key not in ("precision", "refine")}
     raw["best"] = {**raw.get("best", {}), **options}
-    return Sweep.of(read_spec(raw, sweep.spec.target, sweep.spec.where))
+    spec = read_spec(raw, sweep.spec.target, sweep.spec.where)
+    if spec.best is None:
+        raise InputError(f"{spec.name}: has no [best]")
+    return Sweep.of(spec), spec.best
 
 
 def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:

@@ -86,7 +86,7 @@ def _lower_set(context: Any, builder: Any, signature: Any, arguments: Any, name:
     state = signature.args[0]
     place = state.layout.places.get(name)
     if place is None or not place.is_scalar:
-        raise NotImplementedError(f"{name} is an array: set its elements")
+        raise TypeError(f"{name} is an array: set its elements")
     builder.store(arguments[1], _scalar_at(context, builder, state, arguments[0], place))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import tomllib
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -325,15 +326,18 @@ def seal(path: Path) -> None:
 
     Readers see the old store or the sealed one: new chunks have other names until the root is replaced.
 
-    Each chunk is decoded first, and has exactly the size that its array says: damage is not sealed.
+    Each chunk is decoded first, and has exactly the size that its array says: damage is not sealed. Zarr writes no
+    empty chunk, so nothing but the manifest tells whether one is lost: of a store that has lost its manifest, the cells
+    of absent chunks are run again.
 
     Raises
     ------
     InputError
-        A chunk is damaged; it names the file.
+        A chunk is damaged, or labels are lost; it names the file.
     """
     root = read_root(path)
     members = root["consolidated_metadata"]["metadata"]
+    absent = _perhaps_lost(path) if root["attributes"]["faultsweep_format"] == FORMAT else []
     _prove(path, [name for name, node in members.items() if node["node_type"] == "array"])
     store = Store(path, mode="r")
     status = members["status"]["attributes"]
@@ -352,7 +356,31 @@ def seal(path: Path) -> None:
     rewrite(path, root, {file.relative_to(path).as_posix() for file in old})
     for file in old:
         file.unlink(missing_ok=True)
+    if absent:
+        _forget(Store(path), absent)
     remember(path)
+
+
+def _perhaps_lost(path: Path) -> list[str]:
+    """Return the absent chunks of what a run can compute; InputError names a coordinate that may be lost."""
+    store = Store(path, mode="r")
+    asked = tomllib.loads(str(store.group.attrs.get("spec", ""))).get("axes", {})
+    tables = [f"{GROUP}/{table.parent.name}" for table in sorted(path.glob(f"{GROUP}/*/{ROOT}"))]
+    lost = []
+    for name in (*sorted(store.group.array_keys()), *tables):
+        array: Any = store.group[name]
+        keys = [array.metadata.encode_chunk_key(place) for place in np.ndindex(*array.cdata_shape)]
+        absent = [f"{name}/{key}" for key in keys if not (path / name / key).is_file()]
+        if _is_computed(store, name):
+            lost += absent
+        elif absent and not (name in store.dims and _are_labels(array[...].tolist(), asked.get(name))):
+            raise InputError(f"{path / absent[0]}: is absent; restore it from a copy, then seal the store")
+    return lost
+
+
+def _are_labels(found: list[Any], asked: Any) -> bool:
+    """Tell whether labels can be those of an axis: none twice, and with those of the last run among them."""
+    return len(set(found)) == len(found) and not (isinstance(asked, list) and any(one not in found for one in asked))
 
 
 def _with_checksums(path: Path, name: str, node: dict[str, Any]) -> list[Path]:

@@ -286,6 +286,42 @@ def test_a_store_without_a_manifest_is_not_believed(store, client):
         seal_store(store)
 
 
+@pytest.mark.parametrize("array", ["y", "z", "status", "wall_s", "jobs_offset", "jobs_length", "jobs/wait_s", "error"])
+def test_what_may_be_lost_without_a_manifest_is_run_again(store, made, client, array):
+    """An empty chunk has no file: nothing but the manifest tells it from one that is lost."""
+    before = results(made)
+    shutil.rmtree(store / "integrity")
+    shutil.rmtree(store / array / "c")
+    seal_store(store)
+    found = check(store)
+    assert found.damage == []
+    assert found.cells > 0
+    sweep().run(store, cluster=client, progress=False)
+    assert check(store).is_sound
+    assert results(store) == before
+
+
+@pytest.mark.parametrize("axis", ["a", "mode"])
+def test_labels_that_are_lost_with_the_manifest_are_not_sealed(store, axis):
+    shutil.rmtree(store / "integrity")
+    shutil.rmtree(store / axis / "c")
+    with pytest.raises(InputError, match=f"{axis}/c/0: is absent; restore it from a copy"):
+        seal_store(store)
+
+
+def test_the_only_label_of_an_axis_is_known_from_the_spec(tmp_path, client):
+    for label, lost in ((0, False), (5, True)):
+        path = tmp_path / f"{label}.zarr"
+        sweep(a=(label,), mode=("x",)).run(path, cluster=client, progress=False)
+        shutil.rmtree(path / "integrity")
+        shutil.rmtree(path / "a" / "c", ignore_errors=True)
+        if lost:
+            with pytest.raises(InputError, match="a/c/0: is absent"):
+                seal_store(path)
+        else:
+            seal_store(path)
+
+
 def test_a_backup_that_is_put_back_beside_new_journals_is_named_and_grows_again(tmp_path, made, client):
     path = tmp_path / "s.zarr"
     sweep(a=(1, 2)).run(path, cluster=client, progress=False)
