@@ -50,6 +50,8 @@ from faultsweep.cluster.phases import (
 from faultsweep.cluster.processes import Kept, end, log, say, start
 from faultsweep.cluster.settings import SCHEDULER, SCHEDULER_VARIABLE, WORKERS
 
+from faultsweep.files import read_fields
+
 JOB = "job.json"
 """File that says what was submitted: ``submit.Job``."""
 OUTCOME = "outcome.json"
@@ -151,10 +153,7 @@ class Allocation:
         return int(self._read_job().get("requeues", 0)) if counted is None else int(counted)
 
     def _read_job(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads((self.folder / JOB).read_text()))
-        except (OSError, ValueError, TypeError):
-            return {}
+        return read_fields(self.folder / JOB, {}) or {}
 
     def _watch_clock(self) -> None:
         """See that this process is warned before the walltime, by itself where the batch system does not do it."""
@@ -318,10 +317,7 @@ class Allocation:
 
     def _progress(self) -> dict[str, Any]:
         """Return what the sweep said last of how far it is; the last one of an earlier job until this one speaks."""
-        try:
-            return dict(json.loads(self.options.progress.read_text()))
-        except (OSError, ValueError, TypeError):
-            return {}
+        return read_fields(self.options.progress, {}) or {}
 
     def _finish(self, outcome: str, text: str, code: int) -> int:
         self._note(outcome, text)

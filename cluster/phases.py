@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from faultsweep.files import read_fields
+
 PHASE = "phase.json"
 QUEUED, REQUEUED = "queued", "requeued"
 STARTING, STARTING_WORKERS, RUNNING, ENDING = "starting", "starting workers", "running", "ending"
@@ -55,11 +57,7 @@ def read_phase(folder: Path) -> dict[str, Any] | None:
 
     What is half written is nothing.
     """
-    try:
-        found = json.loads((folder / PHASE).read_bytes())
-        return {**found, "since": float(found["since"]), "phase": str(found["phase"])}
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+    return read_fields(folder / PHASE, {"life": str, "phase": str, "since": (int, float), "text": str}) or None
 
 
 def keep_reserve(folder: Path) -> None:

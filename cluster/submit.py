@@ -37,6 +37,7 @@ from faultsweep.cluster.times import parse_time
 
 from faultsweep.errors import InputError, UnreachableError, unknown_name
 from faultsweep.extras import require
+from faultsweep.files import read_fields
 
 UNKNOWN = "UNKNOWN"
 """State of a job of which its batch system says nothing, because it does not answer here."""
@@ -75,6 +76,13 @@ class Job:
     def ask(self, **patience: float) -> dict[str, Any]:
         """Return what is known of this job; one of another name, with the same number, is not this one."""
         return dict(find(self.system).job_state(self.job, self.name, **patience))
+
+
+_FIELDS = {
+    **{"job": str, "submitted": (int, float), "nodes": str, "workers_per_node": int, "partition": str, "time": str},
+    **{"name": (str, type(None)), "system": (str, type(None)), "requeues": (int, type(None))},
+}
+"""What the file of a job holds; the last three are not in those of earlier versions."""
 
 
 def plan_job(site: Site, work: Work, elastic: bool = False) -> tuple[str, int]:
@@ -213,20 +221,18 @@ def read_job(folder: Path) -> Job | None:
     InputError
         There was one, but what is known of it is damaged, its owner's alone, or names a batch system of a stranger's.
     """
-    try:
-        # a store may have been moved, with what is beside it
-        job = Job(**{**json.loads((folder / JOB).read_text()), "folder": str(folder)})
-        if not (isinstance(job.system, str) and isinstance(job.name, str) and _NUMBER.fullmatch(job.job)):
-            raise TypeError("its number, name or system is none")
-    except FileNotFoundError:
+    fields = read_fields(folder / JOB, _FIELDS)
+    if fields is None:
         return None
-    except PermissionError:
-        raise InputError(f"{folder / JOB}: only who submitted the job may read what is known of it") from None
-    except (OSError, ValueError, TypeError) as error:
+    if not (fields and _NUMBER.fullmatch(fields["job"])):
+        if not os.access(folder / JOB, os.R_OK):
+            raise InputError(f"{folder / JOB}: only who submitted the job may read what is known of it")
         raise InputError(
-            f"{folder / JOB}: cannot be read ({error}), so the job is not known; look for it in the queue, and remove"
-            " the file once it is over"
-        ) from None
+            f"{folder / JOB}: is damaged, so the job is not known; look for it in the queue, and remove the file once"
+            " it is over"
+        )
+    # a store may have been moved, with what is beside it
+    job = Job(**{name: fields[name] for name in _FIELDS if fields.get(name) is not None} | {"folder": str(folder)})
     check_recorded(job.system)
     return job
 
@@ -237,12 +243,9 @@ def describe_job(job: Job) -> dict[str, Any]:
     ``over`` is None where neither tells: another machine, or a controller that does not answer.
     """
     found: dict[str, Any] = {**asdict(job), "log": str(job.log), "outcome": "", "text": ""}
-    try:
-        note = json.loads((Path(job.folder) / OUTCOME).read_text())
-        if note.get("job") == job.job:
-            found |= {"outcome": note["outcome"], "text": note["text"]}
-    except (OSError, ValueError, KeyError, AttributeError):
-        pass
+    note = read_fields(Path(job.folder) / OUTCOME, {"job": str, "outcome": str, "text": str})
+    if note and note["job"] == job.job:
+        found |= {"outcome": note["outcome"], "text": note["text"]}
     try:
         found |= job.ask(timeout_s=_LOOK_S)
         found["over"] = is_over(found["state"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html
+import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,30 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+_MOST_BYTES = 1 << 20
+
+
+def read_fields(path: Path, kinds: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the fields of a small JSON file that one process leaves for others, None if there is no such file.
+
+    ``kinds`` are the types of fields, as ``isinstance`` takes them; one that may be absent allows None. A file in which
+    one is of another type, or a number beyond 64 bits, tells nothing, as one that is half written: it has no fields.
+    """
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_MOST_BYTES))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    whole = isinstance(found, dict) and all(_fits(found.get(name), kind) for name, kind in kinds.items())
+    return found if whole else {}
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not (isinstance(value, int | float) and not abs(value) < 2**63)
 
 
 def write_csv(path: str | Path, header: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from faultsweep.sweeps.store.lock import Lock, owner_of
 from faultsweep.sweeps.store.store import run_folder
 
 from faultsweep.errors import InputError
+from faultsweep.files import read_fields
 
 
 def job_folder(store: Path) -> Path:
@@ -154,16 +153,9 @@ _PROGRESS = {
 """What the progress file of a run holds; a file with anything else says nothing."""
 
 
-def _fits(value: Any, kinds: Any) -> bool:
-    return isinstance(value, kinds) and not (isinstance(value, float) and not math.isfinite(value))
-
-
 def _read_progress(store: Path, state: str) -> dict[str, Any] | None:
-    try:
-        progress: dict[str, Any] = json.loads((run_folder(store) / PROGRESS).read_text())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(progress, dict) or not all(_fits(progress.get(name), kinds) for name, kinds in _PROGRESS.items()):
+    progress = read_fields(run_folder(store) / PROGRESS, _PROGRESS)
+    if not progress:
         return None
     if state != "running":
         progress |= {"workers": 0, "per_s": None, "left_s": None}

@@ -6,17 +6,16 @@ a quarter more.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from faultsweep.sweeps.runner.prepare import Prepared, values_of
 from faultsweep.sweeps.runner.progress import PROGRESS, recommend_memory
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.collector import CACHE_BYTES
 from faultsweep.sweeps.store.store import chunk_shape, run_folder
+
+from faultsweep.files import read_fields
 
 PROCESSES_BYTES = 450_000_000
 """Scheduler and sweep with nothing to do (90 and 190 MB), and the process that keeps them alive."""
@@ -51,9 +50,6 @@ def worker_bytes(spec: Spec, store: Path) -> int:
 
 def measured_worker_bytes(store: Path) -> int:
     """Return the memory that is recommended for a worker after a run into this store, 0 if there was none."""
-    try:
-        progress: Mapping[str, Any] = json.loads((run_folder(store) / PROGRESS).read_text())
-        most = int(progress["worker_bytes"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
+    progress = read_fields(run_folder(store) / PROGRESS, {"worker_bytes": int})
+    most = progress["worker_bytes"] if progress else 0
     return recommend_memory(most) if most > 0 else 0

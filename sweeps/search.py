@@ -90,6 +90,8 @@ def read_search(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> li
         name for name, axis in several.items() if not isinstance(axis.labels[0], str) and list(axis.columns) == [name]
     ]
     along = raw.get("along", next(iter(numeric), None))
+    if not numeric:
+        raise InputError("refine: along: no axis of the sweep is a number with two labels or more; add one to search")
     if along not in numeric:
         raise unknown_name("axis of a number with two labels or more", str(along), numeric, where="refine: along")
     find = raw.get("find", "crossing")

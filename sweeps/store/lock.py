@@ -19,11 +19,16 @@ from typing import Any
 from faultsweep.cluster.batch_systems import SYSTEM_VARIABLE, own_job
 
 from faultsweep.errors import InputError
+from faultsweep.files import read_fields
 
 BEAT_S = 5.0
 """Time between heartbeats."""
 DEAD_AFTER_BEATS = 6
 """A lock of another host whose counter stands still for this many beats is taken over."""
+_OWNER = {
+    **{"host": str, "pid": int, "started": str, "boot": str, "token": str, "beats": int},
+    **{"batch_job": (str, type(None)), "batch_system": (str, type(None))},
+}
 
 
 def _boot() -> str:
@@ -109,19 +114,13 @@ class Lock:
 
     def _read(self) -> dict[str, Any] | None:
         """Return the owner; {} for a file that holds none (its writer died, or the disk was full), None for no file."""
-        try:
-            owner = json.loads(self.path.read_text())
-            return owner if isinstance(owner, dict) else {}
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError):
-            return {}
+        return read_fields(self.path, _OWNER)
 
     def _is_dead(self, seen: dict[str, Any]) -> bool:
         if seen.get("host") == socket.gethostname():
             if seen.get("boot") != _boot():
                 return True
-            return _started(int(seen.get("pid", 0))) != seen.get("started")
+            return _started(seen["pid"]) != seen.get("started")
         end = time.monotonic() + self.wait_s
         while time.monotonic() < end:
             time.sleep(min(0.2, self.wait_s / 10))
@@ -201,9 +200,7 @@ class Lock:
 def owner_of(path: Path) -> dict[str, Any] | None:
     """Return who has a lock, None if nobody or a process of this host that is dead."""
     owner = Lock(path)._read()
-    if not owner or (
-        owner.get("host") == socket.gethostname() and _started(int(owner.get("pid", 0))) != owner.get("started")
-    ):
+    if not owner or (owner.get("host") == socket.gethostname() and _started(owner["pid"]) != owner.get("started")):
         return None
     return owner
 

@@ -55,6 +55,7 @@ from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from faultsweep.errors import InputError
+from faultsweep.files import read_fields
 
 QUICK_BYTES = 2_000_000_000
 """A store that is larger is verified by the sizes of its files where the user has not asked for more."""
@@ -126,13 +127,12 @@ def check(path: Path, quick: bool = False) -> Checked:
 
 def _is_older(path: Path) -> bool:
     """Tell whether a run has left a later state of the store than the one that is there."""
-    try:
-        left = json.loads((run_folder(path) / STATE).read_text())
-        history, _ = read_lines(path)
-        known = {digest for _, _, digest in history.get(ROOT, ())}
-        return bool(left["root"] not in known and left["manifest"] > manifest_size(path))
-    except (OSError, ValueError, KeyError, TypeError):
+    left = read_fields(run_folder(path) / STATE, {"root": str, "manifest": int})
+    if not left:
         return False
+    history, _ = read_lines(path)
+    known = {digest for _, _, digest in history.get(ROOT, ())}
+    return bool(left["root"] not in known and left["manifest"] > manifest_size(path))
 
 
 def refuse_damage(path: Path) -> None:

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ from faultsweep.sweeps.sweep import Sweep
 from numcodecs.zstd import Zstd
 from typer.testing import CliRunner
 
-from faultsweep.cli import app
+from faultsweep.cli import app, main
 from faultsweep.errors import InputError
 from faultsweep.terminal import plain
 from tests.conftest import require
@@ -387,29 +389,64 @@ def test_metadata_beside_the_root_is_not_believed(tmp_path):
     xr.testing.assert_identical(open_results(path).load(), expected)
 
 
-def test_control_characters_do_not_reach_the_terminal(tmp_path):
-    path = harmful(tmp_path / "s.zarr", text=CONTROLS, name="policy")
-    other = harmful(tmp_path / "t.zarr", text=CONTROLS + "b", name="policy")
-    commands = [
-        ("status", str(path)),
-        ("compare", str(path), str(other)),
-        ("merge", str(path), str(other), "-o", str(tmp_path / "m.zarr")),
-        ("pack", str(path), str(tmp_path / "p.zarr.zip")),
-        ("rerun", str(path), "--select", "policy=y,load_scale=1"),
-        ("report", str(path), "-o", str(tmp_path / "r.html"), "--metric", "nosuch"),
-    ]
-    command = "import sys; from faultsweep.__main__ import main; sys.argv[1:] = {!r}; main()"
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-P", "-c", command.format(list(words))], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        for words in commands
-    ]
-    said = [process.communicate(timeout=120)[0].decode() for process in running]
-    for words, text in zip(commands, said, strict=True):
-        assert not [char for char in text if char in CONTROLS and not char.isprintable()], (words, text)
-        assert "Traceback" not in text, (words, text)
-    assert "\\x1b]0;owned" in said[0]
+SPEC = """
+name = "s"
+[fixed]
+log = "nasa-model"
+num_jobs = 10
+machine = "flat:128"
+[axes]
+scheduler = ["fcfs", "backfill"]
+load_scale = [1.0]
+"""
+COMMANDS = [
+    *["status STORE", "status STORE --json", "check STORE", "check STORE --repair", "check STORE --seal"],
+    *[
+        "plan s.toml --store STORE",
+        "run s.toml --store STORE",
+        "best s.toml --store STORE",
+        "figure s.toml --store STORE",
+    ],
+    *[
+        "refine s.toml --along load_scale --between backfill,fcfs --store STORE",
+        "submit s.toml --store STORE --dry-run",
+    ],
+    *["rerun STORE --select load_scale=1", "rerun STORE --select nosuch=1", "view STORE -o view"],
+    *["report STORE -o report.html", "report STORE -o report.html --metric nosuch", "notebook STORE -o book.ipynb"],
+    *["pack STORE packed.zarr.zip", "unpack STORE.zip unpacked.zarr", "report STORE.zip -o report.html"],
+    *["merge STORE other.zarr -o merged.zarr", "compare STORE other.zarr", "compare STORE.zip other.zarr --json"],
+    *["logs STORE", "cancel STORE"],
+]
+"""Every command that opens a store; the dashboard has tests of its own."""
+
+
+def said(capfd, words):
+    """Return what a command prints; it ends with an exit code and no traceback."""
+    with pytest.raises(SystemExit), patch.object(sys, "argv", ["faultsweep", *words]):
+        main()
+    return "".join(capfd.readouterr())
+
+
+def test_control_characters_do_not_reach_the_terminal_and_no_pickle_is_opened(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(SPEC)
+    harmful(tmp_path / "other.zarr", text=CONTROLS + "b", name="policy")
+    harmful(tmp_path / "controls.zarr", text=CONTROLS, name="policy" + CONTROLS)
+    with_pickle(harmful(tmp_path / "pickle.zarr", text=CONTROLS, name="policy"), tmp_path / "harmed")
+    for name in ("controls", "pickle"):
+        shutil.make_archive(f"{name}.zarr", "zip", f"{name}.zarr")
+        for command in COMMANDS:
+            words = command.replace("STORE", f"{name}.zarr").split()
+            text = said(capfd, words)
+            assert not [char for char in text if char in CONTROLS and not char.isprintable()], (words, text)
+            assert (
+                name == "controls" or words[0] in ("logs", "cancel", "best", "refine") or "is not of Zarr 3" in text
+            ), text
+            for made in ("view", "report.html", "book.ipynb", "packed.zarr.zip", "unpacked.zarr", "merged.zarr"):
+                shutil.rmtree(made, ignore_errors=True)
+                Path(made).unlink(missing_ok=True)
+    assert "\\x1b]0;owned" in said(capfd, ["status", "controls.zarr"])
+    assert not (tmp_path / "harmed").exists()
 
 
 def test_text_of_any_language_is_printed_as_it_is():
