@@ -6,12 +6,15 @@ import contextlib
 import functools
 import hashlib
 import json
+import random
 import shutil
 import stat
+import sys
 import threading
 import zipfile
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import parse_qs, urlparse
 
 import fsspec
@@ -29,6 +32,7 @@ from faultsweep.sweeps.store.replay import open_run
 from faultsweep.sweeps.store.store import commit, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
+from faultsweep.cli import main
 from faultsweep.errors import InputError
 from tests.sweeps import functions
 
@@ -224,6 +228,24 @@ def test_an_archive_that_lies_about_sizes_is_refused(archive, tmp_path):
         unpack(tmp_path / "evil.zip", tmp_path / "u.zarr")
     assert second.filename != first.filename
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.zip"]
+
+
+@pytest.mark.parametrize("part", ["anywhere", "directory"])
+def test_flipped_bits_of_an_archive_are_never_read_as_other_results(archive, store, tmp_path, capfd, part):
+    """The directory at its end says where files begin; the names before the files are written twice."""
+    content = archive.read_bytes()
+    draw, codes = random.Random(part), set()
+    for _ in range(25):
+        damaged = bytearray(content)
+        for _ in range(3):
+            damaged[draw.randrange(content.index(b"PK\1\2") if part == "directory" else 0, len(content))] ^= 1
+        (tmp_path / "t.zarr.zip").write_bytes(damaged)
+        words = ["faultsweep", "compare", str(tmp_path / "t.zarr.zip"), str(store)]
+        with pytest.raises(SystemExit) as ended, patch.object(sys, "argv", words):
+            main()
+        codes.add(ended.value.code)
+        assert "Traceback" not in capfd.readouterr().err
+    assert codes == {0, 2}
 
 
 def test_a_full_disk_is_told_before(archive, tmp_path, monkeypatch):
