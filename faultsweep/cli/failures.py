@@ -187,7 +187,7 @@ def _facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
     if gaps:
         facts.append(
             (
-                "gaps",
+                "time between failures",
                 f"mean {duration(gaps['mean_s'])}, median {duration(gaps['median_s'])}, coefficient of variation "
                 f"{gaps['coefficient_of_variation']:.2f}, {100 * gaps['share_of_0_s']:.1f} % of 0 s",
             )
@@ -198,7 +198,7 @@ def _facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
     same = space["next_failure_on_the_same_node"]
     facts += [
         ("dispersion", f"variance / mean of the counts per {counts} (independent: 1)"),
-        ("bursts", f"{space['bursts']:,} (closer than a tenth of the mean gap), of {space['failures_per_burst']:.2f} "
+        ("bursts", f"{space['bursts']:,} (closer than a tenth of the mean time between failures), of {space['failures_per_burst']:.2f} "
                    f"failures, largest {space['largest_burst']:,}; "
                    f"{100 * space['failures_in_bursts_over_several_nodes']:.1f} % of failures in one of several nodes"),
         ("skew", f"worst tenth of the nodes: {100 * space['share_of_worst_tenth']:.1f} % of the failures (if all were "

@@ -235,7 +235,7 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
         ("size", f"mean {size.mean():.2f}, standard deviation {size.std():.2f}, largest {size.max():,}"),
         ("run time", f"mean {describe_time(run.mean())}, " + _quantiles(run)),
         ("requested time", _requested(workload) if known.any() else "none in the log"),
-        ("gap", f"mean {describe_time(gaps.mean())}, " + _quantiles(gaps) if len(gaps) else ""),
+        ("interarrival time", f"mean {describe_time(gaps.mean())}, " + _quantiles(gaps) if len(gaps) else ""),
         ("parameters" if is_model(whole.name) else "content", workload.content_hash),
     ]
     return [(name, value) for name, value in facts if value]
