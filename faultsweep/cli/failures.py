@@ -198,8 +198,8 @@ def _facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
     same = space["next_failure_on_the_same_node"]
     facts += [
         ("dispersion", f"variance / mean of the counts per {counts} (independent: 1)"),
-        ("bursts", f"{space['bursts']:,} (closer than a tenth of the mean time between failures), of {space['failures_per_burst']:.2f} "
-                   f"failures, largest {space['largest_burst']:,}; "
+        ("bursts", f"{space['bursts']:,} (closer than a tenth of the mean time between failures), of "
+                   f"{space['failures_per_burst']:.2f} failures, largest {space['largest_burst']:,}; "
                    f"{100 * space['failures_in_bursts_over_several_nodes']:.1f} % of failures in one of several nodes"),
         ("skew", f"worst tenth of the nodes: {100 * space['share_of_worst_tenth']:.1f} % of the failures (if all were "
                  f"alike: {100 * space['share_of_worst_tenth_if_nodes_were_alike']:.1f} %), "
