@@ -97,7 +97,7 @@ def judge(mutant: Mutant | None, timeout_s: float = TIMEOUT_S) -> Verdict:
             path.write_text(text.replace(mutant.old, mutant.new))
         for count in (FEW, MANY):
             begin = processor_s()
-            passes, first = run_tests(tree, FAST_TESTS, count, timeout_s if count == MANY else timeout_s / 4)
+            passes, first = run_tests(tree, nearest_first(mutant), count, timeout_s if count == MANY else timeout_s / 4)
             longest = max(longest, processor_s() - begin)
             if not passes:
                 break
@@ -122,6 +122,24 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py",
               "tests/test_priorities_against_reference.py", "tests/simcore/failures/test_generators.py",
               *(f"tests/test_laws_of_time.py::{name}" for name in LAWS_OF_TIME))  # fmt: skip
+
+NEAR = {
+    "queue_order/": ("tests/test_priorities_against_reference.py",),
+    "placement/": ("tests/simcore/partitions/test_room.py", "tests/simcore/test_scores.py"),
+    "finders/": ("tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",),
+    "policies/failures/": ("tests/simcore/failures/test_generators.py",),
+    **dict.fromkeys(
+        ("pieces", "shared_", "site_profile", "node_choice/", "engine/bits"),
+        ("tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py"),
+    ),
+}
+"""Tests that are likely to catch an error in a file whose path has this in it, so that it is caught soon."""
+
+
+def nearest_first(mutant: Mutant | None) -> tuple[str, ...]:
+    """Return all fast tests, those near the mutant first."""
+    near = [test for part, tests in NEAR.items() if mutant and part in mutant.file for test in tests]
+    return (*near, *(test for test in FAST_TESTS if test not in near))
 
 
 class Kept:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutant_list import MUTANTS
-from tests.mutants import FAST_TESTS, Kept, Verdict, copy_tree
+from tests.mutants import FAST_TESTS, NEAR, Kept, Verdict, copy_tree, nearest_first
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,3 +50,9 @@ def test_kept_verdicts_are_not_judged_again_but_those_of_survivors(tmp_path):
     assert kept.get(other) is None
     kept.add(Verdict(survivor, True, 2.0, "y"))
     assert Kept(kept.path).get(survivor).by == "y"
+
+
+def test_the_tests_near_a_mutant_come_first_and_none_is_left_out():
+    assert set(NEAR) == {part for part in NEAR if any(part in mutant.file for mutant in MUTANTS)}
+    for mutant in (None, *MUTANTS):
+        assert sorted(nearest_first(mutant)) == sorted(FAST_TESTS)
