@@ -30,14 +30,14 @@ def tree(tmp_path):
     return tmp_path
 
 
-def ask(tree, cache=None):
+def ask(tree, cache=None, more=""):
     environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(cache or tree / "cache"), "PYTHONPATH": str(tree)}
     answer = subprocess.run(
-        [sys.executable, "-c", ASK], cwd=tree, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", ASK + more], cwd=tree, env=environment, capture_output=True, text=True, check=True
     )
-    size, counts = answer.stdout.strip().splitlines()
+    size, counts, *said = answer.stdout.strip().splitlines()
     hits, misses = map(int, counts.split())
-    return int(size), hits, misses
+    return int(size), hits, misses, *said
 
 
 def test_second_process_compiles_nothing_and_an_edit_shows(tree):
@@ -87,6 +87,13 @@ def test_an_edit_of_text_compiles_nothing(tree):
 def test_the_meaning_of_code_is_all_but_its_text(one, other, same):
     codes = [repr(meaning(compile(text, "file", "exec"))) for text in (one, other)]
     assert (codes[0] == codes[1]) == same
+
+
+def test_what_is_compiled_is_loaded_without_what_only_compiling_needs(tree):
+    """Numba imports SciPy's linear algebra before it loads anything: as much time as all kernels take."""
+    used = ask(tree, more="import sys; print('scipy.linalg' in sys.modules)")
+    assert used == (16, 0, 1, "True")
+    assert ask(tree, more="import sys; print('scipy.linalg' in sys.modules)") == (16, 1, 0, "False")
 
 
 def test_a_copy_elsewhere_uses_what_is_compiled(tree, tmp_path_factory):
