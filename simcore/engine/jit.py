@@ -266,7 +266,7 @@ def entry_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile a function that Python calls: cached on disk together with all that it calls."""
     # Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.
     compiled = _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPTIONS)(function)
-    cache = getattr(compiled, "_cache", None)
+    cache: Any = getattr(compiled, "_cache", None)
     if hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors"):
         cache.load_overload = partial(_load, cache)
     return compiled
