@@ -19,7 +19,7 @@ import numpy as np
 from faultsweep.simcore.contract import Parameter
 from faultsweep.simcore.engine.metrics import MEASURED
 from faultsweep.simcore.model.machines import parse_machine
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import LABELS, Label, Workload
 from faultsweep.simcore.parameters import (
     PARAMETERS,
     canonical,
@@ -222,9 +222,9 @@ def _workload(machine: str) -> Workload:
     run = draw.choice((30.0, 600.0, 5400.0), _JOBS) + 100.0 * draw.random(_JOBS)
     size = unit * draw.integers(1, largest + 1, _JOBS)
     requested = run * draw.choice((0.5, 1.0, 3.0), _JOBS)
-    return Workload(
-        np.arange(1, _JOBS + 1), submit, run, requested, size, draw.integers(0, 5, _JOBS), name="conformance"
-    )
+    user = draw.integers(0, 5, _JOBS)
+    labels = {name: Label((user + at) % 3 - 1, ("a", "b")) for at, name in enumerate(LABELS)}
+    return Workload(np.arange(1, _JOBS + 1), submit, run, requested, size, user, name="conformance", labels=labels)
 
 
 def named_policies() -> list[tuple[str, str]]:

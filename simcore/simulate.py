@@ -27,7 +27,7 @@ from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine, round_up
-from faultsweep.simcore.model.workload import DEMANDED, Workload, check_workload
+from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
 from faultsweep.simcore.parameters import check_combination, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
@@ -388,7 +388,18 @@ def _job_arrays(
         "requested": workload.size,
         "size": round_up(machine, workload.size),
         "user": workload.user,
+        "user_names": np.array(workload.user_names, np.str_),
+        **_labels(workload, machine),
     }
+
+
+def _labels(workload: Workload, machine: Machine) -> dict[str, NDArray[Any]]:
+    """Return the labels of jobs and their names; on a site, partitions are those whose nodes the jobs get."""
+    labels = dict(workload.labels)
+    if workload.demand is not None and machine.site is not None:
+        labels["partition"] = Label(workload.demand.partition, machine.site.partitions)
+    names = {f"{name}_names": np.array(label.names, np.str_) for name, label in labels.items()}
+    return {**{f"{name}_codes": label.codes for name, label in labels.items()}, **names}
 
 
 class _Rules(NamedTuple):

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.model.failure_trace import FailureTrace
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import Label, Workload
 from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.simcore.streams import coin_key, coins
 
 from tests.reference.machines import MENUS
 from tests.reference.metrics import reference_metrics
 from tests.reference.simulator import simulate as reference_simulate
+from tests.reference.state import Job
 
 ENGINE_NAMES = {
     "scheduler": "scheduler",
@@ -59,6 +60,12 @@ ENGINE_NAMES = {
     "age_weight": "priority_age_weight",
     "longest_age": "priority_max_age_h",
     "share_weight": "priority_share_weight",
+    "fair_share": "priority_fair_share",
+    "tree": "priority_shares",
+    "partition_weight": "priority_partition_weight",
+    "partition_factors": "priority_partition_factors",
+    "qos_weight": "priority_qos_weight",
+    "qos_factors": "priority_qos_factors",
     "half_life": "priority_half_life_h",
     "damping": "priority_share_damping",
     "size_weight": "priority_size_weight",
@@ -174,7 +181,15 @@ def workload_of(jobs: Sequence[Sequence]) -> Workload:
     column = [np.array([row[i] for row in jobs], float) for i in (1, 2)]
     requested = np.array([np.nan if row[3] is None else row[3] for row in jobs], float)
     job_id, size = (np.array([row[i] for row in jobs], np.int64) for i in (0, 4))
-    return Workload(job_id, column[0], column[1], requested, size, job_id % 3, name="case")
+    whose = [Job(0, int(each), 0, 1, 1, 1, 1) for each in job_id]
+    labels = {name: _label([getattr(job, name) for job in whose]) for name in ("account", "partition", "qos")}
+    users = np.array([job.user for job in whose], np.int64)
+    return Workload(job_id, column[0], column[1], requested, size, users, name="case", labels=labels)
+
+
+def _label(values: list[str]) -> Label:
+    names, codes = np.unique(np.array(values, np.str_), return_inverse=True)
+    return Label(codes.reshape(-1).astype(np.int64), tuple(map(str, names)))
 
 
 def failures_of(failures: Sequence[Sequence], jobs: Sequence[Sequence]) -> FailureTrace | None:
@@ -231,6 +246,10 @@ def menu_file(machine: str) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):  # of names and numbers; an account is named alone, a user behind it
+        return ",".join(
+            f"{'/'.join(name for name in row[:2] if name) if len(row) > 2 else row[0]}:{row[-1]}" for row in value
+        )
     return value if isinstance(value, (str, bool, int)) else float(value)
 
 

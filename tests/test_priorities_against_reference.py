@@ -10,16 +10,27 @@ from tests.adapter import engine_run
 from tests.strategies import examples, flats, machines, runs
 from tests.test_engine_against_reference import assert_same
 
-HOUR_S = 3600
+TREES = (
+    (),
+    (("a", "", "", 3), ("b", "", "", 1)),
+    (("a", "0", "", 2), ("b", "0", "", 5), ("c", "4", "", 1), ("root", "5", "", 2)),
+    (("a", "", "", 0), ("b", "2", "", 0), ("b", "0", "", 1)),
+)
 SETTINGS = st.fixed_dictionaries(
     {
         "age_weight": st.sampled_from((0, 1000, 100)),
         "longest_age": st.sampled_from((1 / 64, 1 / 256, 1)),
         "share_weight": st.sampled_from((0, 1000, 10, 100000)),
+        "fair_share": st.sampled_from(("users", "classic", "fair-tree", "fair-tree")),
+        "tree": st.sampled_from(TREES),
         "half_life": st.sampled_from((0, 1 / 256, 1 / 64, 1)),
         "damping": st.sampled_from((1, 0.5, 4)),
         "size_weight": st.sampled_from((0, 0, 1000)),
         "small_first": st.booleans(),
+        "partition_weight": st.sampled_from((0, 0, 500)),
+        "partition_factors": st.sampled_from(((), (("p", 1), ("q", 4)))),
+        "qos_weight": st.sampled_from((0, 0, 700)),
+        "qos_factors": st.sampled_from(((), (("x", 10), ("z", 2)), (("x", 0),))),
         "period": st.sampled_from((0, 1, 7.5, 20, 300)),
     }
 )

@@ -25,6 +25,7 @@ from faultsweep.simcore.policies.failures import happen
 from faultsweep.simcore.policies.placement.scores import Score
 from faultsweep.simcore.policies.prediction import PARTITION_FAILURES
 from faultsweep.simcore.policies.prediction.predictors import BaseRate
+from faultsweep.simcore.policies.queue_order.associations import Associations
 from faultsweep.simcore.policies.queue_order.priorities import Queued
 from faultsweep.simcore.policies.run import EVENT_ORDERS
 from faultsweep.simcore.streams import coin_key, coins
@@ -66,7 +67,7 @@ def build_state(
     rows = failure_rows(failures, base_rate)
     slots = _slots(machine, config, n) if machine.kind == FLAT else 0
     run = run_of(config)
-    users = _users(jobs) if run.policy("queue_order").facts.get("by_user") else np.full(n, -1)
+    tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     state = State.zeros(
         job_f=n,
         job_i=n,
@@ -79,7 +80,10 @@ def build_state(
         own_values=(st.OWN_ROLES, st.MOST_OWN),
         own_key=(st.OWN_ROLES,),
         profile=breakpoints,
-        users=int(users.max(initial=-1)) + 2,
+        associations=len(tree.parent),
+        parent=(len(tree.parent),),
+        path=tree.path.shape,
+        ranking=(len(tree.path),),
         profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, config["scheduler"]),
         **_tables(machine, capacity),
@@ -88,8 +92,8 @@ def build_state(
     if tracing:
         state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
     _set_jobs(state, jobs)
-    state.job.user[:] = users
-    state.job.priority[:] = _priorities(jobs, run)
+    _set_tree(state, tree)
+    state.job.priority[:] = _priorities(jobs, machine, run)
     _set_machine(state, machine)
     _set_codes(state, machine, config)
     _set_numbers(state, config, base_rate)
@@ -250,10 +254,18 @@ def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
     s.job.option[:] = jobs.get("option", -1)
 
 
-def _users(jobs: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the user of each job, numbered from 0 on, unknown ones as one user; -1 where all are unknown."""
-    named = np.asarray(jobs.get("user", np.full(len(jobs["submit_s"]), -1)))
-    return np.unique(named, return_inverse=True)[1] if (named >= 0).any() else np.full(len(named), -1)
+def _no_tree(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> Associations:
+    return Associations.none(len(jobs["submit_s"]))
+
+
+def _set_tree(s: State, tree: Associations) -> None:
+    """Set the tree of accounts of an order of the queue that has one."""
+    s.job.association[:] = tree.of_job
+    s.parent[:] = tree.parent
+    s.path[:] = tree.path
+    s.due[:] = tree.due
+    s.inverse_share[:] = tree.inverse_share
+    s.ranking[:] = np.arange(len(tree.path))
 
 
 def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
@@ -355,9 +367,13 @@ def _begin_policies(s: State, run: Run) -> None:
             policy.begins(s, run)
 
 
-def _priorities(jobs: Mapping[str, NDArray[Any]], run: Run) -> NDArray[np.float64]:
-    """Return the priority of each job in the queue, shape (jobs,); 0 under an order that has none."""
-    count, priority = len(jobs["submit_s"]), run.policy("queue_order").facts.get("priority")
+def _priorities(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> NDArray[np.float64]:
+    """Return the priority of each job in the queue, or what of it lasts, shape (jobs,); 0 under an order that has
+    none."""
+    facts = run.policy("queue_order").facts
+    if "lasting" in facts:
+        return np.asarray(facts["lasting"](jobs, machine, run))
+    count, priority = len(jobs["submit_s"]), facts.get("priority")
     if priority is None or count == 0:
         return np.zeros(count)
     drawn = coins(coin_key(run["seed"], run["replicate"], "queue"), 0, np.arange(count), 0)

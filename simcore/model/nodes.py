@@ -45,6 +45,8 @@ class NodeTable:
         there is no limit.
     windows : begin and end of advance reservations, s; on the calendar of the file until ``on_clock`` moves them.
     reserved : bits of the windows that a node belongs to.
+    shares : (account, user, parent account, shares) of each account and user of the file, user "" for an account.
+    partition_factors, qos_priorities : (name, number), as the file has them.
     """
 
     cores: Ints
@@ -60,6 +62,9 @@ class NodeTable:
     max_nodes: tuple[float, ...] = ()
     windows: tuple[tuple[float, float], ...] = ()
     reserved: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    shares: tuple[tuple[str, str, str, float], ...] = ()
+    partition_factors: tuple[tuple[str, float], ...] = ()
+    qos_priorities: tuple[tuple[str, float], ...] = ()
 
     @property
     def total_cores(self) -> int:
@@ -109,6 +114,8 @@ def site_hash(site: NodeTable) -> str:
         names += repr((site.max_time_s, site.max_nodes)).encode()
     if site.windows:
         names += repr(site.windows).encode() + site.reserved.tobytes()
+    if site.shares or site.qos_priorities or len({factor for _, factor in site.partition_factors}) > 1:
+        names += repr((site.shares, site.partition_factors, site.qos_priorities)).encode()
     return "sha256:" + hashlib.sha256(names + columns).hexdigest()
 
 
@@ -164,4 +171,7 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         max_nodes=tuple(_least(partition.max_nodes) for partition in site.partitions) + (math.inf,) * unnamed,
         windows=tuple((window.start_s, window.end_s) for window in site.reservations),
         reserved=reserved,
+        shares=tuple((a.account, a.user, a.parent, 1.0 * (1 if a.shares is None else a.shares)) for a in site.accounts),
+        partition_factors=tuple((each.name, float(each.priority_factor)) for each in site.partitions),
+        qos_priorities=tuple((each.name, float(each.priority)) for each in site.qos),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,17 @@ class Demand:
         return replace(self, **{name: getattr(self, name)[rows] for name in DEMANDED})
 
 
+class Label(NamedTuple):
+    """What each job of a workload belongs to: ``codes`` (int64, shape (n,)) index ``names``, -1 where unknown."""
+
+    codes: NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+LABELS = ("account", "partition", "qos")
+"""What jobs may belong to, beside their user."""
+
+
 DEMANDED = ("chunks", "cores", "gpus", "memory_mb", "per_node", "whole", "partition")
 """The arrays of a Demand."""
 
@@ -71,6 +82,8 @@ class Workload:
     epoch_s : time zero of the log's clock in seconds since 1970 UTC; 0 where the log has no date.
     home : int64, index of the cluster that each job is submitted to; None where the parameter ``split`` decides that.
     demand : what the jobs need of the nodes of a site; None where each needs its processors as cores of any nodes.
+    labels : account, partition and QOS of each job, by name of LABELS; those that the log does not tell are not there.
+    user_names : names of the users that ``user`` counts; empty where the log has numbers alone.
     """
 
     job_id: NDArray[np.int64]
@@ -90,6 +103,8 @@ class Workload:
     epoch_s: float = 0.0
     home: NDArray[np.int64] | None = None
     demand: Demand | None = None
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    user_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -108,6 +123,13 @@ def check_workload(workload: Workload) -> None:
     _refuse(workload, "run_s", ~((workload.run_s > 0) & np.isfinite(workload.run_s)), "more than 0 s")
     _refuse(workload, "requested_s", workload.requested_s <= 0, "more than 0 s, or NaN for none")
     _refuse(workload, "size", workload.size < 1, "1 or more")
+    for name, label in workload.labels.items():
+        valid = name in LABELS and label.codes.shape == (len(workload),) and label.codes.dtype.kind in "iu"
+        if not valid or (len(workload) and not -1 <= label.codes.min() <= label.codes.max() < len(label.names)):
+            raise InputError(
+                f"{workload.name}: labels: {name!r} is not one of {', '.join(LABELS)} with a code for each job, "
+                f"an index of {len(label.names)} names or -1"
+            )
 
 
 _TIMES = ("submit_s", "run_s", "requested_s")
@@ -125,5 +147,11 @@ def take(workload: Workload, rows: slice | NDArray[Any], **changes: Any) -> Work
     names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
     home = None if workload.home is None else workload.home[rows]
     demand = None if workload.demand is None else workload.demand.take(rows)
+    labels = take_labels(workload, rows)
     parts = {name: getattr(workload, name)[rows] for name in names}
-    return replace(workload, **(parts | {"home": home, "demand": demand} | changes))
+    return replace(workload, **(parts | {"home": home, "demand": demand, "labels": labels} | changes))
+
+
+def take_labels(workload: Workload, rows: slice | NDArray[Any]) -> dict[str, Label]:
+    """Return the labels of the jobs of ``rows``."""
+    return {name: Label(label.codes[rows], label.names) for name, label in workload.labels.items()}

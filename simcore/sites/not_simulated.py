@@ -16,11 +16,9 @@ def _lines(site: Site) -> Iterator[str]:
     limited = [part.name for part in site.partitions if _has_limits(part)]
     yield _named("least sizes and limits of running jobs of partitions", limited)
     yield _named("partitions that are down", [part.name for part in site.partitions if not part.up])
-    if len({(part.priority_tier, part.priority_factor) for part in site.partitions}) > 1:
-        yield "priorities of partitions"
-    yield _named("priorities, limits and preemption of QOS", [qos.name for qos in site.qos if _has_rules(qos)])
-    if any(account.shares is not None for account in site.accounts):
-        yield f"shares of {len(site.accounts)} accounts and users"
+    if len({part.priority_tier for part in site.partitions}) > 1:
+        yield "priority tiers of partitions"
+    yield _named("limits and preemption of QOS", [qos.name for qos in site.qos if _has_rules(qos)])
     windows = [window.name for window in site.reservations if not window.maintenance]
     yield _named("the jobs of advance reservations, which wait like all others", windows)
     yield _named("licences", [licence.name for licence in site.licences])
@@ -36,19 +34,29 @@ def _lines(site: Site) -> Iterator[str]:
 
 
 def priority_options(priority: Priority) -> list[str]:
-    """Return the options of a run whose queue has the order of a site, as far as ``multifactor`` has its factors: age,
-    fair share of users and size."""
+    """Return the options of a run whose queue has the order of a site, as far as ``multifactor`` has its factors.
+
+    Shares of accounts, factors of partitions and priorities of QOS are read from the site.
+    """
     weights = priority.weights
     values = {
         "priority-age-weight": weights.get("age", 0.0),
         "priority-share-weight": weights.get("fairshare", 0.0),
         "priority-size-weight": weights.get("jobsize", 0.0),
+        "priority-partition-weight": weights.get("partition"),
+        "priority-qos-weight": weights.get("qos"),
         "priority-max-age-h": None if priority.max_age_s is None else priority.max_age_s / 3600.0,
         "priority-half-life-h": None if priority.half_life_s is None else priority.half_life_s / 3600.0,
         "priority-period-s": priority.calc_period_s,
     }
     options = [f"--{name} {value:.9g}" for name, value in values.items() if value is not None]
-    return ["--queue-order multifactor", *options, *(["--priority-small-first"] if priority.favour_small else [])]
+    fair_share = f"--priority-fair-share {'fair-tree' if priority.fair_tree else 'classic'}"
+    return [
+        "--queue-order multifactor",
+        *options,
+        fair_share,
+        *(["--priority-small-first"] if priority.favour_small else []),
+    ]
 
 
 def _has_limits(part: Partition) -> bool:
@@ -56,7 +64,7 @@ def _has_limits(part: Partition) -> bool:
 
 
 def _has_rules(qos: Qos) -> bool:
-    return qos != Qos(name=qos.name)
+    return qos != Qos(name=qos.name, priority=qos.priority)
 
 
 def _named(what: str, names: list[str]) -> str:

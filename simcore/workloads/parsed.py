@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import platformdirs
-from faultsweep.simcore.model.workload import Workload, check_workload
+from faultsweep.simcore.model.workload import LABELS, Label, Workload, check_workload
 
 from faultsweep.errors import InputError
 
-VERSION = 2
+VERSION = 3
 """Raised when a log is read otherwise than before."""
 LEAST_BYTES = 500_000
 """Files of logs that are smaller are parsed at once."""
@@ -49,6 +49,8 @@ def load(key: str, name: str) -> Workload | None:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
             arrays = {each: file[each] for each in _ARRAYS}
+            known = [name for name in LABELS if name in about]
+            labels = {name: Label(file[f"label_{name}"], tuple(map(str, about[name]))) for name in known}
         kinds = {each: "int64" if each in _WHOLE else "float64" for each in _ARRAYS}
         if {each: array.dtype.name for each, array in arrays.items()} != kinds:
             return None
@@ -60,6 +62,7 @@ def load(key: str, name: str) -> Workload | None:
             header=tuple(map(str, about["header"])),
             dropped={str(reason): int(count) for reason, count in about["dropped"].items()},
             content_hash=str(about["content_hash"]),
+            labels=labels,
         )
         check_workload(workload)
         os.utime(path)
@@ -76,7 +79,10 @@ def keep(key: str, workload: Workload) -> None:
         "header": list(workload.header),
         "dropped": dict(workload.dropped),
         "content_hash": workload.content_hash,
+        **{name: list(label.names) for name, label in workload.labels.items()},
     }
+    arrays = {each: getattr(workload, each) for each in _ARRAYS}
+    arrays |= {f"label_{name}": label.codes for name, label in workload.labels.items()}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with contextlib.suppress(OSError):
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,7 +91,7 @@ def keep(key: str, workload: Workload) -> None:
         fresh = folder() / f"{key}.{os.getpid()}.partial"
         try:
             with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-                np.savez(file, about=text, **{each: getattr(workload, each) for each in _ARRAYS})
+                np.savez(file, about=text, **arrays)
             os.replace(fresh, folder() / key)
         finally:
             fresh.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import Workload, take_labels
 from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
 
@@ -114,4 +114,14 @@ def _taken(
     demand = None if workload.demand is None else workload.demand.take(rows)
     parts = {name: getattr(workload, name)[rows] for name in names}
     number = np.arange(1, len(rows) + 1)
-    return replace(workload, **parts, home=home, demand=demand, submit_s=submit_s, user=user, job_id=number)
+    return replace(
+        workload,
+        **parts,
+        home=home,
+        demand=demand,
+        labels=take_labels(workload, rows),
+        submit_s=submit_s,
+        user=user,
+        user_names=(),  # who is drawn twice is two users
+        job_id=number,
+    )

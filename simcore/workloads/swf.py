@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.model.workload import Label, Workload
 from faultsweep.simcore.workloads import parsed
 from numpy.typing import NDArray
 
@@ -26,6 +26,7 @@ from faultsweep.files import writing
 NUM_FIELDS = 18
 # Columns of the format that a Workload keeps, counted from 0.
 JOB, SUBMIT, RUN, PROCS, REQUESTED_PROCS, REQUESTED_TIME, STATUS, USER = 0, 1, 3, 4, 7, 8, 10, 11
+GROUP, QUEUE, PARTITION = 12, 14, 15
 STATUS_CANCELLED = 5
 STATUS_PARTIAL = (2, 3, 4)  # a piece of a job that was checkpointed or swapped out; the job has a line of its own
 
@@ -278,7 +279,22 @@ def _workload(log: _Log, content_hash: str) -> Workload:
         header=tuple(log.header),
         dropped=dropped,
         content_hash=content_hash,
+        labels=_labels(table),
     )
+
+
+def _labels(table: NDArray[np.float64]) -> dict[str, Label]:
+    """Return what jobs belong to, named by number, as far as the log tells it of some: groups are accounts, and queues
+    are partitions where there are queues."""
+    labels = {}
+    queues = (table[:, QUEUE] >= 0).any()
+    for name, column in (("account", GROUP), ("partition", QUEUE if queues else PARTITION)):
+        numbers, codes = np.unique(table[:, column], return_inverse=True)
+        unknown = int(np.searchsorted(numbers, 0.0))  # numbers below 0 are not known
+        if unknown < len(numbers):
+            codes = np.maximum(codes.reshape(-1) - unknown, -1).astype(np.int64)
+            labels[name] = Label(codes, tuple(f"{number:.15g}" for number in numbers[unknown:].tolist()))
+    return labels
 
 
 def _leave_out_repeated(log: _Log, valid: NDArray[np.bool_]) -> None:
@@ -385,14 +401,28 @@ def write_swf(workload: Workload, path: str | Path) -> None:
     if workload.nodes and _machine(lines) != (workload.nodes, workload.procs_per_node):
         lines = [f"; MaxNodes: {workload.nodes}", f"; MaxProcs: {workload.nodes * workload.procs_per_node}", *lines]
     requested = np.where(np.isnan(workload.requested_s), -1.0, workload.requested_s)
-    columns = (workload.job_id, workload.submit_s, workload.run_s, workload.size, requested, workload.user)
+    owners = (workload.user, *(_numbers_of(workload, name) for name in ("account", "partition")))
+    columns = (workload.job_id, workload.submit_s, workload.run_s, workload.size, requested, *owners)
     lines += [
-        f"{job} {_number(submit)} -1 {_number(run)} {size} -1 -1 {size} {_number(limit)} -1 1 {user} -1 -1 -1 -1 -1 -1"
-        for job, submit, run, size, limit, user in zip(*(column.tolist() for column in columns), strict=True)
+        f"{job} {_number(submit)} -1 {_number(run)} {size} -1 -1 {size} {_number(limit)} -1 1 {user} "
+        f"{account} -1 {queue} -1 -1 -1"
+        for job, submit, run, size, limit, user, account, queue in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
     ]
     opener = OPENERS.get(path.suffix.lower().lstrip("."), open)
     with writing(path), opener(path, "wb") as stream:
         stream.write(("\n".join(lines) + "\n").encode())
+
+
+def _numbers_of(workload: Workload, name: str) -> NDArray[np.int64]:
+    """Return a label as numbers: its names where they all are numbers, else their places from 1 on; -1 if unknown."""
+    label = workload.labels.get(name)
+    if label is None:
+        return np.full(len(workload), -1)
+    plain = all(re.fullmatch(r"0|[1-9]\d{0,14}", each) for each in label.names)
+    numbers = [int(each) for each in label.names] if plain else range(1, len(label.names) + 1)
+    return np.array([*numbers, -1], np.int64)[label.codes]
 
 
 def _number(value: float) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from faultsweep.simcore.model.workload import Workload, take
 from faultsweep.simcore.policies.co_allocation import co_allocates
 from faultsweep.simcore.streams import round_ms, stream
+from faultsweep.simcore.workloads.owners import DRAWN, draw_owners
 from faultsweep.simcore.workloads.resampling import resample
 from faultsweep.simcore.workloads.splitting import split_over
 from faultsweep.simcore.workloads.swf import header_number
@@ -28,6 +29,7 @@ SIZE_MAPS = {
     "drop": "Jobs larger than the machine are left out, and counted.",
 }
 
+DRAWN_BY = {name: parameter for parameter, name in DRAWN.items()}
 TOO_LARGE = "larger than the machine"
 _NOTED_LOAD = 0.01
 """A smaller share of load is nothing that a user has to be told."""
@@ -48,8 +50,7 @@ def prepare(
     workload : as read or generated; sizes in processors.
     config : resolved configuration; ``offset``, ``num_jobs``, ``resample``, ``procs_per_node``, ``size_map``,
         ``arrival_scale``, ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``,
-        ``default_request_s``, ``seed`` and
-        ``replicate`` are used.
+        ``default_request_s``, those of ``DRAWN``, ``seed`` and ``replicate`` are used.
     machine_nodes : nodes of the machine that is simulated, or of the largest job that it can hold.
     clusters : nodes of its clusters, if it has any: then ``split`` says to which each job is submitted.
     node_size : nodes of the log in one of its nodes.
@@ -68,6 +69,7 @@ def prepare(
     workload = span(workload, config["offset"], config["num_jobs"])
     if config["resample"] != "none":
         workload = resample(workload, config["seed"], config["replicate"])
+    workload = draw_owners(workload, config)
     largest = largest_size(config, machine_nodes, clusters)
     holder = "the largest cluster" if largest < machine_nodes else "the machine"
     workload = map_sizes(workload, largest, config["procs_per_node"], config["size_map"], node_size, holder)
@@ -112,10 +114,29 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
             f"the log's {processors:,} processors on {nodes:,} nodes do not divide: nodes are of several kinds, and "
             f"sizes are counted in nodes of {workload.procs_per_node} processors (procs_per_node says another number)"
         )
+    found |= _without_labels(jobs, config)
     shared = _shared_nodes(jobs, config["procs_per_node"])
     if shared:
         found["offered_load"] = shared
     return {about: f"{workload.name}: {sentence}" for about, sentence in found.items()}
+
+
+def _without_labels(jobs: Workload, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return a sentence for each weight of a priority that changes nothing, because jobs do not say what it weighs."""
+    asked = {"partition": "priority_partition_weight", "qos": "priority_qos_weight"}
+    if config["queue_order"] != "multifactor":
+        return {}
+    found = {
+        weight: f"no job has a {name}, so {weight} changes nothing ({DRAWN_BY[name]} draws them)"
+        for name, weight in asked.items()
+        if config[weight] and name not in jobs.labels and jobs.demand is None and not config[DRAWN_BY[name]]
+    }
+    tree = config["priority_share_weight"] and config["priority_fair_share"] != "users"
+    if tree and "account" not in jobs.labels and not config["num_accounts"]:
+        found["priority_fair_share"] = (
+            "no job has an account, so all users are in the same one (num_accounts draws them)"
+        )
+    return found
 
 
 def _shared_nodes(jobs: Workload, procs_per_node: int) -> str:

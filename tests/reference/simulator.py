@@ -13,6 +13,7 @@ from math import floor, inf, log, log10, sqrt
 from typing import Any
 
 from .conservative import Conservative
+from .fair_share import Tree, of_largest
 from .machines import Menu
 from .machines import machine as machine_of
 from .placement import choose, false_positive_rate, reported_nodes, risk
@@ -307,15 +308,22 @@ class Simulator:
         o, time = self.options, self.calculated()
         age = min(1, Fraction(max(0, time - job.waits_since)) / Fraction(o.longest_age * 3600))
         size = Fraction(job.requested_size, self.machine.nodes)
-        used = {
-            user: sum(self.usage(other, time) for other in self.jobs if other.user == user) for user in self.users()
-        }
-        share = used[job.user] / sum(used.values()) * len(used) if sum(used.values()) > 0 else 0
         value = float(o.age_weight * age) + float(o.size_weight * (1 - size if o.small_first else size))
-        return floor(value + float(o.share_weight) * 2 ** -(share / float(o.damping)) + 1e-6)
+        value += float(o.partition_weight) * of_largest(job.partition, o.partition_factors, 1)
+        value += float(o.qos_weight) * of_largest(job.qos, o.qos_factors, 0)
+        return floor(value + float(o.share_weight) * self.fair_share(job, time) + 1e-6)
 
-    def users(self) -> set[int]:
-        return {job.user for job in self.jobs}
+    def fair_share(self, job: Job, time: Any) -> float:
+        accounts = self.options.fair_share != "users"
+
+        def leaf(other: Job) -> tuple[str, str]:
+            return (other.account if accounts else "root", str(other.user))
+
+        used: dict[tuple[str, str], float] = {}
+        for other in self.jobs:
+            used[leaf(other)] = used.get(leaf(other), 0.0) + self.usage(other, time)
+        tree = Tree(used, self.options.tree if accounts else ())
+        return tree.rank(leaf(job)) if self.options.fair_share == "fair-tree" else tree.classic(leaf(job), self.options)
 
     def usage(self, job: Job, time: Any) -> float:
         """Node-seconds of a job up to a time; those of t seconds ago count 2^(-t / half-life)."""

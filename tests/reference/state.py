@@ -60,10 +60,16 @@ class Options:
     age_weight: Any = 1000
     longest_age: Any = 168  # h
     share_weight: Any = 1000
+    fair_share: str = "users"  # users, classic, fair-tree
+    tree: tuple[tuple[str, str, str, int], ...] = ()  # (account, user or "", parent account or "", shares)
     half_life: Any = 168  # h
     damping: Any = 1
     size_weight: Any = 0
     small_first: bool = False
+    partition_weight: Any = 0
+    partition_factors: tuple[tuple[str, int], ...] = ()
+    qos_weight: Any = 0
+    qos_factors: tuple[tuple[str, int], ...] = ()
     period: Any = 300
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
@@ -108,6 +114,19 @@ class Job:
     def user(self) -> int:
         """Three users take turns."""
         return self.job_id % 3
+
+    @property
+    def account(self) -> str:
+        """Two accounts; user 0 is in both."""
+        return "ab"[self.job_id % 6 // 3 if self.user == 0 else self.user - 1]
+
+    @property
+    def partition(self) -> str:
+        return "pq"[self.job_id % 4 // 2]
+
+    @property
+    def qos(self) -> str:
+        return "xyz"[self.job_id % 5 % 3]
 
     lost_by_attempt: dict[int, Any] = field(default_factory=dict)
     saved_by_attempt: dict[int, Any] = field(default_factory=dict)

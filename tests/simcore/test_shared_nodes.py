@@ -273,6 +273,7 @@ maintenance = true
 [[qos]]
 name = "high"
 priority = 5
+max_jobs_user = 3
 [[qos]]
 name = "normal"
 """
@@ -282,7 +283,7 @@ name = "normal"
     listed = out[out.index("described, and not simulated:") :].split("\n")[1:3]
     assert [line.strip() for line in listed] == [
         "least sizes and limits of running jobs of partitions: gpu",
-        "priorities, limits and preemption of QOS: high",
+        "limits and preemption of QOS: high",
     ]
 
 
@@ -302,8 +303,8 @@ favour_small = true
     said = " ".join(out.split())
     options = (
         "--queue-order multifactor --priority-age-weight 1000 --priority-share-weight 10000 --priority-size-weight 0 "
-        "--priority-max-age-h 0.166666667 --priority-half-life-h 0.0833333333 --priority-period-s 1 "
-        "--priority-small-first"
+        "--priority-qos-weight 5000 --priority-max-age-h 0.166666667 --priority-half-life-h 0.0833333333 "
+        "--priority-period-s 1 --priority-fair-share classic --priority-small-first"
     )
     assert f"multifactor priority of jobs, unless it is asked for: {options}" in said
     code, out, _ = command("simulate", "--log", "intrepid-model", "--num-jobs", "20", "--machine", site,

@@ -1,15 +1,20 @@
 """``multifactor``: a weighted sum of factors, as SLURM's plugin priority/multifactor orders its queue.
 
-A job of n of the machine's N nodes that has waited w, and whose user has used the share U of all that was used, has the
-priority
+The priority of a job is a whole number, rounded down: the sum of weights times factors from 0 to 1 of its age, the fair
+share of its user, its size, its partition and its QOS. Priorities are calculated once in a period, counted from the
+first submission: between two calculations they do not change, and a job that is submitted then has no age yet.
 
-    age weight x min(1, w / longest age) + fair-share weight x 2^(-U users / damping) + size weight x n / N
+Usage is in node-seconds and decays with a half-life. Of an association, a user in an account, with the part S of all
+shares (that of its account times its own of those in the account), the fair-share factor is
 
-as a whole number, rounded down: all users are due the same share. Usage is in node-seconds and decays with a half-life.
-Priorities are calculated once in a period, counted from the first submission: between two calculations they do not
-change, and a job that is submitted then has no age yet.
+- ``users``, ``classic``: 2^(-E / S / damping). E is the effective usage: for what is in the root, the part U of all
+  usage; else U + (that of the account it is in - U) x its part of the shares there;
+- ``fair-tree``: the rank of the association, of all of them. On each level of the tree accounts and users come in
+  falling order of their part of the shares there by their part of the usage there; those of an account follow each
+  other, accounts that are equal are taken as one, and users that are equal have the rank of the first.
 
-Source: the documentation of SLURM's multifactor priority plugin ("classic" fair share: PriorityFlags=NO_FAIR_TREE).
+Source: the documentation of SLURM's multifactor priority plugin, "classic" fair share (PriorityFlags=NO_FAIR_TREE) and
+the Fair Tree algorithm.
 """
 
 from __future__ import annotations
@@ -17,9 +22,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from faultsweep.simcore.contract import ONE_MACHINE, Condition, Parameter, Policy, Run
+from faultsweep.simcore.contract import ONE_MACHINE, Condition, Config, Parameter, Policy, Refusal, Run
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.policies.queue_order.associations import (
+    associations,
+    lasting_priority,
+    parse_numbers,
+    parse_shares,
+)
+from faultsweep.simcore.policies.queue_order.fair_share import FAIR_SHARES, expected_factor
 
 from faultsweep.errors import InputError
 
@@ -57,69 +69,132 @@ def _periods(s: State) -> float:
     return count - 1.0 if _begin_of(s, count) > s.now else count
 
 
-@inlined
+@kernel
 def note_usage(s: State, job: int, nodes: int) -> None:
-    """Count from now on ``nodes`` more (or less, below 0) as used by the user of a job, and by all."""
-    if s.share_weight == 0.0:
-        return
-    _use(s, s.job.user[job], nodes)
-    _use(s, s.used.shape[0] - 1, nodes)
+    """Count from now on ``nodes`` more (or less, below 0) as used by a job's association, its accounts and all."""
+    at = s.job.association[job]
+    while at >= 0:
+        _use(s, at, nodes)
+        at = s.parent[at]
 
 
 @kernel
-def _use(s: State, user: int, nodes: int) -> None:
+def _use(s: State, at: int, nodes: int) -> None:
     calculated = calculated_at(s)
-    if s.used_until[user] <= calculated:
-        s.used_then[user] = _used_at(s, user, calculated)
-    s.used[user] = _used_at(s, user, s.now)
-    s.used_until[user] = s.now
-    s.in_use[user] += nodes
+    if s.used_until[at] <= calculated:
+        s.used_then[at] = _used_at(s, at, calculated)
+    s.used[at] = _used_at(s, at, s.now)
+    s.used_until[at] = s.now
+    s.in_use[at] += nodes
 
 
 @inlined
-def _used_at(s: State, user: int, time: float) -> float:
+def _used_at(s: State, at: int, time: float) -> float:
     """Return the decayed usage at a time since the last change, node-seconds."""
-    span = time - s.used_until[user]
+    span = time - s.used_until[at]
     if s.half_life == 0.0:
-        return s.used[user] + s.in_use[user] * span
+        return s.used[at] + s.in_use[at] * span
     rate = np.log(2.0) / s.half_life
-    return s.used[user] * np.exp(-rate * span) - s.in_use[user] * np.expm1(-rate * span) / rate
+    return s.used[at] * np.exp(-rate * span) - s.in_use[at] * np.expm1(-rate * span) / rate
 
 
 @inlined
-def _used_when_calculated(s: State, user: int, time: float) -> float:
-    return _used_at(s, user, time) if s.used_until[user] <= time else s.used_then[user]
+def _used_when_calculated(s: State, at: int, time: float) -> float:
+    return _used_at(s, at, time) if s.used_until[at] <= time else s.used_then[at]
 
 
 @kernel
-def _share_factor(s: State, user: int, time: float) -> float:
-    """Return the fair-share factor of a user by the usage up to the last calculation; 1 while nobody has used
+def _share_factor(s: State, leaf: int, time: float) -> float:
+    """Return the fair-share factor of an association by the usage up to the last calculation; 1 while nobody has used
     anything."""
-    if s.factor_at[user] != time:
-        users = s.used.shape[0] - 1
-        total = _used_when_calculated(s, users, time)
-        mine = _used_when_calculated(s, user, time)
-        s.factor[user] = 1.0 if total <= 0.0 else 2.0 ** (-mine / total * users / s.share_damping)
-        s.factor_at[user] = time
-    return s.factor[user]
+    if s.factor_at[leaf] != time:
+        if s.fair_tree == 1:
+            _rank_all(s, time)
+        else:
+            s.factor[leaf] = _classic_factor(s, leaf, time)
+            s.factor_at[leaf] = time
+    return s.factor[leaf]
+
+
+@kernel
+def _classic_factor(s: State, leaf: int, time: float) -> float:
+    if s.inverse_share[leaf] == np.inf:
+        return 0.0
+    total = _used_when_calculated(s, s.parent.shape[0] - 1, time)
+    if total <= 0.0:
+        return 1.0
+    effective = 0.0
+    for level in range(s.path.shape[1]):
+        at = s.path[leaf, level]
+        if at >= 0:
+            part = _used_when_calculated(s, at, time) / total
+            effective = part if level == 0 else part + (effective - part) * s.due[at]
+    return 2.0 ** (-effective * s.inverse_share[leaf] / s.share_damping)
+
+
+@kernel
+def _rank_all(s: State, time: float) -> None:
+    """Give all associations the factors of Fair Tree; the order of the last time is nearly theirs."""
+    for at in range(s.parent.shape[0] - 1):
+        s.level[at] = _level(s, at, time)
+    leaves = s.ranking.shape[0]
+    for count in range(1, leaves):
+        leaf, place = s.ranking[count], count
+        while place > 0 and _order_of(s, s.ranking[place - 1], leaf) < 0:
+            s.ranking[place] = s.ranking[place - 1]
+            place -= 1
+        s.ranking[place] = leaf
+    for place in range(leaves):
+        leaf = s.ranking[place]
+        rank = float(leaves - place) / leaves
+        if place > 0:
+            before = s.ranking[place - 1]
+            rank = s.factor[before] if abs(_order_of(s, before, leaf)) != 1 else rank
+        s.factor[leaf] = rank
+        s.factor_at[leaf] = time
+
+
+@kernel
+def _level(s: State, at: int, time: float) -> float:
+    """Return how much of what it is due on its level an association has left: the base-2 logarithm, to nine decimals,
+    because those that are equal must come out equal."""
+    if s.due[at] <= 0.0:
+        return -np.inf
+    used = _used_when_calculated(s, at, time)
+    if used <= 0.0:
+        return np.inf
+    left = np.log2(s.due[at] * _used_when_calculated(s, s.parent[at], time) / used)
+    return np.floor(left * 1e9 + 0.5) / 1e9
+
+
+@kernel
+def _order_of(s: State, one: int, other: int) -> int:
+    """Return 1 if a leaf ranks before another one, -1 if after it, 0 if they are equal.
+
+    2 or -2: the one is a user and the other in an account, and these are equal. The user comes first, and the first of
+    the account has the same rank.
+    """
+    for level in range(s.path.shape[1]):
+        mine, its = s.path[one, level], s.path[other, level]
+        if s.level[mine] != s.level[its]:
+            return 1 if s.level[mine] > s.level[its] else -1
+        if mine == one or its == other:
+            if mine == one and its == other:
+                return 0
+            return 2 if mine == one else -2
+    return 0
 
 
 @kernel
 def priority_of(s: State, job: int) -> float:
     """Return the priority of a waiting job as it was calculated last."""
     calculated = calculated_at(s)
-    found = s.size_weight * _size_factor(s, job)
+    found = s.job.priority[job]
     if s.age_weight != 0.0:
         found += s.age_weight * min(1.0, max(0.0, calculated - s.job.utility_since[job]) / s.longest_age)
     if s.share_weight != 0.0:
-        found += s.share_weight * _share_factor(s, s.job.user[job], calculated)
+        found += s.share_weight * _share_factor(s, s.job.association[job], calculated)
     return np.floor(found + ROUNDING)
-
-
-@inlined
-def _size_factor(s: State, job: int) -> float:
-    share = s.job.requested[job] / s.nodes
-    return 1.0 - share if s.small_first == 1 else share
 
 
 def expected_priority(s: State, job: int) -> float:
@@ -128,22 +203,27 @@ def expected_priority(s: State, job: int) -> float:
     if period:
         number = math.floor((time - origin) / period)
         time = max(origin + k * period for k in (number - 1, number, number + 1) if origin + k * period <= time)
-    size = float(s.job.requested[job]) / float(s.nodes)
-    found = float(s.size_weight) * (1 - size if s.small_first else size)
+    found = float(s.job.priority[job])
     found += float(s.age_weight) * min(1.0, max(0.0, time - float(s.job.utility_since[job])) / float(s.longest_age))
     if s.share_weight:
-        users = len(s.used) - 1
-        used = [_expected_usage(s, user, time) for user in range(users)]
-        share = used[int(s.job.user[job])] / sum(used) if sum(used) > 0 else 0.0
-        found += float(s.share_weight) * 2 ** (-share * users / float(s.share_damping))
+        used = [_expected_usage(s, leaf, time) for leaf in range(len(s.ranking))]
+        factor = expected_factor(
+            used,
+            s.parent.tolist(),
+            s.due.tolist(),
+            int(s.job.association[job]),
+            float(s.share_damping),
+            bool(s.fair_tree),
+        )
+        found += float(s.share_weight) * factor
     return float(math.floor(found + ROUNDING))
 
 
-def _expected_usage(s: State, user: int, time: float) -> float:
-    span = time - float(s.used_until[user])
+def _expected_usage(s: State, leaf: int, time: float) -> float:
+    span = time - float(s.used_until[leaf])
     if span < 0:
-        return float(s.used_then[user])
-    used, nodes, half_life = float(s.used[user]), float(s.in_use[user]), float(s.half_life)
+        return float(s.used_then[leaf])
+    used, nodes, half_life = float(s.used[leaf]), float(s.in_use[leaf]), float(s.half_life)
     if not half_life:
         return used + nodes * span
     left = 2 ** (-span / half_life)
@@ -154,18 +234,32 @@ def _begin(s: State, run: Run) -> None:
     s.age_weight, s.longest_age = run["priority_age_weight"], 3600.0 * run["priority_max_age_h"]
     s.share_weight, s.share_damping = run["priority_share_weight"], run["priority_share_damping"]
     s.half_life, s.priority_period = 3600.0 * run["priority_half_life_h"], run["priority_period_s"]
-    s.size_weight, s.small_first = run["priority_size_weight"], int(run["priority_small_first"])
+    s.fair_tree = int(run["priority_fair_share"] == "fair-tree")
     s.factor_at[:] = math.nan
     s.used_until[:] = -math.inf if not len(s.job.submit) else float(s.job.submit[0])
-    if s.share_weight and (s.job.user < 0).any():
-        raise InputError(
-            "priority_share_weight: fair share needs the users of jobs, and the workload has none "
-            "(valid: a log with users, or priority_share_weight = 0)"
-        )
 
 
 def _weighs(name: str) -> Condition:
     return lambda run: bool(run[name] != 0.0)
+
+
+def _has_tree(run: Run) -> bool:
+    return bool(run["priority_share_weight"] != 0.0 and run["priority_fair_share"] != "users")
+
+
+def _is_damped(run: Run) -> bool:
+    return bool(run["priority_share_weight"] != 0.0 and run["priority_fair_share"] != "fair-tree")
+
+
+def _bad_numbers(config: Config, kind: str, machine: str) -> str:
+    """Return what is wrong with the parameters that name accounts, partitions or QOS."""
+    try:
+        parse_shares(config["priority_shares"])
+        for name in ("priority_partition_factors", "priority_qos_factors"):
+            parse_numbers(config[name], name, "low:1,high:10")
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _is_calculated(run: Run) -> bool:
@@ -178,7 +272,7 @@ def _weight(name: str, default: float, doc: str) -> Parameter:
 
 POLICY = Policy(
     "multifactor",
-    "By age, fair share of the user and size, each with a weight, as SLURM's multifactor priority.",
+    "By age, fair share, size, partition and QOS, each with a weight, as SLURM's multifactor priority.",
     machines=ONE_MACHINE,
     parameters=(
         _weight("priority_age_weight", 1000.0, "Multifactor priority of a job that has waited for the longest age."),
@@ -193,6 +287,24 @@ POLICY = Policy(
             live=_weighs("priority_age_weight"),
         ),
         _weight("priority_share_weight", 1000.0, "Multifactor priority of a job whose user has used nothing."),
+        Parameter(
+            "priority_fair_share",
+            str,
+            "users",
+            "What users are due, and how their fair-share factor follows from what they have used.",
+            "scheduling",
+            choices=FAIR_SHARES,
+            live=_weighs("priority_share_weight"),
+        ),
+        Parameter(
+            "priority_shares",
+            str,
+            "",
+            "Shares of accounts and of users in them, such as physics:50,chem:30,physics/anna:2; others have 1. "
+            "Empty: those of the site, or the same for all.",
+            "scheduling",
+            live=_has_tree,
+        ),
         Parameter(
             "priority_half_life_h",
             float,
@@ -211,7 +323,7 @@ POLICY = Policy(
             "scheduling",
             minimum=1e-3,
             maximum=1e6,
-            live=_weighs("priority_share_weight"),
+            live=_is_damped,
         ),
         _weight("priority_size_weight", 0.0, "Multifactor priority of a job of the whole machine."),
         Parameter(
@@ -221,6 +333,27 @@ POLICY = Policy(
             "Small jobs get what large ones would get for their size (SLURM: PriorityFavorSmall).",
             "scheduling",
             live=_weighs("priority_size_weight"),
+        ),
+        _weight(
+            "priority_partition_weight", 0.0, "Multifactor priority of a job of the partition with the largest factor."
+        ),
+        Parameter(
+            "priority_partition_factors",
+            str,
+            "",
+            "Factors of partitions (SLURM: PriorityJobFactor), such as long:1,short:10. Empty: those of the site, or "
+            "the same for all.",
+            "scheduling",
+            live=_weighs("priority_partition_weight"),
+        ),
+        _weight("priority_qos_weight", 0.0, "Multifactor priority of a job of the QOS with the largest priority."),
+        Parameter(
+            "priority_qos_factors",
+            str,
+            "",
+            "Priorities of QOS, such as normal:10,high:100. Empty: those of the site, or the same for all.",
+            "scheduling",
+            live=_weighs("priority_qos_weight"),
         ),
         Parameter(
             "priority_period_s",
@@ -235,6 +368,7 @@ POLICY = Policy(
         ),
     ),
     kernels={"utility": priority_of, "usage_changes": note_usage, "order_changes": calculated_next},
-    facts={"expected_utility": expected_priority, "by_user": True},
+    facts={"expected_utility": expected_priority, "associations": associations, "lasting": lasting_priority},
+    refuses=(Refusal(("priority_shares", "priority_partition_factors", "priority_qos_factors"), _bad_numbers),),
     begins=_begin,
 )

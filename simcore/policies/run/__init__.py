@@ -42,6 +42,13 @@ def _sizes_on_sites(config: Config, kind: str, machine: str) -> str:
     return f"procs_per_node: {processors!r} is not for a site of shared nodes, whose jobs take cores (valid there: 0)"
 
 
+def _partitions_on_sites(config: Config, kind: str, machine: str) -> str:
+    drawn = config["num_partitions"]
+    if kind != SITE or drawn == 0:
+        return ""
+    return f"num_partitions: {drawn!r} is not for a site, which has partitions of its own (valid there: 0)"
+
+
 def _delays_on_clusters(config: Config, kind: str, machine: str) -> str:
     delay = config["start_delay_s"]
     if kind != CLUSTERS or delay == 0:
@@ -68,6 +75,7 @@ ROLE = Role(
     refuses=(
         Refusal(("start_delay_s",), _delays_on_clusters),
         Refusal(("procs_per_node",), _sizes_on_sites),
+        Refusal(("num_partitions",), _partitions_on_sites),
         Refusal(("event_order", "checkpoint"), _event_order),
     ),
 )

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from faultsweep.simcore.contract import Named, Parameter, Policy, Role, Run
 from faultsweep.simcore.workloads.models import is_model
+from faultsweep.simcore.workloads.owners import DRAWN
 from faultsweep.simcore.workloads.resampling import RESAMPLES
 from faultsweep.simcore.workloads.transforms import SIZE_MAPS
 
 
 def _resampled(run: Run) -> bool:
     return bool(run["resample"] != "none")
+
+
+def _draws_owners(run: Run) -> bool:
+    return any(run[name] > 0 for name in DRAWN)
+
+
+def _drawn(name: str, what: str, of_whom: str) -> Parameter:
+    doc = f"{what} that are drawn, by Zipf's law, {of_whom}; 0: as the log has them."
+    return Parameter(name, int, 0, doc, "workload", minimum=0, maximum=100_000)
 
 
 _SHARED = (
@@ -50,6 +60,20 @@ _SHARED = (
     Parameter(
         "size_map", str, "exact", "What happens to sizes of a log of another machine.", "workload", choices=SIZE_MAPS
     ),
+    _drawn("num_users", "Users", "one for each job"),
+    _drawn("num_accounts", "Accounts", "one for each user"),
+    _drawn("num_partitions", "Partitions", "one for each job"),
+    _drawn("num_qos", "QOS", "one for each job"),
+    Parameter(
+        "zipf_owners",
+        float,
+        1.0,
+        "Zipf exponent of drawn users, accounts, partitions and QOS: the share of the k-th falls as k^-exponent.",
+        "workload",
+        minimum=0,
+        maximum=10,
+        live=_draws_owners,
+    ),
 )
 
 ROLES = (
@@ -62,11 +86,12 @@ ROLES = (
 )
 
 _USES: tuple[Named, ...] = (
-    *(p.name for p in _SHARED if p.name != "load_scale"),
+    *(p.name for p in _SHARED if p.name not in ("load_scale", "zipf_owners")),
+    ("zipf_owners", _draws_owners),
     ("load_scale", lambda run: run["target_utilisation"] <= 0),
 )
 
 POLICIES = (
-    Policy("log", "", role="jobs", uses=_USES, consults=(("seed", _resampled),)),
+    Policy("log", "", role="jobs", uses=_USES, consults=(("seed", lambda run: _resampled(run) or _draws_owners(run)),)),
     Policy("model", "", role="jobs", uses=_USES, consults=("seed",)),
 )

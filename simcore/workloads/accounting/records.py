@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.model.workload import Demand, Workload
+from faultsweep.simcore.model.workload import LABELS, Demand, Label, Workload
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -265,7 +265,15 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
         content_hash=jobs.content_hash,
         epoch_s=origin,
         demand=demand_of(kept),
+        labels=_labels(kept),
+        user_names=kept.text("user").names,
     )
+
+
+def _labels(jobs: JobRecords) -> dict[str, Label]:
+    """Return what the jobs belong to, as far as some of them say it."""
+    found = {name: compact(jobs.text(name)) for name in LABELS}
+    return {name: Label(text.codes.astype(np.int64), text.names) for name, text in found.items() if text.names}
 
 
 def demand_of(jobs: JobRecords) -> Demand | None:

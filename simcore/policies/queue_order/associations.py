@@ -1,0 +1,235 @@
+"""The tree of accounts whose shares decide who comes first, and the factors of jobs that do not change while they wait.
+
+A user of an account is an association, a leaf of the tree; accounts are in accounts, and all are in the root. Without
+accounts, all users are in the root. Shares are those of the parameter, of the site, or the same for all on a level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from faultsweep.simcore.contract import Run
+from faultsweep.simcore.model.machines import Machine
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[Any]]
+
+ROOT = "root"
+"""The account of all accounts, as SLURM calls it."""
+
+
+class Associations(NamedTuple):
+    """A tree whose leaves come first and whose root comes last, and what jobs are in it.
+
+    Attributes
+    ----------
+    of_job : leaf of each job, -1 where there is no tree, shape (jobs,).
+    parent : of each association, -1 of the root, shape (associations,).
+    due : its part of the shares of those with the same parent.
+    inverse_share : 1 / its part of all, infinity where that is 0.
+    path : what each leaf is in, from the root's children down to itself, -1 behind it, shape (leaves, depth).
+    names : (account, user) of each leaf.
+    """
+
+    of_job: Ints
+    parent: Ints
+    due: Floats
+    inverse_share: Floats
+    path: Ints
+    names: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def none(cls, jobs: int) -> Associations:
+        """Return a tree of the root alone."""
+        one = np.ones(1)
+        return cls(np.full(jobs, -1), np.full(1, -1), one, one, np.zeros((0, 1), np.int64))
+
+
+@dataclass
+class _Tree:
+    """Shares of accounts and users by (account, user), user "" for an account, and the accounts they are in."""
+
+    shares: dict[tuple[str, str], float] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+
+    def declare(self, rows: Iterable[tuple[str, str, str, float]]) -> None:
+        """Add what (account, user, parent, shares) say, and the accounts that they name without a row."""
+        for account, user, parent, shares in rows:
+            if user or account != ROOT:
+                self.shares[account, user] = shares
+            if not user and account != ROOT:
+                self.parents[account] = parent or ROOT
+        for account in [*self.parents.values(), *(account for account, _ in self.shares)]:
+            self.add(account, "")
+
+    def add(self, account: str, user: str) -> None:
+        """Add a user with one share, and the account; what is known stays as it is."""
+        if account != ROOT and account not in self.parents:
+            self.parents[account] = ROOT
+            self.shares[account, ""] = 1.0
+        if user:
+            self.shares.setdefault((account, user), 1.0)
+
+    def way(self, account: str) -> list[str]:
+        """Return an account and those that it is in, up to the root's child."""
+        way: list[str] = []
+        while account != ROOT:
+            if account in way:
+                raise InputError(f"account {account!r} is in itself, by way of {' in '.join(way)} (valid: a tree)")
+            way.append(account)
+            account = self.parents[account]
+        return way
+
+
+def associations(jobs: Arrays, machine: Machine, run: Run) -> Associations:
+    """Return the tree of a run.
+
+    Raises
+    ------
+    InputError
+        If no job has a user, or accounts are no tree.
+    """
+    count = len(jobs["submit_s"])
+    if run["priority_share_weight"] == 0:
+        return Associations.none(count)
+    users = jobs["user"]
+    if not (users >= 0).any():
+        raise InputError(
+            "priority_share_weight: fair share needs the users of jobs, and the workload has none "
+            "(valid: a log with users, num_users above 0, or priority_share_weight = 0)"
+        )
+    tree = _Tree()
+    if run["priority_fair_share"] == "users":
+        numbers, of_job = np.unique(np.maximum(users, -1), return_inverse=True)
+        for number in numbers.tolist():
+            tree.add(ROOT, str(number))
+        return _arrays(tree, list(tree.shares), of_job.reshape(-1))
+    given = parse_shares(run["priority_shares"])
+    known = given if given or machine.site is None else machine.site.shares
+    tree.declare(known)
+    pairs, of_job = np.unique(np.stack((_codes(jobs, "account"), users)), axis=1, return_inverse=True)
+    leaves = [_leaf(tree, jobs, account, user) for account, user in pairs.T.tolist()]
+    every = [key for key in tree.shares if key[1]]
+    places = {key: place for place, key in enumerate(every)}
+    return _arrays(tree, every, np.array([places[leaf] for leaf in leaves], np.int64)[of_job.reshape(-1)])
+
+
+def _codes(jobs: Arrays, label: str) -> Ints:
+    return jobs.get(f"{label}_codes", np.full(len(jobs["submit_s"]), -1))
+
+
+def _leaf(tree: _Tree, jobs: Arrays, account: int, user: int) -> tuple[str, str]:
+    """Return the association of a user's jobs in an account, added with one share unless it is known; of jobs without
+    an account the first one of the user's."""
+    names = jobs.get("user_names", np.empty(0, np.str_))
+    who = str(names[user]) if 0 <= user < len(names) else str(user)
+    if account < 0:
+        found = next((key for key in tree.shares if key[1] == who), (ROOT, who))
+    else:
+        found = (str(jobs["account_names"][account]), who)
+    tree.add(*found)
+    return found
+
+
+def _arrays(tree: _Tree, leaves: list[tuple[str, str]], of_job: Ints) -> Associations:
+    """Return the tree as arrays."""
+    accounts = [key for key in tree.shares if not key[1]]
+    place = {key: at for at, key in enumerate([*leaves, *accounts])}
+    root = len(place)
+    parent = np.full(root + 1, -1)
+    for (account, user), at in place.items():
+        above = account if user else tree.parents[account]
+        parent[at] = place.get((above, ""), root)
+    shares = np.array([*(tree.shares[key] for key in place), 1.0])
+    level = np.zeros(root + 1)
+    np.add.at(level, parent[:-1], shares[:-1])
+    ways = [
+        [*(place[each, ""] for each in reversed(tree.way(account))), place[account, user]] for account, user in leaves
+    ]
+    path = np.full((len(leaves), max(map(len, ways))), -1)
+    inverse, due = np.ones(root + 1), np.ones(root + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        due[:-1] = np.where(level[parent[:-1]] > 0, shares[:-1] / level[parent[:-1]], 0.0)
+        parts = np.where(shares[:-1] > 0, level[parent[:-1]] / shares[:-1], np.inf)
+    for leaf, way in enumerate(ways):
+        path[leaf, : len(way)] = way
+        inverse[leaf] = np.prod(parts[way])
+    return Associations(np.asarray(of_job, np.int64), parent, due, inverse, path, tuple(leaves))
+
+
+def parse_shares(text: str) -> tuple[tuple[str, str, str, float], ...]:
+    """Return (account, user, "", shares) of a text such as "physics:50,chem:30,physics/anna:2"."""
+    rows = []
+    for name, shares in parse_numbers(text, "priority_shares", "physics:50,chem:30,physics/anna:2"):
+        account, _, user = name.partition("/")
+        rows.append((account, user, "", shares))
+    return tuple(rows)
+
+
+def parse_numbers(text: str, parameter: str, example: str) -> tuple[tuple[str, float], ...]:
+    """Return names and numbers of 0 or more of a text such as "high:100,low:1"; none of "".
+
+    Raises
+    ------
+    InputError
+        Naming the parameter and the part that is wrong.
+    """
+    rows: dict[str, float] = {}
+    for part in text.split(",") if text else ():
+        name, _, number = part.strip().rpartition(":")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if not name or name in rows or not 0 <= value <= 1e12:
+            raise InputError(f"{parameter}: {part!r} is not valid (valid: each name once with a number, as {example})")
+        rows[name] = value
+    return tuple(rows.items())
+
+
+def parts_of_largest(jobs: Arrays, label: str, rows: Iterable[tuple[str, float]], otherwise: float) -> Floats:
+    """Return the factor of each job by what it belongs to: its number, of the largest of all; 0 where that is unknown.
+
+    rows : names and numbers; without any, each job has the factor ``otherwise``.
+    """
+    numbers = dict(rows)
+    largest = max(numbers.values(), default=0.0)
+    count = len(jobs["submit_s"])
+    if largest <= 0:
+        return np.full(count, 0.0 if numbers else otherwise)
+    names = jobs.get(f"{label}_names", np.empty(0, np.str_))
+    of_code = np.array([*(numbers.get(str(name), 0.0) / largest for name in names), 0.0])
+    return np.asarray(of_code[_codes(jobs, label)], np.float64)
+
+
+def lasting_priority(jobs: Arrays, machine: Machine, run: Run) -> Floats:
+    """Return what the factors of size, partition and QOS give each job, shape (jobs,)."""
+    share = _size(jobs, machine)
+    found = run["priority_size_weight"] * (1.0 - share if run["priority_small_first"] else share)
+    partitions = parse_numbers(run["priority_partition_factors"], "priority_partition_factors", "long:1,short:10")
+    priorities = parse_numbers(run["priority_qos_factors"], "priority_qos_factors", "normal:10,high:100")
+    if machine.site is not None:
+        partitions, priorities = partitions or machine.site.partition_factors, priorities or machine.site.qos_priorities
+    if run["priority_partition_weight"]:
+        found = found + run["priority_partition_weight"] * parts_of_largest(jobs, "partition", partitions, 1.0)
+    if run["priority_qos_weight"]:
+        found = found + run["priority_qos_weight"] * parts_of_largest(jobs, "qos", priorities, 0.0)
+    return np.asarray(found, np.float64)
+
+
+def _size(jobs: Arrays, machine: Machine) -> Floats:
+    """Return the share of the machine that each job asks for: on a site the mean of that of the nodes, as few as it may
+    take, and of the cores."""
+    share = jobs["requested"] / machine.capacity
+    if machine.site is None:
+        return np.asarray(share, np.float64)
+    per_node = jobs["per_node"]
+    nodes = np.where(per_node > 0, -(-jobs["chunks"] // np.maximum(per_node, 1)), 1)
+    return np.asarray((nodes / machine.nodes + share) / 2.0, np.float64)
