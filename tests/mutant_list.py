@@ -422,7 +422,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("simcore/policies/queue_order/wfp.py", "share * share * share", "share * share", "the square of the wait"),
     Mutant(MULTIFACTOR, "if s.used_until[at] <= calculated:", "if False:", "usage before a calculation is lost"),
     Mutant(MULTIFACTOR, "        return count + 1.0\n", "        return count\n", "a period ends late"),
-    Mutant(MULTIFACTOR, "- s.in_use[user] * np.expm1", "- 0.0 * np.expm1", "what runs counts as no usage"),
+    Mutant(MULTIFACTOR, "- s.in_use[at] * np.expm1", "- 0.0 * np.expm1", "what runs counts as no usage"),
     Mutant(MULTIFACTOR, "effective * s.inverse_share[leaf]", "effective", "all users have one share"),
     Mutant(MULTIFACTOR, "(effective - part) * s.due[at]", "0.0", "usage of others in the account does not count"),
     Mutant(MULTIFACTOR, "        at = s.parent[at]\n", "        at = -1\n", "accounts use nothing"),

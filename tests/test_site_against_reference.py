@@ -38,10 +38,13 @@ def sites(draw):
     return tuple(rows), tuple(partitions)
 
 
+NO_RULES = ((), (), ())
+
+
 @cache
-def site_file(site, windows=()) -> str:
-    """The site as a file; windows are (begin, end, nodes of each row)."""
-    rows, partitions = site
+def site_file(site, windows=(), rules=NO_RULES) -> str:
+    """The site as a file; windows are (begin, end, nodes of each row), rules: accounts, QOS, factors of partitions."""
+    (rows, partitions), (accounts, qos, factors) = site, rules
     lines = ['format = "faultsweep site, 1"']
     for place, (cores, gpus, memory, count) in enumerate(rows):
         lines += ["[[nodes]]", f'name = "c{place}"', f"count = {count}", f"cores = {cores}", f"gpus = {gpus}"]
@@ -49,11 +52,17 @@ def site_file(site, windows=()) -> str:
     for place, (counts, whole) in enumerate(partitions):
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[partitions]]", f'name = "p{place}"', f"nodes = {{{nodes}}}", f"exclusive = {str(whole).lower()}"]
+        lines += [f"priority_factor = {factors[place]}"] if factors else []
     for place, (begin, end, counts) in enumerate(windows):
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[reservations]]", f'name = "w{place}"', f"start_s = {begin}", f"end_s = {end}"]
         lines += [f"classes = {{{nodes}}}"]
-    path = Path(_FOLDER.name) / f"{abs(hash((site, windows)))}.toml"
+    for account, user, parent, shares in accounts:
+        lines += ["[[accounts]]", f'account = "{account}"', f'user = "{user}"', f'parent = "{parent}"']
+        lines += [f"shares = {shares}"]
+    for name, priority in qos:
+        lines += ["[[qos]]", f'name = "{name}"', f"priority = {priority}"]
+    path = Path(_FOLDER.name) / f"{abs(hash((site, windows, rules)))}.toml"
     path.write_text("\n".join(lines))
     return str(path)
 
@@ -128,7 +137,7 @@ def demand_of(rows, partitions: int) -> Demand:
     return Demand(*arrays, partitions=tuple(f"p{place}" for place in range(partitions)))
 
 
-def engine(case, **options):
+def engine(case, rules=NO_RULES, **options):
     site, rows, failures, windows = case
     plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
     from dataclasses import replace
@@ -137,7 +146,7 @@ def engine(case, **options):
     named = {ENGINE_NAMES[name]: value for name, value in options.items()} | {"lff_moves": False}
     run = simulate(
         workload,
-        machine=site_file(site, windows),
+        machine=site_file(site, windows, rules),
         failures=failures_of(failures, rows),
         events=True,
         debug=True,
@@ -146,10 +155,13 @@ def engine(case, **options):
     return outcome_of(run), run
 
 
-def assert_same(case, **options) -> None:
+def assert_same(case, rules=NO_RULES, **options) -> None:
     site, rows, failures, windows = case
     options = {"estimates": "requested"} | options
-    found, run = engine(case, **options)
+    found, run = engine(case, rules, **options)
+    if rules != NO_RULES:
+        options["tree"], options["qos_factors"] = rules[:2]
+        options["partition_factors"] = tuple((f"p{place}", rules[2][place]) for place in range(len(site[1])))
     estimates = options.pop("estimates")
     known = rows if estimates == "requested" else [(*row[:3], None, row[4]) for row in rows]
     reserved = [(begin, end, members_of(site, counts)) for begin, end, counts in windows]
@@ -251,3 +263,39 @@ def test_nodes_of_one_core_are_a_flat_machine(count, data):
         flat, shared = (simulate(workload_of(rows), machine=name, **options) for name in (f"flat:{count}", site))
         assert np.array_equal(flat.jobs["start_s"], shared.jobs["start_s"])
         assert flat.metrics["utilisation"] == shared.metrics["utilisation"]
+
+
+RULES = (
+    ((("a", "", "", 2), ("b", "", "a", 3), ("b", "2", "", 1), ("a", "0", "", 2)), (("x", 5), ("y", 1)), (1, 4, 2)),
+    ((("b", "", "c", 1), ("d", "", "c", 2), ("d", "7", "", 1), ("c", "", "", 4), ("root", "8", "", 1)), (), (2, 1, 1)),
+    ((("a", "", "b", 0), ("b", "", "", 3)), (("z", 0),), (0, 0, 0)),
+)
+"""Accounts in accounts, with users and shares; priorities of QOS; factors of up to three partitions."""
+
+
+@examples(60)
+@given(
+    cases(failures=True),
+    st.sampled_from(RULES),
+    st.sampled_from(("backfill", "conservative")),
+    st.sampled_from(("classic", "fair-tree", "fair-tree")),
+    st.sampled_from((0, 7.5, 20)),
+    st.sampled_from(((1000, 0, 0, 0), (100, 1000, 0, 0), (300, 0, 500, 0), (200, 0, 0, 700), (500, 300, 200, 100))),
+)
+def test_priorities(case, rules, scheduler, fair_share, period, weights):
+    share, size, partition, qos = map(float, weights)
+    assert_same(
+        case,
+        rules,
+        scheduler=scheduler,
+        queue_order="multifactor",
+        fair_share=fair_share,
+        period=period,
+        half_life=1 / 64,
+        age_weight=10,
+        longest_age=1 / 64,
+        share_weight=share,
+        size_weight=size,
+        partition_weight=partition,
+        qos_weight=qos,
+    )

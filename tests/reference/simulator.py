@@ -307,11 +307,17 @@ class Simulator:
         """Age, fair share and size as of the last calculation."""
         o, time = self.options, self.calculated()
         age = min(1, Fraction(max(0, time - job.waits_since)) / Fraction(o.longest_age * 3600))
-        size = Fraction(job.requested_size, self.machine.nodes)
+        size = self.share_of_machine(job)
         value = float(o.age_weight * age) + float(o.size_weight * (1 - size if o.small_first else size))
-        value += float(o.partition_weight) * of_largest(job.partition, o.partition_factors, 1)
+        value += float(o.partition_weight) * of_largest(self.partition_of(job), o.partition_factors, 1)
         value += float(o.qos_weight) * of_largest(job.qos, o.qos_factors, 0)
         return floor(value + float(o.share_weight) * self.fair_share(job, time) + 1e-6)
+
+    def share_of_machine(self, job: Job) -> Fraction:
+        return Fraction(job.requested_size, self.machine.nodes)
+
+    def partition_of(self, job: Job) -> str:
+        return job.partition
 
     def fair_share(self, job: Job, time: Any) -> float:
         accounts = self.options.fair_share != "users"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import inf
+from fractions import Fraction
+from math import ceil, inf
 from typing import Any
 
 from .conservative import Conservative, Reservation
@@ -67,6 +68,16 @@ class SiteSimulator(Simulator):
     def make_job(self, index, job_id, submit, run, estimate, size, option="A") -> Job:
         run, estimate = exact(run), exact(run if estimate is None else estimate)
         return Job(index, job_id, exact(submit), run, estimate, size, size, option)
+
+    def share_of_machine(self, job: Job) -> Fraction:
+        """The mean of the shares of nodes, as few as chunks may be on, and of cores."""
+        need = self.needs[job]
+        nodes = ceil(need.chunks / need.per_node) if need.per_node else 1
+        cores = Fraction(job.requested_size, sum(node.has[0] for node in self.nodes))
+        return (Fraction(nodes, len(self.nodes)) + cores) / 2
+
+    def partition_of(self, job: Job) -> str:
+        return f"p{self.needs[job].partition}"
 
     # -- what is free --------------------------------------------------------------------------------------------
 
@@ -231,7 +242,7 @@ class SiteSimulator(Simulator):
     def start_on(self, job: Job, bags: dict[int, Bag]) -> None:
         self.start(job, frozenset(bags))
         self.bags[self.running[-1]] = bags
-        job.held_size = sum(bag[0] for bag in bags.values())
+        job.held_size = job.held[-1][2] = sum(bag[0] for bag in bags.values())
 
     # -- failures ------------------------------------------------------------------------------------------------
 

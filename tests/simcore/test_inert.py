@@ -56,6 +56,10 @@ VALUES = {
     "procs_per_node": (0,),
     "failure_system": (0,),
     "target_utilisation": (0.0,),
+    "num_users": (0, 3),
+    "priority_shares": ("", "1:3,2:1,1/2:5"),
+    "priority_partition_factors": ("", "1:4,2:1"),
+    "priority_qos_factors": ("", "1:1,2:10"),
 }
 """What to try of parameters that have no short list of names."""
 
