@@ -57,6 +57,7 @@ VALUES = {
     "failure_system": (0,),
     "target_utilisation": (0.0,),
     "num_users": (0, 3),
+    "max_restarts": (30, 60),
     "priority_shares": ("", "1:3,2:1,1/2:5"),
     "priority_partition_factors": ("", "1:4,2:1"),
     "priority_qos_factors": ("", "1:1,2:10"),
