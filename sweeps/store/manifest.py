@@ -14,6 +14,7 @@ from where the earlier one ended, so that an older copy of a store is known by i
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -33,6 +34,8 @@ OVER_GRID = ("status", "wall_s", "error", "jobs_offset", "jobs_length")
 FOLDER = "integrity"
 MANIFEST, SECOND = f"{FOLDER}/manifest", f"{FOLDER}/manifest-copy"
 COPIES = f"{FOLDER}/copies"
+LABELS = "label_files"
+_MOST_KEPT = 65_536
 ROOT = "zarr.json"
 ABSENT = "-"
 _STATUS = f"status/{ROOT}"
@@ -61,6 +64,33 @@ def is_kept_twice(name: str, metrics: Container[str]) -> bool:
         return True
     own = array in OVER_GRID or array in (JOBS, FOLDER) or array in metrics
     return not own and bool(rest) and rest != ROOT
+
+
+def keep_labels(path: Path, metrics: Container[str]) -> str:
+    """Return the files of all coordinates of a store as JSON text, the smallest first, as many as 64 KB hold.
+
+    The root has them as its attribute ``LABELS``. It is written at every run, unlike the files and their copies, which
+    have one age: what removes old files takes both.
+    """
+    kept_twice = (folder for folder in path.iterdir() if is_kept_twice(f"{folder.name}/c", metrics))
+    arrays = [folder for folder in kept_twice if folder.name != "status"]
+    chunks = [file for folder in arrays for file in folder.rglob("*") if file.is_file() and file.name != ROOT]
+    kept: dict[str, str] = {}
+    room = _MOST_KEPT
+    for file in sorted(chunks, key=lambda file: (file.stat().st_size, file)):
+        room -= file.stat().st_size
+        if room >= 0:
+            kept[file.relative_to(path).as_posix()] = base64.b64encode(file.read_bytes()).decode()
+    return json.dumps(kept)
+
+
+def kept_label(attributes: Mapping[str, Any], name: str) -> bytes:
+    """Return the file of a coordinate that the root's attributes have; nothing if they have none."""
+    try:
+        kept = json.loads(attributes.get(LABELS, "{}"))
+        return base64.b64decode(kept.get(name, ""), validate=True)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return b""
 
 
 def make_line(place: int, name: str, content: bytes | memoryview | None) -> str:

@@ -7,7 +7,7 @@ import shutil
 import struct
 import tomllib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from faultsweep.sweeps.store.manifest import (
     digest_of,
     is_kept_twice,
     is_sealed,
+    kept_label,
     manifest_size,
     note,
     read_lines,
@@ -222,8 +223,10 @@ def _restore_root(path: Path, found: Verified, done: Mended) -> bool:
 
 def _restore_copies(path: Path, found: Verified, done: Mended) -> None:
     """Write again what is sound in one of two places; remove what is no part of the store."""
-    members = read_root(path)["consolidated_metadata"]["metadata"]
-    metrics = json.loads(read_root(path)["attributes"]["metrics"])
+    root = read_root(path)
+    members = root["consolidated_metadata"]["metadata"]
+    metrics = json.loads(root["attributes"]["metrics"])
+    _restore_labels(path, found, done, root["attributes"])
     for name, what in ((damage.name, damage.what) for damage in found.damage):
         array = name.removesuffix(f"/{ROOT}")
         if what == "not in the manifest":
@@ -240,6 +243,18 @@ def _restore_copies(path: Path, found: Verified, done: Mended) -> None:
         else:
             continue
         done.restored.append(name)
+
+
+def _restore_labels(path: Path, found: Verified, done: Mended, attributes: Mapping[str, Any]) -> None:
+    """Write the files of coordinates again that are lost in both places, as the root has them."""
+    history, _ = read_lines(path)
+    for name in sorted({damage.name.removeprefix(f"{COPIES}/") for damage in found.damage} - found.sound):
+        content = kept_label(attributes, name)
+        is_last = [digest_of(content)] == [digest for *_, digest in history.get(name, ())[-1:]]
+        if is_last and f"{COPIES}/{name}" not in found.sound:
+            replace_file(path, name, content)
+            done.restored.append(name)
+            found.sound.add(name)  # its copy follows from it
 
 
 def _write_again(path: Path, name: str, source: Path) -> None:
@@ -374,6 +389,11 @@ def _perhaps_lost(path: Path) -> list[str]:
         if _is_computed(store, name):
             lost += absent
         elif absent and not (name in store.dims and _are_labels(array[...].tolist(), asked.get(name))):
+            kept = {key: kept_label(store.attributes, key) for key in absent}
+            if all(kept.values()):
+                for key, content in kept.items():
+                    replace_file(path, key, content)
+                continue
             raise InputError(f"{path / absent[0]}: is absent; restore it from a copy, then seal the store")
     return lost
 

@@ -31,9 +31,11 @@ from faultsweep.sweeps.store.labels import from_array, to_array, without_kinds
 from faultsweep.sweeps.store.manifest import (
     COPIES,
     FOLDER,
+    LABELS,
     RecordingStore,
     compact,
     digest_of,
+    keep_labels,
     manifest_size,
     remove,
     replace_file,
@@ -492,6 +494,8 @@ def commit(path: Path, attributes: Mapping[str, Any]) -> None:
     content["attributes"] = {**content.get("attributes", {}), **attributes}
     members = {name: json.loads(file.read_text()) for name, file in _members(path).items()}
     content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
+    if (path / FOLDER).is_dir():
+        content["attributes"][LABELS] = keep_labels(path, json.loads(content["attributes"].get("metrics", "[]")))
     size = manifest_size(path) if (path / FOLDER).is_dir() else None
     text = json.dumps(content, indent=1).encode() if size is None else root_text(content, size)
     replace_file(path, "zarr.json", text)

@@ -29,6 +29,7 @@ from faultsweep.sweeps.store.manifest import (
     verify,
 )
 from faultsweep.sweeps.store.merge import merge
+from faultsweep.sweeps.store.opener import read_root
 from faultsweep.sweeps.store.pack import pack, unpack
 from faultsweep.sweeps.store.repair import check, repair
 from faultsweep.sweeps.store.store import DAMAGED, Store, commit, run_folder
@@ -258,13 +259,59 @@ def test_a_partial_copy_heals(store, made, share, client):
         if file.relative_to(store).as_posix() not in kept:
             file.unlink()
     assert check(store).damage
-    with contextlib.suppress(InputError):
-        sweep().run(store, cluster=client, progress=False)
-        assert results(store) == results(made)
-        assert check(store).is_sound
-        return
-    with pytest.raises(InputError, match="restore the store from a backup"):
+    sweep().run(store, cluster=client, progress=False)
+    assert results(store) == results(made)
+    assert check(store).is_sound
+
+
+def test_a_purge_of_what_was_written_first_heals(store, made, client):
+    """Labels, their copies and the metadata of arrays have one age; the root, which is written last, has them again."""
+    first = [file for file in all_files(store) if file.parent != store and file.name == "zarr.json"]
+    for axis in ("a", "mode"):
+        first += [*all_files(store / axis / "c"), *all_files(store / "integrity" / "copies" / axis)]
+    for file in first:
+        file.unlink()
+    removed = {file.relative_to(store).as_posix() for file in first}
+    assert {"mode/c/0", "integrity/copies/mode/c/0", "mode/zarr.json", "y/zarr.json"} <= removed
+    assert removed <= {one["name"] for one in read_status(store)["damage"]["files"]}
+    sweep().run(store, cluster=client, progress=False)
+    assert check(store).is_sound
+    assert results(store) == results(made)
+
+
+def test_labels_are_restored_without_a_run(store, made):
+    for axis in ("a", "mode"):
+        shutil.rmtree(store / axis)
+        shutil.rmtree(store / "integrity" / "copies" / axis)
+    assert print_check(store, mend=True, seal=False, logs=None, workers=1) == 0
+    assert check(store).is_sound
+    assert results(store) == results(made)
+
+
+@pytest.mark.parametrize("labels", ["{", "[1]", '{"a/c/0": 7}', '{"a/c/0": "="}', '{"a/c/0": "QUJD"}', "[" * 100_000])
+def test_other_labels_in_the_root_restore_nothing(store, labels):
+    root = json.loads((store / "zarr.json").read_text())
+    root["attributes"]["label_files"] = labels
+    replace_file(store, "zarr.json", json.dumps(root).encode())
+    assert check(store).is_sound
+    for name in ("a/c/0", "integrity/copies/a/c/0"):
+        (store / name).unlink()
+    with pytest.raises(InputError, match="a/c/0 and its copy are damaged"):
         repair(store)
+
+
+def test_the_root_keeps_no_more_labels_than_are_small(tmp_path, client):
+    """The files of many labels are in two places only, and their loss in both is told."""
+    path = tmp_path / "s.zarr"
+    names = tuple(f"{random.Random(n).getrandbits(400):x}" for n in range(1500))
+    exclude = [{"mode": list(names[1:])}]
+    sweep(a=(1,), mode=names, keep_jobs=False, exclude=exclude).run(path, cluster=client, progress=False)
+    assert (path / "mode" / "c" / "0").stat().st_size > 65_536
+    assert list(json.loads(read_root(path)["attributes"]["label_files"])) == ["a/c/0"]
+    for name in ("mode/c/0", "integrity/copies/mode/c/0"):
+        (path / name).unlink()
+    with pytest.raises(InputError, match="mode/c/0 and its copy are damaged"):
+        repair(path)
 
 
 def test_a_store_without_a_manifest_is_not_believed(store, client):
@@ -302,24 +349,21 @@ def test_what_may_be_lost_without_a_manifest_is_run_again(store, made, client, a
 
 
 @pytest.mark.parametrize("axis", ["a", "mode"])
-def test_labels_that_are_lost_with_the_manifest_are_not_sealed(store, axis):
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_labels_that_are_lost_with_the_manifest_are_sealed_if_the_root_has_them(store, made, axis, is_kept):
+    if not is_kept:
+        root = json.loads((store / "zarr.json").read_text())
+        del root["attributes"]["label_files"]
+        (store / "zarr.json").write_text(json.dumps(root))
     shutil.rmtree(store / "integrity")
     shutil.rmtree(store / axis / "c")
-    with pytest.raises(InputError, match=f"{axis}/c/0: is absent; restore it from a copy"):
+    if is_kept:
         seal_store(store)
-
-
-def test_the_only_label_of_an_axis_is_known_from_the_spec(tmp_path, client):
-    for label, lost in ((0, False), (5, True)):
-        path = tmp_path / f"{label}.zarr"
-        sweep(a=(label,), mode=("x",)).run(path, cluster=client, progress=False)
-        shutil.rmtree(path / "integrity")
-        shutil.rmtree(path / "a" / "c", ignore_errors=True)
-        if lost:
-            with pytest.raises(InputError, match="a/c/0: is absent"):
-                seal_store(path)
-        else:
-            seal_store(path)
+        assert check(store).is_sound
+        assert results(store) == results(made)
+    else:
+        with pytest.raises(InputError, match=f"{axis}/c/0: is absent; restore it from a copy"):
+            seal_store(store)
 
 
 def test_a_backup_that_is_put_back_beside_new_journals_is_named_and_grows_again(tmp_path, made, client):
