@@ -25,6 +25,7 @@ from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.failure_sources import source_for
+from faultsweep.simcore.fairness import by_owner, fairness_metrics, owners_of
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
@@ -67,6 +68,7 @@ class Run:
     decisions : the steps of the agent on clusters if they were asked for.
     doubts : what had to be assumed of the log because it does not say it, and how far the failures are from their
         nominal rate, a sentence each.
+    owners : user, account, partition and QOS of each job, as far as they are known.
     """
 
     metrics: dict[str, float]
@@ -81,6 +83,11 @@ class Run:
     origin_s: float = 0.0
     decisions: Decisions | None = None
     doubts: tuple[str, ...] = ()
+    owners: Mapping[str, Label] = field(default_factory=dict)
+
+    def by(self, owner: str) -> dict[str, NDArray[Any]]:
+        """Return what each ``user``, ``account``, ``partition`` or ``qos`` got: ``simcore.fairness.by_owner``."""
+        return by_owner(self, owner)
 
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""
@@ -165,8 +172,11 @@ def simulate(
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
     unseen = unseen_sentence(source, run.metrics["makespan_s"])
+    if config["fairness"]:
+        run.metrics.update(fairness_metrics(run.jobs, prepared.user))
     told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s), unseen)
-    return replace(run, doubts=tuple(filter(None, told)))
+    owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
+    return replace(run, owners=owners, doubts=tuple(filter(None, told)))
 
 
 def _prepare(workload: Workload, config: Mapping[str, Any], machine: Machine) -> tuple[Workload, NDArray[np.float64]]:
@@ -389,17 +399,16 @@ def _job_arrays(
         "size": round_up(machine, workload.size),
         "user": workload.user,
         "user_names": np.array(workload.user_names, np.str_),
-        **_labels(workload, machine),
+        **{f"{name}_codes": label.codes for name, label in _labels(workload, machine).items()},
+        **{f"{name}_names": np.array(label.names, np.str_) for name, label in _labels(workload, machine).items()},
     }
 
 
-def _labels(workload: Workload, machine: Machine) -> dict[str, NDArray[Any]]:
-    """Return the labels of jobs and their names; on a site, partitions are those whose nodes the jobs get."""
-    labels = dict(workload.labels)
-    if workload.demand is not None and machine.site is not None:
-        labels["partition"] = Label(workload.demand.partition, machine.site.partitions)
-    names = {f"{name}_names": np.array(label.names, np.str_) for name, label in labels.items()}
-    return {**{f"{name}_codes": label.codes for name, label in labels.items()}, **names}
+def _labels(workload: Workload, machine: Machine) -> dict[str, Label]:
+    """Return the labels of jobs; on a site, partitions are those whose nodes the jobs get."""
+    if workload.demand is None or machine.site is None:
+        return dict(workload.labels)
+    return {**workload.labels, "partition": Label(workload.demand.partition, machine.site.partitions)}
 
 
 class _Rules(NamedTuple):

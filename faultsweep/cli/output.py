@@ -69,7 +69,7 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
 
 _ALWAYS = ("mean_wait_s", "p90_wait_s", "mean_bounded_slowdown", "utilisation")
 _IF_ANY = (
-    *("unfinished_jobs", "failure_slowdown", "mean_scheduling_s"),
+    *("unfinished_jobs", "failure_slowdown", "mean_scheduling_s", "gini_wait", "jain_bounded_slowdown"),
     *("failures_that_hit", "lost_to_failures", "restarts", "checkpoint_overhead_ratio", "checkpoints_wasted"),
     *("jobs_co_allocated", "saturated_time_frac", "congestion_slowdown", "jobs_taken"),
     *("migrations_successful", "migrations_attempted", "credit_refusals"),
@@ -96,6 +96,26 @@ def headline(metrics: Mapping[str, float], config: Mapping[str, Any]) -> list[st
     known = [name for name in (*_ALWAYS, *asked, *happened, *_OTHERWISE) if not math.isnan(metrics.get(name, math.nan))]
     chosen = list(dict.fromkeys(known))[:HEADLINE]
     return [name for name in metrics if name in chosen]
+
+
+MOST_OWNERS = 20
+"""Owners of jobs that ``simulate`` shows; all are in its JSON."""
+
+
+def print_owners(table: Mapping[str, Any]) -> None:
+    """Print what users, accounts, partitions or QOS got, a row each."""
+    from rich.table import Table
+
+    shown = Table()
+    for place, heading in enumerate(table):
+        shown.add_column(heading, justify="right" if place else "left", no_wrap=True)
+    rows = list(zip(*(values.tolist() for values in table.values()), strict=True))
+    for name, jobs, wait_s, slowdown, share in rows[:MOST_OWNERS]:
+        shown.add_row(name or "-", f"{jobs:,}", f"{wait_s:,.6g} s", f"{slowdown:,.4g}", f"{100 * share:.4g} %")
+    console = make_console(markup=False)
+    console.print(shown)
+    if len(rows) > MOST_OWNERS:
+        console.print(f"{len(rows) - MOST_OWNERS:,} more: --json")
 
 
 def print_metrics(run: Run, speed: Mapping[str, float], every: bool = False) -> None:

@@ -26,6 +26,10 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
         typer.Option(False, "--skip-malformed", help="Leave malformed lines of the log out and count them."),
     ),
     "all_metrics": (bool, typer.Option(False, "--all", help="Print every metric, not the ten that matter.")),
+    "by": (
+        str,
+        typer.Option("", help="Print what each user, account, partition or qos got.", metavar="OWNER"),
+    ),
     "json_output": (bool, typer.Option(False, "--json", help="Print the metrics as JSON.")),
     "debug": (
         bool,
@@ -99,12 +103,15 @@ def simulate(**options: Any) -> None:
     Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
     """
     from faultsweep.cli.output import say_compiling
-    from faultsweep.errors import InputError
+    from faultsweep.errors import InputError, unknown_name
     from faultsweep.files import check_writable
+    from faultsweep.simcore.fairness import OWNERS
     from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
     from faultsweep.sweeps.logs import load_configured
 
+    if options["by"] and options["by"] not in OWNERS:
+        raise unknown_name("owner of jobs", options["by"], OWNERS, where="by")
     parameters = [name for name in options if name not in _NOT_PARAMETERS or name == "log"]
     given = {name: options.pop(name) for name in parameters if options[name] is not None}
     config = resolve(given)
@@ -129,7 +136,7 @@ def simulate(**options: Any) -> None:
     if options["trace"] and run.decisions is not None:
         for sentence in run.decisions.sentences():
             typer.echo(sentence, err=options["json_output"])
-    _report(run, workload.content_hash, options["json_output"], options["all_metrics"])
+    _report(run, workload.content_hash, options["json_output"], options["all_metrics"], options["by"])
 
 
 def _write(run: Run, options: Mapping[str, Any]) -> None:
@@ -152,8 +159,8 @@ def _write(run: Run, options: Mapping[str, Any]) -> None:
         write_failures(run.failures, options["failures_out"])
 
 
-def _report(run: Run, content_hash: str, as_json: bool, every: bool) -> None:
-    from faultsweep.cli.output import print_metrics
+def _report(run: Run, content_hash: str, as_json: bool, every: bool, by: str) -> None:
+    from faultsweep.cli.output import print_metrics, print_owners
     from faultsweep.terminal import print_json
 
     speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
@@ -165,6 +172,10 @@ def _report(run: Run, content_hash: str, as_json: bool, every: bool) -> None:
             "content_hash": content_hash,
             "config": run.config,
         }
-        print_json({**run.metrics, **speed, **about})
+        owners = {"by": {name: values.tolist() for name, values in run.by(by).items()}} if by else {}
+        print_json({**run.metrics, **speed, **about, **owners})
     else:
+        table = run.by(by) if by else None
         print_metrics(run, speed, every)
+        if table is not None:
+            print_owners(table)

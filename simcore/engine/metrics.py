@@ -141,6 +141,10 @@ METRICS: dict[str, Metric] = {
     "credit_refusals": Metric(
         "", "Jobs that got option A because their user could not pay what they asked for.", ABSENT
     ),
+    "gini_wait": Metric("", "Gini index of the mean waits of users, 0 if all are equal, under fairness.", ABSENT),
+    "jain_bounded_slowdown": Metric(
+        "", "Jain index of the mean bounded slowdowns of users, 1 if all are equal, under fairness.", ABSENT
+    ),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
 }

@@ -114,6 +114,8 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
             f"the log's {processors:,} processors on {nodes:,} nodes do not divide: nodes are of several kinds, and "
             f"sizes are counted in nodes of {workload.procs_per_node} processors (procs_per_node says another number)"
         )
+    if config["fairness"] and not config["num_users"] and (jobs.user < 0).all():
+        found["gini_wait"] = "no job has a user, so fairness is not measured (num_users draws them)"
     found |= _without_labels(jobs, config)
     shared = _shared_nodes(jobs, config["procs_per_node"])
     if shared:

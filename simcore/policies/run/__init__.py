@@ -129,6 +129,13 @@ POLICY = Policy(
             unit="s",
         ),
         Parameter(
+            "fairness",
+            bool,
+            False,
+            "Whether fairness among users is measured: gini_wait and jain_bounded_slowdown.",
+            "metrics",
+        ),
+        Parameter(
             "time_scheduling",
             bool,
             False,
@@ -138,6 +145,8 @@ POLICY = Policy(
     ),
     metrics=(
         ("lost_to_delay", lambda run: run["start_delay_s"] > 0),
+        ("gini_wait", lambda run: run["fairness"]),
+        ("jain_bounded_slowdown", lambda run: run["fairness"]),
         ("mean_scheduling_s", lambda run: run["time_scheduling"]),
         ("max_scheduling_s", lambda run: run["time_scheduling"]),
     ),

@@ -1,0 +1,120 @@
+"""What users, accounts, partitions and QOS got: waits, shares of the machine, and how equal users fared.
+
+Gini's index of values is their mean absolute difference over twice their mean: 0 if all are equal, near 1 if one has
+all (Gini 1912). Jain's index is (sum)^2 / (count x sum of squares): 1 if all are equal, 1 / count if one has all (Jain,
+Chiu and Hawe, DEC-TR-301, 1984). Both are of the means of users, whatever their numbers of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from faultsweep.simcore.engine.metrics import ratio
+from faultsweep.simcore.model.workload import LABELS, Label
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.simulate import Run
+
+OWNERS = ("user", *LABELS)
+"""What jobs can be counted by."""
+
+Floats = NDArray[np.float64]
+Table = dict[str, NDArray[Any]]
+
+
+def gini(values: Floats) -> float:
+    """Return Gini's index of values of 0 or more, shape (n,); NaN of none, 0 if all are 0."""
+    ordered = np.sort(values)
+    count, total = len(ordered), float(ordered.sum())
+    if not count or not total:
+        return 0.0 if count else float("nan")
+    ranks = 2.0 * np.arange(1, count + 1) - count - 1.0
+    return float(np.sum(ranks * ordered)) / (count * total)
+
+
+def jain(values: Floats) -> float:
+    """Return Jain's index of values of 0 or more, shape (n,); NaN of none, 1 if all are 0."""
+    squares = float(np.sum(values * values))
+    if not len(values) or not squares:
+        return 1.0 if len(values) else float("nan")
+    return float(values.sum()) ** 2 / (len(values) * squares)
+
+
+def fairness_metrics(jobs: Mapping[str, NDArray[Any]], users: NDArray[np.int64]) -> dict[str, float]:
+    """Return the metrics of fairness among the users of jobs that finished; those of unknown users are left out.
+
+    jobs : per-job results.
+    users : of each job, -1 where unknown.
+    """
+    known = (users >= 0) & ~np.isnan(jobs["finish_s"])
+    owner = np.unique(users[known], return_inverse=True)[1].reshape(-1)
+    return {
+        "gini_wait": gini(_means(owner, jobs["wait_s"][known])),
+        "jain_bounded_slowdown": jain(_means(owner, jobs["bounded_slowdown"][known])),
+    }
+
+
+def _means(owner: NDArray[np.int64], values: Floats) -> Floats:
+    """Return the mean by owner; owners are numbered from 0 on."""
+    return np.asarray(np.bincount(owner, values) / np.bincount(owner), np.float64)
+
+
+def by_owner(run: Run, owner: str) -> Table:
+    """Return what each user, account, partition or QOS got, in falling order of its part of the node-seconds.
+
+    Returns
+    -------
+    dict
+        Arrays of a row for each owner: its name under ``owner`` ("" for jobs without one), ``jobs``, ``mean_wait_s``,
+        ``mean_bounded_slowdown`` (of finished jobs, NaN without any) and ``share``: its part of the node-seconds that
+        finished runs of jobs had up to the last submission. Later all jobs that are left are served, whatever the
+        order.
+
+    Raises
+    ------
+    InputError
+        If the jobs have no such owner.
+    """
+    if owner not in OWNERS:
+        raise unknown_name("owner of jobs", owner, OWNERS)
+    label = run.owners.get(owner)
+    if label is None:
+        raise InputError(
+            f"by: no job has a {owner} (the jobs have: {', '.join(run.owners) or 'none'}; num_users, num_accounts, "
+            "num_partitions and num_qos draw them)"
+        )
+    codes = np.where(label.codes < 0, len(label.names), label.codes)
+    count = len(label.names) + 1
+    finished = ~np.isnan(run.jobs["finish_s"])
+    served = np.bincount(codes[finished], _served(run.jobs)[finished], count)
+    total, ended = np.bincount(codes, minlength=count), np.bincount(codes[finished], minlength=count)
+    with np.errstate(invalid="ignore"):
+        means = {
+            f"mean_{name}": np.bincount(codes[finished], run.jobs[name][finished], count) / ended
+            for name in ("wait_s", "bounded_slowdown")
+        }
+    share = np.array([ratio(each, float(served.sum())) for each in served.tolist()])
+    table = {owner: np.array([*label.names, ""]), "jobs": total, **means, "share": share}
+    rows = [row for row in np.argsort(-served, kind="stable").tolist() if total[row]]
+    return {name: values[rows] for name, values in table.items()}
+
+
+def _served(jobs: Mapping[str, NDArray[Any]]) -> Floats:
+    """Return the node-seconds of the last run of each job up to the last submission."""
+    until = np.minimum(jobs["finish_s"], jobs["submit_s"].max())
+    return np.asarray(jobs["size"] * np.maximum(0.0, until - jobs["start_s"]), np.float64)
+
+
+def owners_of(user: NDArray[np.int64], user_names: tuple[str, ...], labels: Mapping[str, Label]) -> dict[str, Label]:
+    """Return what jobs can be counted by: their users, if some are known, and their labels."""
+    if not (user >= 0).any():
+        return dict(labels)
+    numbers, codes = np.unique(np.maximum(user, -1), return_inverse=True)
+    unknown = int(numbers[0] < 0)
+    names = [user_names[number] if number < len(user_names) else str(number) for number in numbers[unknown:].tolist()]
+    return {"user": Label(codes.reshape(-1) - unknown, tuple(names)), **labels}

@@ -1,0 +1,99 @@
+"""Fairness among users, and what each owner of jobs got."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from faultsweep.simcore.fairness import gini, jain
+from faultsweep.simcore.model.workload import Label, Workload
+from faultsweep.simcore.simulate import simulate
+from faultsweep.simcore.workloads.models import generate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
+from tests.strategies import examples
+
+VALUES = st.lists(st.floats(0, 1e6), min_size=1, max_size=12).filter(lambda each: sum(each) > 1e-3)
+
+
+@examples(100)
+@given(VALUES)
+def test_indices_by_their_definitions(values):
+    count, mean = len(values), sum(values) / len(values)
+    differences = sum(abs(one - other) for one in values for other in values)
+    assert gini(np.array(values)) == pytest.approx(differences / (2 * count**2 * mean))
+    assert jain(np.array(values)) == pytest.approx(sum(values) ** 2 / count / sum(value**2 for value in values))
+
+
+def test_indices_at_their_ends():
+    assert (gini(np.full(4, 3.0)), jain(np.full(4, 3.0))) == (0, 1)
+    assert (gini(np.array([0.0, 0, 0, 8])), jain(np.array([0.0, 0, 0, 8]))) == (0.75, 0.25)
+    assert (gini(np.zeros(3)), jain(np.zeros(3))) == (0, 1)
+    assert math.isnan(gini(np.empty(0)))
+    assert math.isnan(jain(np.empty(0)))
+
+
+def jobs():
+    """Five jobs of the whole machine, 10 s each, in turn: users 7, 7, 9, 9, unknown; accounts b, b, a, unknown, a."""
+    five = np.arange(5)
+    account = Label(np.array([1, 1, 0, -1, 0]), ("a", "b"))
+    ten = np.full(5, 10.0)
+    users = np.array([7, 7, 9, 9, -1])
+    return Workload(five + 1, five.astype(float), ten, ten, np.full(5, 4), users, labels={"account": account})
+
+
+def test_a_case_by_hand():
+    """Jobs wait 0, 9, 18, 27 and 36 s, so users 4.5 and 22.5 s. When the last is submitted, only job 1 has run."""
+    run = simulate(jobs(), machine="flat:4", fairness=True)
+    assert run.metrics["gini_wait"] == pytest.approx(18 / (4 * 13.5))
+    slowdowns = (1 + 1.9) / 2, (2.8 + 3.7) / 2
+    assert run.metrics["jain_bounded_slowdown"] == pytest.approx(sum(slowdowns) ** 2 / 2 / sum(s**2 for s in slowdowns))
+    table = run.by("account")
+    assert table["account"].tolist() == ["b", "a", ""]
+    assert (table["jobs"].tolist(), table["mean_wait_s"].tolist()) == ([2, 2, 1], [4.5, 27.0, 27.0])
+    assert table["share"].tolist() == [1, 0, 0]
+    assert run.by("user")["user"].tolist() == ["7", "9", ""]
+    assert run.by("user")["mean_bounded_slowdown"] == pytest.approx([*slowdowns, 4.6])
+    named = replace(jobs(), user=np.array([0, 0, 1, 1, -1]), user_names=("anna", "ben"))
+    assert simulate(named, machine="flat:4").by("user")["user"].tolist() == ["anna", "ben", ""]
+
+
+def test_what_is_not_there_is_not_measured():
+    run = simulate(generate("sdsc-model", 20), machine="flat:128", fairness=True)
+    assert math.isnan(run.metrics["gini_wait"])
+    assert "fairness is not measured" in " ".join(run.doubts)
+    assert math.isnan(simulate(jobs(), machine="flat:4").metrics["gini_wait"])
+    with pytest.raises(InputError, match=r"by: no job has a qos \(the jobs have: user, account;"):
+        simulate(jobs(), machine="flat:4").by("qos")
+    with pytest.raises(InputError, match="owner of jobs"):
+        run.by("colour")
+
+
+def test_a_run_that_is_cut_short_and_clusters():
+    cut = simulate(jobs(), machine="flat:4", horizon_s=25.0).by("account")
+    assert cut["jobs"].tolist() == [2, 2, 1]
+    assert np.isnan(cut["mean_wait_s"]).tolist() == [False, True, True]
+    run = simulate(jobs(), machine="clusters:4+4", fairness=True)
+    assert 0 <= run.metrics["gini_wait"] <= 1
+    assert run.by("account")["jobs"].sum() == 5
+
+
+def test_the_command_prints_a_table(command):
+    given = ["simulate", "--log", "sdsc-model", "--num-jobs", "200", "--machine", "flat:128", "--num-users", "30"]
+    code, out, _ = command(*given, "--fairness", "--by", "user")
+    assert code == 0
+    assert "gini_wait" in out
+    assert "mean_bounded_slowdown" in out
+    assert "more: --json" in out
+    code, out, _ = command(*given, "--by", "user", "--json")
+    found = json.loads(out)["by"]
+    assert sum(found["share"]) == pytest.approx(1)
+    assert sum(found["jobs"]) == 200
+    code, _, err = command(*given, "--by", "colour")
+    assert code != 0
+    assert "colour" in err
