@@ -16,6 +16,7 @@ from faultsweep.simcore.engine.checks import Checker, check_capacities
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.decisions import Decisions
 from faultsweep.simcore.engine.event_trace import EventTrace, TraceBuffer
+from faultsweep.simcore.engine.fairness import by_owner, fairness_metrics, owners_of
 from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.jit import is_compiled
 from faultsweep.simcore.engine.loop import advance
@@ -25,7 +26,6 @@ from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.failure_sources import source_for
-from faultsweep.simcore.fairness import by_owner, fairness_metrics, owners_of
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
@@ -86,8 +86,8 @@ class Run:
     owners: Mapping[str, Label] = field(default_factory=dict)
 
     def by(self, owner: str) -> dict[str, NDArray[Any]]:
-        """Return what each ``user``, ``account``, ``partition`` or ``qos`` got: ``simcore.fairness.by_owner``."""
-        return by_owner(self, owner)
+        """Return what each user, account, partition or QOS got: ``simcore.engine.fairness.by_owner``."""
+        return by_owner(self.jobs, self.owners, owner)
 
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""

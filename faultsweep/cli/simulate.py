@@ -105,7 +105,7 @@ def simulate(**options: Any) -> None:
     from faultsweep.cli.output import say_compiling
     from faultsweep.errors import InputError, unknown_name
     from faultsweep.files import check_writable
-    from faultsweep.simcore.fairness import OWNERS
+    from faultsweep.simcore.engine.fairness import OWNERS
     from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
     from faultsweep.sweeps.logs import load_configured

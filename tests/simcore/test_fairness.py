@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.simcore.fairness import gini, jain
+from faultsweep.simcore.engine.fairness import gini, jain
 from faultsweep.simcore.model.workload import Label, Workload
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate

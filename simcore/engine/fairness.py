@@ -8,7 +8,7 @@ Chiu and Hawe, DEC-TR-301, 1984). Both are of the means of users, whatever their
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from faultsweep.simcore.engine.metrics import ratio
@@ -16,9 +16,6 @@ from faultsweep.simcore.model.workload import LABELS, Label
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from faultsweep.simcore.simulate import Run
 
 OWNERS = ("user", *LABELS)
 """What jobs can be counted by."""
@@ -64,8 +61,14 @@ def _means(owner: NDArray[np.int64], values: Floats) -> Floats:
     return np.asarray(np.bincount(owner, values) / np.bincount(owner), np.float64)
 
 
-def by_owner(run: Run, owner: str) -> Table:
+def by_owner(jobs: Mapping[str, NDArray[Any]], owners: Mapping[str, Label], owner: str) -> Table:
     """Return what each user, account, partition or QOS got, in falling order of its part of the node-seconds.
+
+    Parameters
+    ----------
+    jobs : per-job results.
+    owners : what jobs can be counted by, as ``owners_of`` gives it.
+    owner : one of OWNERS.
 
     Returns
     -------
@@ -82,20 +85,20 @@ def by_owner(run: Run, owner: str) -> Table:
     """
     if owner not in OWNERS:
         raise unknown_name("owner of jobs", owner, OWNERS)
-    label = run.owners.get(owner)
+    label = owners.get(owner)
     if label is None:
         raise InputError(
-            f"by: no job has a {owner} (the jobs have: {', '.join(run.owners) or 'none'}; num_users, num_accounts, "
+            f"by: no job has a {owner} (the jobs have: {', '.join(owners) or 'none'}; num_users, num_accounts, "
             "num_partitions and num_qos draw them)"
         )
     codes = np.where(label.codes < 0, len(label.names), label.codes)
     count = len(label.names) + 1
-    finished = ~np.isnan(run.jobs["finish_s"])
-    served = np.bincount(codes[finished], _served(run.jobs)[finished], count)
+    finished = ~np.isnan(jobs["finish_s"])
+    served = np.bincount(codes[finished], _served(jobs)[finished], count)
     total, ended = np.bincount(codes, minlength=count), np.bincount(codes[finished], minlength=count)
     with np.errstate(invalid="ignore"):
         means = {
-            f"mean_{name}": np.bincount(codes[finished], run.jobs[name][finished], count) / ended
+            f"mean_{name}": np.bincount(codes[finished], jobs[name][finished], count) / ended
             for name in ("wait_s", "bounded_slowdown")
         }
     share = np.array([ratio(each, float(served.sum())) for each in served.tolist()])
