@@ -184,3 +184,27 @@ def test_accounts_of_a_site_are_a_tree(tmp_path):
     path.write_text(SITE.format(parent="b"))
     with pytest.raises(InputError, match="account 'b' is in itself, by way of b in a"):
         simulate(small, **given)
+
+
+def test_more_shares_come_first_at_equal_usage():
+    """Users 1 and 2, in accounts a and b, have used 50 s each; job 4 of user 1 comes before job 5 of user 2."""
+    rows = [(1, 0, 50, 50, 4), (2, 1, 50, 50, 4), (4, 100, 9, 9, 4), (5, 100, 9, 9, 4)]
+    for fair_share in ("classic", "fair-tree"):
+        given = {"fair_share": fair_share, "half_life": 0}
+        assert starts(rows, **given)[4] == 100
+        assert starts(rows, **given, tree=(("a", "", "", 1), ("b", "", "", 3)))[5] == 100
+
+
+def test_a_user_comes_before_an_account_that_is_its_equal():
+    """User 0, in no account, and account a have used 50 s each, all of it by user 1. User 2 in a ranks as user 0 does,
+    and user 1 behind them: so jobs 3 and 4 keep their order, and both are before job 5."""
+    user, account = np.array([0, 1, 1, 0, 2]), np.array([-1, 0, 0, -1, 0])
+    submit = np.array([0.0, 1, 100, 100, 100])
+    run = np.array([50.0, 50, 9, 9, 9])
+    log = Workload(np.array([1, 2, 5, 3, 4]), submit, run, run, np.full(5, 4), user,
+                   labels={"account": Label(account, ("a",))})  # fmt: skip
+    found = simulate(log, machine="flat:4", queue_order="multifactor", priority_fair_share="fair-tree", debug=True,
+                     priority_age_weight=0.0, priority_period_s=0.0, priority_half_life_h=0.0)  # fmt: skip
+    order = dict(zip(found.jobs["job_id"].tolist(), found.jobs["start_s"].tolist(), strict=True))
+    assert (order[3], order[4]) == (100, 109)
+    assert order[5] == 118

@@ -162,13 +162,11 @@ def priorities(folder: Path, path: Path, asked: list[tuple[float, int]], weights
 
 
 def test_priorities_at_submission(recorded, tmp_path):
-    """All submissions have the priority that the controller logged, but for what is rounded."""
+    """All submissions have the priority that the controller logged."""
     jobs = jobs_of(recorded)
     found, _ = priorities(recorded, tmp_path / "site.toml", [(job.time, at) for at, job in enumerate(jobs)])
     wrong = [
-        (job.number, job.priority, mine)
-        for job, mine in zip(jobs[1:], found[1:], strict=True)
-        if abs(mine - job.priority) > 1
+        (job.number, job.priority, mine) for job, mine in zip(jobs[1:], found[1:], strict=True) if mine != job.priority
     ]
     assert len(jobs) == 178
     assert wrong == []
