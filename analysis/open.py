@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -23,6 +24,9 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from faultsweep.errors import InputError
+
+if TYPE_CHECKING:
+    from faultsweep.sweeps.store.newest import Newest
 
 RESULTS = ("done", "truncated", "copy", "truncated_copy")
 COPIES = ("copy", "truncated_copy")
@@ -59,20 +63,35 @@ def open_results(path_or_url: str | Path, *, masked: bool = True) -> xr.Dataset:
     InputError
         There is nothing, it is not a store of a sweep, or it is of a version that cannot be read.
     """
-    data = _open(str(path_or_url))
+    return _results(str(path_or_url), masked, None)
+
+
+def open_with_journals(path: str | Path, newest: Newest) -> xr.Dataset:
+    """Open a store as ``open_results`` does, with what ``newest`` has read of the journals of its run.
+
+    Metrics of these cells that are no plain numbers, and their errors and per-job results, are not there yet.
+    """
+    return _results(str(path), True, newest)
+
+
+def _results(place: str, masked: bool, newest: Newest | None) -> xr.Dataset:
+    data = _open(place)
     results = {*metric_names(data), *BESIDE_METRICS}
     data = data.set_coords([name for name in data.data_vars if name not in results])
     data["status"] = data["status"].load()
     known = has_result(data["status"]).values
+    newer = _lay_over(data, newest) if newest is not None else _NONE
     counts = {name: count for name, count in count_cells(data).items() if name not in RESULTS}
     missing = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
     for name in metric_names(data):
         variable = data[name].variable
-        hidden = indexing.LazilyIndexedArray(_Hidden(variable, known if masked else np.ones_like(known), missing))
+        hidden = indexing.LazilyIndexedArray(
+            _Hidden(variable, known if masked else np.ones_like(known), missing, newer.of(name, variable))
+        )
         data[name] = xr.Variable(variable.dims, hidden, variable.attrs)
     data = _plain_text(data)
     data = _in_order(data)
-    data.encoding["source"] = str(path_or_url)
+    data.encoding["source"] = place
     return data
 
 
@@ -154,6 +173,48 @@ def fixed_parameters(data: xr.Dataset) -> dict[str, Any]:
     return dict(from_json(data.attrs["configuration"]))
 
 
+@dataclass(frozen=True)
+class _Column:
+    """Values of one metric that its chunks do not have: ``places`` says for each cell which one is its, -1 for none."""
+
+    places: NDArray[np.int32]
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _LaidOver:
+    """Results that chunks do not have, of all metrics."""
+
+    places: NDArray[np.int32] | None
+    values: Mapping[str, NDArray[np.float64]]
+
+    def of(self, name: str, variable: xr.Variable) -> _Column | None:
+        """Return those of a metric; None if there are none, or they are no plain numbers."""
+        kind = variable.dtype.kind
+        column = {"f": name, "i": f"{name}:int64", "b": f"{name}:bool"}.get(kind, "")  # as ``output_columns`` has them
+        if self.places is None or column not in self.values or variable.ndim != self.places.ndim:
+            return None
+        words = self.values[column]
+        return _Column(self.places, words if kind == "f" else words.view(np.int64).astype(variable.dtype))
+
+
+_NONE = _LaidOver(None, {})
+
+
+def _lay_over(data: xr.Dataset, newest: Newest) -> _LaidOver:
+    """Give cells whose results are in journals alone their status, and return these results."""
+    status = data["status"]
+    newer = newest.beyond(status.values, str(data.attrs.get("open_runs", "[]")))
+    if not len(newer.cells):
+        return _NONE
+    places = np.full(status.size, -1, np.int32)
+    places[newer.cells] = np.arange(len(newer.cells))
+    codes = status.values.copy()
+    codes.ravel()[newer.cells] = newer.status
+    data["status"] = status.copy(data=codes)
+    return _LaidOver(places.reshape(status.shape), newer.values)
+
+
 class _Hidden(BackendArray):
     """A metric that shows no value in a cell without a result; nothing is read before it is asked for.
 
@@ -161,11 +222,14 @@ class _Hidden(BackendArray):
     result, and are numbers with NaN elsewhere.
     """
 
-    def __init__(self, variable: xr.Variable, known: NDArray[np.bool_], missing: str = "") -> None:
-        self.variable, self.missing = variable, missing
+    def __init__(
+        self, variable: xr.Variable, known: NDArray[np.bool_], missing: str = "", newer: _Column | None = None
+    ) -> None:
+        self.variable, self.missing, self.newer = variable, missing, newer
+        is_complete = bool(known.all() if newer is None else (known | (newer.places >= 0)).all())
         self.known = known.reshape(known.shape + (1,) * (variable.ndim - known.ndim))
         self.shape = variable.shape
-        self.dtype, self.nothing = _shown_type(variable.dtype, bool(known.all()))
+        self.dtype, self.nothing = _shown_type(variable.dtype, is_complete)
 
     def __getitem__(self, key: Any) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
@@ -178,6 +242,9 @@ class _Hidden(BackendArray):
             _check_exact(part[known.values], self.missing)
         values = np.full(known.shape, self.nothing, dtype=self.dtype)
         values[known.values] = part[known.values]
+        if self.newer is not None:
+            places = xr.Variable(dims, self.newer.places).isel(dict(zip(dims, key, strict=True))).values
+            values[places >= 0] = self.newer.values[places[places >= 0]]
         return values
 
 

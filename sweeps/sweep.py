@@ -41,6 +41,7 @@ from faultsweep.sweeps.store.jobs import derive, drop_unused, unpack_jobs
 from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside
 from faultsweep.sweeps.store.lock import Lock
 from faultsweep.sweeps.store.manifest import is_sealed, settle, verify
+from faultsweep.sweeps.store.newest import CELLS, list_cells
 from faultsweep.sweeps.store.provenance import describe_run
 from faultsweep.sweeps.store.repair import check, repair, seal
 from faultsweep.sweeps.store.replay import find_journals, match_records, open_run
@@ -565,6 +566,7 @@ class _Run:
         self._replay(skip_failed=retry_failed)
         self._clear_folder(but=self._keep_deaths())
         self._list_run()
+        self._list_cells()
         if submission:
             self.store.commit(submission=submission)
 
@@ -667,6 +669,12 @@ class _Run:
         self._check()
         self.store.commit(open_runs=json.dumps([open_run(self.run_id, self.folder, saved)]))
 
+    def _list_cells(self) -> None:
+        """Let lookers-on know which cells the records of this run's journals belong to."""
+        prepared = self.prepared
+        cells = np.flatnonzero((prepared.source >= 0) & (self.collector.status == PENDING))
+        list_cells(self.folder, self.run_id, prepared.grid.shape, cells, prepared.keys[:, cells])
+
     def _clear_folder(self, but: Path | None = None) -> None:
         """Remove journals and marks; what was in them is in the store, and on the disk."""
         _sync(self.path)
@@ -715,6 +723,7 @@ class _Run:
         with contextlib.suppress(OSError):
             self._replay()
             self._list_run(saved=True)
+            (self.folder / CELLS).unlink(missing_ok=True)
         done = describe_counts(self.collector.counts(), STATUS_NAMES)
         raise kind(f"{why}; {self.path} has {done}; run again to go on") from None
 
@@ -722,7 +731,8 @@ class _Run:
         """Leave a complete store with nothing beside it but the log file."""
         self.collector.flush()
         self._clear_folder()
-        (self.folder / "nonce").unlink(missing_ok=True)
+        for name in ("nonce", CELLS):
+            (self.folder / name).unlink(missing_ok=True)
         sweep_partials(self.path)
         adding = self.store.adding if self.collector.not_added else []
         self.store.commit(adding=json.dumps(adding), recomputing="", open_runs="[]")

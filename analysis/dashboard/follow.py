@@ -13,10 +13,11 @@ import xarray as xr
 from faultsweep.analysis.dashboard.cells import Sample
 from faultsweep.analysis.dashboard.metrics import varying
 from faultsweep.analysis.dashboard.overview import Overview, make_overview
-from faultsweep.analysis.open import RESULTS, count_cells, open_results
+from faultsweep.analysis.open import RESULTS, count_cells, open_results, open_with_journals
 from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.sweeps.batch_job import read_run
 from faultsweep.sweeps.runner.progress import format_seconds
+from faultsweep.sweeps.store.newest import Newest
 
 from faultsweep.errors import InputError
 
@@ -60,9 +61,17 @@ class FollowedStore:
         self._facts: tuple[int, Facts] | None = None
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self.is_there = False
+        self._newest = Newest(Path(place)) if "://" not in place else None
+        self.is_there = self._is_behind = False
         if not (wait and "://" not in place and not os.path.lexists(place)):
-            self._take(with_numbers_and_names(open_results(place)))
+            if self._newest is not None:
+                self._newest.read()
+            self._take(self._open())
+
+    def _open(self) -> xr.Dataset:
+        if self._newest is None:
+            return with_numbers_and_names(open_results(self.place))
+        return with_numbers_and_names(open_with_journals(self.place, self._newest))
 
     def _take(self, data: xr.Dataset) -> None:
         self.data, self.share = data, describe_share(data)
@@ -94,15 +103,20 @@ class FollowedStore:
             pause = max(pause, 20 * (time.monotonic() - began))  # a large store is not read all the time
 
     def look(self) -> bool:
-        """Open the store again if it has changed; returns whether it has. What cannot be read is tried again later."""
+        """Open the store again if it, or a journal of its run, has changed; returns whether it has.
+
+        What cannot be read is tried again later.
+        """
         stamp = self._look()
-        if stamp == self._stamp and stamp is not None:
+        if self._newest is not None and self._newest.read():  # before the store: what leaves journals is in it
+            self._is_behind = True
+        if stamp == self._stamp and stamp is not None and not self._is_behind:
             return False
         try:
-            data = with_numbers_and_names(open_results(self.place))
+            data = self._open()
         except (InputError, OSError):
             return False
-        self._stamp = stamp
+        self._stamp, self._is_behind = stamp, False
         if self.is_there and data["status"].identical(self.data["status"]) and data.attrs == self.data.attrs:
             return False
         self._take(data)

@@ -18,6 +18,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -203,24 +204,65 @@ class Records:
 def read_journal(path: Path) -> Iterator[Records]:
     """Yield the sound records of a journal, up to 65,536 at a time: all that stand before the first damaged one."""
     data = path.read_bytes()
+    outputs, position = _read_header(data)
+    for offsets, ends in _pieces(data, position, outputs):
+        yield _decode(data, offsets, ends, outputs)
+
+
+class JournalTail:
+    """Reads a journal while it is written: each time the records that have come since.
+
+    Attributes
+    ----------
+    bytes_read : by the last call of ``read``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Begin with the first record of a file."""
+        self._path = path
+        self._position = 0
+        self._outputs: tuple[str, ...] = ()
+        self.bytes_read = 0
+
+    def read(self) -> list[Records]:
+        """Return the new records; none of a journal that has been removed, or whose header is not whole yet."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                data = file.read()
+        except FileNotFoundError:
+            data = b""
+        self.bytes_read = len(data)
+        start = 0
+        if self._position == 0:
+            self._outputs, start = _read_header(data)
+        found = []
+        for offsets, ends in _pieces(data, start, self._outputs):
+            found.append(_decode(data, offsets, ends, self._outputs))
+            start = ends[-1]
+        self._position += start
+        return found
+
+
+def _read_header(data: bytes) -> tuple[tuple[str, ...], int]:
+    """Return the outputs of a journal, and where its records begin; 0 if its header is not sound."""
     head = len(MAGIC) + _FRAME.size
     if len(data) < head or data[: len(MAGIC)] != MAGIC:
-        return
+        return (), 0
     length, checksum = _FRAME.unpack_from(data, len(MAGIC))
     header = data[head : head + length]
     if len(header) < length or zlib.crc32(header) != checksum:
+        return (), 0
+    return tuple(json.loads(header)["outputs"]), head + length
+
+
+def _pieces(data: bytes, position: int, outputs: tuple[str, ...]) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield where sound records start and end, up to 65,536 at a time."""
+    if not outputs:
         return
-    outputs = tuple(json.loads(header)["outputs"])
-    offsets: list[int] = []
-    ends: list[int] = []
-    for start, end in _frames(data, head + length, _FIXED + 8 * len(outputs)):
-        offsets.append(start)
-        ends.append(end)
-        if len(offsets) == _PIECE:
-            yield _decode(data, offsets, ends, outputs)
-            offsets, ends = [], []
-    if offsets:
-        yield _decode(data, offsets, ends, outputs)
+    frames = _frames(data, position, _FIXED + 8 * len(outputs))
+    while piece := list(islice(frames, _PIECE)):
+        yield [start for start, _ in piece], [end for _, end in piece]
 
 
 def _frames(data: bytes, position: int, least: int) -> Iterator[tuple[int, int]]:
