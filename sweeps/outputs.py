@@ -81,8 +81,8 @@ class Output:
     (``dim``) and its ``labels``; any array has ``dims``, a mapping of names to labels, or to lengths where there are no
     labels: ``Output("field", "K", dims={"x": [0.0, 0.5, 1.0], "step": 100})``. A ``measured`` result, such as a
     duration, differs from run to run. ``better`` says which of two is: "higher" or "lower"; "" leaves it open. ``more``
-    are other attributes of its variable, names with text or numbers; ``coordinates`` those of the labels along its
-    dimensions, such as their units, by dimension.
+    are other attributes of its variable, names with text, numbers or lists; ``coordinates`` those of the labels along
+    its dimensions, such as their units, by dimension.
     """
 
     name: str
@@ -253,11 +253,13 @@ def read_output(out: Output) -> Output:
         raise InputError(
             f"outputs: {out.name}: a vector has both, the name of its dimension (dim) and a list of labels"
         )
-    if not isinstance(out.more, Mapping | tuple) or dict(out.more) != _plain_attributes(dict(out.more)):
+    more = _plain_attributes(dict(out.more)) if isinstance(out.more, Mapping | tuple) else None
+    if more is None or set(more) != set(dict(out.more)):
         raise InputError(
-            f"outputs: {out.name}: more: expected names of attributes with text or numbers, got {out.more!r}"
+            f"outputs: {out.name}: more: expected names of attributes with text or numbers, single or in a list, got"
+            f" {out.more!r}"
         )
-    out = replace(out, more=tuple(dict(out.more).items()))
+    out = replace(out, more=tuple(more.items()))
     raw = {out.dim: out.labels} if out.dim else out.dims
     if isinstance(raw, tuple):
         raw = {dim.name: dim.labels if dim.labels is not None else dim.length for dim in raw}
@@ -276,12 +278,12 @@ def _read_coordinates(out: Output, labelled: set[str]) -> tuple[Any, ...]:
         raise InputError(f"outputs: {out.name}: coordinates: expected attributes by dimension, got {out.coordinates!r}")
     given = {dim: dict(found) for dim, found in dict(out.coordinates).items()}
     for dim, found in given.items():
-        if dim not in labelled or found != _coordinate_attributes(found):
+        if dim not in labelled or set(found) != set(_coordinate_attributes(found)):
             raise InputError(
                 f"outputs: {out.name}: coordinates: expected dimensions that have labels, with attributes that are text"
-                f" or numbers, got {dim}: {found!r}"
+                f" or numbers, single or in a list, got {dim}: {found!r}"
             )
-    return tuple((dim, tuple(found.items())) for dim, found in given.items())
+    return tuple((dim, tuple(_coordinate_attributes(found).items())) for dim, found in given.items())
 
 
 def _read_dim(output: str, name: str, labels: Any) -> Dim:
@@ -467,12 +469,7 @@ def _infer(name: Any, part: Any) -> Output:
 def infer_attributes(result: Any) -> dict[str, Any]:
     """Return the attributes of a Dataset as a whole that are text or numbers; of anything else there are none."""
     attributes = getattr(result, "attrs", {}) if hasattr(result, "data_vars") else {}
-    plain = {name: plain_value(value) for name, value in attributes.items() if isinstance(name, str)}
-    return {
-        name: value
-        for name, value in plain.items()
-        if not name.startswith("_") and name != "coordinates" and _is_plain(value)
-    }
+    return {name: value for name, value in _kept(attributes).items() if name != "coordinates"}
 
 
 def check_units(out: Output, part: Any) -> None:
@@ -486,20 +483,29 @@ def check_units(out: Output, part: Any) -> None:
 
 def _plain_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the attributes that are text or numbers, and that mean nothing to whoever decodes a store."""
-    plain = {name: plain_value(value) for name, value in attributes.items() if isinstance(name, str)}
-    if isinstance(comment := plain.get("comment"), str):
-        plain["comment"] = comment.removesuffix(UNMASKED).removesuffix("; ")
-        if not plain["comment"]:
-            del plain["comment"]
-    return {
-        name: value
-        for name, value in plain.items()
-        if name not in _DECODED and not name.startswith("_") and _is_plain(value)
-    }
+    kept = _kept(attributes)
+    if isinstance(comment := kept.get("comment"), str):
+        kept["comment"] = comment.removesuffix(UNMASKED).removesuffix("; ")
+        if not kept["comment"]:
+            del kept["comment"]
+    return {name: value for name, value in kept.items() if name not in _DECODED}
 
 
-def _is_plain(value: Any) -> bool:
-    return type(value) in (str, int, float, bool)
+def _kept(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the attributes that are text, numbers, or lists of either (arrays and tuples, too), as plain values."""
+    names = (name for name in attributes if isinstance(name, str) and not name.startswith("_"))
+    values = {name: _as_attribute(attributes[name]) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _as_attribute(value: Any) -> Any:
+    """Return an attribute as JSON has it; None if a store does not keep it."""
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1:
+        listed = [plain_value(one) for one in value]
+        kinds = {type(one) for one in listed}
+        return listed if kinds == {str} or (kinds and kinds <= {int, float}) else None
+    plain = plain_value(value)
+    return plain if type(plain) in (str, int, float, bool) else None
 
 
 def _coordinate_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:

@@ -77,12 +77,12 @@ def test_arrays_of_xarray_keep_names_labels_and_units(tmp_path, run):
 
 def test_other_attributes_are_kept(tmp_path, run):
     """Of what a function gives, and declared ones; those that would change how a reader decodes the numbers are not."""
-    attributes = {"standard_name": "air_temperature", "source": "a\n", "level": 2, "scale_factor": 10.0, "list": [1]}
+    attributes = {"standard_name": "air_temperature", "source": "a\n", "level": 2, "scale_factor": 10.0, "odd": [[1]]}
     path = tmp_path / "s.zarr"
     run(Sweep(name="f", axes={"a": [1, 2]}, function=lambda a: xr.DataArray(a / 7, name="y", attrs=attributes)), path)
     for data in (fs.open_results(path), xr.open_zarr(path, chunks=None)):
         found = {name: data.y.attrs.get(name) for name in attributes}
-        assert found == attributes | {"scale_factor": None, "list": None}
+        assert found == attributes | {"scale_factor": None, "odd": None}
         assert data.y.values.ravel().tolist() == [1 / 7, 2 / 7]
     declared = [Output("y", more={"standard_name": "air_temperature"})]
     data = run(Sweep(name="f", axes={"a": [1]}, function=lambda a: {"y": a / 7}, outputs=declared), tmp_path / "d.zarr")
@@ -92,6 +92,7 @@ def test_other_attributes_are_kept(tmp_path, run):
 
 
 ABOUT = {"institution": "here", "level": 3, "share": 0.5, "final": True, "comment": "of a test"}
+LISTS = {"valid_range": np.array([0.5, 2.0]), "flag_values": (1, 2, 4), "authors": ["A", "B"]}
 
 
 def described(a: int) -> xr.Dataset:
@@ -99,14 +100,15 @@ def described(a: int) -> xr.Dataset:
     depth = xr.DataArray([0.0, 0.5], dims="depth", attrs={"units": "m", "long_name": "below", "positive": "down"})
     warm = ("depth", np.array([a, a / 2.0]), {"units": "K", "comment": "of warm"})
     data = xr.Dataset({"warm": warm, "many": ((), a, {"comment": "of many"})}, {"depth": depth})
-    return data.assign_attrs(ABOUT, title="mine", list=[1], _hidden="x")
+    return data.assign_attrs(ABOUT, title="mine", odd=[1, "x"], empty=[], deep=[[1]], _hidden="x", **LISTS)
 
 
 def assert_described(data):
     assert {name: data.attrs[name] for name in ABOUT} == ABOUT
     assert data.attrs["result_title"] == "mine"
     assert data.attrs["title"] == "of the sweep"
-    assert not {"list", "_hidden"} & set(data.attrs)
+    assert {name: list(data.attrs[name]) for name in LISTS} == {name: list(value) for name, value in LISTS.items()}
+    assert not {"odd", "empty", "deep", "_hidden"} & set(data.attrs)
     assert data.depth.attrs == {"units": "m", "long_name": "below", "positive": "down"}
     assert data.warm.attrs == {"units": "K", "comment": "of warm"}
     assert data.many.attrs["comment"].startswith("of many; holds no result where status")
