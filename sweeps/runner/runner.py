@@ -40,7 +40,14 @@ from faultsweep.sweeps.runner.progress import (
     format_seconds,
 )
 from faultsweep.sweeps.runner.segments import Segments
-from faultsweep.sweeps.runner.watch import InterruptedSweepError, SweepStoppedError, Watch
+from faultsweep.sweeps.runner.watch import (
+    IDLE_S,
+    MOST_IDLE,
+    QUIET_S,
+    InterruptedSweepError,
+    SweepStoppedError,
+    Watch,
+)
 from faultsweep.sweeps.store.collector import Collector, Results
 from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
 from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, journal_texts, read_journal
@@ -72,12 +79,6 @@ LOAD_S = 600.0
 """A worker that has not loaded the target after so long is waited for no longer."""
 PREPARE_S = 1800.0
 """A worker that is not ready after so long is waited for no longer."""
-IDLE_S = 120.0
-"""Tasks that no worker is at for so long, while there are workers and no result comes, are handed out again."""
-_MOST_IDLE = 5
-"""Times in a row that this happens, after which a run on workers of its own gives up."""
-QUIET_S = 600.0
-"""A run without a result for so long says what it waits for, and again after as long."""
 _LOOK_S = 1.0
 _PATIENCE_S = 2.0
 
@@ -222,13 +223,22 @@ class Runner:
         first: dict[str, str] = {}
         for worker, (kind, sees_folder) in self._on_each(self.watch.threads(), task.look, limit_s=LOAD_S).items():
             first.setdefault(kind, worker)
-            if not (sees_folder or self._blind):
-                self._blind = True
-                LOG.info("workers do not see %s; this process keeps the journal", self.folder)
+            if not sees_folder:
+                self._tell_blind()
         start = time.monotonic()
         note, configs = self.context.target.preparing, self._preparations(cells)
         for worker, problem in self._on_each(first.values(), task.warm, configs, note=note).items():
             LOG.info("warmed %s in %.1f s %s", worker, time.monotonic() - start, problem)
+
+    def _tell_blind(self) -> None:
+        """Say, once, that a worker does not see the folder of the run, and what follows from that."""
+        if self._blind:
+            return
+        self._blind = True
+        self.progress.say(
+            f"workers do not see {self.folder}: this process writes down what they send, and what is"
+            " on its way when it ends is run again; a folder that all machines share avoids that"
+        )
 
     def _preparations(self, cells: Cells) -> list[dict[str, Any]]:
         """Return a configuration of each kind that has something of its own to prepare."""
@@ -287,9 +297,8 @@ class Runner:
 
     def _wait_for_workers(self) -> None:
         """Wait for the first worker; a batch system may take days to start it, this machine may not."""
-        if not self.watch.threads():
-            self.progress.say("waiting for workers (Ctrl-C stops)")
         while not self.watch.threads() and not self.interrupts:
+            self.watch.say_absence(self.progress.say)
             time.sleep(0.2)
             self.watch.check_scheduler()
             if self.local:
@@ -396,14 +405,17 @@ class Runner:
 
         Workers of others may be busy with other work for as long as they like.
         """
-        if self._blind or not self._flying or time.monotonic() - self._given <= IDLE_S:
+        if not self._flying or time.monotonic() - self._given <= IDLE_S:
             return
         self._given = time.monotonic()
-        if _at_work(self.folder, self.context.run_id) & set(self._flying):
+        begun, is_sure = self.watch.tasks_begun(self.context.run_id)
+        if ({*begun} | _at_work(self.folder, self.context.run_id)) & set(self._flying):
+            return
+        if self._blind and not is_sure:  # of workers that leave no marks, those that are silent may be at work
             return
         self._idle += 1
-        if self.local and self._idle >= _MOST_IDLE:
-            raise SweepStoppedError(f"no worker has begun anything for {format_seconds(_MOST_IDLE * IDLE_S)}")
+        if self.local and self._idle >= MOST_IDLE:
+            raise SweepStoppedError(f"no worker has begun anything for {format_seconds(MOST_IDLE * IDLE_S)}")
         LOG.warning("no worker is at any of %d tasks, which are handed out again", len(self._flying))
         for flying in list(self._flying.values()):
             del self._flying[flying.number]
@@ -502,6 +514,7 @@ class Runner:
         if result.problem:
             raise OSError(*result.problem)
         if not result.journalled:
+            self._tell_blind()
             self._write_down(cells, result)
         self._segments.add(result.segment, result.done, result.closed)
         self._unexplained.clear()

@@ -19,7 +19,8 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,8 @@ class BatchResult:
 
 
 _stopped: set[str] = set()
+_begun: dict[tuple[str, int], float] = {}
+"""Run and number of the tasks that the threads of this process are at, and since when."""
 _sessions: dict[tuple[str, int], _Session] = {}
 """By the context and the thread: a worker may have several threads, and each is at a configuration of its own."""
 
@@ -131,6 +134,22 @@ _sessions: dict[tuple[str, int], _Session] = {}
 def request_stop(run_id: str) -> None:
     """Let the tasks of a run in this process return after the configuration that they are at."""
     _stopped.add(run_id)
+
+
+@contextmanager
+def beginning(run_id: str, task: int) -> Iterator[None]:
+    """Let this process tell whoever asks that it is at a task."""
+    _begun[run_id, task] = time.monotonic()
+    try:
+        yield
+    finally:
+        _begun.pop((run_id, task), None)
+
+
+def tasks_begun(run_id: str) -> dict[int, float]:
+    """Return the tasks of a run that this process is at, and for how many seconds."""
+    now = time.monotonic()
+    return {task: now - since for (run, task), since in list(_begun.items()) if run == run_id}
 
 
 def leave_run(run_id: str) -> None:
@@ -156,6 +175,13 @@ def run_batch(
 ) -> BatchResult:
     """Run configurations until all are done or ``slice_s`` is over; what is left is the client's to hand out again."""
     session = _session(context)
+    with beginning(session.context.run_id, task):
+        return _run_batch(session, task, columns, keys, slice_s)
+
+
+def _run_batch(
+    session: _Session, task: int, columns: Mapping[str, Sequence[Any]], keys: NDArray[np.uint64], slice_s: float
+) -> BatchResult:
     session.turn()
     start, session.preparing_s = time.perf_counter(), 0.0
     batch = _Batch(session, task, keys)

@@ -48,6 +48,7 @@ from faultsweep.sweeps.store.store import (
     STATUS_NAMES,
     WITH_RESULT,
     Store,
+    commit,
     other_names,
     remember,
     run_folder,
@@ -371,6 +372,7 @@ def seal(path: Path) -> None:
     rewrite(path, root, {file.relative_to(path).as_posix() for file in old})
     for file in old:
         file.unlink(missing_ok=True)
+    commit(path, {})  # the root takes the labels
     if absent:
         _forget(Store(path), absent)
     remember(path)

@@ -204,15 +204,17 @@ class Client:
         self.simulated.revive()
         return {worker.address: 1 for worker in self.simulated.workers if worker.alive}
 
-    def run(self, function: Any, *arguments: Any) -> None:
+    def run(self, function: Any, *arguments: Any, on_error: str = "raise") -> dict[str, Any]:
         """Call a function in the workers; the runner does it in a thread, so nothing is simulated here."""
-        function(*arguments)
+        return {"all": function(*arguments)}
 
 
 class Cluster:
     """The simulation: clock, points, faults, workers."""
 
-    def __init__(self, faults: Sequence[Fault] = (), workers: int = 2) -> None:
+    def __init__(self, faults: Sequence[Fault] = (), workers: int = 2, foreign: bool = False) -> None:
+        """Take what happens; ``foreign`` workers are not processes that the run has started."""
+        self.foreign = foreign
         self.faults = list(faults)
         self.now = 1000.0
         self.begin = self.now
@@ -414,6 +416,8 @@ def simulated(monkeypatch: Any, cluster: Cluster) -> Any:
 
     with monkeypatch.context() as patch:
         patch.setattr(connect_module, "_local", local)
+        if cluster.foreign:
+            patch.setattr(sweep_module._Workers, "client", lambda workers: (Client(cluster), False))
         for module in (runner_module, watch_module, first_module, collector_module, progress_module):
             patch.setattr(module, "time", clock)
         for module in (journal_module, task_module, store_module):

@@ -249,7 +249,7 @@ def test_status_names_what_is_wrong(store, capsys):
     assert {"name": "z/c/0/0/0", "what": "absent"} in json.loads(capsys.readouterr().out)["damage"]
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 1.0])
 def test_a_partial_copy_heals(store, made, share, client):
     """What a copy that was interrupted has: the files up to one, or a purge that took some."""
     files = all_files(store)

@@ -8,7 +8,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from faultsweep.sweeps.runner.watch import ABSENCE_S, SweepStoppedError
+from faultsweep.sweeps.runner import task
+from faultsweep.sweeps.runner.watch import ABSENCE_S, IDLE_S, SweepStoppedError
 from faultsweep.sweeps.store.journal import read_journal
 from faultsweep.sweeps.store.store import DONE, FAILED
 from faultsweep.sweeps.sweep import Sweep
@@ -147,6 +148,56 @@ def test_a_task_that_reaches_no_worker_is_handed_out_again(monkeypatch, tmp_path
     assert not (tmp_path / "all.zarr.run" / "lock").exists()
 
 
+@pytest.mark.parametrize("foreign", [False, True])
+@pytest.mark.parametrize("sees", [False, True])
+def test_a_lost_task_of_workers_of_others_is_handed_out_again(monkeypatch, tmp_path, foreign, sees):
+    """Whether they see the folder of the run or not: those that do not leave no marks, and are asked."""
+    if not sees:
+        monkeypatch.setattr(task._Session, "_sees", lambda session, folder: False)
+    plain, path = Cluster(foreign=foreign), tmp_path / "s.zarr"
+    assert run(monkeypatch, tmp_path / "plain.zarr", plain) == ""
+    at = [number for number, name in enumerate(plain.points) if name == "submit"][4]
+    cluster = Cluster([Fault("lost task", at)], foreign=foreign)
+    assert run(monkeypatch, path, cluster) == ""
+    assert_right(path)
+    assert cluster.happened == ["lost task"]
+    assert IDLE_S < cluster.now - cluster.begin < 2 * IDLE_S
+    assert sees != (f"workers do not see {path}.run" in (tmp_path / "s.zarr.run" / "log.txt").read_text())
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_first_cell_that_reaches_no_worker_is_handed_out_again(monkeypatch, tmp_path, foreign):
+    """Its time limit is not over while it waits for a worker."""
+    cluster = Cluster([Fault("lost task", 0)], foreign=foreign)
+    assert run(monkeypatch, tmp_path / "s.zarr", cluster, outputs=None, time_limit_s=30) == ""
+    assert cluster.happened == ["lost task"]
+    assert IDLE_S < cluster.now - cluster.begin < 2 * IDLE_S
+    assert_right(tmp_path / "s.zarr")
+
+
+def test_own_workers_that_never_begin_the_first_cell_are_not_waited_for(monkeypatch, tmp_path):
+    said = run(monkeypatch, tmp_path / "s.zarr", Cluster([Fault("lost task", 0, lasting=True)]), outputs=None)
+    assert "no worker has begun the first cell" in said
+    assert run(monkeypatch, tmp_path / "s.zarr", Cluster(), outputs=None) == ""
+
+
+@pytest.mark.parametrize("outputs", [None, ("y", "z")])
+def test_workers_of_a_batch_system_may_come_late_and_the_run_says_that_it_waits(monkeypatch, tmp_path, outputs):
+    cluster = Cluster(foreign=True)
+    for worker in cluster.workers:
+        worker.back_at = cluster.now + 4.5 * ABSENCE_S
+    assert run(monkeypatch, tmp_path / "s.zarr", cluster, outputs) == ""
+    assert_right(tmp_path / "s.zarr")
+    log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
+    assert log.count("waiting for workers") == 1
+    assert log.count("waiting for one (Ctrl-C stops)") == 4
+
+
+def test_workers_of_others_that_go_before_the_first_cell_is_over_are_waited_for_with_a_limit(monkeypatch, tmp_path):
+    cluster = Cluster([Fault("lost task", 0), Fault("last death", 10, lasting=True)], foreign=True)
+    assert "there has been no worker for" in run(monkeypatch, tmp_path / "s.zarr", cluster, outputs=None)
+
+
 @pytest.mark.parametrize("at", ["begin", ""])
 def test_workers_that_die_at_one_address_are_not_waited_for(monkeypatch, tmp_path, at):
     """With a fixed port each process has the address of the one before."""
@@ -162,7 +213,7 @@ SLOW = [pytest.param(at, lasting, marks=pytest.mark.slow) for at in range(5) for
 
 
 @pytest.mark.parametrize(("at", "lasting"), FAST + SLOW)
-@pytest.mark.parametrize("kind", [*KINDS[: KINDS.index("lost task")], "scheduler", "silent scheduler"])
+@pytest.mark.parametrize("kind", KINDS[: KINDS.index("ENOSPC")])
 def test_the_first_cell_is_not_waited_for_without_a_limit(monkeypatch, tmp_path, kind, at, lasting):
     """It is run before all others where nothing declares outputs; a fault that stays is over for the next run."""
     path = tmp_path / "s.zarr"
