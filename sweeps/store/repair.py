@@ -301,7 +301,8 @@ def _forget(store: Store, lost: Sequence[str]) -> None:
             region = store.chunks.region(chunk)
             store.arrays[array][region] = store.arrays[array].fill_value
     for name in lost:
-        if name.partition("/")[0] == GROUP or name.startswith(f"{COPIES}/"):
+        # a chunk that is empty now has no file, and nothing was removed that would say so
+        if name.partition("/")[0] in (GROUP, FOLDER) or not (store.path / name).is_file():
             note(store.path, [(name, None)])
             (store.path / name).unlink(missing_ok=True)
 
