@@ -484,7 +484,7 @@ class Dashboard:
         self.words["heat_words"].object = f"<h2>{escape(figure.title)}</h2>"
 
     def _draw_pareto(self) -> None:
-        data, sample, shown = self.store.data, self.facts.sample, self._metrics()
+        data, sample, shown = self.store.data, self.facts.sample, self.choices.weighed
         if len(shown) > 1 and (self.pareto is None or not self.pareto.take(data, sample, shown)):
             self.pareto = ParetoPlot(data, sample, shown)
             self.links.add("pareto", self.pareto.sources)
@@ -497,7 +497,7 @@ class Dashboard:
         )
 
     def _draw_parallel(self) -> None:
-        data, sample, shown = self.store.data, self.facts.sample, self._metrics()
+        data, sample, shown = self.store.data, self.facts.sample, self.choices.weighed
         if self.parallel is None or not self.parallel.take(data, sample, shown):
             self.parallel = ParallelPlot(data, sample, shown)
             self.links.add("parallel", self.parallel.sources)
@@ -507,12 +507,8 @@ class Dashboard:
             f"{escape(sample.values(self.choices.metric)[1])}; a box over an axis selects.</p>"
         )
 
-    def _metrics(self) -> list[str]:
-        """Return the metrics that views of configurations show."""
-        return [name for name in (self.choices.metric, self.choices.second, self.choices.third) if name]
-
     def _fill_table(self) -> None:
-        frame, titles = frame_of(self.store.data, self.facts.sample, self._metrics())
+        frame, titles = frame_of(self.store.data, self.facts.sample, self.choices.weighed)
         if len(self.links.cells):
             frame = frame[frame["cell"].isin(self.links.cells)].reset_index(drop=True)
         titles = {field: escape(title) for field, title in titles.items()}
@@ -552,7 +548,7 @@ class Dashboard:
                 )
             table = ""
             if 0 < len(cells) <= _MOST_SHOWN:
-                table = _table(self.store.data, cells_at(self.store.data, cells, self._metrics()))
+                table = _table(self.store.data, cells_at(self.store.data, cells, self.choices.weighed))
             self.words["chosen"].object = f"<p>{escape(text)}</p>{table}"
             self.clear.visible = bool(len(cells))
             self._stale |= {"table", "jobs"}

@@ -13,7 +13,7 @@ import xarray as xr
 from faultsweep.analysis.dashboard.choices import axes_of, labels_of
 from faultsweep.analysis.dashboard.metrics import in_words, named
 from faultsweep.analysis.figures import page
-from faultsweep.analysis.figures.figure import BLUE, VERMILION
+from faultsweep.analysis.figures.figure import BLUE, VERMILION, Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.layout import LIGHT
 from faultsweep.analysis.figures.sweep import quantity, row_label
 from faultsweep.analysis.figures.texts import without_tex
@@ -115,6 +115,30 @@ def pareto(columns: Sequence[Floats], higher: Sequence[bool]) -> NDArray[np.bool
             best = costs[kept]
     front[kept] = True
     return front
+
+
+def pareto_figure(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> Figure:
+    """Return the Pareto front of two or three metrics as a figure; a third one counts, and is not drawn."""
+    columns = [sample.values(name)[0] for name in metrics]
+    x, y = columns[:2]
+    front = pareto(columns, [is_higher_better(data, name) for name in metrics])
+    others = np.isfinite(x) & np.isfinite(y) & ~front
+    curves = []
+    for label, own, style in (
+        ("other configurations", others, Style(BLUE, joined=False)),
+        ("Pareto front", front, Style(VERMILION, "D", joined=False)),
+    ):
+        if own.any():
+            none = np.full(int(own.sum()), np.nan)
+            curves.append(Curve(label, x[own], y[own], none, none, style))
+    names = [in_words(data, name) for name in metrics]
+    title = f"Pareto front of {', '.join(names[:-1])} and {names[-1]}"
+    caption = [
+        f"Means over replicates; {sample.words()}.",
+        f"On the front: no other configuration is as good in all {len(metrics)} metrics and better in one.",
+    ]
+    panel = Panel("", sample.values(metrics[0])[1], sample.values(metrics[1])[1], curves=curves, log_y=False)
+    return Figure(str(data.attrs.get("name", "sweep")), title, caption, [panel])
 
 
 class ParetoPlot:

@@ -63,6 +63,11 @@ class Choices:
     third: str = ""
     delete_warm_up: bool = False
 
+    @property
+    def weighed(self) -> list[str]:
+        """The metrics that views of configurations show."""
+        return [name for name in (self.metric, self.second, self.third) if name]
+
     def query(self) -> dict[str, str]:
         """Return the choices as the arguments of a link."""
         plain = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "at"}

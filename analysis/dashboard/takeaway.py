@@ -11,22 +11,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from faultsweep.analysis.dashboard.cells import Sample, pareto_figure
 from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.metrics import varying
 from faultsweep.analysis.dashboard.view import cells_at, cells_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
+    from faultsweep.analysis.figures.figure import Figure
     from numpy.typing import NDArray
 
 Make = Callable[["xr.Dataset", Choices, "NDArray[np.int64]"], bytes]
+
+
+def _figure(data: xr.Dataset, choices: Choices) -> Figure:
+    """Return the figure of the view that is shown large; of the curves, where that is all views."""
+    if choices.view == "Pareto front" and len(choices.weighed) > 1:
+        return pareto_figure(data, Sample(data), choices.weighed)
+    return shown(data, choices)
 
 
 def _picture(suffix: str) -> Make:
     def make(data: xr.Dataset, choices: Choices, cells: NDArray[np.int64]) -> bytes:
         from faultsweep.analysis.figures.draw import draw_html, draw_picture
 
-        figure = shown(data, choices)
+        figure = _figure(data, choices)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"figure.{suffix}"
             (draw_html if suffix == "html" else draw_picture)(figure, path)

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.analysis.dashboard import choices as ch
-from faultsweep.analysis.dashboard.cells import Sample, labels_at, pareto
+from faultsweep.analysis.dashboard.cells import Sample, labels_at, pareto, pareto_figure
 from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
 from faultsweep.analysis.dashboard.jobs import lanes
 from faultsweep.analysis.dashboard.metrics import grouped, varying
 from faultsweep.analysis.dashboard.overview import make_overview, regions_html, shares_html
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
-from faultsweep.analysis.dashboard.takeaway import selected_cells
+from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, selected_cells
 from faultsweep.analysis.dashboard.view import (
     cells_at,
     cells_of,
@@ -373,6 +373,25 @@ def test_two_stores_are_compared_cell_by_cell(data):
     assert len(found.most) == 5
     with pytest.raises(InputError, match="the stores have other axes"):
         Difference(after, before.rename(load="speed"))
+
+
+def test_the_pareto_front_is_taken_away(data, tmp_path):
+    data["loss"] = data["loss"].copy(data=np.random.default_rng(1).gamma(5, 10, SHAPE)).where(data["loss"].notnull())
+    chosen = ch.check(data, replace(ch.default_choices(data), view="Pareto front", second="loss"))
+    sample = Sample(data)
+    figure = pareto_figure(data, sample, chosen.weighed)
+    others, front = figure.panels[0].curves
+    wait, loss = sample.values("wait_s")[0], sample.values("loss")[0]
+    on = pareto([wait, loss], [False, False])
+    assert sorted(zip(front.x, front.y, strict=True)) == sorted(zip(wait[on], loss[on], strict=True))
+    assert len(others.x) + len(front.x) == len(sample.ids)
+    begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype"}
+    for _, suffix, make in DOWNLOADS:
+        if suffix in begins:
+            content = make(data, chosen, np.zeros(0, np.int64))
+            assert content[:9].lower().startswith(begins[suffix].lower())
+            (tmp_path / f"pareto.{suffix}").write_bytes(content)
+    assert "Pareto front of wait and loss" in (tmp_path / "pareto.html").read_text()
 
 
 @pytest.mark.parametrize("installed", [True, False])
