@@ -409,7 +409,8 @@ class Runner:
             return
         self._given = time.monotonic()
         begun, is_sure = self.watch.tasks_begun(self.context.run_id)
-        if ({*begun} | _at_work(self.folder, self.context.run_id)) & set(self._flying):
+        # a task that was taken back as it began keeps its worker busy all the same
+        if begun or _at_work(self.folder, self.context.run_id) & set(self._flying):
             return
         if self._blind and not is_sure:  # of workers that leave no marks, those that are silent may be at work
             return

@@ -32,6 +32,19 @@ def slow(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0.01, gate
     return {**add(a, b, replicate=replicate), "jobs": {"a": [a] * (int(a) + 1)}}
 
 
+def tallied(a: int, folder: str = "", sleep_s: float = 0.0) -> dict[str, float]:
+    """Leave a file for every call, and take so long."""
+    (Path(folder) / f"{a}-{uuid.uuid4().hex}").touch()
+    time.sleep(sleep_s)
+    return {"y": a / 7}
+
+
+def opened(gate: str) -> None:
+    """Keep a worker busy until there is a file."""
+    while not Path(gate).exists():
+        time.sleep(0.02)
+
+
 def zero(a: float, b: float = 0, replicate: int = 0, sleep_s: float = 0, gate: str = "") -> dict[str, float]:
     """Nothing at all."""
     return {"sum": 0.0, "product": 0.0}

@@ -518,18 +518,22 @@ def test_a_metric_that_jobs_give_is_simulated_where_there_are_none(tmp_path, cli
     assert more.plan(path, measure=False).missing == 0
 
 
-@pytest.mark.parametrize("keep_jobs", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_path, client, monkeypatch, keep_jobs):
-    from faultsweep.sweeps.runner import task
-
-    settings = {"function": functions.with_jobs, "outputs": "y", "axes": {"a": range(80)}, "keep_jobs": keep_jobs}
-    pack = task.Context.pack
+def _elsewhere(pack):
+    """Let workers look for the folder of the run where it is not."""
 
     def elsewhere(self):
         object.__setattr__(self, "folder", self.folder.with_name("missing") / "x")
         return pack(self)
 
-    monkeypatch.setattr(task.Context, "pack", elsewhere)
+    return elsewhere
+
+
+@pytest.mark.parametrize("keep_jobs", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_path, client, monkeypatch, keep_jobs):
+    from faultsweep.sweeps.runner import task
+
+    settings = {"function": functions.with_jobs, "outputs": "y", "axes": {"a": range(80)}, "keep_jobs": keep_jobs}
+    monkeypatch.setattr(task.Context, "pack", _elsewhere(task.Context.pack))
     with monkeypatch.context() as patch:
         stop_after(patch, 2)
         with pytest.raises(MemoryError):
@@ -547,11 +551,49 @@ def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_
             rows = slice(int(cell.jobs_offset), int(cell.jobs_offset + cell.jobs_length))
             assert jobs.wait_s.values[rows].tolist() == functions.with_jobs(a)["jobs"]["wait_s"].tolist()
     log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
-    assert "workers do not see" in log
+    assert f"workers do not see {tmp_path / 's.zarr.run'}: this process writes down what they send" in log
     kill = Sweep(axes={"a": range(20)}, fixed={"what": "kill"}, function=functions.moody, outputs=["y"])
     results = kill.run(tmp_path / "k.zarr", cluster=client, progress=False)
     assert (results.status.values[:, 0] == DONE).sum() == 19
     assert "died 3 times" in str(results.error.values[3, 0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sees", [True, False])
+def test_tasks_behind_work_of_others_are_handed_out_again(tmp_path, client, monkeypatch, sees):
+    """First no worker has time; then one call takes longer than an unbegun task is waited for."""
+    from faultsweep.sweeps.runner import first, runner, task, watch
+
+    if not sees:
+        monkeypatch.setattr(task.Context, "pack", _elsewhere(task.Context.pack))
+    for module in (first, runner):
+        monkeypatch.setattr(module, "IDLE_S", 0.5)
+    asked, ask = [], watch.Watch.tasks_begun
+
+    def counting(self, run_id):
+        asked.append(ask(self, run_id))
+        if len(asked) == 3:
+            (tmp_path / "gate").touch()
+        return asked[-1]
+
+    monkeypatch.setattr(watch.Watch, "tasks_begun", counting)
+    calls, path = tmp_path / "calls", tmp_path / "s.zarr"
+    calls.mkdir()
+    others = [
+        client.submit(functions.opened, str(tmp_path / "gate"), workers=[w], pure=False) for w in client.nthreads()
+    ]
+    fixed = {"folder": str(calls), "sleep_s": 1.2}
+    begin = Sweep(axes={"a": [1, 2]}, fixed=fixed, function=functions.tallied)
+    try:
+        results = begin.run(path, cluster=client, progress=False)
+    finally:
+        (tmp_path / "gate").touch()
+    assert [others[0].status, asked[0]] == ["finished", ({}, True)]
+    assert any(begun for begun, _ in asked[3:]), "the call that takes long was asked for"
+    names = [file.name.partition("-")[0] for file in calls.iterdir()]
+    assert names.count("2") == 1, "it had begun, and was not handed out again"
+    assert names.count("1") <= 2, "the first cell may begin as it is handed out again"
+    assert results.y.values.ravel().tolist() == [1 / 7, 2 / 7]
 
 
 def test_a_growth_that_was_killed_is_undone_or_repeated(store, client):
