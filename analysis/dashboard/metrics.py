@@ -8,6 +8,8 @@ from faultsweep.analysis.dashboard.choices import scalar_metrics
 from faultsweep.analysis.figures.sweep import quantity
 from faultsweep.analysis.open import unit_of
 
+from faultsweep.units import time_unit
+
 _GROUPS = (
     ("Bounded slowdown", ("bounded_slowdown",)),
     ("Slowdown", ("slowdown",)),
@@ -58,9 +60,24 @@ def in_words(data: xr.Dataset, name: str) -> str:
 
 
 def label_in_words(data: xr.Dataset, axis: str, label: object) -> str:
-    """Return a label with what it is of: "checkpoint interval = 3600 s"."""
-    unit = unit_of(data[axis])
-    return f"{in_words(data, axis)} = {label}{f' {unit}' if unit and unit != '1' else ''}"
+    """Return a label with what it is of: "checkpoint interval = 4 h"."""
+    unit, text = unit_of(data[axis]), str(label)
+    if unit == "s":
+        text, unit = _time_to_read(text)
+    return f"{in_words(data, axis)} = {text}{f' {unit}' if unit and unit != '1' else ''}"
+
+
+def _time_to_read(text: str) -> tuple[str, str]:
+    """Return a label in seconds as a number and its unit; in seconds where four digits of another unit lose some."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text, "s"
+    if not np.isfinite(value):
+        return text, "s"
+    unit, seconds = time_unit(abs(value))
+    shown = f"{value / seconds:.4g}"
+    return (shown, unit) if float(shown) * seconds == value else (text, "s")
 
 
 def grouped(data: xr.Dataset, names: list[str], wanted: str = "") -> dict[str, dict[str, str]]:

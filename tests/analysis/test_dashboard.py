@@ -16,7 +16,7 @@ from faultsweep.analysis.dashboard.cells import Sample, labels_at, pareto, paret
 from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
 from faultsweep.analysis.dashboard.jobs import lanes
-from faultsweep.analysis.dashboard.metrics import grouped, varying
+from faultsweep.analysis.dashboard.metrics import grouped, label_in_words, varying
 from faultsweep.analysis.dashboard.overview import make_overview, regions_html, shares_html
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, selected_cells
@@ -296,6 +296,15 @@ def test_metrics_that_do_not_vary_are_not_offered(data):
     assert grouped(data, ["wait_s", "loss"], "WAI") == {"Wait": {"Wait (s)": "wait_s"}}
     data.attrs["target"] = "function f"
     assert list(grouped(data, ["wait_s", "loss"])) == ["Metrics"]
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [("14400.0", "4 h"), ("600.0", "10 min"), ("5000.0", "5000.0 s"), ("30", "30 s"), ("inf", "inf s"), ("0", "0 s")],
+)
+def test_times_in_titles_are_in_units_to_read(data, label, words):
+    data["load"].attrs["units"] = "s"
+    assert label_in_words(data, "load", label) == f"load = {words}"
 
 
 @pytest.mark.parametrize("metrics", [2, 3])

@@ -496,6 +496,10 @@ def test_one_run_has_its_chart_and_is_simulated_again(real, real_page):
     wait_for(real_page, lambda: real_page.evaluate(jobs) == [80])
     labels = real_page.get_by_role("region", name="Labels of the run").inner_text()
     assert "Checkpoint interval (s)\tcheckpoint_interval_s" in labels
+    large = real_page.viewport_size
+    real_page.set_viewport_size({"width": 400, "height": 3600})
+    wait_for(real_page, lambda: real_page.evaluate("document.documentElement.scrollWidth") <= 400)
+    real_page.set_viewport_size(large)
     real_page.get_by_role("button", name="Simulate it again").click()
     real_page.get_by_text("It is as in the store.").wait_for(timeout=120_000)
     real_page.get_by_role("button", name="Play").wait_for()
