@@ -49,6 +49,7 @@ _ROOM = 0.06  # of an axis that stays free above and below what is drawn
 _MOST_BANDED = 2  # curves of a panel whose bands can be told apart
 _FACTOR = 5.0  # beyond the means that a logarithmic axis goes on for the intervals at least
 _WHOLE = 0.7  # of the intervals that are seen whole; of the others what fits
+_MOST_BEYOND = 2.0  # times the largest mean that a linear axis goes on beyond it for intervals: bars stay readable
 _DODGE = 0.013  # of the width of a panel, from one interval to the next
 _ASKS_FOR_LOG = 20.0
 """Positive values over so large a range are drawn on a logarithmic axis: the small ones would be one line otherwise."""
@@ -209,7 +210,10 @@ def _heights(panel: Panel) -> Numbers:
             factor = max(reach**1.5, min(usual, _FACTOR), 1.005)
         return np.concatenate([means, np.clip(bounds, known.min() / factor, known.max() * factor)])
     usual = _usual([part for curve in series for part in (curve.y - curve.low, curve.high - curve.y)])
-    reach = max(1.5 * float(np.ptp(known)) + 0.5 * float(np.abs(known).max()), usual)
+    largest = float(np.abs(known).max())
+    if not panel.signed and known.min() >= 0 and not (bounds < 0).any():  # a difference may be far below its interval
+        usual = min(usual, _MOST_BEYOND * largest)
+    reach = max(1.5 * float(np.ptp(known)) + 0.5 * largest, usual)
     return np.concatenate([means, np.clip(bounds, known.min() - reach, known.max() + reach)])
 
 

@@ -139,6 +139,23 @@ def test_one_wild_interval_does_not_flatten_the_means():
     assert -20 < low < high < 20
 
 
+def test_intervals_of_few_replicates_do_not_flatten_bars():
+    """Where most intervals are a hundred times their means they have arrows, and the bars stay readable."""
+    style, means = Style("#000000"), np.array([2.0, 3.0, 2.5])
+    bars = Bars("a", means, style, low=means / 100, high=means * 100)
+    low, high = y_limits(figure(Panel("", "x", "y", bars=[bars], categories=["a", "b", "c"])))[0]
+    assert low == 0
+    assert means.max() < high < 4 * means.max()
+
+
+def test_a_small_difference_keeps_its_whole_interval():
+    """The interval is the answer there: that it has 0 in it has to be seen."""
+    small = replace(curve("a", X / 100), low=X / 100 - 5, high=X / 100 + 5)
+    low, high = y_limits(figure(Panel("", "x", "y", [small], signed=True)))[0]
+    assert low < small.low.min()
+    assert high > small.high.max()
+
+
 def test_a_line_with_a_point_without_an_interval_has_bars():
     """A baseline against itself has none; beside it a band would be missing, not narrow."""
     whole = curve("a", X)
