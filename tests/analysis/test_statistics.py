@@ -74,6 +74,21 @@ def test_a_mean_that_is_infinite_has_no_interval(name):
     assert np.isnan([found["low"].item(), found["high"].item()]).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["mean_wait_s", "utilisation"])
+@pytest.mark.parametrize(
+    "row",
+    [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.5, 0.5, 0.5], [0.5], [np.nan] * 3, [0.5, np.nan, np.nan], [0.1, np.inf, 0.2]],
+    ids=["zeros", "ones", "constant", "one", "none", "one known", "infinite"],
+)
+def test_what_does_not_vary_or_is_not_known_has_a_mean_and_no_interval(name, row):
+    found = mean_interval(xr.DataArray([row], dims=("scheduler", "replicate"), coords={"scheduler": ["a"]}, name=name))
+    known = [value for value in row if not np.isnan(value)]
+    assert found["mean"].item() == (np.mean(known) if known else pytest.approx(np.nan, nan_ok=True))
+    assert found["n"].item() == len(known)
+    assert np.isnan([found["low"].item(), found["high"].item()]).all()
+
+
 def test_zeros_and_negative_numbers_decide_the_scale():
     got = mean_interval(results([[1, 2, 30], [0, 0, 9]])["x"])
     assert got["interval_scale"].values.tolist() == ["log", "cut"]
