@@ -91,7 +91,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ENGINE,
         "        s.disturbed = 1\n    if s.tracing == 1:\n        _trace_transient",
         "        s.disturbed = 0\n    if s.tracing == 1:\n        _trace_transient",
-        "promises are kept through failures",
+        "reservations are kept through failures",
     ),
     # queue and expected releases
     Mutant(EVENTS, "s.queue[at] < job:", "s.queue[at] > job:", "a killed job does not return to its place"),
@@ -124,7 +124,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ALLOCATION,
         "((time + s.start_delay) + restart_cost(s, job))",
         "(time + restart_cost(s, job))",
-        "reservations and promises forget the start delay",
+        "reservations forget the start delay",
     ),
     Mutant(
         ALLOCATION,
@@ -217,7 +217,7 @@ MUTANTS: tuple[Mutant, ...] = (
         CONSERVATIVE,
         "if s.released == 1 and not (",
         "if s.released == 2 and not (",
-        "promises never get earlier",
+        "reservations never get earlier",
     ),
     Mutant(
         COUNTS,
@@ -225,7 +225,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s.regained = -np.inf",
         "what moves gives nothing to those before it",
     ),
-    Mutant(COUNTS, "if row >= 0 and not _move", "if row > 1 << 40 and not _move", "no promise on a flat machine moves"),
+    Mutant(COUNTS, "if row >= 0 and not _move", "if row > 1 << 40 and not _move", "no reservation of nodes moves"),
     Mutant(
         ROOM,
         "range(length_class(longest) + 1, LENGTHS)",
@@ -242,31 +242,31 @@ MUTANTS: tuple[Mutant, ...] = (
         ROOM,
         "    if found < 0:\n        found = _row_beside",
         "    if found < -1:\n        found = _row_beside",
-        "a promise does not move that gets room right before its own",
+        "a reservation does not move that gets room right before its own",
     ),
     Mutant(
         ROOM,
         "        if s.profile_free[row] < size:\n",
         "        if s.profile_free[row] + 1 < size:\n",
-        "promises one node more than there is",
+        "reserves one node more than there is",
     ),
     Mutant(
         PROFILE,
         "if s.profile_free[row] < size:",
         "if s.profile_free[row] < size + 1:",
-        "promises nobody the last free node",
+        "reserves the last free node for nobody",
     ),
     Mutant(
         CONSERVATIVE,
         "min(size + s.growth_limit, s.nodes) + 1",
         "min(size, s.nodes) + 1",
-        "promised boxes do not grow",
+        "reserved boxes do not grow",
     ),
     Mutant(
         CONSERVATIVE,
         "s.release_time[0] <= now:\n        return True",
         "s.release_time[0] < now - 1e9:\n        return True",
-        "promises are kept through overruns",
+        "reservations are kept through overruns",
     ),
     Mutant(
         PROFILE,
@@ -569,7 +569,7 @@ MUTANTS: tuple[Mutant, ...] = (
         RESERVED,
         "if s.window_end[window] > s.now and breakpoint_at(s, (s.window_end[window], 0.0)) < 0:",
         "if s.window_end[window] < s.now:",
-        "no job is promised the end of an advance reservation",
+        "no reservation begins at the end of an advance reservation",
     ),
     Mutant(
         "simcore/policies/node_choice/round_robin.py",

@@ -41,20 +41,20 @@ def test_backfilling_does_not_delay_the_first_job(case):
 @few
 @given(runs(machines, overruns=False))
 def test_conservative_promises_are_kept(case):
-    """Without failures and overruns no job starts after the first time that it was promised."""
+    """Without failures and overruns no job starts after the first start that was reserved for it."""
     machine, jobs, _ = case
     simulator = Simulator(jobs, machine, [], Options(scheduler="conservative"))
-    promised = {}
+    reserved = {}
     make = simulator.conservative.earliest
 
     def record(job):
         reservation = make(job)
-        promised.setdefault(job, reservation.begin)
+        reserved.setdefault(job, reservation.begin)
         return reservation
 
     simulator.conservative.earliest = record
     simulator.simulate()
-    assert all((job.start, 0) <= promised[job] for job in simulator.jobs)
+    assert all((job.start, 0) <= reserved[job] for job in simulator.jobs)
     assert all(exact(job.start) >= job.submit for job in simulator.jobs)
 
 

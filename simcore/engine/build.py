@@ -62,8 +62,8 @@ def build_state(
     """
     nodes, n = machine.nodes, len(jobs["submit_s"])
     words = _words(machine)
-    promises = config["scheduler"] == "conservative"
-    breakpoints = _breakpoints(machine, n) * capacity if promises else 1
+    reservations = config["scheduler"] == "conservative"
+    breakpoints = _breakpoints(machine, n) * capacity if reservations else 1
     rows = failure_rows(failures, base_rate)
     slots = _slots(machine, config, n) if machine.kind == FLAT else 0
     run = run_of(config)
@@ -87,7 +87,7 @@ def build_state(
         profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, config["scheduler"]),
         **_tables(machine, capacity),
-        **_site_shapes(machine.site, breakpoints, n * capacity if promises else 0),
+        **_site_shapes(machine.site, breakpoints, n * capacity if reservations else 0),
     ).with_arrays(failures=rows)
     if tracing:
         state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
@@ -247,7 +247,7 @@ def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
     s.job.work[:] = jobs["work_s"]
     s.job.estimate[:] = jobs["estimate_s"]
     s.job.utility_since[:] = jobs["submit_s"]
-    for row in (s.job.start, s.job.first_start, s.job.finish, s.job.promised, s.job.fixed_utility):
+    for row in (s.job.start, s.job.first_start, s.job.finish, s.job.reserved, s.job.fixed_utility):
         row[:] = np.nan
     s.job.requested[:] = jobs["requested"]
     s.job.size[:] = jobs["size"]

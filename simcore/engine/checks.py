@@ -43,7 +43,7 @@ class Checker:
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
         self._disturbances = (0, 0, 0.0, 0, 0)
-        self._promises: dict[int, float] = {}
+        self._reservations: dict[int, float] = {}
 
     def check(self, state: State) -> None:
         """Raise InvariantError with the first sentence that a check has."""
@@ -112,8 +112,8 @@ class Checker:
             self._before = now, counts
         return self._integrals
 
-    def promises(self) -> Iterator[tuple[int, float, float]]:
-        """Yield jobs with the starts promised to them before and now, as long as nothing has broken promises.
+    def reservations(self) -> Iterator[tuple[int, float, float]]:
+        """Yield jobs with their reserved starts before and now, as long as nothing has broken reservations.
 
         Migrations, pauses and failures break them, a job that restarts on its own nodes, one that runs longer than it
         is expected to, and a change of the order of the queue.
@@ -122,13 +122,13 @@ class Checker:
         pauses = float(state.job.overhead_nodes.sum())
         suspended = int(state.num_suspended)
         disturbances = (int(state.num_failures), int(state.moves), pauses, suspended, int(state.reorders))
-        before, self._promises = self._promises, dict(self._promised())
+        before, self._reservations = self._reservations, dict(self._reserved())
         if self.overrun or disturbances != self._disturbances:
             before = {}
         self._disturbances = disturbances
-        for job, promise in self._promises.items():
+        for job, reservation in self._reservations.items():
             if job in before and not self._is_overtaken(job):
-                yield job, before[job], promise
+                yield job, before[job], reservation
 
     def _is_overtaken(self, job: int) -> bool:
         """Tell whether a job started at this instant that comes before a waiting one by its utility."""
@@ -144,11 +144,11 @@ class Checker:
         expected = order.facts.get("expected_utility")
         return float(jobs.priority[job]) if expected is None else expected(self.state, job)
 
-    def _promised(self) -> Iterator[tuple[int, float]]:
+    def _reserved(self) -> Iterator[tuple[int, float]]:
         """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
         queue = _queue(self.state)
         if self.state.reserves == st.ALL_JOBS:
-            yield from ((int(job), float(self.state.job.promised[job])) for job in queue)
+            yield from ((int(job), float(self.state.job.reserved[job])) for job in queue)
         elif len(queue) and self.state.reserves != st.OWN_PASS:  # a rule of the user's may delay whom it will
             yield int(queue[0]), self.earliest(int(queue[0]))
 
@@ -374,7 +374,7 @@ def _check_finder(checker: Checker) -> str:
 
 def _check_reservations(checker: Checker) -> str:
     """No reservation slips: that of the head job, or, under conservative backfilling, that of any waiting job."""
-    for job, before, now in checker.promises():
+    for job, before, now in checker.reservations():
         if not now <= before:
             return f"the start reserved for job {job} slips from {before:.6f} to {now:.6f} s"
     return ""

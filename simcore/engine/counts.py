@@ -15,7 +15,7 @@ import math
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO, highest_bit, lowest_bit
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.profile import moment_at, promised_end, set_moment
+from faultsweep.simcore.engine.profile import point_at, reserved_end, set_point
 from faultsweep.simcore.engine.state import LENGTHS, LEVELS, State
 
 _MARGIN_S = 1e-3
@@ -44,18 +44,18 @@ def rebuild_counts(s: State) -> bool:
     now, free, row = s.now, s.free, 0
     s.rebuilt = now
     s.first_row = 0
-    set_moment(s, 0, (now, 0.0))
+    set_point(s, 0, (now, 0.0))
     s.profile_free[0] = free
     for at in range(s.num_releases):
         release = s.release_time[at]
-        moment = (release, 0.0) if release > now else (now, 1.0)
+        point = (release, 0.0) if release > now else (now, 1.0)
         item = int(s.release_item[at])
         free += s.job.allocated[item] if item >= 0 else 1
-        if moment != moment_at(s, row):
+        if point != point_at(s, row):
             row += 1
             if row >= s.profile_time.shape[0]:
                 return False
-            set_moment(s, row, moment)
+            set_point(s, row, point)
         s.profile_free[row] = free
     s.num_profile = row + 1
     for level in range(LEVELS):
@@ -83,12 +83,12 @@ def close_up(s: State) -> None:
     """Drop the rows of the past, and those at which nothing changes."""
     last, row = 0, s.first_row
     s.profile_free[0] = s.profile_free[row]
-    set_moment(s, 0, moment_at(s, row))
+    set_point(s, 0, point_at(s, row))
     for later in range(row + 1, s.num_profile):
         if s.profile_free[later] != s.profile_free[last]:
             last += 1
             s.profile_free[last] = s.profile_free[later]
-            set_moment(s, last, moment_at(s, later))
+            set_point(s, last, point_at(s, later))
     s.first_row, s.num_profile = 0, last + 1
     _index_rows(s)
 
@@ -98,42 +98,42 @@ def forget_past_counts(s: State) -> None:
     """Drop breakpoints that lie before the one in force now, and date that one now."""
     now = (s.now, 0.0)
     first, count = s.first_row, s.num_profile
-    while first + 1 < count and moment_at(s, first + 1) <= now:
+    while first + 1 < count and point_at(s, first + 1) <= now:
         first += 1
-    if moment_at(s, first) < now:
-        set_moment(s, first, now)
+    if point_at(s, first) < now:
+        set_point(s, first, now)
     s.first_row = first
 
 
 @inlined
-def row_at(s: State, moment: tuple[float, float]) -> int:
-    """Return the first row that is not before a moment."""
-    time = moment[0]
+def row_at(s: State, point: tuple[float, float]) -> int:
+    """Return the first row that is not before a point."""
+    time = point[0]
     low, count = s.first_row, s.num_profile - s.first_row
     while count > 1:
         half = count >> 1
         low += half if s.profile_time[low + half - 1] < time else 0
         count -= half
-    while low < s.num_profile and moment_at(s, low) < moment:
+    while low < s.num_profile and point_at(s, low) < point:
         low += 1
     return low
 
 
 @inlined
-def breakpoint_from(s: State, row: int, moment: tuple[float, float]) -> int:
-    """Return the row at a moment that is not before ``row``, inserting it if need be; -1 if it does not fit."""
+def breakpoint_from(s: State, row: int, point: tuple[float, float]) -> int:
+    """Return the row at a point that is not before ``row``, inserting it if need be; -1 if it does not fit."""
     end = min(row + _STEPS, s.num_profile)
-    while row < end and moment_at(s, row) < moment:
+    while row < end and point_at(s, row) < point:
         row += 1
     if row == end and row < s.num_profile:
-        row = row_at(s, moment)
-    if row < s.num_profile and moment_at(s, row) == moment:
+        row = row_at(s, point)
+    if row < s.num_profile and point_at(s, row) == point:
         return row
-    return _insert_row(s, row, moment)
+    return _insert_row(s, row, point)
 
 
 @kernel
-def _insert_row(s: State, at: int, moment: tuple[float, float]) -> int:
+def _insert_row(s: State, at: int, point: tuple[float, float]) -> int:
     count = s.num_profile
     if count >= s.profile_time.shape[0]:
         return -1
@@ -143,7 +143,7 @@ def _insert_row(s: State, at: int, moment: tuple[float, float]) -> int:
         s.profile_rank[row] = s.profile_rank[row - 1]
     for row in range(count, at, -1):
         s.profile_free[row] = s.profile_free[row - 1]
-    set_moment(s, at, moment)
+    set_point(s, at, point)
     s.profile_free[at] = s.profile_free[at - 1]
     s.num_profile = count + 1
     first = at >> 6
@@ -239,15 +239,15 @@ def _start_of_run(s: State, row: int, level: int) -> int:
 
 
 @kernel
-def earliest_row(s: State, job: int, promised: tuple[float, float]) -> int:
-    """Return the row before a promised start at which a job fits for as long as it is expected to last; -1 if there is
+def earliest_row(s: State, job: int, reserved: tuple[float, float]) -> int:
+    """Return the row before a reserved start at which a job fits for as long as it is expected to last; -1 if there is
     none.
 
-    From its promised start on enough nodes are free for it; infinity is no promise.
+    From its reserved start on enough nodes are free for it; infinity is no reservation.
     """
     level = s.levels[s.job.size[job]] - 1
     known = s.settled[level, s.job.length[job]]
-    found, longest, until = -1, 0.0, promised[0]
+    found, longest, until = -1, 0.0, reserved[0]
     if known <= until:
         row = s.first_row
         if known > s.now:
@@ -255,13 +255,13 @@ def earliest_row(s: State, job: int, promised: tuple[float, float]) -> int:
             if row > s.first_row and s.room[(row - 1) >> 6, level] >> np.uint64((row - 1) & 63) & ONE != ZERO:
                 row = _start_of_run(s, row - 1, level)
         row = _with_room(s, row, level)
-        while row < s.num_profile and moment_at(s, row) < promised:
+        while row < s.num_profile and point_at(s, row) < reserved:
             after = _without_room(s, row, level)
             time = s.profile_time[row]
             length = s.profile_time[after] - time if after < s.num_profile else np.inf
-            end = _sooner(promised_end(s, job, moment_at(s, row)), promised)
-            if after == s.num_profile or end <= moment_at(s, after):
-                found = _row_within(s, job, row, after, promised)
+            end = _sooner(reserved_end(s, job, point_at(s, row)), reserved)
+            if after == s.num_profile or end <= point_at(s, after):
+                found = _row_within(s, job, row, after, reserved)
                 if found >= 0:
                     until = time
                     break
@@ -271,7 +271,7 @@ def earliest_row(s: State, job: int, promised: tuple[float, float]) -> int:
             if known <= s.settled[level, longer] < until:
                 s.settled[level, longer] = until
     if found < 0:
-        found = _row_beside(s, s.job.size[job], promised)
+        found = _row_beside(s, s.job.size[job], reserved)
     return found
 
 
@@ -281,30 +281,30 @@ def _sooner(one: tuple[float, float], other: tuple[float, float]) -> tuple[float
 
 
 @kernel
-def _row_within(s: State, job: int, row: int, after: int, promised: tuple[float, float]) -> int:
+def _row_within(s: State, job: int, row: int, after: int, reserved: tuple[float, float]) -> int:
     """Return the first row from one on and before ``after`` at which a job fits, -1 if there is none."""
     size = s.job.size[job]
     while row < after:
         if s.profile_free[row] < size:
             row += 1
             continue
-        start = moment_at(s, row)
-        if start >= promised:
+        start = point_at(s, row)
+        if start >= reserved:
             return -1
-        end = _sooner(promised_end(s, job, start), promised)
+        end = _sooner(reserved_end(s, job, start), reserved)
         later = row + 1
-        while later < s.num_profile and s.profile_free[later] >= size and moment_at(s, later) < end:
+        while later < s.num_profile and s.profile_free[later] >= size and point_at(s, later) < end:
             later += 1
-        if later == s.num_profile or moment_at(s, later) >= end:
+        if later == s.num_profile or point_at(s, later) >= end:
             return row
         row = later + 1
     return -1
 
 
 @inlined
-def _row_beside(s: State, size: int, promised: tuple[float, float]) -> int:
-    """Return the first row of those right before a promised start with enough free nodes, -1 if there is none."""
-    row = row_at(s, promised)
+def _row_beside(s: State, size: int, reserved: tuple[float, float]) -> int:
+    """Return the first row of those right before a reserved start with enough free nodes, -1 if there is none."""
+    row = row_at(s, reserved)
     found = -1
     while row > s.first_row and s.profile_free[row - 1] >= size:
         row -= 1

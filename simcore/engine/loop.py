@@ -274,7 +274,7 @@ def _finish(s: State, job: int) -> None:
         drop_release(s, job)
         free_nodes_of(s, job)
         hooks.usage_changes(s, job, -s.job.allocated[job])
-    s.released = 1  # also when its nodes were counted as free before: promises are compressed at every completion
+    s.released = 1  # also when its nodes were counted as free before: reservations are compressed at every completion
     s.job.status[job] = DONE
     s.job.finish[job] = now
     s.finished += 1

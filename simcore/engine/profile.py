@@ -1,14 +1,14 @@
 """The availability profile of conservative backfilling on a torus: what is free from when on, as far as the scheduler
 expects. What a site has of it is in ``site_profile.py``. Flat machines, where nodes are only counted, have another one
-(``counts.py``) with the same moments.
+(``counts.py``) with the same points in time.
 
 Breakpoints in order of time; between two of them the set of free nodes is constant. The first breakpoint is never
 later than now. Running jobs occupy it up to their expected ends, down nodes up to their repairs, reservations for as
 long as they are expected to last.
 
-A moment is a tuple (time, rank): rank 0 is the time itself, rank 1 just after it, where what is overdue is expected to
-end: later than that time and earlier than every other. What begins just after a time and lasts, ends just after a time;
-a float next to the time would lose that in the first sum that rounds it away.
+A point in time is a tuple (time, rank): rank 0 is the time itself, rank 1 just after it, where what is overdue is
+expected to end: later than that time and earlier than every other. What begins just after a time and lasts, ends just
+after a time; a float next to the time would lose that in the first sum that rounds it away.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def rebuild_profile(s: State) -> bool:
     now = s.now
     s.num_profile = 1
     s.rebuilt = now
-    set_moment(s, 0, (now, 0.0))
+    set_point(s, 0, (now, 0.0))
     s.profile_free[0] = s.free
     for column in range(s.free_nodes.shape[0]):
         s.profile_masks[0, column] = s.free_nodes[column]
@@ -49,27 +49,27 @@ def rebuild_profile(s: State) -> bool:
 
 
 @kernel
-def moment_at(s: State, row: int) -> tuple[float, float]:
-    """Return the moment of a breakpoint."""
+def point_at(s: State, row: int) -> tuple[float, float]:
+    """Return the point of a breakpoint."""
     return s.profile_time[row], s.profile_rank[row]
 
 
 @kernel
-def set_moment(s: State, row: int, moment: tuple[float, float]) -> None:
+def set_point(s: State, row: int, point: tuple[float, float]) -> None:
     """Date a breakpoint."""
-    s.profile_time[row], s.profile_rank[row] = moment
+    s.profile_time[row], s.profile_rank[row] = point
 
 
 @kernel
-def promised_start(s: State, job: int) -> tuple[float, float]:
-    """Return the moment at which a job is promised to start."""
-    return s.job.promised[job], s.job.promised_rank[job]
+def reserved_start(s: State, job: int) -> tuple[float, float]:
+    """Return the point at which the reservation of a job begins."""
+    return s.job.reserved[job], s.job.reserved_rank[job]
 
 
 @kernel
-def note_promise(s: State, job: int, start: tuple[float, float]) -> None:
-    """Promise a job to start at a moment."""
-    s.job.promised[job], s.job.promised_rank[job] = start
+def note_reservation(s: State, job: int, start: tuple[float, float]) -> None:
+    """Reserve a start for a job at a point."""
+    s.job.reserved[job], s.job.reserved_rank[job] = start
 
 
 @kernel
@@ -88,8 +88,8 @@ def _add_node(s: State, row: int, node: int) -> None:
 
 
 @kernel
-def promised_end(s: State, job: int, start: tuple[float, float]) -> tuple[float, float]:
-    """Return when a job's promise ends that begins at ``start``; one that is overdue from its start needs a moment."""
+def reserved_end(s: State, job: int, start: tuple[float, float]) -> tuple[float, float]:
+    """Return when a reservation from ``start`` on ends; that of a job that is overdue from its start needs a point."""
     time, rank = start
     end = expected_end(s, job, time)
     return (end, rank) if end > time else (time, rank + 1.0)
@@ -99,7 +99,7 @@ def promised_end(s: State, job: int, start: tuple[float, float]) -> tuple[float,
 def blocked_at(s: State, row: int, end: tuple[float, float], size: int) -> int:
     """Return the last breakpoint before ``end``, from a row on, with too few free nodes; -1 if there is none."""
     blocked = -1
-    while row < s.num_profile and moment_at(s, row) < end:
+    while row < s.num_profile and point_at(s, row) < end:
         if s.profile_free[row] < size:
             blocked = row
         row += 1
@@ -111,10 +111,10 @@ def forget_past(s: State) -> None:
     """Drop breakpoints that lie before the one in force now, and date that one now."""
     now = (s.now, 0.0)
     first, count = 0, s.num_profile
-    while first + 1 < count and moment_at(s, first + 1) <= now:
+    while first + 1 < count and point_at(s, first + 1) <= now:
         first += 1
-    if moment_at(s, first) < now:
-        set_moment(s, first, now)
+    if point_at(s, first) < now:
+        set_point(s, first, now)
     if first > 0:
         for row in range(first, count):
             _copy_row(s, row, row - first)
@@ -123,7 +123,7 @@ def forget_past(s: State) -> None:
 
 @kernel
 def _copy_row(s: State, source: int, target: int) -> None:
-    set_moment(s, target, moment_at(s, source))
+    set_point(s, target, point_at(s, source))
     s.profile_free[target] = s.profile_free[source]
     for column in range(s.profile_masks.shape[1]):
         s.profile_masks[target, column] = s.profile_masks[source, column]
@@ -134,25 +134,25 @@ def _copy_row(s: State, source: int, target: int) -> None:
 
 
 @kernel
-def breakpoint_at(s: State, moment: tuple[float, float]) -> int:
-    """Return the row of the breakpoint at a moment that is not before the first one, inserting it if need be; -1 if it
+def breakpoint_at(s: State, point: tuple[float, float]) -> int:
+    """Return the row of the breakpoint at a point that is not before the first one, inserting it if need be; -1 if it
     does not fit."""
     count = s.num_profile
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if moment_at(s, middle) < moment:
+        if point_at(s, middle) < point:
             low = middle + 1
         else:
             high = middle
-    if low < count and moment_at(s, low) == moment:
+    if low < count and point_at(s, low) == point:
         return low
     if count >= s.profile_time.shape[0]:
         return -1
     for row in range(count - 1, low - 1, -1):
         _copy_row(s, row, row + 1)
     _copy_row(s, low - 1, low)
-    set_moment(s, low, moment)
+    set_point(s, low, point)
     s.num_profile = count + 1
     return low
 

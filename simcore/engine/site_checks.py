@@ -123,26 +123,26 @@ class SiteChecker(Checker):
         jobs, now = state.job, (float(state.now), 0.0)
         spans = [(now, _expected(jobs.expected_end[job], now), pieces) for job, pieces in self.pieces.items()]
         for job, pieces in self.reserved.items():
-            start = float(jobs.promised[job]), float(jobs.promised_rank[job])
+            start = float(jobs.reserved[job]), float(jobs.reserved_rank[job])
             if not len(pieces) or start <= now:
                 return f"waiting job {job} has no reservation"
-            spans.append((start, self._promised_end(job, start), pieces))
+            spans.append((start, self._reserved_end(job, start), pieces))
         for row in range(state.num_profile):
-            moment = max(now, (float(state.profile_time[row]), float(state.profile_rank[row])))
+            point = max(now, (float(state.profile_time[row]), float(state.profile_rank[row])))
             free = np.stack([state.node_cores, state.node_gpus, state.node_memory], axis=1)
             for node in self.down:
-                free[node] *= moment >= (float(state.down_until[node]), 0.0)
+                free[node] *= point >= (float(state.down_until[node]), 0.0)
             for start, end, pieces in spans:
-                if start <= moment < end:
+                if start <= point < end:
                     np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
             tables = (state.profile_cores, state.profile_gpus, state.profile_memory)
             noted = np.stack([table[row] for table in tables], axis=1)
             if (free < 0).any() or (noted != free).any() or state.profile_free[row] != free[:, 0].sum():
-                return f"at {moment} the free cores are {free[:, 0].tolist()}, noted {noted[:, 0].tolist()}"
+                return f"at {point} the free cores are {free[:, 0].tolist()}, noted {noted[:, 0].tolist()}"
         return ""
 
-    def _promised_end(self, job: int, start: tuple[float, float]) -> tuple[float, float]:
-        """Return the moment at which the reservation of a waiting job ends."""
+    def _reserved_end(self, job: int, start: tuple[float, float]) -> tuple[float, float]:
+        """Return the point at which the reservation of a waiting job ends."""
         state = self.state
         restart = state.restart_cost if state.job.restarts[job] else 0.0
         end = start[0] + state.start_delay + restart + state.job.estimate[job] - state.job.saved[job]
@@ -150,7 +150,7 @@ class SiteChecker(Checker):
 
 
 def _expected(end: float, now: tuple[float, float]) -> tuple[float, float]:
-    """Return the moment at which a running job is expected to end."""
+    """Return the point at which a running job is expected to end."""
     return (float(end), 0.0) if end > now[0] else (now[0], 1.0)
 
 

@@ -1,12 +1,12 @@
 """The availability profile of conservative backfilling on a site: what is free of each node from when on.
 
-Moments and breakpoints are those of ``profile.py``. ``profile_free`` counts the free cores of all nodes.
+Points in time and breakpoints are those of ``profile.py``. ``profile_free`` counts the free cores of all nodes.
 """
 
 from __future__ import annotations
 
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.profile import breakpoint_at, merge_at, set_moment
+from faultsweep.simcore.engine.profile import breakpoint_at, merge_at, set_point
 from faultsweep.simcore.engine.state import State
 
 
@@ -19,7 +19,7 @@ def rebuild_nodes(s: State) -> bool:
     now = s.now
     s.num_profile = 1
     s.rebuilt = now
-    set_moment(s, 0, (now, 0.0))
+    set_point(s, 0, (now, 0.0))
     s.profile_free[0] = s.free
     for node in range(s.node_cores.shape[0]):
         s.profile_cores[0, node] = s.free_cores[node]

@@ -151,12 +151,12 @@ class Jobs(CommonJobs):
     utility: FloatOfJob  # in the order of the queue: the highest comes first (all orders but fcfs)
     utility_since: FloatOfJob  # when the wait began that counts there, s
     fixed_utility: FloatOfJob  # of a recovered job; NaN if it follows from the order
-    promised: FloatOfJob  # reserved start (conservative) ...
-    promised_rank: FloatOfJob  # ... and its rank among the events of that time
+    reserved: FloatOfJob  # reserved start (conservative) ...
+    reserved_rank: FloatOfJob  # ... and its rank among the events of that time
     box: IntOfJob  # packed box (torus) ...
     slot: IntOfJob  # ... or slot of the node mask (flat)
     sequence: IntOfJob  # order of starts
-    promised_box: IntOfJob  # reserved box (conservative, torus)
+    reserved_box: IntOfJob  # reserved box (conservative, torus)
     length: IntOfJob  # class of the length of its reservation (conservative, flat)
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
     saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
@@ -284,7 +284,7 @@ class State(Common):
     first_row: int  # ... from this one on (flat)
     close_up_at: int  # so many of them are closed up (flat)
     blocks_until: int  # first job that is not counted in its block yet (EASY, flat); 0: none is
-    promises_moved: int  # times that a reservation got earlier (flat)
+    reservations_moved: int  # times that a reservation got earlier (flat)
     side_x: int  # of a torus
     side_y: int
     side_z: int

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Reservation:
-    """Nodes (a box of a torus) or a number of nodes (flat) promised to a job from ``begin`` to ``end``."""
+    """Nodes (a box of a torus) or a number of nodes (flat) reserved for a job from ``begin`` to ``end``."""
 
     begin: Moment
     end: Moment
@@ -63,7 +63,7 @@ class Conservative:
         return self.broken or overrun or stale
 
     def earliest(self, job: Job) -> Reservation:
-        """The earliest reservation for a job beside everything that runs or is promised."""
+        """The earliest reservation for a job beside everything that runs or is reserved."""
         simulator = self.simulator
         present: Moment = (simulator.now, 0)
         blocks = [Reservation(present, free, nodes, len(nodes)) for nodes, free in simulator.occupancies()]

@@ -266,7 +266,7 @@ class SiteSimulator(Simulator):
 
 @dataclass(eq=False)
 class SiteReservation(Reservation):
-    """What is promised to a job of each node, or is held of it by a job that runs."""
+    """What is reserved for a job of each node, or is held of it by a job that runs."""
 
     bags: dict[int, Bag] = field(default_factory=dict)
 

@@ -168,7 +168,7 @@ CORRUPTIONS = (
     Corruption("reservations", MENU, "backfill", lengthen_all, "for job 2 slips from 50.000000 to 150.000000 s"),
     Corruption("reservations", MENU, "fcfs", lengthen_all, "job 2 slips from 50.000000 to 150.000000 s", "wfp"),
     Corruption("reservations", FLAT, "backfill", lengthen_all, "for job 2 slips from", "wfp"),
-    Corruption("reservations", FLAT, "conservative", set_to("job.promised", 4, 9), "reserved for job 4 slips"),
+    Corruption("reservations", FLAT, "conservative", set_to("job.reserved", 4, 9), "reserved for job 4 slips"),
     Corruption("capacity", FLAT, "fcfs", set_to("held", None, 1), "held, down and free node-seconds are counted as"),
     Corruption("capacity", FLAT, "fcfs", set_to("idle_lost", None, 1), "held, down and free node-seconds"),
 )

@@ -1,4 +1,5 @@
-"""Conservative backfilling of long queues on a flat machine, against promises made one by one with nothing saved."""
+"""Conservative backfilling of long queues on a flat machine, against reservations made one by one, with nothing
+saved."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.adapter import engine_run, reference_run, workload_of
 NODES = 48
 
 
-def promise(now, waiting, running, run_s, size):
+def reservation(now, waiting, running, run_s, size):
     """Return the start of each waiting job, in queue order: the earliest at which it fits beside running ones (job ->
     end) and all before it."""
     blocks = [(now, end, size[job]) for job, end in running.items()]
@@ -38,7 +39,7 @@ def test_promises_are_the_earliest_before_and_after_a_failure(seed):
     run_s = np.round(random.lognormal(5, 2, count), 3) + 0.001
     run_s[::7] = 100.0
     rows = [(job + 1, 0, run, None, int(nodes)) for job, (run, nodes) in enumerate(zip(run_s, size, strict=True))]
-    first = promise(0.0, range(count), {}, run_s, size)
+    first = reservation(0.0, range(count), {}, run_s, size)
     failed_s = float(np.median(list(first.values()))) + 0.5
     failures = FailureTrace(np.array([failed_s]), np.array([0]), np.array([0.0]))
     run = simulate(workload_of(rows), machine=f"flat:{NODES}", scheduler="conservative", failures=failures)
@@ -49,7 +50,7 @@ def test_promises_are_the_earliest_before_and_after_a_failure(seed):
     waiting = sorted([job for job in first if first[job] > failed_s] + killed)
     assert len(waiting) > count // 3
     running.pop(killed[0])
-    second = promise(failed_s, waiting, running, run_s, size)
+    second = reservation(failed_s, waiting, running, run_s, size)
     assert any(second[job] != first[job] for job in waiting if job not in killed)
     expected = [second.get(job, first[job]) for job in range(count)]
     assert run.jobs["start_s"].tolist() == expected
@@ -58,7 +59,7 @@ def test_promises_are_the_earliest_before_and_after_a_failure(seed):
 @pytest.mark.parametrize("machine", ["flat:5", "torus:1x1x5"])
 @pytest.mark.parametrize("shift", [0, 7, 57, 64])
 def test_what_begins_just_after_an_overrun_ends_just_after_a_time(machine, shift):
-    """The first job is overdue at 33 s: what is promised then begins just after it, and 25 s later is a power of two or
+    """The first job is overdue at 33 s: what is reserved then begins just after it, and 25 s later is a power of two or
     not, by the shift."""
     jobs = [(7, 50, 250, 3), (8, 50, 25, 1), (13, 10, 10, 2), (24, 50, 100, 5), (31, 5, 5, 1), (31, 10, 10, 2)]
     jobs.append((43, 5, 5, 1))

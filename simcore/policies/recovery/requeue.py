@@ -251,7 +251,7 @@ def _restart(s: State, job: int) -> bool:
     """Start a suspended job on its own nodes; return False if a list does not fit."""
     size = s.job.allocated[job]
     s.queued += s.job.requested[job]  # as for a job of the queue: starting takes it away again
-    s.disturbed = 1  # promises to other jobs did not know when this would be
+    s.disturbed = 1  # reservations of other jobs did not know when this would be
     if s.hold_nodes == 1:
         drop_release(s, job)
         s.kept -= size

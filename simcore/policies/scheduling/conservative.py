@@ -1,12 +1,11 @@
 """Conservative (strong) backfilling: a reservation for every waiting job, which no later job may delay (krevat2003 ch.
 2).
 
-A job is promised the earliest time at which it fits for as long as it is expected to last, beside what runs and what
-was promised before; on a torus it is promised a box as well, of its size or up to I nodes more, on a site what it gets
-of which nodes. When nodes are
-released, the promises are made again one by one in queue order, each with all the others in place, so none ever gets
-later (compression). After a failure, a pause or an overrun they cannot all be kept and are made from scratch. Both are
-done in another, faster way on a flat machine (``counts``).
+A reservation begins at the earliest time at which the job fits for as long as it is expected to last, beside what runs
+and what is reserved already; on a torus it holds a box as well, of the size of the job or up to I nodes more, on a site
+what the job gets of which nodes. When nodes are released, the reservations are made again one by one in queue order,
+each with all the others in place, so none ever gets later (compression). After a failure, a pause or an overrun they
+cannot all be kept and are made from scratch. Both are done in another, faster way on a flat machine (``counts``).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from faultsweep.simcore.engine.pieces import drop_pieces
 from faultsweep.simcore.engine.profile import (
     blocked_at,
     forget_past,
-    moment_at,
-    note_promise,
+    note_reservation,
     occupy_profile,
-    promised_end,
-    promised_start,
+    point_at,
     rebuild_profile,
+    reserved_end,
+    reserved_start,
     vacate_profile,
 )
 from faultsweep.simcore.engine.site_profile import vacate_nodes
@@ -44,16 +43,16 @@ from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.placement.rules import NO_BOX, best_box, list_boxes, set_table, unpack_box
 from faultsweep.simcore.policies.scheduling import GROWTH
-from faultsweep.simcore.policies.scheduling.counts import compress_counts, give_back_counts, promise_count
+from faultsweep.simcore.policies.scheduling.counts import compress_counts, give_back_counts, reserve_count
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
-from faultsweep.simcore.policies.scheduling.shared_reservations import promise_nodes, start_over_nodes
+from faultsweep.simcore.policies.scheduling.shared_reservations import reserve_nodes, start_over_nodes
 
 
 @kernel
 def conservative(s: State) -> bool:
     """Run one pass; return False if a preallocated list does not fit."""
     if _must_start_over(s):
-        if not _promise_all_anew(s):
+        if not _reserve_all_anew(s):
             return False
     else:
         _forget(s)
@@ -61,14 +60,14 @@ def conservative(s: State) -> bool:
             return False
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
-        if np.isnan(s.job.promised[job]) and not _promise(s, job):
+        if np.isnan(s.job.reserved[job]) and not _reserve(s, job):
             return False
-    return _start_promised(s)
+    return _start_reserved(s)
 
 
 @kernel
 def _must_start_over(s: State) -> bool:
-    """Tell whether the promises cannot be kept: a failure or pause since the last pass, an overrun, a promise in the
+    """Tell whether the reservations cannot be kept: a failure or pause since the last pass, an overrun, a start in the
     past."""
     now = s.now
     if s.num_profile == 0 or s.disturbed == 1:
@@ -76,19 +75,19 @@ def _must_start_over(s: State) -> bool:
     if s.num_releases > 0 and s.release_time[0] <= now:
         return True
     for position in range(s.queue_head, s.queue_tail):
-        if s.job.promised[s.queue[position]] < now:
+        if s.job.reserved[s.queue[position]] < now:
             return True
     return False
 
 
 @kernel
-def _promise_all_anew(s: State) -> bool:
+def _reserve_all_anew(s: State) -> bool:
     if not _rebuild(s):
         return False
     for position in range(s.queue_head, s.queue_tail):
-        if not _promise(s, s.queue[position]):
+        if not _reserve(s, s.queue[position]):
             return False
-    s.regained = -np.inf  # beside later ones, too, no promise can get earlier
+    s.regained = -np.inf  # beside later ones, too, no reservation can get earlier
     return True
 
 
@@ -109,46 +108,46 @@ def _forget(s: State) -> None:
 
 @kernel
 def _compress_boxes(s: State) -> bool:
-    """Make each promise again in queue order, with all others in place: it can only get earlier, or its box better."""
+    """Make each reservation again in queue order, all others in place: it can only get earlier, or its box better."""
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
-        if np.isnan(s.job.promised[job]):
+        if np.isnan(s.job.reserved[job]):
             continue
-        if not _withdraw(s, job) or not _promise(s, job):
+        if not _withdraw(s, job) or not _reserve(s, job):
             return False
     return True
 
 
 @kernel
-def _promised_size(s: State, job: int) -> int:
-    """Return the nodes of the box that is promised to a job."""
-    a, b, c, _, _, _ = unpack_box(s.job.promised_box[job])
+def _reserved_size(s: State, job: int) -> int:
+    """Return the nodes of the box that is reserved for a job."""
+    a, b, c, _, _, _ = unpack_box(s.job.reserved_box[job])
     return a * b * c
 
 
 @kernel
 def _withdraw(s: State, job: int) -> bool:
-    """Take a promise back; return False if the profile does not fit."""
-    start = promised_start(s, job)
-    s.job.promised[job] = np.nan
+    """Take a reservation back; return False if the profile does not fit."""
+    start = reserved_start(s, job)
+    s.job.reserved[job] = np.nan
     if s.kind == SITE:
-        done = vacate_nodes(s, job, start, promised_end(s, job, start))
+        done = vacate_nodes(s, job, start, reserved_end(s, job, start))
         drop_pieces(s, job)
         return done
-    return vacate_profile(s, start, promised_end(s, job, start), _promised_size(s, job), s.job.promised_box[job])
+    return vacate_profile(s, start, reserved_end(s, job, start), _reserved_size(s, job), s.job.reserved_box[job])
 
 
 @kernel
-def _promise(s: State, job: int) -> bool:
-    """Promise a job its earliest start; return False if a list does not fit."""
+def _reserve(s: State, job: int) -> bool:
+    """Reserve the earliest start for a job; return False if a list does not fit."""
     if s.kind == FLAT:
-        return promise_count(s, job)
+        return reserve_count(s, job)
     if s.kind == SITE:
-        return promise_nodes(s, job)
+        return reserve_nodes(s, job)
     row = 0
     while True:  # from the last breakpoint on nothing is held
-        start = moment_at(s, row)
-        end = promised_end(s, job, start)
+        start = point_at(s, row)
+        end = reserved_end(s, job, start)
         blocked = blocked_at(s, row, end, s.job.size[job])
         if blocked >= 0:
             row = blocked + 1
@@ -157,11 +156,11 @@ def _promise(s: State, job: int) -> bool:
         if box == OVERFLOW - 1:
             return False
         if box != NO_BOX:
-            s.job.promised_box[job] = box
+            s.job.reserved_box[job] = box
             break
         row += 1
-    note_promise(s, job, start)
-    return occupy_profile(s, start, end, _promised_size(s, job), s.job.promised_box[job])
+    note_reservation(s, job, start)
+    return occupy_profile(s, start, end, _reserved_size(s, job), s.job.reserved_box[job])
 
 
 @kernel
@@ -176,7 +175,7 @@ def _window_box(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     for column in range(s.side_x * s.side_y):
         mask = s.profile_masks[row, column]
         later = row + 1
-        while later < s.num_profile and moment_at(s, later) < end:
+        while later < s.num_profile and point_at(s, later) < end:
             mask &= s.profile_masks[later, column]
             later += 1
         window[column] = mask
@@ -189,7 +188,7 @@ def _window_box(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     if count == OVERFLOW:
         return OVERFLOW - 1
     set_table(s, ELSEWHEN, window)
-    rule = s.placement if moment_at(s, row) == (s.now, 0.0) else MFP
+    rule = s.placement if point_at(s, row) == (s.now, 0.0) else MFP
     for grown in range(size, min(size + s.growth_limit, s.nodes) + 1):
         box = best_box(s, rule, job, grown, remaining_estimate(s, job), ELSEWHEN, SCRATCH, count, 0, 0)
         if box != NO_BOX:
@@ -198,24 +197,24 @@ def _window_box(s: State, job: int, row: int, end: tuple[float, float]) -> int:
 
 
 @kernel
-def _start_promised(s: State) -> bool:
-    """Start every job whose promised time has come, in queue order; return False if a list does not fit."""
+def _start_reserved(s: State) -> bool:
+    """Start every job whose reserved time has come, in queue order; return False if a list does not fit."""
     now = (s.now, 0.0)
     position = s.queue_head
     while position < s.queue_tail:
         job = s.queue[position]
-        if promised_start(s, job) != now:
+        if reserved_start(s, job) != now:
             position += 1
             continue
         head = s.queue_head
         dequeue_at(s, position)
         position += s.queue_head - head
-        s.job.promised[job] = np.nan
+        s.job.reserved[job] = np.nan
         if s.kind == FLAT:
             start_on_flat(s, job)
         elif s.kind == SITE:
             start_on_pieces(s, job)
-        elif not start_on_box(s, job, _promised_size(s, job), s.job.promised_box[job]):
+        elif not start_on_box(s, job, _reserved_size(s, job), s.job.reserved_box[job]):
             return False
     return True
 

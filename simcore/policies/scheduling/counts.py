@@ -1,7 +1,7 @@
-"""Conservative backfilling on a flat machine, where a promise is a time and a number of nodes.
+"""Conservative backfilling on a flat machine, where a reservation is a time and a number of nodes.
 
-What is promised is the same as if every promise were made again, one by one, beside all others. A job can only begin
-earlier in a run of breakpoints with room for it that has been made or lengthened since it was last refused, so that
+The reservations are the same as if each were made again, one by one, beside all others. A job can only begin earlier
+in a run of breakpoints with room for it that has been made or lengthened since it was last refused, so that
 few runs are looked at (``engine/counts.py``).
 """
 
@@ -19,17 +19,17 @@ from faultsweep.simcore.engine.counts import (
     take_counts,
 )
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.profile import moment_at, note_promise, promised_end, promised_start
+from faultsweep.simcore.engine.profile import note_reservation, point_at, reserved_end, reserved_start
 from faultsweep.simcore.engine.state import State
 
-_NO_PROMISE = (np.inf, 0.0)
+_NO_RESERVATION = (np.inf, 0.0)
 
 
 @kernel
 def compress_counts(s: State) -> bool:
-    """Make promises earlier, in queue order, each with all others in place; return False if the profile does not fit.
+    """Make reservations earlier, in queue order, each with all others in place; False if the profile does not fit.
 
-    A promise gets earlier only by nodes that were given back since it was last compressed. Promises that move give
+    A reservation gets earlier only by nodes that were given back since it was last compressed. Those that move give
     nodes back in their turn, to those behind them now, and to those before them next time.
     """
     if s.regained < s.now:
@@ -37,24 +37,24 @@ def compress_counts(s: State) -> bool:
     s.regained = -np.inf
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
-        if np.isnan(s.job.promised[job]):
+        if np.isnan(s.job.reserved[job]):
             continue
-        row = earliest_row(s, job, promised_start(s, job))
-        if row >= 0 and not _move_promise(s, job, row):
+        row = earliest_row(s, job, reserved_start(s, job))
+        if row >= 0 and not _move_reservation(s, job, row):
             return False
     return True
 
 
 @kernel
-def _move_promise(s: State, job: int, row: int) -> bool:
-    """Let a promise begin at an earlier row; return False if the profile does not fit."""
+def _move_reservation(s: State, job: int, row: int) -> bool:
+    """Let a reservation begin at an earlier row; return False if the profile does not fit."""
     size = s.job.size[job]
-    promised, start = promised_start(s, job), moment_at(s, row)
-    last, end = promised_end(s, job, promised), promised_end(s, job, start)
+    reserved, start = reserved_start(s, job), point_at(s, row)
+    last, end = reserved_end(s, job, reserved), reserved_end(s, job, start)
     s.regained = max(s.regained, last[0])
-    s.promises_moved += 1
-    note_promise(s, job, start)
-    taken_until, given_from = (end, promised) if end < promised else (promised, end)
+    s.reservations_moved += 1
+    note_reservation(s, job, start)
+    taken_until, given_from = (end, reserved) if end < reserved else (reserved, end)
     middle = breakpoint_from(s, row, taken_until)
     if middle < 0:
         return False
@@ -70,16 +70,16 @@ def _move_promise(s: State, job: int, row: int) -> bool:
 
 
 @kernel
-def promise_count(s: State, job: int) -> bool:
-    """Promise a job its earliest start; return False if the profile does not fit."""
+def reserve_count(s: State, job: int) -> bool:
+    """Reserve the earliest start for a job; return False if the profile does not fit."""
     note_length(s, job, expected_end(s, job, 0.0))
-    row = earliest_row(s, job, _NO_PROMISE)
-    start = moment_at(s, row)
-    after = breakpoint_from(s, row, promised_end(s, job, start))
+    row = earliest_row(s, job, _NO_RESERVATION)
+    start = point_at(s, row)
+    after = breakpoint_from(s, row, reserved_end(s, job, start))
     if after < 0:
         return False
     take_counts(s, row, after, s.job.size[job])
-    note_promise(s, job, start)
+    note_reservation(s, job, start)
     if s.num_profile >= s.close_up_at:
         close_up(s)
     return True

@@ -154,7 +154,7 @@ def _reserve(s: State, head_size: int) -> None:
     at, count = 0, s.num_releases
     while at < count:
         time = s.release_time[at]
-        while at < count and s.release_time[at] <= max(time, s.now):  # what is overdue is one moment
+        while at < count and s.release_time[at] <= max(time, s.now):  # what is overdue is one event time
             _release(s, free, int(s.release_item[at]))
             at += 1
         if _list_usable(s, LATER, free, first, end):

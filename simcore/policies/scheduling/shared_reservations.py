@@ -9,7 +9,7 @@ from __future__ import annotations
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import chunks_within, drop_pieces, reserve_pieces, windows_met
-from faultsweep.simcore.engine.profile import breakpoint_at, moment_at, note_promise, promised_end
+from faultsweep.simcore.engine.profile import breakpoint_at, note_reservation, point_at, reserved_end
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
 from faultsweep.simcore.engine.state import State
 
@@ -23,21 +23,21 @@ def start_over_nodes(s: State) -> bool:
 
 
 @kernel
-def promise_nodes(s: State, job: int) -> bool:
-    """Promise a job its earliest start; return False if a list does not fit."""
+def reserve_nodes(s: State, job: int) -> bool:
+    """Reserve the earliest start for a job; return False if a list does not fit."""
     for window in range(s.num_windows):
         if s.window_end[window] > s.now and breakpoint_at(s, (s.window_end[window], 0.0)) < 0:
             return False
     row, blocked = 0, 0
     while blocked >= 0:  # from the last breakpoint on nothing is held
-        start = moment_at(s, row)
-        end = promised_end(s, job, start)
+        start = point_at(s, row)
+        end = reserved_end(s, job, start)
         blocked = _narrow(s, job, row, end)
         if blocked >= 0:
             row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked)
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
-    note_promise(s, job, start)
+    note_reservation(s, job, start)
     return reserve_pieces(s, job) and occupy_nodes(s, job, start, end)
 
 
@@ -49,7 +49,7 @@ def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     total = _open_window(s, job, row, closed)
     if total < s.job.chunks[job]:
         return row
-    while later < s.num_profile and moment_at(s, later) < end:
+    while later < s.num_profile and point_at(s, later) < end:
         total -= _close_window(s, job, later, closed)
         if total < s.job.chunks[job]:
             return later
