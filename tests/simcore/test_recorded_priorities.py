@@ -185,8 +185,8 @@ def test_each_factor_of_waiting_jobs(recorded, tmp_path, factor):
 
 
 def test_shares_at_the_end(recorded, tmp_path):
-    """Ranks are those of ``sshare``. SLURM counts 0.9 to 0.95 times our usage, as if what was used between two calculations
-    had all been used at the first one; so parts of the usage differ by up to 0.004."""
+    """Ranks are those of ``sshare``. SLURM counts 0.9 to 0.95 times our usage, as if what was used between two
+    calculations had all been used at the first one; so parts of the usage differ by up to 0.004."""
     with open(recorded / "sshare.psv") as lines:
         said = {row["User"]: row for row in csv.DictReader(lines, delimiter="|") if row["User"] not in ("", "root")}
     jobs = jobs_of(recorded)
