@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -26,7 +27,11 @@ def main() -> None:
 
 
 def _leave() -> NoReturn:
-    """End the process; at once if compiled code of the engine still runs, which reads what an orderly end frees."""
+    """End the process; at once if compiled code of the engine still runs, which reads what an orderly end frees.
+
+    Another Ctrl-C changes nothing now: it would end the process by a signal, with another exit code.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     engine = sys.modules.get("faultsweep.simcore.engine.interruptible")
     if engine is not None and engine.is_abandoned():
         sys.stdout.flush()

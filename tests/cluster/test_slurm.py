@@ -531,6 +531,7 @@ def test_a_slow_disk_that_fills_up_and_recovers(slurm, slow_disk):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_two_real_walltimes(slurm):
     """A job of one minute that is given 40 s to save: SLURM's own signal, twice."""
     Path("cluster.toml").write_text('interface = "lo"\nnodes = 1\nworkers_per_node = 1\ntime = "1"\ngrace_s = 40\n')
