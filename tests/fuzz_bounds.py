@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
+TELL_RUNS = 1000  # how often it is said how far it is
 LIMIT_S = 120.0  # of a run; most take milliseconds, the first with a finder compiles it
 COMPILING_S = 900.0
 ORDER = 104_729  # steps through the pairs; a prime that no number of pairs is a multiple of
@@ -44,6 +45,9 @@ OTHER_TEXTS = {
     "failures": GIVEN,
     "recovery_mix": ("normal", "even", "0:0:0:0:1", "1e-300:0:0:0:1e300", "0:0:0:0:0"),
     "credit_prices": ("1:2:3:4:5", "0:0:0:0:0", "1e300:0:0:0:1e-300"),
+    "priority_shares": ("1:50,2:30,1/3:2", "1:0,2:0", "1:1e300,2:1e-300"),
+    "priority_partition_factors": ("1:1,2:10", "1:0", "1:1e300,2:1e-300"),
+    "priority_qos_factors": ("1:1,2:10", "1:0", "1:1e300,2:1e-300"),
 }
 LEFT_OUT = {"log", "placement"}  # the workload is given; placements are chosen below
 
@@ -349,6 +353,7 @@ def fuzz(first: int, runs: int, jobs: int, cache: str) -> tuple[Counter[str], di
     failed: dict[int, str] = {}
     numbers = iter(range(first, first + runs))
     lock = threading.Lock()
+    began = time.monotonic()
 
     def share() -> None:
         worker = Worker(cache)
@@ -363,6 +368,12 @@ def fuzz(first: int, runs: int, jobs: int, cache: str) -> tuple[Counter[str], di
                 if text.startswith("FAILED"):
                     failed[number] = text
                     print(f"run {number}: {text}\n    {dict(pairs()[number * ORDER % len(pairs())])}", flush=True)
+                done = sum(outcomes.values())
+                if done % TELL_RUNS == 0:
+                    left_s = (time.monotonic() - began) / done * (runs - done)
+                    print(
+                        f"{done:,} of {runs:,} runs, {len(failed)} failed, about {left_s / 60:.0f} min left", flush=True
+                    )
         worker.stop()
 
     if jobs > 1:  # the first worker compiles for all

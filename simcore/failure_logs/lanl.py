@@ -80,7 +80,10 @@ def _rows(lines: Lines, system: int) -> tuple[list[_Row], dict[int, int]]:
             lines.fail(number, f"{quoted(line)} is not a line of a CSV file ({error})")
         if not where:
             if matches(line):
-                where = {name: [field.strip().lower() for field in fields].index(name) for name in _COLUMNS}
+                names = [field.strip().lower() for field in fields]
+                if not set(_COLUMNS) <= set(names):
+                    lines.fail(number, "the header has a quote that is not closed, or quotes several columns as one")
+                where = {name: names.index(name) for name in _COLUMNS}
                 last = max(where.values())
             continue
         if len(fields) <= last:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 CELLS = "cells.npz"
 MOST_CELLS = 2_000_000
 """Cells that a run lists; the results of a larger one are seen when chunks have them."""
+_ROOM = 20
+"""Times its size that has to be free for the list of cells."""
 MOST_READ_BYTES = 16_000_000
 """Journals are read up to this at a time, or a file more."""
 MOST_HELD_BYTES = 64_000_000
@@ -32,12 +35,13 @@ MOST_HELD_BYTES = 64_000_000
 def list_cells(folder: Path, run_id: str, shape: tuple[int, ...], cells: Cells, keys: Keys) -> None:
     """Write which cells of a grid a run will have results of, and the key of each, shape (2, cells).
 
-    It is for lookers-on alone: a run goes on where there is no room for it.
+    It is for lookers-on alone: where there is not much room on the disk, results need it.
     """
     place, partial = folder / CELLS, folder / f"{CELLS}.partial"
     with contextlib.suppress(OSError):
         place.unlink(missing_ok=True)
-        if 0 < len(cells) <= MOST_CELLS:
+        size = cells.nbytes + keys.nbytes
+        if 0 < len(cells) <= MOST_CELLS and shutil.disk_usage(folder).free > _ROOM * size:
             order = np.argsort(keys[0], kind="stable")
             with partial.open("wb") as file:
                 np.savez(file, run=np.array(run_id), shape=np.array(shape), cells=cells[order], keys=keys[:, order])

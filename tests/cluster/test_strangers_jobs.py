@@ -66,7 +66,7 @@ def test_a_batch_system_by_which_one_has_submitted_is_known(store, tmp_path, mon
 @pytest.mark.parametrize("number", ["--user=me", "../../x", "1\x1b[2J", "1 2", "", 7])
 def test_a_number_that_no_job_has_is_not_given_to_a_batch_system(store, number):
     (job_folder(store) / "job.json").write_text(json.dumps(job(job=number)))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is damaged"):
         read_job(job_folder(store))
 
 

@@ -239,6 +239,12 @@ def damaged(draw):
     return draw(st.sampled_from([lambda x: x, gzip.compress]))(data[:start] + piece + data[end:])
 
 
+def test_a_quote_in_a_header_is_a_sentence(tmp_path):
+    [sample] = [text for text in SAMPLES.values() if "Prob Started" in text]
+    with pytest.raises(InputError, match=":1: the header has a quote that is not closed"):
+        read_text(tmp_path, sample.replace("num intercon", '"num intercon', 1).encode())
+
+
 @settings(max_examples=150)
 @given(st.one_of(damaged(), st.binary(max_size=60)))
 def test_only_input_errors(tmp_path_factory, data):
