@@ -7,12 +7,13 @@ types, and nothing is rounded. Text goes beside them.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
 import re
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -418,8 +419,11 @@ def _in_order(out: Output, part: Any) -> Any:
     return part.transpose(*names)
 
 
-def infer_outputs(result: Any, default_name: str = "result") -> tuple[Output, ...]:
+def infer_outputs(result: Any, default_name: str = "result", taken: Container[str] = ()) -> tuple[Output, ...]:
     """Return outputs as what one run gave says: names, types, dimensions, labels, units and names in words.
+
+    Scalar coordinates of arrays of xarray are outputs, too, if they have one value and a type of a store; not those
+    with names that are ``taken``, such as those of parameters.
 
     Raises
     ------
@@ -429,7 +433,21 @@ def infer_outputs(result: Any, default_name: str = "result") -> tuple[Output, ..
     parts = named_parts(result, default_name)
     if not parts:
         raise InputError("the function gave nothing to store")
-    return tuple(_infer(name, part) for name, part in parts.items() if name != "jobs")
+    outputs = [_infer(name, part) for name, part in parts.items() if name != "jobs"]
+    for name, part in scalar_coordinates(parts).items():
+        with contextlib.suppress(InputError):
+            outputs += [] if name in taken else [_infer(name, part)]
+    return tuple(outputs)
+
+
+def scalar_coordinates(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scalar coordinates of arrays of xarray that have no name of a part, and one value in all of them."""
+    found: dict[str, list[Any]] = {}
+    for part in parts.values():
+        coords = getattr(part, "coords", {})
+        for name in (name for name in coords if not coords[name].ndim and name not in parts):
+            found.setdefault(str(name), []).append(coords[name])
+    return {name: same[0] for name, same in found.items() if all(one.equals(same[0]) for one in same)}
 
 
 def named_parts(result: Any, default_name: str = "result") -> dict[str, Any]:

@@ -32,6 +32,7 @@ from faultsweep.sweeps.outputs import (
     named_parts,
     plain_value,
     read_output,
+    scalar_coordinates,
 )
 from faultsweep.sweeps.values import exact_number, shown
 from numpy.typing import NDArray
@@ -331,6 +332,9 @@ class FunctionTarget(Target):
             return _declared_parts(result, self.outputs)
         parts = named_parts(result, self.default_name)
         known = [out.name for out in self.outputs]
+        if not set(known) <= set(parts):
+            more = scalar_coordinates(parts)
+            parts |= {name: more[name] for name in known if name in more}
         other = [name for name in parts if name not in known and name != "jobs"]
         if other or not set(known) <= set(parts):
             raise InputError(
@@ -346,7 +350,7 @@ class FunctionTarget(Target):
 
     def infer(self, result: Any) -> tuple[Output, ...]:
         """Return the outputs that a result shows."""
-        return _read_outputs(infer_outputs(result, self.default_name))
+        return _read_outputs(infer_outputs(result, self.default_name, RESERVED | set(self.parameters)))
 
     def with_outputs(self, outputs: Sequence[Output]) -> FunctionTarget:
         """Return the same target with these outputs."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.sweeps.built_in import built_in_target
-from faultsweep.sweeps.outputs import udunits
+from faultsweep.sweeps.outputs import infer_outputs, udunits
 from faultsweep.sweeps.store.store import DONE, FAILED, PENDING, Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import Output
@@ -136,6 +136,33 @@ def test_attributes_of_a_dataset_and_of_its_labels_are_kept(tmp_path, run):
         data.sweep.to_netcdf(tmp_path / "s.nc")
         with xr.open_dataset(tmp_path / "s.nc", engine="h5netcdf") as back:
             assert_described(back)
+
+
+def placed(a: int) -> xr.Dataset:
+    """A variable with scalar coordinates: a parameter, one that a store has no type of, and others."""
+    values = xr.DataArray(a / 7).assign_coords(a=a, height=2.5 * a, when=np.datetime64("2026-01-01"), odd=object())
+    values["height"].attrs["units"] = "m"
+    return xr.Dataset({"y": values})
+
+
+def test_scalar_coordinates_are_variables_over_the_grid(tmp_path, run):
+    path = tmp_path / "s.zarr"
+    run(Sweep(name="p", axes={"a": [1, 2]}, function=placed), path)
+    data = run(Sweep(name="p", axes={"a": [1, 2, 3]}, function=placed), path)
+    for found in (data, xr.open_zarr(path, chunks=None)):
+        assert found.height.dims == ("a", "replicate")
+        assert found.height.values.ravel().tolist() == [2.5, 5.0, 7.5]
+        assert found.height.attrs["units"] == "m"
+        assert (found.when == np.datetime64("2026-01-01")).all()
+        assert "odd" not in found
+    assert data.a.values.tolist() == [1, 2, 3]
+
+
+def test_a_scalar_coordinate_with_two_values_is_not_kept():
+    parts = {"x": xr.DataArray(1).assign_coords(z=1), "y": xr.DataArray(1).assign_coords(z=2)}
+    assert [out.name for out in infer_outputs(parts)] == ["x", "y"]
+    same = {"x": xr.DataArray(1).assign_coords(z=1), "y": xr.DataArray(1).assign_coords(z=1)}
+    assert [out.name for out in infer_outputs(same)] == ["x", "y", "z"]
 
 
 def test_a_result_in_another_unit_fails_its_cell(tmp_path, run):
