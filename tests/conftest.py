@@ -20,6 +20,16 @@ settings.load_profile("faultsweep")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+@pytest.fixture(autouse=True)
+def what_ctrl_c_does():
+    """Restore it: a command that ends by Ctrl-C lets its process ignore another one, and so would what tests start."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    if signal.getsignal(signal.SIGINT) is not handler:
+        signal.signal(signal.SIGINT, handler)
+
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # The folder faultsweep/ of the source tree holds only a part of the package, so the root must not come before the place
