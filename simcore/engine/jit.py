@@ -84,7 +84,11 @@ class KernelCacheLocator(UserProvidedCacheLocator):
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
         """Return where a kernel is kept; None for a function that is not of this package."""
-        return super().from_function(py_func, py_file) if Path(py_file).resolve().is_relative_to(_ROOT) else None
+        return super().from_function(py_func, py_file) if _is_ours(py_file) else None
+
+
+def _is_ours(path: str) -> bool:
+    return Path(path).resolve().is_relative_to(_ROOT)
 
 
 def _share_kernels() -> None:
@@ -263,9 +267,11 @@ def make_bit_counts() -> tuple[Any, Any, Any]:
 
 
 def entry_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Compile a function that Python calls: cached on disk together with all that it calls."""
-    # Where the directory cannot be written, Numba would cache beside the sources, and run stale code after an edit.
-    compiled = _compile(cache=is_cache_writable(), no_cfunc_wrapper=True, **_OPTIONS)(function)
+    """Compile a function that Python calls: one of this package is cached on disk together with all that it calls."""
+    # Where the directory cannot be written, Numba would cache beside the sources; and a function from elsewhere under
+    # the date of its own file. Both would run stale code after an edit.
+    cached = _is_ours(function.__code__.co_filename) and is_cache_writable()
+    compiled = _compile(cache=cached, no_cfunc_wrapper=True, **_OPTIONS)(function)
     cache: Any = getattr(compiled, "_cache", None)
     if hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors"):
         cache.load_overload = partial(_load, cache)

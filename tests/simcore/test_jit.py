@@ -53,6 +53,20 @@ def test_second_process_compiles_nothing_and_an_edit_shows(tree):
     assert size != 16
 
 
+def test_a_kernel_of_another_package_is_never_stale(tree):
+    """Numba would keep it by the date of its own file, though what it calls changes."""
+    (tree / "other.py").write_text(
+        "from faultsweep.simcore.engine import bits\n"
+        "from faultsweep.simcore.engine.jit import entry_kernel\n\n\n"
+        "@entry_kernel\ndef count(mask):\n    return bits.popcount(mask)\n"
+    )
+    more = "import other; print(other.count(np.uint64(7)))"
+    assert ask(tree, more=more)[-1] == ask(tree, more=more)[-1] == "3"
+    path = tree / "simcore" / "engine" / "bits.py"
+    path.write_text(path.read_text().replace("return _count(mask)", "return _count(mask) + 1"))
+    assert ask(tree, more=more)[-1] == "4"
+
+
 def test_an_edit_of_text_compiles_nothing(tree):
     assert ask(tree) == (16, 0, 1)
     for name in ("bits", "layout", "jit"):  # the first two lines of a file are the beginning of its docstring
