@@ -58,7 +58,7 @@ class Parameter:
     minimum, maximum : bounds of a number, both inclusive.
     unit : for the store's attributes.
     zero : of an interval, what 0 means: it is valid beside those of SHORTEST_INTERVAL_S and more.
-    aliases : other names of choices, in small letters; a configuration has the choice's own.
+    aliases : other names of choices, in small letters with dashes; a configuration has the choice's own.
     live : where a live policy that has the parameter heeds it; None: always.
     """
 
@@ -88,7 +88,7 @@ class Parameter:
                 raise InputError(f"{self.name}: expected text, got {value!r}")
             if "\0" in value:  # no name nor path has one, and the system calls that open files refuse it otherwise
                 raise InputError(f"{self.name}: expected text without null characters, got {value!r}")
-            value = self.aliases.get(value.lower(), value)
+            value = self._own_name(value)
             if self.choices and value not in self.choices and not (self.form and re.fullmatch(self.form, value)):
                 brought = installed.names(self.name) if self.form == OWN_POLICY else {}
                 if value in brought:
@@ -97,6 +97,11 @@ class Parameter:
                 raise unknown_name(self.name.replace("_", " "), value, valid, where=self.name)
             return value
         return self._check_number(value)
+
+    def _own_name(self, value: str) -> str:
+        """Return the choice that a text names: by another name, in capital letters, or with _ for -; else the text."""
+        plain = installed.plain_name(value)
+        return self.aliases.get(plain, plain if plain in self.choices else value)
 
     def _check_number(self, value: Any) -> float | int:
         wanted = "a whole number" if self.kind is int else "a number"

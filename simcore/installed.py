@@ -17,6 +17,11 @@ from faultsweep.errors import InputError
 GROUP = "faultsweep.policies"
 
 
+def plain_name(name: str) -> str:
+    """Return a name as built-in policies have theirs: in small letters, with dashes."""
+    return name.lower().replace("_", "-")
+
+
 @lru_cache
 def _found() -> dict[tuple[str, str], list[EntryPoint]]:
     """Return the entry points by parameter and name; the parameter is "" where the name has none."""
@@ -68,7 +73,7 @@ def problems(valid: Mapping[str, Iterable[str]]) -> list[str]:
             told.append(
                 f"{points[0].name}: of {_packages(points)}, names no parameter (valid: one of {known}, then .NAME)"
             )
-        elif name in valid[parameter]:
+        elif plain_name(name) in valid[parameter]:
             told.append(f"{parameter}: {name!r} of {_packages(points)} is left out, because it is built in")
         else:
             try:

@@ -80,6 +80,16 @@ def own_parameters(named: Iterable[tuple[str, str]]) -> dict[str, Parameter]:
     return {name: parameter for name, (parameter, _) in found.items()}
 
 
+def plain_name(parameter: str, value: Any) -> Any:
+    """Return a text as the parameter has it, "easy" as "backfill"; all else, and what it does not take, as it is."""
+    if not isinstance(value, str) or parameter not in PARAMETERS:
+        return value
+    try:
+        return PARAMETERS[parameter].check(value)
+    except InputError:
+        return value
+
+
 def run_of(config: Config) -> Run:
     """Return a resolved configuration as its policies see it."""
     return Run(ROLES, config)

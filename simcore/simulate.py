@@ -31,11 +31,14 @@ from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, pa
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
 from faultsweep.simcore.parameters import check_combination, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
+from faultsweep.simcore.policies.failures.repeats import repeats_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
+from faultsweep.simcore.policies.limits import check_owners, rules_of, unlimited_sentence
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
+from faultsweep.simcore.workloads.limited import within_limits
 from faultsweep.simcore.workloads.transforms import doubts, prepare
 from numpy.typing import NDArray
 
@@ -174,18 +177,35 @@ def simulate(
     unseen = unseen_sentence(source, run.metrics["makespan_s"])
     if config["fairness"]:
         run.metrics.update(fairness_metrics(run.jobs, prepared.user))
-    told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s), unseen)
+    rate = source.failures_per_day if source is not None and source.endless else 0.0
+    repeated = repeats_sentence(prepared, machine.capacity, rate, config)
+    told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s), unseen, repeated)
     owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
-    return replace(run, owners=owners, doubts=tuple(filter(None, told)))
+    unlimited = unlimited_sentence(run_of(config), machine.site.limits, owners) if machine.site is not None else ""
+    return replace(run, owners=owners, doubts=tuple(filter(None, (*told, unlimited))))
 
 
 def _prepare(workload: Workload, config: Mapping[str, Any], machine: Machine) -> tuple[Workload, NDArray[np.float64]]:
     """Return the jobs as they are simulated, and their estimates, s."""
     if machine.site is None:
-        return prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
+        prepared, estimate_s = prepare(workload, config, machine.largest, machine.clusters, machine.node_size)
+        return _start_ever(prepared, estimate_s, config, machine)
     workload = for_site(workload, machine.site, config["size_map"], machine.name)
     prepared, estimate_s = prepare(workload, config, machine.largest)
-    return with_cores(prepared, machine.site), estimate_s
+    return _start_ever(with_cores(prepared, machine.site), estimate_s, config, machine)
+
+
+def _start_ever(
+    workload: Workload, estimate_s: NDArray[np.float64], config: Mapping[str, Any], machine: Machine
+) -> tuple[Workload, NDArray[np.float64]]:
+    """Return jobs and their estimates without those that a limit of running jobs would never let start."""
+    run = run_of(config)
+    rules = rules_of(run, () if machine.site is None else machine.site.limits)
+    if not rules:
+        return workload, estimate_s
+    owners = owners_of(workload.user, workload.user_names, _labels(workload, machine))
+    check_owners(run, owners)
+    return within_limits(workload, estimate_s, owners, rules, config["size_map"] == "drop")
 
 
 def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:

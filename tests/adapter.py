@@ -34,6 +34,8 @@ ENGINE_NAMES = {
     "growth_limit": "growth_limit",
     "migration_free_frac": "migration_free_frac",
     "migration_mfp_frac": "migration_mfp_frac",
+    "migration_empty_queue": "migration_empty_queue",
+    "migration_repeats": "migration_repeats",
     "migration_cost": "migration_cost_s",
     "kill_at_estimate": "kill_at_estimate",
     "slowdown_bound": "slowdown_bound_s",
@@ -72,6 +74,14 @@ ENGINE_NAMES = {
     "small_first": "priority_small_first",
     "period": "priority_period_s",
     "hold": "hold_nodes",
+    "user_max_jobs": "user_max_jobs",
+    "user_max_nodes": "user_max_nodes",
+    "account_max_jobs": "account_max_jobs",
+    "account_max_nodes": "account_max_nodes",
+    "partition_max_jobs": "partition_max_jobs",
+    "partition_max_nodes": "partition_max_nodes",
+    "qos_max_jobs": "qos_max_jobs",
+    "qos_max_nodes": "qos_max_nodes",
     "horizon": "horizon_s",
 }
 STATISTICS = ("mean", "median", "p90", "p99", "max")
@@ -101,6 +111,8 @@ METRIC_NAMES = {
     "migrations_successful": "migrations_successful",
     "migrations": "jobs_migrated",
     "failure_slowdown": "failure_slowdown",
+    "time_at_limit": "mean_time_at_limit_s",
+    "jobs_at_limit": "jobs_at_limit",
     "time_between_migrations": "mean_time_between_migrations_s",
     **{f"{statistic}_{name}": f"{statistic}_{name}_s" for name in ("wait", "response") for statistic in STATISTICS},
     **{
@@ -245,11 +257,13 @@ def menu_file(machine: str) -> str:
     return str(path)
 
 
+def _in_tree(name: str, user: str = "", parent: str = "") -> str:
+    return name + (f"/{user}" if user else "") + (f" in {parent}" if parent else "")
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):  # of names and numbers; an account is named alone, a user behind it
-        return ",".join(
-            f"{'/'.join(name for name in row[:2] if name) if len(row) > 2 else row[0]}:{row[-1]}" for row in value
-        )
+    if isinstance(value, tuple):  # of names and numbers, or of the rows of a tree of accounts
+        return ",".join(f"{_in_tree(*row[:-1])}:{row[-1]}" for row in value)
     return value if isinstance(value, (str, bool, int)) else float(value)
 
 

@@ -33,8 +33,12 @@ INTERVALS = "simcore/policies/checkpointing/intervals.py"
 BUCKET = "simcore/policies/checkpointing/bucket.py"
 REQUEUE = "simcore/policies/recovery/requeue.py"
 MULTIFACTOR = "simcore/policies/queue_order/multifactor.py"
+LIMITS = "simcore/engine/limits.py"
+GROUPS = "simcore/model/limits.py"
+SITE_LIMITS = "simcore/sites/limits.py"
 MENU = "simcore/policies/scheduling/menu.py"
 PIECES = "simcore/engine/pieces.py"
+MOVES = "simcore/policies/node_choice/moves.py"
 SHARED = "simcore/policies/scheduling/shared_nodes.py"
 RESERVED = "simcore/policies/scheduling/shared_reservations.py"
 BEST_FIT = "simcore/policies/node_choice/best_fit.py"
@@ -45,6 +49,25 @@ MTBF = "simcore/policies/failures/mtbf.py"
 FITTING = "simcore/failure_logs/fitting.py"
 
 MUTANTS: tuple[Mutant, ...] = (
+    # limits of running jobs
+    Mutant(LIMITS, "s.group_jobs[group] >= s.most_jobs[group]", "s.group_jobs[group] > s.most_jobs[group]", "one more"),
+    Mutant(LIMITS, "+ s.job.requested[job] > s.most_nodes", "> s.most_nodes", "the job's own nodes are not counted"),
+    Mutant(LIMITS, "+= sign * s.job.requested[job]", "+= sign", "a node a job"),
+    Mutant(LIMITS, "s.passes_again = 1", "s.passes_again = 0", "a start brings nobody to a limit"),
+    Mutant(LIMITS, "if group == -1:", "if group < 0:", "groups that only count a job do not"),
+    Mutant(LIMITS, "+= s.now - s.at_limit_since[job]", "+= s.now", "the time at a limit begins at 0"),
+    Mutant(LIMITS, "if s.job.status[job] == WAITING:", "if may_run(s, job):", "jobs at a limit are lost"),
+    Mutant(
+        ENGINE,
+        "count_running(s, job, -1)\n    s.released",
+        "count_running(s, job, 0)\n    s.released",
+        "jobs that have ended count for limits",
+    ),
+    Mutant(REQUEUE, "count_running(s, job, 1)", "count_running(s, job, 0)", "jobs that wait for nodes do not count"),
+    Mutant(GROUPS, "found &= ~_is_of(owners", "found |= _is_of(owners", "limits that another one stands above hold"),
+    Mutant(GROUPS, "np.lexsort((~limits, row))", "np.lexsort((limits, row))", "groups that only count come first"),
+    Mutant(SITE_LIMITS, "_partitions_with(site, field) - theirs", "frozenset()", "a partition's QOS stands above none"),
+    Mutant(SITE_LIMITS, '(*above, ("user", others - {""}))', "above", "a user's own limit does not stand above"),
     # instants and events
     Mutant(ENGINE, "span * max(0, free - queued)", "span * max(0, free)", "unused capacity forgets the queue"),
     Mutant(ENGINE, "span * min(free, queued)", "span * free", "all idle nodes count as fragmentation"),
@@ -613,6 +636,16 @@ MUTANTS: tuple[Mutant, ...] = (
         "    if s.node_members[node] >> s.job.partition[job] & 1 == 0:\n        return 0\n",
         "",
         "jobs get nodes of other partitions",
+    ),
+    Mutant(PIECES, "\n        and piece_on(s, job, node) < 0", "", "a job moves onto a node that it has a part of"),
+    Mutant(
+        PIECES,
+        "if s.node_windows[node] & closed != 0 or s.node_members",
+        "if s.node_members",
+        "a job moves into an advance reservation",
+    ),
+    Mutant(
+        MOVES, "if moved > 0:\n        s.disturbed = 1", "if moved > 99:\n        s.disturbed = 1", "reservations stay"
     ),
     Mutant(PIECES, "count = min(count, gpus // need)", "count = count", "GPUs are over-committed"),
     Mutant(PIECES, "count = min(count, memory // need)", "count = count", "memory is over-committed"),

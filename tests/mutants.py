@@ -120,11 +120,15 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/simcore/test_long_queues.py",
               "tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",
               "tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py",
-              "tests/test_priorities_against_reference.py", "tests/simcore/failures/test_generators.py",
+              "tests/test_priorities_against_reference.py", "tests/test_limits_against_reference.py",
+              "tests/simcore/failures/test_generators.py",
               *(f"tests/test_laws_of_time.py::{name}" for name in LAWS_OF_TIME))  # fmt: skip
 
 NEAR = {
+    **dict.fromkeys(("limits", "recovery/requeue"), ("tests/test_limits_against_reference.py",)),
     "queue_order/": ("tests/test_priorities_against_reference.py",),
+    "checkpointing/": ("tests/simcore/test_checkpointing.py",),
+    "engine/clusters/": ("tests/test_clusters_against_reference.py", "tests/test_examples_clusters.py"),
     "placement/": ("tests/simcore/partitions/test_room.py", "tests/simcore/test_scores.py"),
     "finders/": ("tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",),
     "policies/failures/": ("tests/simcore/failures/test_generators.py",),

@@ -91,6 +91,12 @@ def test_jobs_that_were_refused_are_looked_at_again_when_others_overrun(machine)
     assert (30, "start", 4) in [event[:3] for event in events]
 
 
+def test_what_an_overdue_job_held_is_given_back_once():
+    """Jobs 1 and 2 are overdue at 10; 1 ends then, and the pass at the submission of 3 knows it already."""
+    jobs = [(1, 0, 10, 5, 5), (2, 0, 20, 5, 2), (3, 10, 3, 3, 4), (4, 10, 3, 3, 7)]
+    assert_same(("flat:7", jobs, []), scheduler="conservative", event_order="submits-first", estimates="requested")
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_failures(scheduler):
     @EXAMPLES
@@ -143,9 +149,12 @@ def test_migration_parameters(scheduler):
         st.sampled_from((0, 0.1, 0.3)),
         st.sampled_from((0.5, 0.7, 1.0)),
         st.sampled_from((0, 3, 20)),
+        st.booleans(),
+        st.booleans(),
     )
-    def check(case, free, largest, cost):
+    def check(case, free, largest, cost, empty, repeats):
         options = {"migration_free_frac": free, "migration_mfp_frac": largest, "migration_cost": cost}
+        options |= {"migration_empty_queue": empty, "migration_repeats": repeats}
         assert_same(case, scheduler=scheduler, **options)
 
     check()

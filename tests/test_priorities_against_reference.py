@@ -15,6 +15,7 @@ TREES = (
     (("a", "", "", 3), ("b", "", "", 1)),
     (("a", "0", "", 2), ("b", "0", "", 5), ("c", "4", "", 1), ("root", "5", "", 2)),
     (("a", "", "", 0), ("b", "2", "", 0), ("b", "0", "", 1)),
+    (("b", "", "a", 2),),
 )
 SETTINGS = st.fixed_dictionaries(
     {
@@ -64,6 +65,17 @@ def test_what_was_used_long_ago_counts_less(half_life, first):
     found = starts(rows, share_weight=1000, age_weight=0, half_life=half_life, period=0)
     assert found[first] == 1300
     assert max(found[3], found[4]) == 1350
+
+
+def test_a_user_ranks_before_an_account_that_has_used_as_much():
+    """User 1 is beside account b in account a, and both have used 200 node-seconds; all of b's are user 2's.
+
+    User 1 and then the first of b, user 0, have the first rank, and user 2 the third.
+    """
+    rows = [(1, 0, 100, 100, 2), (2, 0, 100, 100, 2), (5, 10, 50, 50, 4), (4, 20, 50, 50, 4), (3, 30, 50, 50, 4)]
+    tree = (("b", "", "a", 1),)
+    found = starts(rows, age_weight=0, share_weight=1000, half_life=0, period=0, fair_share="fair-tree", tree=tree)
+    assert (found[4], found[3], found[5]) == (100, 150, 200)
 
 
 def test_priorities_stay_between_two_calculations():

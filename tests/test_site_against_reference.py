@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +40,22 @@ def sites(draw):
 NO_RULES = ((), (), ())
 
 
-@cache
-def site_file(site, windows=(), rules=NO_RULES) -> str:
+def rows_of_limits(limits) -> list[str]:
+    """QOS and accounts with their limits, as lines of a site's file."""
+    qos, _, _, accounts = limits
+    lines = []
+    for name, most in qos.items():
+        lines += ["[[qos]]", f'name = "{name}"', *_given(most)]
+    for (account, user, parent), most in accounts.items():
+        lines += ["[[accounts]]", f'account = "{account}"', f'user = "{user}"', f'parent = "{parent}"', *_given(most)]
+    return lines
+
+
+def _given(most) -> list[str]:
+    return [f"{key} = {value}" for key, value in most.items() if value is not None]
+
+
+def site_file(site, windows=(), rules=NO_RULES, limits=None) -> str:
     """The site as a file; windows are (begin, end, nodes of each row), rules: accounts, QOS, factors of partitions."""
     (rows, partitions), (accounts, qos, factors) = site, rules
     lines = ['format = "faultsweep site, 1"']
@@ -53,6 +66,7 @@ def site_file(site, windows=(), rules=NO_RULES) -> str:
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[partitions]]", f'name = "p{place}"', f"nodes = {{{nodes}}}", f"exclusive = {str(whole).lower()}"]
         lines += [f"priority_factor = {factors[place]}"] if factors else []
+        lines += [f'qos = "{limits[1][place]}"', *_given(limits[2][place])] if limits else []
     for place, (begin, end, counts) in enumerate(windows):
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[reservations]]", f'name = "w{place}"', f"start_s = {begin}", f"end_s = {end}"]
@@ -62,8 +76,11 @@ def site_file(site, windows=(), rules=NO_RULES) -> str:
         lines += [f"shares = {shares}"]
     for name, priority in qos:
         lines += ["[[qos]]", f'name = "{name}"', f"priority = {priority}"]
-    path = Path(_FOLDER.name) / f"{abs(hash((site, windows, rules)))}.toml"
-    path.write_text("\n".join(lines))
+    lines += rows_of_limits(limits) if limits else []
+    text = "\n".join(lines)
+    path = Path(_FOLDER.name) / f"{abs(hash(text))}.toml"
+    if not path.exists():
+        path.write_text(text)
     return str(path)
 
 
@@ -137,16 +154,17 @@ def demand_of(rows, partitions: int) -> Demand:
     return Demand(*arrays, partitions=tuple(f"p{place}" for place in range(partitions)))
 
 
-def engine(case, rules=NO_RULES, **options):
+def engine(case, rules=NO_RULES, limits=None, **options):
     site, rows, failures, windows = case
     plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
     from dataclasses import replace
 
     workload = replace(workload_of(plain), demand=demand_of(rows, len(site[1])))
-    named = {ENGINE_NAMES[name]: value for name, value in options.items()} | {"lff_moves": False}
+    named = {ENGINE_NAMES[name]: value for name, value in ({"lff_moves": False} | options).items()}
     run = simulate(
         workload,
-        machine=site_file(site, windows, rules),
+        machine=site_file(site, windows, rules, limits),
+        site_limits=limits is not None,
         failures=failures_of(failures, rows),
         events=True,
         debug=True,
@@ -155,10 +173,12 @@ def engine(case, rules=NO_RULES, **options):
     return outcome_of(run), run
 
 
-def assert_same(case, rules=NO_RULES, **options) -> None:
+def assert_same(case, rules=NO_RULES, limits=None, **options) -> None:
+    """Compare engine and reference; limits: of a site's file, and what the reference makes of them."""
     site, rows, failures, windows = case
     options = {"estimates": "requested"} | options
-    found, run = engine(case, rules, **options)
+    found, run = engine(case, rules, limits and limits[0], **options)
+    options |= {"limits": limits[1]} if limits else {}
     if rules != NO_RULES:
         options["tree"], options["qos_factors"] = rules[:2]
         options["partition_factors"] = tuple((f"p{place}", rules[2][place]) for place in range(len(site[1])))
@@ -166,11 +186,11 @@ def assert_same(case, rules=NO_RULES, **options) -> None:
     known = rows if estimates == "requested" else [(*row[:3], None, row[4]) for row in rows]
     reserved = [(begin, end, members_of(site, counts)) for begin, end, counts in windows]
     key = coin_key(0, 0, "nodes")
-    options["lff_moves"] = False
+    options.setdefault("lff_moves", False)
     options["draw"] = lambda number, job, restarts: float(coins(key, number, job, restarts))
     reference = SiteSimulator(known, nodes_of(site), failures, reserved, **options)
     reference.simulate()
-    nodes = {e.job_id: e.nodes for e in reference.events if e.kind == "start"}
+    nodes = {e.job_id: e.nodes for e in reference.events if e.kind in ("start", "migrate")}
     for job in reference.jobs:
         row = found.jobs[job.job_id]
         expected = (job.start, job.first_start, job.finish, job.restarts, job.checkpoints, nodes[job.job_id])
@@ -178,6 +198,7 @@ def assert_same(case, rules=NO_RULES, **options) -> None:
             plain_of(row[name]) for name in ("start", "first_start", "finish", "restarts", "checkpoints", "nodes")
         ), job.job_id
         assert row["size"] == job.held_size
+        assert row["migrations"] == job.migrations
         assert row["work_lost"] == pytest.approx(float(job.work_lost))
         assert row["checkpoint_overhead"] == pytest.approx(float(job.overhead))
     assert run.metrics["failures_that_hit"] == reference.failures_hitting
@@ -212,6 +233,65 @@ def test_failures(scheduler):
         assert_same(case, scheduler=scheduler, node_choice=node_choice)
 
     check()
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_moves_to_safer_nodes(scheduler):
+    @examples(60)
+    @given(
+        st.one_of(cases(failures=True), cases(failures=True, reservations=True)),
+        st.sampled_from((0, 1)),
+        st.sampled_from((0, 1, 3)),
+        st.sampled_from(("none", "periodic")),
+    )
+    def check(case, threshold, cost, checkpoint):
+        options = {"node_choice": "lff", "lff_moves": True, "move_threshold": threshold, "move_cost": cost}
+        saves = {"checkpoint": checkpoint, "checkpoint_interval": 3, "checkpoint_cost": 1}
+        assert_same(case, scheduler=scheduler, **options, **(saves if checkpoint != "none" else {}))
+
+    check()
+
+
+FIRST = Need(1, (1, 0, 0), whole=False, partition=0)
+
+
+@pytest.mark.parametrize(
+    ("case", "moves"),
+    [
+        pytest.param((((1, 0, 0, 2),), (), FIRST, ()), 1, id="to the node that comes free"),
+        pytest.param((((1, 0, 0, 2),), (), FIRST, ((20, 30, (1,)),)), 0, id="not into a reservation of it"),
+        pytest.param((((2, 0, 0, 2),), (), Need(2, (1, 0, 0), per_node=1), ()), 0, id="not where it has a part"),
+    ],
+)
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_part_moves_when_a_safer_node_comes_free(scheduler, case, moves):
+    """Node 1 fails while the first job is on node 0; the second job gets node 1, until the first one ends."""
+    rows, partitions, need, windows = case
+    jobs = [(1, 0, 5, 5, FIRST), (2, 2, 40, 40, need)]
+    case = ((rows, partitions), jobs, [(1, 1, 0)], windows)
+    options = {"node_choice": "lff", "lff_moves": True, "move_threshold": 0, "move_cost": 1}
+    assert_same(case, scheduler=scheduler, **options)
+    assert engine(case, scheduler=scheduler, **options)[1].jobs["migrations"].tolist() == [0, moves]
+
+
+@given(st.data(), st.sampled_from(SCHEDULERS), st.sampled_from((0.0, 3.0)))
+@examples(40)
+def test_safer_nodes_of_one_core_are_those_of_a_flat_machine(data, scheduler, cost):
+    """The same moves, of the same jobs, to the same nodes."""
+    count = data.draw(st.integers(2, 6))
+    site = ((1, 0, 0, count),), ()
+    sizes = st.tuples(st.sampled_from(GAPS), st.sampled_from(RUNS), st.integers(1, count))
+    time, rows = 0.0, []
+    for number, (gap, run_s, size) in enumerate(data.draw(st.lists(sizes, min_size=2, max_size=12)), start=1):
+        time += float(gap)
+        rows.append((number, time, run_s, None, size))
+    failed = data.draw(st.lists(st.tuples(st.integers(0, 40), st.integers(0, count - 1), st.just(0)), max_size=6))
+    options = {"scheduler": scheduler, "node_choice": "lff", "move_threshold": 0, "move_cost_s": cost, "events": True}
+    found = [
+        simulate(workload_of(rows), machine=machine, failures=failures_of(sorted(failed), rows), **options)
+        for machine in (f"flat:{count}", site_file(site))
+    ]
+    assert outcome_of(found[0]).jobs == outcome_of(found[1]).jobs
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)

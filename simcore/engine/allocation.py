@@ -7,7 +7,8 @@ from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
 from faultsweep.simcore.engine.events import add_release, push_timer, trace_row
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import count_pieces, first_job_on, give_back_pieces, holds_piece
+from faultsweep.simcore.engine.limits import note_start
+from faultsweep.simcore.engine.pieces import count_pieces, give_back_pieces, holds_piece, next_job_on
 from faultsweep.simcore.engine.state import (
     COMPLETION_TIMER,
     RUNNING,
@@ -85,6 +86,8 @@ def begin_run(s: State, job: int, size: int) -> None:
     s.free -= size
     s.queued -= s.job.requested[job]
     hooks.usage_changes(s, job, size)
+    if s.limited == 1:
+        note_start(s, job)
     push_timer(s, end, completion_key(s, job))
     add_release(s, s.job.expected_end[job], job)
     if s.saves_by != SAVES_NOTHING:
@@ -137,7 +140,7 @@ def holds_node(s: State, job: int, node: int) -> bool:
 def job_on(s: State, node: int) -> int:
     """Return the running job that holds a node, or -1; on a site, the first by index of those that hold a part."""
     if s.kind == SITE:
-        return first_job_on(s, node)
+        return next_job_on(s, node, -1)
     for at in range(s.num_releases):
         job = int(s.release_item[at])
         if job >= 0 and s.job.status[job] == RUNNING and holds_node(s, job, node):

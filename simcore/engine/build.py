@@ -10,18 +10,21 @@ import numpy as np
 from faultsweep.simcore.contract import Run
 from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.fairness import owners_of
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
 from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
+from faultsweep.simcore.model.limits import Groups, groups_of
 from faultsweep.simcore.model.machines import FLAT, SITE, TORUS, Machine
 from faultsweep.simcore.model.menus import Menu
 from faultsweep.simcore.model.nodes import NodeTable
-from faultsweep.simcore.model.workload import DEMANDED
+from faultsweep.simcore.model.workload import DEMANDED, LABELS, Label
 from faultsweep.simcore.parameters import run_of
 from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.policies.failures import happen
+from faultsweep.simcore.policies.limits import rules_of
 from faultsweep.simcore.policies.placement.scores import Score
 from faultsweep.simcore.policies.prediction import PARTITION_FAILURES
 from faultsweep.simcore.policies.prediction.predictors import BaseRate
@@ -67,6 +70,8 @@ def build_state(
     rows = failure_rows(failures, base_rate)
     slots = _slots(machine, config, n) if machine.kind == FLAT else 0
     run = run_of(config)
+    groups = groups_of(rules_of(run, () if machine.site is None else machine.site.limits), _owners(jobs), n)
+    limited = len(groups.of_job)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     state = State.zeros(
         job_f=n,
@@ -83,6 +88,10 @@ def build_state(
         associations=len(tree.parent),
         parent=(len(tree.parent),),
         path=tree.path.shape,
+        limit_groups=len(groups.most_jobs),
+        limited_jobs=limited,
+        limited_times=limited,
+        groups_of=groups.of_job.shape,
         ranking=(len(tree.path),),
         profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, config["scheduler"]),
@@ -93,6 +102,7 @@ def build_state(
         state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
     _set_jobs(state, jobs)
     _set_tree(state, tree)
+    _set_limits(state, groups)
     state.job.priority[:] = _priorities(jobs, machine, run)
     _set_machine(state, machine)
     _set_codes(state, machine, config)
@@ -268,6 +278,21 @@ def _set_tree(s: State, tree: Associations) -> None:
     s.ranking[:] = np.arange(len(tree.path))
 
 
+def _owners(jobs: Mapping[str, NDArray[Any]]) -> dict[str, Label]:
+    """Return user, account, partition and QOS of each job, as far as they are known."""
+    known = [label for label in LABELS if f"{label}_codes" in jobs]
+    labels = {label: Label(jobs[f"{label}_codes"], tuple(jobs[f"{label}_names"].tolist())) for label in known}
+    return owners_of(jobs["user"], tuple(jobs["user_names"].tolist()), labels) if "user" in jobs else labels
+
+
+def _set_limits(s: State, groups: Groups) -> None:
+    """Set the groups of jobs that share a limit."""
+    s.limited = int(len(groups.of_job) > 0)
+    s.groups_of[:] = groups.of_job
+    s.most_jobs[:] = groups.most_jobs
+    s.most_nodes[:] = groups.most_nodes
+
+
 def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
     """Return how many jobs may have a set of nodes at a time: running ones, and those that wait for their own."""
     waits = _recovers(run_of(config)) and not config["hold_nodes"]
@@ -388,6 +413,8 @@ def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None
     s.start_delay = config["start_delay_s"]
     s.migration_free = config["migration_free_frac"]
     s.migration_mfp = config["migration_mfp_frac"]
+    s.migrates_empty = config["migration_empty_queue"]
+    s.counts_repeats = config["migration_repeats"]
     s.migration_cost = config["migration_cost_s"]
     s.horizon = config["horizon_s"]
     s.latest = LATEST_S

@@ -146,7 +146,7 @@ class Checker:
 
     def _reserved(self) -> Iterator[tuple[int, float]]:
         """Yield the jobs that have a reservation: all waiting ones (conservative), or the head of the queue."""
-        queue = _queue(self.state)
+        queue = seen_jobs(self.state)
         if self.state.reserves == st.ALL_JOBS:
             yield from ((int(job), float(self.state.job.reserved[job])) for job in queue)
         elif len(queue) and self.state.reserves != st.OWN_PASS:  # a rule of the user's may delay whom it will
@@ -155,10 +155,11 @@ class Checker:
     def overtaking(self) -> tuple[int, set[int]]:
         """Return the head of the queue (-1: none) and the jobs behind it that started at this instant.
 
-        They are known where an instant has one pass, but for recovered jobs, which may have stood anywhere.
+        They are known where an instant has one pass, but for recovered jobs, which may have stood anywhere. Under
+        limits of running jobs a pass may begin again behind another head.
         """
-        state, queue = self.state, _queue(self.state)
-        if not len(queue) or state.event_order != st.INSTANT:
+        state, queue = self.state, seen_jobs(self.state)
+        if not len(queue) or state.event_order != st.INSTANT or state.limited:
             return -1, set()
         head, by_utility = int(queue[0]), bool(state.queue_order != st.DEFAULT)
         known = (state.job.restarts == 0) | (state.recovery == 0)
@@ -216,6 +217,12 @@ def _sides(state: State) -> tuple[int, int, int]:
 def _queue(state: State) -> Nodes:
     """Return the waiting jobs in their order."""
     return state.queue[state.queue_head : state.queue_tail]
+
+
+def seen_jobs(state: State) -> Nodes:
+    """Return the waiting jobs that the last scheduling pass saw: those that no limit keeps from starting."""
+    queue = _queue(state)
+    return queue[state.is_at_limit[queue] == 0] if state.limited else queue
 
 
 def _holds_nodes(state: State) -> NDArray[np.bool_]:
@@ -337,6 +344,32 @@ def _check_queue(checker: Checker) -> str:
     return ""
 
 
+def _check_limits(checker: Checker) -> str:
+    """No group of jobs has more running ones, or more nodes, than it may; those at a limit are known."""
+    state = checker.state
+    if not state.limited:
+        return ""
+    runs = np.flatnonzero(state.job.status == st.RUNNING).tolist() + sorted(checker.wanted)
+    jobs, nodes = np.zeros_like(state.group_jobs), np.zeros_like(state.group_nodes)
+    for job in runs:
+        groups = [group if group >= 0 else -2 - group for group in state.groups_of[job].tolist() if group != -1]
+        jobs[groups] += 1
+        nodes[groups] += state.job.requested[job]
+    limits_all = ~np.isin(np.arange(len(jobs)), -2 - state.groups_of[state.groups_of < -1])
+    if (limits_all & ((jobs > state.most_jobs) | (nodes > state.most_nodes))).any():
+        return f"groups have {jobs.tolist()} running jobs on {nodes.tolist()} nodes, more than they may"
+    if not (np.array_equal(jobs, state.group_jobs) and np.array_equal(nodes, state.group_nodes)):
+        return "the running jobs of groups, or their nodes, are counted wrongly"
+    for job in _queue(state).tolist():
+        groups = [group for group in state.groups_of[job].tolist() if group >= 0]
+        full = (jobs[groups] >= state.most_jobs[groups]) | (
+            nodes[groups] + state.job.requested[job] > state.most_nodes[groups]
+        )
+        if bool(full.any()) != bool(state.is_at_limit[job]):
+            return f"job {job} is {'not ' if full.any() else ''}noted as one at a limit"
+    return ""
+
+
 def _check_agenda(checker: Checker) -> str:
     """Every running job has one timer at its end, and the expected releases are in order of time."""
     state = checker.state
@@ -412,6 +445,7 @@ CHECKS: Mapping[str, Callable[[Checker], str]] = {
     "partitions": _check_partitions,
     "counts": _check_counts,
     "queue": _check_queue,
+    "limits": _check_limits,
     "agenda": _check_agenda,
     "finder": _check_finder,
     "reservations": _check_reservations,
@@ -423,7 +457,7 @@ CHECKS: Mapping[str, Callable[[Checker], str]] = {
 
 def common_checks() -> Mapping[str, Callable[[Checker], str]]:
     """Return the checks that hold on every machine."""
-    return {"queue": _check_queue, "agenda": _check_agenda}
+    return {"queue": _check_queue, "limits": _check_limits, "agenda": _check_agenda}
 
 
 def check_capacities(metrics: Mapping[str, float], end_s: float = 0.0) -> None:

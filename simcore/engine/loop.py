@@ -19,6 +19,7 @@ from faultsweep.simcore.engine.events import (
     trace_node_event,
 )
 from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
+from faultsweep.simcore.engine.limits import count_running, leave_out, put_back
 from faultsweep.simcore.engine.pieces import close_node, open_node
 from faultsweep.simcore.engine.state import (
     ALL_DONE,
@@ -274,6 +275,8 @@ def _finish(s: State, job: int) -> None:
         drop_release(s, job)
         free_nodes_of(s, job)
         hooks.usage_changes(s, job, -s.job.allocated[job])
+    if s.limited == 1:
+        count_running(s, job, -1)
     s.released = 1  # also when its nodes were counted as free before: reservations are compressed at every completion
     s.job.status[job] = DONE
     s.job.finish[job] = now
@@ -341,6 +344,8 @@ def kill(s: State, job: int) -> None:
     cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
     end_saving(s, job)
     hooks.usage_changes(s, job, -s.job.allocated[job])
+    if s.limited == 1:
+        count_running(s, job, -1)
     done = s.job.worked[job] + max(0.0, now - s.job.resumed[job])
     unspent = max(0.0, s.job.resumed[job] - max(now, s.job.start[job]))
     s.job.overhead_nodes[job] -= unspent * s.job.allocated[job]
@@ -434,21 +439,29 @@ def schedule(s: State) -> bool:
         return False
     if s.queue_order != DEFAULT:
         order_queue(s)
-    if s.partitions > 0:
-        schedule_menu(s)
-    elif s.reserves == ALL_JOBS:
-        done = conservative(s)
-    elif s.kind == SITE:
-        schedule_site(s)
-    elif s.reserves == OWN_PASS:
-        done = hooks.start_jobs(s)
-    else:
-        done = start_in_order(s)
-        if done and s.migrates == 1:
-            moved = migrate(s)
-            done = moved != OVERFLOW and (moved == 0 or start_in_order(s))
-        if done and s.reserves == HEAD_JOB:
-            done = backfill(s)
+    while True:
+        if s.limited == 1:
+            leave_out(s)
+        if s.partitions > 0:
+            schedule_menu(s)
+        elif s.reserves == ALL_JOBS:
+            done = conservative(s)
+        elif s.kind == SITE:
+            schedule_site(s)
+        elif s.reserves == OWN_PASS:
+            done = hooks.start_jobs(s)
+        else:
+            done = start_in_order(s)
+            if done and s.migrates == 1 and s.passes_again == 0:
+                moved = migrate(s)
+                done = moved != OVERFLOW and (moved == 0 or start_in_order(s))
+            if done and s.reserves == HEAD_JOB and s.passes_again == 0:
+                done = backfill(s)
+        if s.limited == 1:
+            put_back(s)
+        if s.passes_again == 0 or not done:
+            break
+        s.disturbed = 1
     if s.queue_order != DEFAULT:
         await_next_order(s)
     s.released = 0

@@ -95,6 +95,11 @@ METRICS: dict[str, Metric] = {
     "restarts": Metric("", "Restarts of all jobs.", NOTHING),
     "work_lost_node_s": Metric("node s", "Work done and lost to failures.", NOTHING),
     "work_loss_ratio": Metric("", "Mean over jobs of work lost / run time.", _OF_JOBS),
+    "one_hit_work_loss_ratio": Metric(
+        "",
+        "What the work loss ratio would be if failures met jobs that were not hit before: half of them, per job.",
+        _OF_JOBS,
+    ),
     "checkpoint_overhead_ratio": Metric(
         "", "Mean over jobs of time spent on checkpoints and moves / run time.", _OF_JOBS
     ),
@@ -145,6 +150,10 @@ METRICS: dict[str, Metric] = {
     "jain_bounded_slowdown": Metric(
         "", "Jain index of the mean bounded slowdowns of users, 1 if all are equal, under fairness.", ABSENT
     ),
+    "mean_time_at_limit_s": Metric(
+        "s", "Mean over jobs of the time for which a limit of running jobs kept them from starting.", _OF_JOBS
+    ),
+    "jobs_at_limit": Metric("", "Finished jobs that a limit of running jobs kept from starting for a time.", NOTHING),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
 }
@@ -199,6 +208,7 @@ def run_metrics(
     metrics |= recovery_measures(jobs) if "recovery_group" in jobs else {}
     metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
     metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
+    metrics |= _limits(s.time_at_limit[finished] if of_clusters is None and s.limited else np.zeros(finished.sum()))
     metrics |= of_clusters or {"lost_to_congestion": 0.0}
     return {name: float(metrics.get(name, np.nan)) for name in METRICS}
 
@@ -247,6 +257,9 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
         "makespan_s": last - first,
         "offered_load": ratio(float(np.sum(work)), nodes * span),
         "failures_seen_per_day": ratio(s.num_failures, last - first) * 86400.0,
+        "one_hit_work_loss_ratio": s.num_failures * utilisation / (2.0 * np.sum(finished))
+        if finished.any()
+        else np.nan,
     }
 
 
@@ -254,6 +267,14 @@ def ratio(part: float, whole: float) -> float:
     """Return a share of the time or the capacity of a run; NaN of a run that ended at its first event, or before a
     time that can be divided by."""
     return part / whole if whole >= np.finfo(np.float64).tiny else np.nan
+
+
+def _limits(held_s: NDArray[np.float64]) -> dict[str, float]:
+    """Return the metrics of limits of running jobs, from how long they held each finished job."""
+    return {
+        "mean_time_at_limit_s": float(np.mean(held_s)) if len(held_s) else np.nan,
+        "jobs_at_limit": int(np.sum(held_s > 0)),
+    }
 
 
 def _grown_node_s(s: State) -> NDArray[np.float64]:

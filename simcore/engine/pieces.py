@@ -210,12 +210,63 @@ def _unlink(s: State, node: int, piece: int) -> None:
 
 
 @kernel
-def holds_piece(s: State, job: int, node: int) -> bool:
-    """Tell whether a job holds a part of a node."""
+def piece_on(s: State, job: int, node: int) -> int:
+    """Return what a job holds of a node, or -1."""
     piece = s.job.first_piece[job]
     while piece >= 0 and s.piece_node[piece] < node:
         piece = s.piece_next[piece]
-    return piece >= 0 and s.piece_node[piece] == node
+    return piece if piece >= 0 and s.piece_node[piece] == node else -1
+
+
+@kernel
+def fits_elsewhere(s: State, job: int, piece: int, node: int, closed: int) -> bool:
+    """Tell whether a piece of a job could be of another node; a whole node is changed for one that is alike."""
+    old = s.piece_node[piece]
+    if s.node_windows[node] & closed != 0 or s.node_members[node] >> s.job.partition[job] & 1 == 0:
+        return False
+    if s.job.whole[job] == 1 and (
+        s.free_cores[node] < s.node_cores[node]
+        or s.node_cores[node] != s.node_cores[old]
+        or s.node_gpus[node] != s.node_gpus[old]
+        or s.node_memory[node] != s.node_memory[old]
+    ):
+        return False
+    return (
+        s.free_cores[node] >= s.piece_cores[piece]
+        and s.free_gpus[node] >= s.piece_gpus[piece]
+        and s.free_memory[node] >= s.piece_memory[piece]
+        and piece_on(s, job, node) < 0
+    )
+
+
+@kernel
+def move_piece(s: State, job: int, piece: int, node: int) -> None:
+    """Move what a job holds of a node to another one."""
+    old = s.piece_node[piece]
+    s.free_cores[old] += s.piece_cores[piece]
+    s.free_gpus[old] += s.piece_gpus[piece]
+    s.free_memory[old] += s.piece_memory[piece]
+    _unlink(s, old, piece)
+    if s.job.first_piece[job] == piece:
+        s.job.first_piece[job] = s.piece_next[piece]
+    else:
+        before = s.job.first_piece[job]
+        while s.piece_next[before] != piece:
+            before = s.piece_next[before]
+        s.piece_next[before] = s.piece_next[piece]
+    s.piece_node[piece] = node
+    _insert(s, job, piece, -1)
+    s.free_cores[node] -= s.piece_cores[piece]
+    s.free_gpus[node] -= s.piece_gpus[piece]
+    s.free_memory[node] -= s.piece_memory[piece]
+    s.piece_beside[piece] = s.piece_on[node]
+    s.piece_on[node] = piece
+
+
+@inlined
+def holds_piece(s: State, job: int, node: int) -> bool:
+    """Tell whether a job holds a part of a node."""
+    return piece_on(s, job, node) >= 0
 
 
 @kernel
@@ -229,12 +280,13 @@ def count_pieces(s: State, job: int) -> int:
 
 
 @kernel
-def first_job_on(s: State, node: int) -> int:
-    """Return the first job by index that holds a part of a node, or -1."""
+def next_job_on(s: State, node: int, behind: int) -> int:
+    """Return the first job by index behind another one (-1: the first of all) that holds a part of a node, or -1."""
     first, piece = -1, s.piece_on[node]
     while piece >= 0:
-        if first < 0 or s.piece_job[piece] < first:
-            first = s.piece_job[piece]
+        job = s.piece_job[piece]
+        if job > behind and (first < 0 or job < first):
+            first = job
         piece = s.piece_beside[piece]
     return first
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import state as st
-from faultsweep.simcore.engine.checks import Checker, common_checks
+from faultsweep.simcore.engine.checks import Checker, common_checks, seen_jobs
 from faultsweep.simcore.engine.state import State
 from numpy.typing import NDArray
 
@@ -20,8 +20,7 @@ class SiteChecker(Checker):
         """Raise InvariantError with the first sentence that a check has."""
         self.state = state
         self.pieces = {int(job): _pieces_of(state, int(job)) for job in np.flatnonzero(state.job.status == st.RUNNING)}
-        waiting = state.queue[state.queue_head : state.queue_tail].tolist()
-        self.reserved = {job: _pieces_of(state, job) for job in waiting}
+        self.reserved = {job: _pieces_of(state, job) for job in seen_jobs(state).tolist()}
         self.held = {job: pieces[:, 0] for job, pieces in self.pieces.items()}
         self.down = np.flatnonzero(state.down_until[: len(state.node_cores)] > -np.inf)
         self.wanted = {}

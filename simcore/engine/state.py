@@ -234,6 +234,9 @@ PartitionRow = Annotated[Ints, Row("site_partitions")]
 WindowRow = Annotated[Floats, Row("windows")]
 TimeOfPartition = Annotated[Floats, Row("partition_times")]
 AssociationRow = Annotated[Floats, Row("associations")]
+GroupRow = Annotated[Ints, Row("limit_groups")]
+LimitedJobs = Annotated[Ints, Row("limited_jobs")]
+LimitedTimes = Annotated[Floats, Row("limited_times")]
 MaskRow = Annotated[Bits, Row("masks")]
 ProfileRow = Annotated[Floats, Row("profile")]
 
@@ -288,7 +291,9 @@ class State(Common):
     side_x: int  # of a torus
     side_y: int
     side_z: int
-    migrates: int  # whether running jobs move together
+    migrates: int  # whether running jobs move together ...
+    migrates_empty: int  # ... also when no job waits
+    counts_repeats: int  # whether attempts on an unchanged machine count
     event_order: int  # its code
     growth_limit: int  # nodes
     placement: int  # how the best free box is sought: MFP, BALANCING, TIE_BREAKING or SCORED
@@ -331,6 +336,9 @@ class State(Common):
     half_life: float  # of usage, s; 0: it never decays
     fair_tree: int  # whether associations are ranked (Fair Tree)
     priority_period: float  # time between calculations, s; 0: at every pass
+    limited: int  # whether running jobs are limited: only then the fields of limits mean anything
+    passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
+    num_waiting: int  # entries of waiting
     own_order: int  # addresses of the loops around policies of the user's; 0 without: the order of the queue ...
     own_choice: int  # ... the choice of nodes ...
     own_checkpoint: int  # ... the work between checkpoints ...
@@ -440,6 +448,18 @@ class State(Common):
     parent: IntVector  # (associations,): -1 of the root
     path: IntTable  # (leaves, depth): from the account below the root down to the leaf itself; -1 behind it
     ranking: IntVector  # (leaves,): leaves in falling order of what they are due (Fair Tree)
+
+    # limits of running jobs (engine/limits.py), by group of jobs that share one ...
+    group_jobs: GroupRow  # running ...
+    group_nodes: GroupRow  # ... and the nodes that they ask for
+    most_jobs: GroupRow
+    most_nodes: GroupRow
+    # ... and by job: (jobs,), none without limits
+    is_at_limit: LimitedJobs  # whether the last pass did not see it because of a limit ...
+    at_limit_since: LimitedTimes  # ... since when, s ...
+    time_at_limit: LimitedTimes  # ... and how long that was before, s
+    waiting: LimitedJobs  # scratch: the queue as it is without limits
+    groups_of: IntTable  # (jobs, most groups of a job): those that limit it, -2 - those that only count it, then -1
 
     # index of the profile of a flat machine (conservative): engine/counts.py
     room: BitTable  # (words, LEVELS): bits of the rows with at least the nodes of each level free

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from faultsweep.simcore.model.limits import Rule
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -47,6 +48,7 @@ class NodeTable:
     reserved : bits of the windows that a node belongs to.
     shares : (account, user, parent account, shares) of each account and user of the file, user "" for an account.
     partition_factors, qos_priorities : (name, number), as the file has them.
+    limits : of running jobs.
     """
 
     cores: Ints
@@ -65,6 +67,7 @@ class NodeTable:
     shares: tuple[tuple[str, str, str, float], ...] = ()
     partition_factors: tuple[tuple[str, float], ...] = ()
     qos_priorities: tuple[tuple[str, float], ...] = ()
+    limits: tuple[Rule, ...] = ()
 
     @property
     def total_cores(self) -> int:
@@ -116,7 +119,15 @@ def site_hash(site: NodeTable) -> str:
         names += repr(site.windows).encode() + site.reserved.tobytes()
     if site.shares or site.qos_priorities or len({factor for _, factor in site.partition_factors}) > 1:
         names += repr((site.shares, site.partition_factors, site.qos_priorities)).encode()
+    if site.limits:
+        names += repr([_rule_row(rule) for rule in site.limits]).encode()
     return "sha256:" + hashlib.sha256(names + columns).hexdigest()
+
+
+def _rule_row(rule: Rule) -> tuple[Any, ...]:
+    """Return what a rule says, its names in order."""
+    parts = [[(label, sorted(names)) for label, names in part] for part in (rule.where, rule.also, rule.unless)]
+    return (rule.each, *parts, float(rule.most_jobs), float(rule.most_nodes))
 
 
 def _least(*limits: float | None) -> float:
@@ -127,6 +138,7 @@ def _least(*limits: float | None) -> float:
 def node_table(site: Site, path: str = "site") -> NodeTable:
     """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
     from faultsweep.simcore.sites.hosts import nodes_of
+    from faultsweep.simcore.sites.limits import limits_of
 
     if len(site.partitions) > MOST_PARTITIONS:
         raise InputError(f"{path}: {len(site.partitions)} partitions (valid to simulate: up to {MOST_PARTITIONS})")
@@ -174,4 +186,5 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         shares=tuple((a.account, a.user, a.parent, 1.0 * (1 if a.shares is None else a.shares)) for a in site.accounts),
         partition_factors=tuple((each.name, float(each.priority_factor)) for each in site.partitions),
         qos_priorities=tuple((each.name, float(each.priority)) for each in site.qos),
+        limits=limits_of(site),
     )

@@ -156,19 +156,20 @@ class _Reader:
 
     def _qmgr(self, verb: str, kind: str, rest: str) -> bool:
         """Take a line such as set queue workq resources_max.walltime = 24:00:00."""
-        found = re.fullmatch(r"(\S+)?\s*(?:([\w.]+)\s*\+?=\s*(.*))?", rest)
+        found = re.fullmatch(r"(\S+)?\s*(?:([\w.]+)\s*(\+?)=\s*(.*))?", rest)
         if kind in ("server", "sched"):
-            found = re.fullmatch(r"()(?:([\w.]+)\s*\+?=\s*(.*))", rest)
+            found = re.fullmatch(r"()(?:([\w.]+)\s*(\+?)=\s*(.*))", rest)
         if not found:
             return False
-        name, key, value = found[1] or "", found[2], found[3]
+        name, key, adds, value = found[1] or "", found[2], found[3], found[4]
         if kind in ("server", "sched"):
             self.facts.config[f"pbs.{key.lower()}"] = value
             return True
         table = self.facts.queues if kind == "queue" else self.facts.pbs_nodes
         keys = table.setdefault(name, {})
         if verb == "set" and key:
-            keys[key.lower()] = value
+            before = keys.get(key.lower(), "") if adds else ""
+            keys[key.lower()] = f"{before},{value}" if before else value
         return True
 
 

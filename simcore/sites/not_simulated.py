@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultsweep.simcore.sites.site import Partition, Priority, Qos, Site
+from faultsweep.simcore.sites.limits import RUNNING_OF_QOS, limits_of
+from faultsweep.simcore.sites.site import Priority, Qos, Site
 
 
 def not_simulated(site: Site) -> list[str]:
@@ -13,12 +14,15 @@ def not_simulated(site: Site) -> list[str]:
 
 
 def _lines(site: Site) -> Iterator[str]:
-    limited = [part.name for part in site.partitions if _has_limits(part)]
-    yield _named("least sizes and limits of running jobs of partitions", limited)
+    yield _named("least sizes of partitions", [part.name for part in site.partitions if part.min_nodes > 1])
+    rules = dict.fromkeys(rule.name for rule in limits_of(site))
+    yield _named("limits of running jobs, unless asked for (--site-limits)", list(rules))
     yield _named("partitions that are down", [part.name for part in site.partitions if not part.up])
     if len({part.priority_tier for part in site.partitions}) > 1:
         yield "priority tiers of partitions"
-    yield _named("limits and preemption of QOS", [qos.name for qos in site.qos if _has_rules(qos)])
+    yield _named("preemption, limits of submitted jobs and other rules of QOS", _with_rules(site))
+    submitting = [row.user or row.account for row in site.accounts if row.max_submit is not None]
+    yield _named("limits of submitted jobs of accounts and users", submitting)
     windows = [window.name for window in site.reservations if not window.maintenance]
     yield _named("the jobs of advance reservations, which wait like all others", windows)
     yield _named("licences", [licence.name for licence in site.licences])
@@ -59,12 +63,10 @@ def priority_options(priority: Priority) -> list[str]:
     ]
 
 
-def _has_limits(part: Partition) -> bool:
-    return part.min_nodes > 1 or any(limit is not None for limit in (part.max_run_jobs, part.max_user_run_jobs))
-
-
-def _has_rules(qos: Qos) -> bool:
-    return qos != Qos(name=qos.name, priority=qos.priority)
+def _with_rules(site: Site) -> list[str]:
+    """Return the QOS that say more than their priority and their limits of running jobs."""
+    plain = dict.fromkeys(RUNNING_OF_QOS) | {"priority": 0}
+    return [qos.name for qos in site.qos if qos.model_copy(update=plain) != Qos(name=qos.name)]
 
 
 def _named(what: str, names: list[str]) -> str:

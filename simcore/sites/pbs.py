@@ -17,8 +17,11 @@ _HELD = frozenset(
     (
         *("queue_type", "enabled", "started", "priority", "resources_max.walltime", "resources_default.walltime"),
         *("resources_min.nodect", "resources_max.nodect", "max_running", "max_user_run"),
+        *("max_run", "max_run_res.ncpus"),
     )
 )
+
+_RUN_LIMITS = ("max_run", "max_run_res.ncpus")
 
 
 def build(facts: Facts, nodes: int = 0, cores: int = 1) -> Site:
@@ -77,6 +80,7 @@ def _partition(name: str, keys: Keys, counts: dict[str, int], facts: Facts, miss
         if key not in _HELD:
             missing.append(f"queue {name}: {key} = {value}")
     priority = _count(keys, "priority")
+    jobs, cores = (_run_limits(f"queue {name}: {key}", known(keys, key), missing) for key in _RUN_LIMITS)
     return Partition(
         name=name,
         nodes=counts,
@@ -87,9 +91,23 @@ def _partition(name: str, keys: Keys, counts: dict[str, int], facts: Facts, miss
         min_nodes=_count(keys, "resources_min.nodect") or 0,
         max_nodes=_count(keys, "resources_max.nodect"),
         priority_factor=1 if priority is None else priority,
-        max_run_jobs=_count(keys, "max_running"),
-        max_user_run_jobs=_count(keys, "max_user_run"),
+        max_run_jobs=jobs.get("o:PBS_ALL", _count(keys, "max_running")),
+        max_user_run_jobs=jobs.get("u:PBS_GENERIC", _count(keys, "max_user_run")),
+        max_run_cores=cores.get("o:PBS_ALL"),
+        max_user_run_cores=cores.get("u:PBS_GENERIC"),
     )
+
+
+def _run_limits(what: str, text: str, missing: list[str]) -> dict[str, int]:
+    """Return the limits of a text such as [o:PBS_ALL=10],[u:PBS_GENERIC=5]; those for others are listed."""
+    found = {}
+    for item in filter(None, re.split(r"[\[\],\s]+", text)):
+        limit = re.fullmatch(r"(o:PBS_ALL|u:PBS_GENERIC)=(\d{1,12})", item)
+        if limit:
+            found[limit[1]] = int(limit[2])
+        else:
+            missing.append(f"{what} = [{item}]")
+    return found
 
 
 def _count(keys: Keys, *names: str) -> int | None:

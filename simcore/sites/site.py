@@ -35,7 +35,11 @@ class NodeClass(_Part):
 
 
 class Partition(_Part):
-    """A partition or queue: nodes of each class in ``nodes``, times in seconds; None is no limit."""
+    """A partition or queue: nodes of each class in ``nodes``, times in seconds; None is no limit.
+
+    ``max_run_jobs`` and ``max_run_cores`` are of its running jobs together, ``max_user_run_jobs`` and
+    ``max_user_run_cores`` of those of each user.
+    """
 
     name: str
     nodes: dict[str, int]
@@ -50,12 +54,15 @@ class Partition(_Part):
     priority_factor: int = 1
     qos: str = ""
     preempt_mode: str = ""
-    max_run_jobs: int | None = None
-    max_user_run_jobs: int | None = None
+    max_run_jobs: int | None = Field(default=None, ge=0)
+    max_run_cores: int | None = Field(default=None, ge=0)
+    max_user_run_jobs: int | None = Field(default=None, ge=0)
+    max_user_run_cores: int | None = Field(default=None, ge=0)
 
 
 class Qos(_Part):
-    """A quality of service, with the limits of jobs of a user or account; None is no limit."""
+    """A quality of service, with the limits of all its running jobs, and of those of each user or account; None is no
+    limit."""
 
     name: str
     priority: int = 0
@@ -63,22 +70,31 @@ class Qos(_Part):
     preempt_mode: str = ""
     grace_s: float = 0.0
     max_wall_s: float | None = None
-    max_jobs: int | None = None
-    max_jobs_user: int | None = None
+    max_jobs: int | None = Field(default=None, ge=0)
+    max_cores: int | None = Field(default=None, ge=0)
+    max_jobs_user: int | None = Field(default=None, ge=0)
+    max_cores_user: int | None = Field(default=None, ge=0)
     max_submit_user: int | None = None
-    max_jobs_account: int | None = None
+    max_jobs_account: int | None = Field(default=None, ge=0)
+    max_cores_account: int | None = Field(default=None, ge=0)
     max_submit_account: int | None = None
     usage_factor: float = 1.0
 
 
 class Account(_Part):
-    """An account, or a user in it, with its shares."""
+    """An account, or a user in it, with its shares.
+
+    ``max_jobs`` is for each user of the account, and of accounts below it that have none of their own; ``group_jobs``
+    and ``group_cores`` are for all its running jobs together, with those of the accounts below it.
+    """
 
     account: str
     user: str = ""
     parent: str = ""
     shares: int | None = None
-    max_jobs: int | None = None
+    max_jobs: int | None = Field(default=None, ge=0)
+    group_jobs: int | None = Field(default=None, ge=0)
+    group_cores: int | None = Field(default=None, ge=0)
     max_submit: int | None = None
 
 

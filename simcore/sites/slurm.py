@@ -42,15 +42,13 @@ _HARMLESS = frozenset(("max_script_size", "batch_sched_delay", "sched_interval",
 _WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS")
 # Limits of a QOS, a partition or an association that a site file has no place for.
 _QOS_LIMITS = (
-    *("GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins"),
-    *("MaxTRESPU", "MaxTRESPA", "MinTRES", "Flags", "UsageThres", "PreemptExemptTime"),
+    *("GrpTRESMins", "GrpTRESRunMins", "GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins"),
+    *("MinTRES", "Flags", "UsageThres", "PreemptExemptTime"),
 )
 _PARTITION_LIMITS = (
     *("AllowGroups", "AllowAccounts", "DenyAccounts", "AllowQos", "DenyQos", "MaxCPUsPerNode", "OverTimeLimit"),
 )
-_ACCOUNT_LIMITS = (
-    *("GrpTRES", "GrpJobs", "GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxWall", "QOS", "Partition"),
-)
+_ACCOUNT_LIMITS = (*("GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxWall", "QOS", "Partition"),)
 _SETTINGS = {
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat"),
     "BurstBufferType": (),
@@ -70,13 +68,15 @@ def build(facts: Facts, timezone: str = "UTC") -> Site:
     """Return the site, with what it cannot hold in ``not_represented``."""
     missing: list[str] = []
     classes, of_host = _node_classes(facts, missing)
+    kinds = {of_class.threads for of_class in classes}
+    threads = kinds.pop() if len(kinds) == 1 else 0
     return Site(
         name=known(facts.config, "ClusterName") or "site",
         scheduler="slurm",
         nodes=classes,
         partitions=[_partition(keys, of_host, classes, missing) for keys in facts.partitions],
-        qos=[_qos(keys, missing) for keys in facts.qos],
-        accounts=_accounts(facts, missing),
+        qos=[_qos(keys, threads, missing) for keys in facts.qos],
+        accounts=_accounts(facts, threads, missing),
         reservations=[_reservation(keys, Zone(timezone), missing) for keys in facts.reservations],
         licences=_licences(facts),
         priority=_priority(facts),
@@ -96,6 +96,12 @@ def _whole(keys: Keys, *names: str) -> int | None:
     if not found:
         raise InputError(f"{names[0]} is {text[:40]!r}, not a whole number")
     return int(found[0])
+
+
+def _most(keys: Keys, *names: str) -> int | None:
+    """Return a limit; None for none, which SLURM also writes as -1."""
+    most = _whole(keys, *names)
+    return None if most is None or most < 0 else most
 
 
 def _seconds(text: str, per: int = 1) -> float | None:
@@ -207,8 +213,30 @@ def _partition(keys: Keys, of_host: dict[str, str], classes: list[NodeClass], mi
     )
 
 
-def _qos(keys: Keys, missing: list[str]) -> Qos:
+def _cores(text: str, threads: int) -> tuple[int | None, str]:
+    """Return the cores of a limit such as cpu=64,node=2, None without any, and the rest of the limit.
+
+    threads : of a core, on all nodes; 0 if they differ, so that CPUs are not cores.
+    """
+    if re.fullmatch(r"[0:.]*", text):
+        return None, ""
+    parts = text.split(",")
+    cpus = [found for found in (re.fullmatch(r"cpu=(\d{1,12})", part) for part in parts) if found and threads]
+    rest = ",".join(part for part in parts if part not in {found[0] for found in cpus})
+    return (int(cpus[-1][1]) // threads if cpus else None), rest
+
+
+def _qos(keys: Keys, threads: int, missing: list[str]) -> Qos:
     name = known(keys, "Name")
+    cores = {}
+    for field, *names in (
+        ("max_cores", "GrpTRES"),
+        ("max_cores_user", "MaxTRESPU", "MaxTRESPerUser"),
+        ("max_cores_account", "MaxTRESPA", "MaxTRESPerAccount"),
+    ):
+        cores[field], rest = _cores(known(keys, *names), threads)
+        if rest:
+            missing.append(f"QOS {name}: {names[0]}={rest}")
     for limit in _QOS_LIMITS:
         value = known(keys, limit)
         if value and not re.fullmatch(r"[0:.]*", value):
@@ -221,20 +249,23 @@ def _qos(keys: Keys, missing: list[str]) -> Qos:
         preempt_mode=known(keys, "PreemptMode").replace("cluster", ""),
         grace_s=_seconds(known(keys, "GraceTime")) or 0.0,
         max_wall_s=_seconds(known(keys, "MaxWall", "MaxWallDurationPerJob"), 60),
-        max_jobs=_whole(keys, "GrpJobs"),
-        max_jobs_user=_whole(keys, "MaxJobsPU", "MaxJobsPerUser"),
-        max_submit_user=_whole(keys, "MaxSubmitPU", "MaxSubmitJobsPerUser"),
-        max_jobs_account=_whole(keys, "MaxJobsPA", "MaxJobsPerAccount"),
-        max_submit_account=_whole(keys, "MaxSubmitPA", "MaxSubmitJobsPerAccount"),
+        max_jobs=_most(keys, "GrpJobs"),
+        max_jobs_user=_most(keys, "MaxJobsPU", "MaxJobsPerUser"),
+        max_submit_user=_most(keys, "MaxSubmitPU", "MaxSubmitJobsPerUser"),
+        max_jobs_account=_most(keys, "MaxJobsPA", "MaxJobsPerAccount"),
+        max_submit_account=_most(keys, "MaxSubmitPA", "MaxSubmitJobsPerAccount"),
+        **cores,
         usage_factor=float(factor) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor) else 1.0,
     )
 
 
-def _accounts(facts: Facts, missing: list[str]) -> list[Account]:
+def _accounts(facts: Facts, threads: int, missing: list[str]) -> list[Account]:
     accounts = []
     limited: Counter[str] = Counter()
     for keys in facts.accounts:
         limited.update(limit for limit in _ACCOUNT_LIMITS if known(keys, limit))
+        cores, rest = _cores(known(keys, "GrpTRES"), threads)
+        limited.update(("GrpTRES",) if rest else ())
         shares = known(keys, "Fairshare", "Share")
         accounts.append(
             Account(
@@ -242,8 +273,10 @@ def _accounts(facts: Facts, missing: list[str]) -> list[Account]:
                 user=known(keys, "User"),
                 parent=known(keys, "ParentName", "Par Name", "Parent"),
                 shares=int(shares) if re.fullmatch(r"\d{1,12}", shares) else None,
-                max_jobs=_whole(keys, "MaxJobs"),
-                max_submit=_whole(keys, "MaxSubmit", "MaxSubmitJobs"),
+                max_jobs=_most(keys, "MaxJobs"),
+                group_jobs=_most(keys, "GrpJobs"),
+                group_cores=cores,
+                max_submit=_most(keys, "MaxSubmit", "MaxSubmitJobs"),
             )
         )
     missing += [f"accounts: {limit} of {count} accounts and users" for limit, count in limited.items()]

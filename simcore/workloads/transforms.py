@@ -16,6 +16,7 @@ from faultsweep.simcore.policies.co_allocation import co_allocates
 from faultsweep.simcore.streams import round_ms, stream
 from faultsweep.simcore.workloads.owners import DRAWN, draw_owners
 from faultsweep.simcore.workloads.resampling import resample
+from faultsweep.simcore.workloads.shaping import shape
 from faultsweep.simcore.workloads.splitting import split_over
 from faultsweep.simcore.workloads.swf import header_number
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def prepare(
     workload : as read or generated; sizes in processors.
     config : resolved configuration; ``offset``, ``num_jobs``, ``resample``, ``procs_per_node``, ``size_map``,
         ``arrival_scale``, ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``,
-        ``default_request_s``, those of ``DRAWN``, ``seed`` and ``replicate`` are used.
+        ``default_request_s``, those of ``shape`` and of ``DRAWN``, ``seed`` and ``replicate`` are used.
     machine_nodes : nodes of the machine that is simulated, or of the largest job that it can hold.
     clusters : nodes of its clusters, if it has any: then ``split`` says to which each job is submitted.
     node_size : nodes of the log in one of its nodes.
@@ -79,7 +80,7 @@ def prepare(
         workload = replace(workload, requested_s=np.where(unknown, config["default_request_s"], workload.requested_s))
     if clusters:
         workload = split_over(workload, clusters, config["split"], config["seed"], config["replicate"])
-    workload = scale_arrivals(workload, config["arrival_scale"])
+    workload = scale_arrivals(shape(workload, config), config["arrival_scale"])
     if config["target_utilisation"] > 0:
         workload = scale_to_utilisation(workload, config["target_utilisation"], machine_nodes)
     else:
@@ -147,7 +148,8 @@ def _shared_nodes(jobs: Workload, procs_per_node: int) -> str:
     if per_node <= 1 or not len(jobs):
         return ""
     held = -(-jobs.size // per_node) * per_node
-    more = float((held * jobs.run_s).sum() / (jobs.size * jobs.run_s).sum()) - 1.0
+    relative = jobs.run_s / jobs.run_s.max()  # so that no product is too large
+    more = float((held * relative).sum() / (jobs.size * relative).sum()) - 1.0
     if more < _NOTED_LOAD:
         return ""
     parts = int((held > jobs.size).sum())

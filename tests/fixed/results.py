@@ -286,12 +286,12 @@ def write(records: list[dict[str, Any]], path: Path = FILE) -> None:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Say what is different in the results of one configuration."""
+    """Say what is different in the results of one configuration; metrics that were added are no difference."""
     for name in ("error", "status", *HASHES):
         if old.get(name) != new.get(name):
             yield f"{name} {old.get(name)} -> {new.get(name)}"
     before, after = old.get("metrics", {}), new.get("metrics", {})
-    for name in [*before, *(name for name in after if name not in before)]:
+    for name in before:
         if before.get(name) != after.get(name, "absent"):
             yield f"{name} {before.get(name, 'absent')} -> {after.get(name, 'absent')}"
 

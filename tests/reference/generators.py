@@ -25,6 +25,28 @@ def zipf(nodes: int, alpha: float) -> list[float]:
     return [weight / sum(weights) for weight in weights]
 
 
+def bursts(starts: Sequence[float], sizes: Sequence[float], rows: Sequence[tuple[float, int, bool]], adjacent: bool):
+    """(time, node of the record, nodes behind it) of each failure: bursts one after the other until rows run out.
+
+    rows : what was drawn for each failure: time since the one before, node, whether it is of the node of the first.
+    """
+    rows, found = list(rows), []
+    for start, size in zip(starts, sizes, strict=False):
+        elapsed, behind = 0.0, 0
+        first = rows[0][1] if rows else 0
+        for place in range(int(size)):
+            if not rows:
+                return found
+            gap, node, same = rows.pop(0)
+            elapsed += gap if place else 0.0
+            if adjacent:
+                behind += 0 if same or not place else 1
+                found.append((start + elapsed, first, behind if not same and place else 0))
+            else:
+                found.append((start + elapsed, first if same else node, 0))
+    return found
+
+
 COST = {"A": 1, "B": 2, "C": 3, "D": 4, "E": 5}
 
 

@@ -55,7 +55,9 @@ def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str
         "migrations_attempted": result.migrations_attempted,
         "migrations_successful": result.migrations_successful,
     }
+    metrics["jobs_at_limit"] = sum(job.time_at_limit > 0 for job in done)
     if done:
+        metrics["time_at_limit"] = sum(Fraction(job.time_at_limit) for job in done) / len(done)
         metrics["work_loss_ratio"] = sum(Fraction(job.work_lost) / job.run for job in done) / len(done)
         metrics["checkpoint_overhead_ratio"] = sum(Fraction(job.overhead) / job.run for job in done) / len(done)
     if len(done) == len(result.jobs):

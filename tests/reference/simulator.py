@@ -45,6 +45,10 @@ def simulate(jobs: Iterable[Sequence], machine: str, failures: Iterable[Sequence
     return simulator.result()
 
 
+class PassAgainError(Exception):
+    """A start has brought a waiting job to a limit: the pass begins again."""
+
+
 class Simulator:
     """The state of a run between two instants."""
 
@@ -77,6 +81,8 @@ class Simulator:
         self.status = "done"
         self.conservative = Conservative(self)
         self.timers = self.checkpoint_timers()
+        self.kept_out: dict[Job, Any] = {}  # jobs at a limit, and since when
+        self.in_pass = False
 
     def make_job(self, index, job_id, submit, run, estimate, size, option="A") -> Job:
         rounded = self.machine.round_up(size)
@@ -523,17 +529,72 @@ class Simulator:
 
     def schedule(self) -> None:
         self.look()
-        self.start_jobs()
-        self.look()
-
-    def start_jobs(self) -> None:
         if self.options.queue_order != "fcfs":
             self.order()
+        while not self.whole_pass():
+            self.conservative.broken = True
+        self.look()
+
+    def whole_pass(self) -> bool:
+        """One pass without the jobs at a limit; False if it must begin again."""
+        waiting = list(self.queue)
+        for job in waiting:
+            self.note_limit(job)
+        self.queue = [job for job in waiting if job not in self.kept_out]
+        self.in_pass = True
+        try:
+            self.start_jobs()
+            return True
+        except PassAgainError:
+            return False
+        finally:
+            self.in_pass = False
+            self.queue = [job for job in waiting if job in self.queue or job in self.kept_out]
+
+    def note_limit(self, job: Job) -> None:
+        if self.at_limit(job):
+            if job not in self.kept_out:
+                self.kept_out[job] = self.now
+                if self.conservative.reservations.pop(job, None):
+                    self.conservative.broken = True
+        elif job in self.kept_out:
+            job.time_at_limit += self.now - self.kept_out.pop(job)
+            self.conservative.broken = True
+
+    def at_limit(self, job: Job) -> bool:
+        """Whether one more job of its user, account, partition or QOS would be too many, or its nodes would."""
+        runs = [attempt.job for attempt in self.running] + [other for other, _ in self.suspended]
+        return any(self.exceeds(limit, job, runs) for limit in self.limits_of(job))
+
+    def limits_of(self, job: Job):
+        """The limits that a job counts towards: (whether another one does, too, most jobs, most nodes)."""
+        for owner, whose in (
+            ("user", lambda job: job.user),
+            ("account", lambda job: job.account),
+            ("partition", self.partition_of),
+            ("qos", lambda job: job.qos),
+        ):
+            most = [getattr(self.options, f"{owner}_max_{what}") or inf for what in ("jobs", "nodes")]
+            yield (lambda other, whose=whose: whose(other) == whose(job)), *most
+        if self.options.limits:
+            for together, *most in self.options.limits(job, self.partition_of):
+                yield together, *(inf if value is None else value for value in most)
+
+    def exceeds(self, limit, job: Job, runs: list[Job]) -> bool:
+        together, most_jobs, most_nodes = limit
+        others = [other for other in runs if together(other)]
+        return len(others) + 1 > most_jobs or sum(o.requested_size for o in [*others, job]) > most_nodes
+
+    def stop_if_at_limit(self) -> None:
+        if self.in_pass and any(self.at_limit(job) for job in self.queue):
+            raise PassAgainError
+
+    def start_jobs(self) -> None:
         if self.options.scheduler == "conservative":
             self.conservative.schedule()
             return
         self.first_come_first_served()
-        if self.queue and "migration" in self.options.scheduler:
+        if (self.queue or self.options.migration_empty_queue) and "migration" in self.options.scheduler:
             self.migrate()
             self.first_come_first_served()
         if self.queue and "backfill" in self.options.scheduler:
@@ -590,6 +651,10 @@ class Simulator:
             self.log("schedule", job, nodes)
         self.log("start", job, nodes, time=start)
         attempt.start_row = self.events[-1]
+        self.started()
+
+    def started(self) -> None:
+        self.stop_if_at_limit()
 
     # -- backfilling (krevat2003, scheduler 2) -------------------------------------------------------------------
 
@@ -628,7 +693,7 @@ class Simulator:
         if Fraction(before, free) > self.options.migration_mfp_frac:
             return
         self.look()
-        counts = self.changed
+        counts = self.changed or self.options.migration_repeats
         if counts:
             self.migrations_attempted += 1
             self.migration_times.append(self.now)

@@ -184,8 +184,6 @@ class SiteSimulator(Simulator):
     # -- the pass ------------------------------------------------------------------------------------------------
 
     def start_jobs(self) -> None:
-        if self.options.queue_order != "fcfs":
-            self.order()
         if self.options.scheduler == "conservative":
             self.conservative.schedule()
             return
@@ -243,6 +241,45 @@ class SiteSimulator(Simulator):
         self.start(job, frozenset(bags))
         self.bags[self.running[-1]] = bags
         job.held_size = job.held[-1][2] = sum(bag[0] for bag in bags.values())
+        self.stop_if_at_limit()
+
+    def started(self) -> None:
+        """What it holds is known only later."""
+
+    # -- least failure first -------------------------------------------------------------------------------------
+
+    def move_to_safer_nodes(self, finished_start) -> None:
+        """Each part of a less safe node, from the least safe one on, moves to the safest node that has room for it."""
+        safety = {node: (self.failed_so_far[node], node) for node in range(len(self.nodes))}
+        movable = [a for a in self.running if finished_start < a.start <= self.now and not a.is_paused(self.now)]
+        parts = [(node, attempt) for attempt in movable for node in self.bags[attempt]]
+        moved = []
+        for node, attempt in sorted(parts, key=lambda part: (*(-k for k in safety[part[0]]), part[1].job.index)):
+            safer = (n for n in safety if safety[node][0] - safety[n][0] > self.options.move_threshold)
+            room = [other for other in safer if self.could_hold(attempt, node, other)]
+            if room:
+                best = min(room, key=safety.get)
+                self.bags[attempt][best] = self.bags[attempt].pop(node)
+                attempt.nodes = frozenset(self.bags[attempt])
+                moved.append(attempt)
+        for attempt in sorted(set(moved), key=lambda a: a.job.index):
+            attempt.job.migrations += 1
+            self.log("migrate", attempt.job, attempt.nodes)
+            self.begin_saving(attempt, self.options.move_cost, "move")
+            self.conservative.broken = True
+
+    def could_hold(self, attempt: Attempt, node: int, other: int) -> bool:
+        """Whether a node has room for what a running job holds of another one until the job is expected to end."""
+        need, end = self.needs[attempt.job], attempt.estimated_end + self.options.move_cost
+        for begin, until, members in self.windows:
+            if other in members and self.now < until and (begin <= self.now or begin < end):
+                return False
+        if other in self.bags[attempt] or need.partition not in self.nodes[other].partitions:
+            return False
+        free = self.free()[other]
+        if need.whole:
+            return free == self.nodes[other].has == self.nodes[node].has
+        return fits(self.bags[attempt][node], free)
 
     # -- failures ------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ class Options:
     growth_limit: int = 1
     migration_free_frac: Any = Fraction(1, 10)
     migration_mfp_frac: Any = Fraction(7, 10)
+    migration_empty_queue: bool = False
+    migration_repeats: bool = False
     migration_cost: Any = 0
     kill_at_estimate: bool = False
     slowdown_bound: Any = 10
@@ -71,6 +73,16 @@ class Options:
     qos_weight: Any = 0
     qos_factors: tuple[tuple[str, int], ...] = ()
     period: Any = 300
+    # limits of running jobs: 0 is none
+    user_max_jobs: int = 0
+    user_max_nodes: int = 0
+    account_max_jobs: int = 0
+    account_max_nodes: int = 0
+    partition_max_jobs: int = 0
+    partition_max_nodes: int = 0
+    qos_max_jobs: int = 0
+    qos_max_nodes: int = 0
+    limits: Callable | None = None  # of a site's file, on a job: (whether another counts, most jobs, most cores)
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False
@@ -108,6 +120,7 @@ class Job:
     checkpoints_used: int = 0
     migrations: int = 0
     held_size: int | None = None
+    time_at_limit: Any = 0
     held: list[list[Any]] = field(default_factory=list)  # [begin, end or None, nodes] of each attempt
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from operator import attrgetter
 from typing import NamedTuple
@@ -39,9 +40,18 @@ def pack_box(*box: int) -> int:
 
 
 def paused(
-    machine: str, scheduler: str, instants: int = 5, down_node: int = -1, order: str = "fcfs", rows: list | None = None
+    machine: str,
+    scheduler: str,
+    instants: int = 5,
+    down_node: int = -1,
+    order: str = "fcfs",
+    rows: list | None = None,
+    users: tuple[int, ...] = (),
 ) -> tuple[st.State, Checker]:
-    """Return a state between two instants, which has passed all checks so far, and its checker."""
+    """Return a state between two instants, which has passed all checks so far, and its checker.
+
+    users : of the jobs, each of whom may have one running job.
+    """
     if machine == MENU:
         machine, rows = menu_file(machine), rows or MENU_ROWS
     submit, work, size = (np.array(column) for column in zip(*(rows or ROWS), strict=True))
@@ -50,7 +60,10 @@ def paused(
     place = parse_machine(machine)
     failures = FailureTrace(np.array([3.5]), np.array([down_node]), np.array([1e3])) if down_node >= 0 else None
     jobs |= {"requested": sizes, "size": round_up(place, sizes)}
-    state = build_state(jobs, place, resolve({"scheduler": scheduler, "queue_order": order}), failures, tracing=False)
+    if users:
+        jobs |= {"user": np.array(users), "user_names": np.array([], np.str_)}
+    config = resolve({"scheduler": scheduler, "queue_order": order, "user_max_jobs": int(bool(users))})
+    state = build_state(jobs, place, config, failures, tracing=False)
     checker = Checker(state)
     for _ in range(instants):  # one by one: a call returns after a tenth of a second, and the first loads the engine
         assert checked(advance, checker.check)(state, 1) == st.CONTINUE
@@ -188,7 +201,26 @@ def test_a_broken_state_is_one_sentence(case):
 
 
 def test_every_check_is_seen_to_fail():
-    assert {case.check for case in CORRUPTIONS} | {"overtaking"} == set(CHECKS)
+    assert {case.check for case in CORRUPTIONS} | {"overtaking", "limits"} == set(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "sentence"),
+    [
+        (set_to("group_jobs", 0, 1), "the running jobs of groups, or their nodes, are counted wrongly"),
+        (set_to("group_nodes", 1, -1), "the running jobs of groups, or their nodes, are counted wrongly"),
+        (set_to("most_jobs", 1, -1), "groups have [1, 1, 0] running jobs on [12, 8, 0] nodes, more than they may"),
+        (set_to("is_at_limit", 2, -1), "job 2 is not noted as one at a limit"),
+        (set_to("is_at_limit", 3, 1), "job 3 is noted as one at a limit"),
+    ],
+)
+def test_broken_limits_are_noticed(corrupt, sentence):
+    """Jobs 0 and 1 run, so that jobs 2 and 4, of the same users, are at a limit."""
+    state, checker = paused(FLAT, "backfill", users=(0, 1, 0, 2, 1, 2))
+    checker.check(state)
+    corrupt(state)
+    with pytest.raises(InvariantError, match=re.escape(f"limits: {sentence}")):
+        checker.check(state)
 
 
 def start_later_job(machine: str, rows: list) -> tuple[st.State, Checker]:

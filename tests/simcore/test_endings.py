@@ -100,6 +100,21 @@ def test_times_too_large_for_milliseconds_end_the_run_and_so_does_a_time_that_st
         simulate(late, **more, **given)
 
 
+@pytest.mark.parametrize(
+    "cost", ["checkpoint_cost_s", "move_cost_s", "migration_cost_s", "restart_cost_s", "start_delay_s"]
+)
+def test_times_that_are_added_to_a_job_are_bounded(cost):
+    """What is left of a longer one at a failure would be lost in rounding, and so would the capacity that it took."""
+    with pytest.raises(InputError, match=f"{cost}: .* is outside the valid range 0 to 1e.09"):
+        resolve({cost: 1e10})
+
+
+@pytest.mark.parametrize("scale", ["arrival_scale", "load_scale"])
+def test_a_load_beyond_all_numbers_is_refused(scale):
+    with pytest.raises(InputError, match=f"{scale}: .* is outside the valid range 1e-09 to 1e.09"):
+        resolve({scale: 1e300})
+
+
 def test_events_that_bring_no_job_any_further_end_the_run(monkeypatch):
     monkeypatch.setattr(build, "MOST_WITHOUT_JOB", 1000)
     options = {"machine": "flat:1", "checkpoint": "periodic", "checkpoint_interval_s": 1.0, "checkpoint_cost_s": 0.0}
@@ -231,18 +246,19 @@ def test_a_signal_is_heard_in_the_middle_of_a_run(given):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"load_scale": 1e300}, r"case: job 0: its run time is 5e\+302 s in this run"),
+        ({"load_scale": 1e9}, r"case: job 0: its run time is 5e\+12 s in this run"),
         ({"load_scale": 1e-9, "target_utilisation": 1e-300}, "job 0: its run time is"),
         ({"arrival_scale": 1e-9, "num_jobs": 3, "offset": 1}, None),
         ({"estimates": "f-model", "estimate_factor": 1e300}, "its estimate is"),
     ],
 )
 def test_times_that_cannot_be_reckoned_with_are_refused_with_the_job(given, said):
+    workload = jobs((0, 5000, 2), (0, 90, 3), (10, 700, 1), (20, 33.5, 4))
     if said is None:
-        assert simulate(SEVERAL, machine="flat:4", **given).status == "done"
+        assert simulate(workload, machine="flat:4", **given).status == "done"
         return
     with pytest.raises(InputError, match=said):
-        simulate(SEVERAL, machine="flat:4", **given)
+        simulate(workload, machine="flat:4", **given)
 
 
 @pytest.mark.parametrize("machine", ["flat:4", "torus:2x2x1", "clusters:2+2"])

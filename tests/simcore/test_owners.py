@@ -135,6 +135,9 @@ def test_partition_and_qos_order_the_queue():
     [
         ({"priority_shares": "physics"}, "priority_shares: 'physics' is not valid"),
         ({"priority_shares": "a:1,a:2"}, "'a:2' is not valid"),
+        ({"priority_shares": "a:1,a in b:2"}, "'a in b' is not valid .valid: each account and user once"),
+        ({"priority_shares": "a/anna in b:1"}, "'a/anna in b' is not valid"),
+        ({"priority_shares": "a in b:1,b in a:2"}, "account 'a' is in itself"),
         ({"priority_qos_factors": "high:-1"}, "priority_qos_factors: 'high:-1' is not valid"),
         ({"priority_partition_factors": "a:nan"}, "priority_partition_factors: 'a:nan' is not valid"),
         ({"priority_fair_share": "tree"}, "priority_fair_share|priority fair share"),

@@ -39,8 +39,8 @@ def test_a_number_is_taken_or_refused_by_a_sentence(parameter, value):
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("load_scale", math.inf, "load_scale: inf is outside the valid range, 1e-09 or more (up to 1e+300)"),
-        ("load_scale", 1e308, "load_scale: 1e+308 is outside the valid range, 1e-09 or more (up to 1e+300)"),
+        ("estimate_factor", math.inf, "estimate_factor: inf is outside the valid range, 1 or more (up to 1e+300)"),
+        ("estimate_factor", 1e308, "estimate_factor: 1e+308 is outside the valid range, 1 or more (up to 1e+300)"),
         ("growth_limit", math.inf, "growth_limit: inf is outside the valid range, 0 or more (up to 2^53)"),
         ("offset", 10**25, "offset: 10000000000000000000000000 is outside the valid range, 0 or more (up to 2^53)"),
         ("accuracy", 1.5, "accuracy: 1.5 is outside the valid range 0 to 1"),

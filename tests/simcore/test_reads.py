@@ -28,7 +28,7 @@ def rule(nodes, estimate_s, slope):
 """
 
 
-RARE = {"failure_fit", "num_failures", "failures_per_day", "node_map"}
+RARE = {"burst_spacing_s", "failure_fit", "num_failures", "failures_per_day", "node_map"}
 """Of bursts, of which few jobs see none."""
 
 

@@ -194,7 +194,6 @@ def test_jobs_of_a_log_have_the_limits_of_the_default_partition(site):
     ("parameters", "sentence"),
     [
         ({"scheduler": "migration"}, r"scheduler: 'migration' is not for a site of shared nodes \(valid there: "),
-        ({"node_choice": "lff"}, "lff_moves: True is not for a site of shared nodes"),
         ({"recovery": "all-c"}, "recovery: 'all-c' is not for a site of shared nodes"),
         ({"event_order": "ends-first"}, "event_order: 'ends-first' is not for a site of shared nodes"),
         ({"procs_per_node": 4}, "procs_per_node: 4 is not for a site of shared nodes"),
@@ -276,14 +275,15 @@ priority = 5
 max_jobs_user = 3
 [[qos]]
 name = "normal"
+preempts = ["high"]
 """
     path.write_text(SITE.replace("exclusive = true", "exclusive = true\nmax_user_run_jobs = 2") + more)
     code, out, _ = command("site", "describe", site)
     assert code == 0
     listed = out[out.index("described, and not simulated:") :].split("\n")[1:3]
     assert [line.strip() for line in listed] == [
-        "least sizes and limits of running jobs of partitions: gpu",
-        "limits and preemption of QOS: high",
+        "limits of running jobs, unless asked for (--site-limits): partition gpu of a user, QOS high of a user",
+        "preemption, limits of submitted jobs and other rules of QOS: normal",
     ]
 
 

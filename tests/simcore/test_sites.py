@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from pathlib import Path
 
@@ -9,9 +11,12 @@ import pytest
 from faultsweep.analysis.pictures.sites import draw
 from faultsweep.simcore.sites import pbs, slurm
 from faultsweep.simcore.sites.facts import pairs, read_facts
+from faultsweep.simcore.sites.limits import limits_of
+from faultsweep.simcore.sites.not_simulated import not_simulated
 from faultsweep.simcore.sites.site import read_site, site_text
 
 from faultsweep.errors import InputError
+from tests.cluster.sweeping import command
 
 CONF = """\
 ClusterName=small
@@ -94,11 +99,67 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
     ]
 
 
+LIMITED = """\
+NodeName=n[1-4] CPUs=16 ThreadsPerCore=2
+PartitionName=normal Nodes=ALL QoS=part
+"""
+LIMITED_QOS = "Name|Priority|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA\n"
+LIMITED_QOS += "part|0|cpu=32,node=2|9|||cpu=24|5\nlong|0||-1|cpu=16|3||\n"
+LIMITED_ASSOC = "Cluster|Account|User|ParentName|Share|GrpJobs|GrpTRES|MaxJobs|MaxSubmit\n"
+LIMITED_ASSOC += "small|physics||root|1|8|cpu=48|4|\nsmall|optics||physics|1||||\nsmall|physics|ann||1|||2|6\n"
+
+
+def test_limits_of_running_jobs_are_read_from_sacctmgr(tmp_path):
+    site = build(tmp_path, LIMITED, LIMITED_QOS, LIMITED_ASSOC)
+    part, long = site.qos
+    assert (part.max_jobs, part.max_cores, part.max_jobs_account, part.max_cores_account) == (9, 16, 5, 12)
+    assert (long.max_jobs, long.max_jobs_user, long.max_cores_user) == (None, 3, 8)
+    assert [(row.max_jobs, row.group_jobs, row.group_cores) for row in site.accounts] == [
+        (4, 8, 24),
+        (None, None, None),
+        (2, None, None),
+    ]
+    assert site.not_represented == ["QOS part: GrpTRES=node=2"]
+    rules = {(rule.name, rule.each): (rule.most_jobs, rule.most_nodes) for rule in limits_of(site)}
+    assert rules["user ann of account physics", ("user",)] == (2, math.inf)
+    assert rules["account optics of a user", ("user",)] == (4, math.inf), "of the account above"
+    assert rules["account physics", ()] == (math.inf, 24)
+    assert [line.partition(":")[0] for line in not_simulated(site)] == [
+        "limits of running jobs, unless asked for (--site-limits)",
+        "limits of submitted jobs of accounts and users",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "listed"),
+    [
+        ("max_run = [o:PBS_ALL=20],[u:PBS_GENERIC=10]", (20, 10, None, None), []),
+        ("max_run = [u:ann=3]\nset queue q max_run += [u:PBS_GENERIC=1]", (None, 1, None, None), ["[u:ann=3]"]),
+        ("max_run_res.ncpus = [o:PBS_ALL=64],[u:PBS_GENERIC=8]", (None, None, 64, 8), []),
+        ("max_running = 5\nset queue q max_user_run = 2", (5, 2, None, None), []),
+    ],
+)
+def test_limits_of_running_jobs_are_read_from_pbs(tmp_path, line, found, listed):
+    path = tmp_path / "server.txt"
+    path.write_text(f"create queue q\nset queue q queue_type = Execution\nset queue q {line}\n")
+    site = pbs.build(read_facts([path]), nodes=2)
+    part = site.partitions[0]
+    limits = (part.max_run_jobs, part.max_user_run_jobs, part.max_run_cores, part.max_user_run_cores)
+    assert limits == found
+    assert [row.rpartition(" = ")[2] for row in site.not_represented] == listed
+
+
 def test_a_site_is_the_same_after_writing_and_reading(tmp_path):
     site = build(tmp_path, CONF, QOS, ASSOC, RESERVATION)
     path = tmp_path / "site.toml"
     path.write_text(site_text(site))
     assert read_site(path) == site
+    found = json.loads(command("site", "describe", path, "--json").stdout)
+    assert (found["num_nodes"], found["num_cores"], len(found["partitions"])) == (95, 3040, 2)
+    assert found["not_simulated"] == not_simulated(site)
+    lines = command("site", "describe", path).stdout.splitlines()
+    for line in not_simulated(site):
+        assert f"  {line}" in lines, "one line, however long"
     draw(site, tmp_path / "site.png")
     assert (tmp_path / "site.png").stat().st_size > 10_000
 
@@ -143,8 +204,8 @@ def test_pbs_servers_and_nodes(tmp_path):
         16,
         100,
     )
+    assert (queue.max_run_jobs, queue.max_user_run_jobs) == (None, 10)
     assert site.not_represented == [
-        "queue workq: max_run = [u:PBS_GENERIC=10]",
         "queue router: a route queue",
         'server: job_sort_formula = "100*queue_priority"',
     ]

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from faultsweep.simcore.contract import Policy
 
-POLICY = Policy("actual", "The run time itself.")
+POLICY = Policy("actual", "The run time itself.", aliases=("perfect",))

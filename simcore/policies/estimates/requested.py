@@ -7,6 +7,7 @@ from faultsweep.simcore.contract import Parameter, Policy
 POLICY = Policy(
     "requested",
     "The time that the user asked for.",
+    aliases=("user",),
     parameters=(
         Parameter(
             "default_request_s",

@@ -23,7 +23,7 @@ def happen(run: Run) -> bool:
 
 LOSSES = (
     *("failures_seen", "failures_seen_per_day", "failures_that_hit", "jobs_hit", "restarts"),
-    *("work_lost_node_s", "work_loss_ratio", "lost_to_failures", "lost_to_down_time"),
+    *("work_lost_node_s", "work_loss_ratio", "one_hit_work_loss_ratio", "lost_to_failures", "lost_to_down_time"),
 )
 """The metrics of failures."""
 

@@ -15,23 +15,31 @@ from faultsweep.simcore.policies.failures.weibull import weibull_mean_s
 from faultsweep.extras import is_installed
 
 _STEPS = 1 << 15
+_FEW = 1e-6
+"""So seldom is there a renewal at all that there is never a second one."""
 _NOTED = 0.01
-"""A smaller share of failures is nothing that a user has to be told."""
+"""Fewer failures, or a smaller share of them, are nothing that a user has to be told."""
 
 
 def expected_renewals(shape: float, scale_s: float, time_s: float) -> float:
-    """Return the mean number of renewals up to a time, of Weibull gaps: the renewal function.
+    """Return the mean number of renewals up to a time, of Weibull interarrival times: the renewal function.
 
-    Gaps are spread over the two multiples beside them of a 32,768th of the time, so that their mean stays; then the
-    mean numbers of renewals at each multiple are the coefficients of 1 / (1 - f(z)), f that of the gaps.
+    Interarrival times are spread over the two multiples beside them of a 32,768th of the time, so that their mean
+    stays; then the mean numbers of renewals at each multiple are the coefficients of 1 / (1 - f(z)), f that of the
+    times.
     """
     from scipy.special import gammainc
 
+    with np.errstate(over="ignore", under="ignore"):
+        first = -np.expm1(-((np.float64(time_s) / scale_s) ** shape))  # probability of a renewal
+    if first < _FEW:
+        return float(first)
     step, mean_s = time_s / _STEPS, weibull_mean_s(shape, scale_s)
     edges = np.arange(_STEPS + 2) * step
-    with np.errstate(over="ignore"):
-        survived = mean_s * gammainc(1.0 / shape, (edges / scale_s) ** shape) / step  # integral of P(gap > t), in steps
-    series = np.diff(survived, n=2, prepend=0.0)  # one minus the gaps' chances at 0, 1, ... steps
+    with np.errstate(over="ignore", under="ignore"):
+        within = gammainc(1.0 / shape, (edges / scale_s) ** shape)
+        survived = mean_s * within / step  # integral of P(interarrival time > t), in steps
+    series = np.diff(survived, n=2, prepend=0.0)  # one minus the times' chances at 0, 1, ... steps
     series[0] = survived[1]
     renewals = _reciprocal(series[: _STEPS + 1])
     return float(renewals.sum() - renewals[-1] / 2.0) - 1.0
@@ -58,9 +66,10 @@ def excess_sentence(config: Config, span_s: float) -> str:
     shape, scale_s, mean_s = process
     if not 0.0 < mean_s < np.inf:
         return ""
-    factor = expected_renewals(shape, scale_s, span_s) * mean_s / span_s
-    if not abs(factor - 1.0) >= _NOTED:
+    expected, nominal = expected_renewals(shape, scale_s, span_s), span_s / mean_s
+    if max(expected, nominal) < _NOTED or abs(expected - nominal) < _NOTED * nominal:
         return ""
+    factor = expected / nominal
     return (
         f"{config['failures']}: the first failures come {'faster' if factor > 1 else 'more slowly'}, since it begins "
         f"anew with the run (shape {shape:g}): over the {span_s / DAY_S:.3g} days of submissions {factor:.3g} times "
@@ -69,7 +78,10 @@ def excess_sentence(config: Config, span_s: float) -> str:
 
 
 def _ordinary(config: Config) -> tuple[float, float, float] | None:
-    """Return shape, scale and mean of the gaps of a renewal process that begins anew, s; None for other failures."""
+    """Return shape, scale and mean of the interarrival times of a renewal process that begins anew, s.
+
+    None for other failures.
+    """
     if config["failures"] == "weibull":
         shape, scale_s = config["weibull_shape"], config["weibull_scale_s"]
         return shape, scale_s, weibull_mean_s(shape, scale_s)

@@ -9,16 +9,26 @@ from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.policies.failures.source import DAY_S, Span, TraceSource, hash_of
 from faultsweep.simcore.streams import stream
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
 
 _FITTED = ("failure_fit", "node_map", "num_failures", "failures_per_day", "down_time_s")
 
 
-def fitted_source(records: FailureRecords, config: Config, machine_nodes: int, span: Span) -> TraceSource:
-    """Return the failures of a log, brought to a machine and a span of jobs."""
+def fitted_source(
+    records: FailureRecords, config: Config, machine_nodes: int, span: Span, behind: Ints | None = None
+) -> TraceSource:
+    """Return the failures of a log, brought to a machine and a span of jobs.
+
+    behind : how many nodes behind that of its record each failure is on the machine, shape (records,).
+    """
     seed, replicate = config["seed"], config["replicate"]
     machine = config["machine"]
     torus = tuple(int(side) for side in machine[6:].split("x")) if machine.startswith("torus:") else ()
     node = map_nodes(records, machine_nodes, config["node_map"], stream(seed, replicate, "failures/map"), torus)
+    if behind is not None:
+        node = (node + behind) % machine_nodes
     fitted = fit_times(
         records,
         span,

@@ -29,7 +29,9 @@ def _is_drawn(run: Run) -> bool:
 def load_records(config: Config) -> FailureRecords:
     """Read the failure log of a configuration; a process reads a log once."""
     name = config["failures"]
-    return _read(name, *version_of(name), config["failure_system"], config["failure_filter_s"])
+    return _read(
+        name, *version_of(name), config["failure_system"], config["failure_filter_s"], config["failure_columns"]
+    )
 
 
 def version_of(name: str) -> tuple[int, int]:
@@ -45,9 +47,9 @@ def version_of(name: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=8)
-def _read(path: str, mtime_ns: int, size: int, system: int, filter_s: float) -> FailureRecords:
+def _read(path: str, mtime_ns: int, size: int, system: int, filter_s: float, columns: str) -> FailureRecords:
     del mtime_ns, size
-    return read_failures(path, system=system, filter_s=filter_s)
+    return read_failures(path, system=system, filter_s=filter_s, columns=columns)
 
 
 def log_source(config: Config, machine_nodes: int, span: Span) -> FailureSource:
@@ -112,6 +114,13 @@ POLICY = Policy(
             "failures",
             minimum=0,
             unit="s",
+        ),
+        Parameter(
+            "failure_columns",
+            str,
+            "",
+            "What the columns of a table of failures mean, such as time=occurred,node=host,down=minutes:min.",
+            "failures",
         ),
     ),
     uses=("down_time_s",),

@@ -57,13 +57,13 @@ class FailureSource(ABC):
     name : what the source is called in tables and figures.
     content_hash : "sha256:..." of all that decides the failures.
     endless : whether failures go on for ever; if not, ``until(math.inf)`` returns them all.
-    failures_per_day : their mean rate (of a generator: the rate that it approaches).
+    failures_per_day : their mean rate (of a generator: the rate that it approaches), NaN where it is unknown.
     """
 
     name: str
     content_hash: str
     endless: bool
-    failures_per_day: float
+    failures_per_day: float = math.nan
 
     @abstractmethod
     def until(self, time_s: float) -> FailureTrace:

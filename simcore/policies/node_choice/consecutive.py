@@ -47,7 +47,7 @@ def _best_row(s: State, left: int) -> int:
 POLICY = Policy(
     "consecutive",
     "The smallest row of neighbouring nodes that can take the job, else the largest, as SLURM's cons_tres (site).",
-    aliases=("cons_tres", "cons-tres"),
+    aliases=("cons-tres",),
     machines=(SITE,),
     kernels={"choose_nodes": choose_consecutive},
 )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.contract import SITE, Config, Parameter, Policy, Refusal, Run
+from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.checkpointing import OVERHEAD
@@ -51,14 +51,6 @@ def choose_safest(s: State, job: int) -> None:
         at += 1
 
 
-def _no_moves_on_sites(config: Config, kind: str, machine: str) -> str:
-    if kind != SITE or not config["lff_moves"]:
-        return ""
-    return (
-        "lff_moves: True is not for a site of shared nodes, where a node has parts of several jobs (valid there: False)"
-    )
-
-
 def _begin(s: State, run: Run) -> None:
     count = min(int(s.nodes), len(s.safest))  # on a site there are fewer nodes than cores
     s.safest[:count] = np.arange(count)
@@ -103,7 +95,6 @@ POLICY = Policy(
     ),
     becomes=ALIKE,
     metrics=tuple((name, _moves) for name in ("jobs_migrated", *OVERHEAD)),
-    refuses=(Refusal(("lff_moves",), _no_moves_on_sites),),
     kernels={
         "take_nodes": take_safest,
         "choose_nodes": choose_safest,

@@ -1,6 +1,6 @@
 """Migration to safer nodes under ``lff``: when a job ends, jobs that started after it leave the nodes that have failed
 most for idle ones that have failed less, if the difference is worth a checkpoint and a restart (zhang2004, section
-V-D)."""
+V-D). On a site the parts of nodes that jobs hold move, each to the safest node that has room for it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import numpy as np
 from faultsweep.simcore.engine.allocation import job_on, trace_allocation
 from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.pieces import fits_elsewhere, move_piece, next_job_on, piece_on, windows_met
 from faultsweep.simcore.engine.state import (
     MIGRATE_EVENT,
     MOVES_AWAY,
     RUNNING,
     State,
 )
+from faultsweep.simcore.model.machines import SITE
 from faultsweep.simcore.policies.checkpointing.saving import begin_saving
 from faultsweep.simcore.policies.node_choice.nodes import give_node, is_free, take_node
 
@@ -29,7 +31,10 @@ def note_start(s: State, job: int) -> None:
 def move_to_safer_nodes(s: State) -> None:
     """Move jobs if one has completed."""
     if s.finished_start < np.inf:
-        _exchange_nodes(s)
+        if s.kind == SITE:
+            _move_pieces(s)
+        else:
+            _exchange_nodes(s)
 
 
 @kernel
@@ -60,6 +65,49 @@ def _exchange_nodes(s: State) -> None:
         _begin_move(s, s.order[at])
 
 
+@kernel
+def _move_pieces(s: State) -> None:
+    """Move parts of the least safe nodes of jobs that may move to the safest nodes that have room for them, while that
+    pays: from the least safe node on, of each in order of the jobs, every part once; each job that moves pays once."""
+    since = s.finished_start
+    s.finished_start = np.inf
+    nodes, moved = s.node_cores.shape[0], 0
+    for back in range(nodes - 1, 0, -1):
+        if not _pays(s, 0, back):
+            break
+        job = next_job_on(s, s.safest[back], -1)
+        while job >= 0:
+            if _is_mover(s, job, since) and _moves_piece(s, job, back):
+                moved = _list_once(s, job, moved)
+            job = next_job_on(s, s.safest[back], job)
+    for at in range(moved):
+        _begin_move(s, s.order[at])
+    if moved > 0:
+        s.disturbed = 1  # reservations are of nodes, and know where the jobs were
+
+
+@inlined
+def _is_mover(s: State, job: int, since: float) -> bool:
+    """Tell whether a job may move: it works, and has started after ``since``."""
+    return s.job.status[job] == RUNNING and s.job.start[job] > since and s.job.resumed[job] <= s.now
+
+
+@kernel
+def _moves_piece(s: State, job: int, back: int) -> bool:
+    """Move what a job holds of a node, by place in SAFEST, to the safest node that has room for it; tell whether it
+    moved."""
+    piece = piece_on(s, job, s.safest[back])
+    closed = windows_met(s, s.now, s.job.expected_end[job] + s.move_cost)
+    front = 0
+    while front < back and _pays(s, front, back):
+        node = s.safest[front]
+        if fits_elsewhere(s, job, piece, node, closed):
+            move_piece(s, job, piece, node)
+            return True
+        front += 1
+    return False
+
+
 @inlined
 def _pays(s: State, front: int, back: int) -> bool:
     """Tell whether the numbers of failures of two nodes, by place in SAFEST, differ by more than the threshold."""
@@ -76,8 +124,7 @@ def _mark_movers(s: State, since: float) -> bool:
         s.movers[word] = ZERO
     for at in range(s.num_releases):
         job = int(s.release_item[at])
-        works = job >= 0 and s.job.status[job] == RUNNING
-        if works and s.job.start[job] > since and s.job.resumed[job] <= s.now:
+        if job >= 0 and _is_mover(s, job, since):
             found = True
             for word in range(s.free_nodes.shape[0]):
                 s.movers[word] |= s.slot_masks[s.job.slot[job], word]

@@ -165,11 +165,26 @@ def _arrays(tree: _Tree, leaves: list[tuple[str, str]], of_job: Ints) -> Associa
 
 
 def parse_shares(text: str) -> tuple[tuple[str, str, str, float], ...]:
-    """Return (account, user, "", shares) of a text such as "physics:50,chem:30,physics/anna:2"."""
-    rows = []
-    for name, shares in parse_numbers(text, "priority_shares", "physics:50,chem:30,physics/anna:2"):
-        account, _, user = name.partition("/")
-        rows.append((account, user, "", shares))
+    """Return (account, user, parent, shares) of a text such as "physics:50,optics in physics:2,physics/anna:2".
+
+    Raises
+    ------
+    InputError
+        Naming the part that is wrong; also if accounts are no tree.
+    """
+    rows: list[tuple[str, str, str, float]] = []
+    for name, shares in parse_numbers(text, "priority_shares", "physics:50,optics in physics:2,physics/anna:2"):
+        account, _, parent = name.partition(" in ")
+        account, _, user = account.partition("/")
+        if user and parent:
+            raise InputError(f"priority_shares: {name!r} is not valid (valid: a user without ' in', as physics/anna)")
+        if any(row[:2] == (account, user) for row in rows):
+            raise InputError(f"priority_shares: {name!r} is not valid (valid: each account and user once)")
+        rows.append((account, user, parent, shares))
+    tree = _Tree()
+    tree.declare(rows)
+    for account in tree.parents:
+        tree.way(account)
     return tuple(rows)
 
 

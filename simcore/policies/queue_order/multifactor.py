@@ -300,8 +300,8 @@ POLICY = Policy(
             "priority_shares",
             str,
             "",
-            "Shares of accounts and of users in them, such as physics:50,chem:30,physics/anna:2; others have 1. "
-            "Empty: those of the site, or the same for all.",
+            "Shares of accounts and of users in them, such as physics:50,optics in physics:2,physics/anna:2; others "
+            "have 1. Empty: those of the site, or the same for all.",
             "scheduling",
             live=_has_tree,
         ),

@@ -27,6 +27,7 @@ def expected_utility(s: State, job: int) -> float:
 POLICY = Policy(
     "wfp",
     "By the utility (wait / estimate)^3 x nodes, anew at every pass, as Cobalt's WFP (tang2010).",
+    aliases=("wfp3",),
     machines=ONE_MACHINE,
     kernels={"utility": wait_utility},
     facts={"expected_utility": expected_utility},

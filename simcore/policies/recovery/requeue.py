@@ -27,6 +27,7 @@ from faultsweep.simcore.engine.events import (
     trace_event,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.limits import count_running
 from faultsweep.simcore.engine.state import (
     AWAY,
     DEFAULT,
@@ -123,6 +124,8 @@ def _suspend(s: State, job: int) -> None:
         at -= 1
     s.suspended[at] = job
     s.num_suspended += 1
+    if s.limited == 1:
+        count_running(s, job, 1)
     if s.hold_nodes == 1:
         s.kept += s.job.allocated[job]
         return
@@ -251,6 +254,8 @@ def _restart(s: State, job: int) -> bool:
     """Start a suspended job on its own nodes; return False if a list does not fit."""
     size = s.job.allocated[job]
     s.queued += s.job.requested[job]  # as for a job of the queue: starting takes it away again
+    if s.limited == 1:
+        count_running(s, job, -1)  # starting counts it again
     s.disturbed = 1  # reservations of other jobs did not know when this would be
     if s.hold_nodes == 1:
         drop_release(s, job)

@@ -30,6 +30,11 @@ def on_clusters(run: Run) -> bool:
     return bool(run["machine"].startswith("clusters:"))
 
 
+def on_one_machine(run: Run) -> bool:
+    """Tell whether there is one machine, not clusters."""
+    return not on_clusters(run)
+
+
 def chooses_nodes(run: Run) -> bool:
     """Tell whether it is open which nodes a job gets: on a flat machine and on a site."""
     return on_flat(run) or may_be_site(run["machine"])
@@ -106,6 +111,7 @@ POLICY = Policy(
             "Delay between being scheduled and starting.",
             "scheduling",
             minimum=0,
+            maximum=1e9,
             unit="s",
         ),
         Parameter(
@@ -159,6 +165,7 @@ POLICY = Policy(
         "recovery",
         "scheduling",
         "queue_order",
+        ("limits", on_one_machine),
         ("placement", on_torus),
         ("node_choice", chooses_nodes),
         ("co_allocation", on_clusters),

@@ -9,12 +9,20 @@ from faultsweep.simcore.workloads.resampling import RESAMPLES
 from faultsweep.simcore.workloads.transforms import SIZE_MAPS
 
 
+def _draws(run: Run) -> bool:
+    return _resampled(run) or _draws_owners(run) or _redraws_sizes(run)
+
+
 def _resampled(run: Run) -> bool:
     return bool(run["resample"] != "none")
 
 
 def _draws_owners(run: Run) -> bool:
     return any(run[name] > 0 for name in DRAWN)
+
+
+def _redraws_sizes(run: Run) -> bool:
+    return bool(run["serial_share"] >= 0)
 
 
 def _drawn(name: str, what: str, of_whom: str) -> Parameter:
@@ -37,7 +45,13 @@ _SHARED = (
         choices=RESAMPLES,
     ),
     Parameter(
-        "load_scale", float, 1.0, "The load scale c: multiplies run times and estimates.", "workload", minimum=1e-9
+        "load_scale",
+        float,
+        1.0,
+        "The load scale c: multiplies run times and estimates.",
+        "workload",
+        minimum=1e-9,
+        maximum=1e9,
     ),
     Parameter(
         "target_utilisation",
@@ -48,7 +62,9 @@ _SHARED = (
         minimum=0,
         maximum=1000,
     ),
-    Parameter("arrival_scale", float, 1.0, "Divides the gaps between submissions.", "workload", minimum=1e-9),
+    Parameter(
+        "arrival_scale", float, 1.0, "Divides the interarrival times of jobs.", "workload", minimum=1e-9, maximum=1e9
+    ),
     Parameter(
         "procs_per_node",
         int,
@@ -59,6 +75,43 @@ _SHARED = (
     ),
     Parameter(
         "size_map", str, "exact", "What happens to sizes of a log of another machine.", "workload", choices=SIZE_MAPS
+    ),
+    Parameter(
+        "longest_run_h",
+        float,
+        0.0,
+        "Longest run time and requested time of a job, before the load is scaled: longer ones are cut; 0: as they are.",
+        "workload",
+        minimum=0,
+        maximum=1e7,
+        unit="h",
+    ),
+    Parameter(
+        "work_concentration",
+        float,
+        0.0,
+        "E[W²] / E[W]² of the work W of a job, by longer and shorter run times of equal work in all; 0: as it is.",
+        "workload",
+        minimum=0,
+        maximum=1e9,
+    ),
+    Parameter(
+        "serial_share",
+        float,
+        -1.0,
+        "Share of jobs on one node: jobs drawn at random become serial or parallel; -1: as it is.",
+        "workload",
+        minimum=-1,
+        maximum=1,
+    ),
+    Parameter(
+        "arrival_cycle",
+        float,
+        0.0,
+        "Strength of a daily cycle of submissions, 0 (none of its own) to 1 (none at all at night).",
+        "workload",
+        minimum=0,
+        maximum=1,
     ),
     _drawn("num_users", "Users", "one for each job"),
     _drawn("num_accounts", "Accounts", "one for each user"),
@@ -92,6 +145,6 @@ _USES: tuple[Named, ...] = (
 )
 
 POLICIES = (
-    Policy("log", "", role="jobs", uses=_USES, consults=(("seed", lambda run: _resampled(run) or _draws_owners(run)),)),
+    Policy("log", "", role="jobs", uses=_USES, consults=(("seed", _draws),)),
     Policy("model", "", role="jobs", uses=_USES, consults=("seed",)),
 )

@@ -47,12 +47,27 @@ ROLE = Role(
             maximum=1,
         ),
         Parameter(
+            "migration_empty_queue",
+            bool,
+            False,
+            "Whether migration is attempted when no job waits, too.",
+            "scheduling",
+        ),
+        Parameter(
+            "migration_repeats",
+            bool,
+            False,
+            "Whether an attempt on a machine that has not changed since the last one counts, too.",
+            "scheduling",
+        ),
+        Parameter(
             "migration_cost_s",
             float,
             0.0,
             "Time that each migration adds to a job.",
             "scheduling",
             minimum=0,
+            maximum=1e9,
             unit="s",
         ),
     ),
@@ -60,7 +75,13 @@ ROLE = Role(
 
 GROWTH = (("growth_limit", on_torus),)
 """What backfilling heeds on a torus."""
-MIGRATION = tuple((name, on_torus) for name in ("migration_free_frac", "migration_mfp_frac", "migration_cost_s"))
+MIGRATION = tuple(
+    (name, on_torus)
+    for name in (
+        *("migration_free_frac", "migration_mfp_frac", "migration_empty_queue", "migration_repeats"),
+        "migration_cost_s",
+    )
+)
 """What migration heeds; it does nothing where any free nodes will do."""
 
 

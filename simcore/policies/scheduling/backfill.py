@@ -84,7 +84,7 @@ def _backfill_flat(s: State, first: int) -> bool:
             reservation = max(time, now)
         at += 1
     extra = free - head_size
-    if s.queue_tail - first > LONG_QUEUE and s.queue_order == DEFAULT and s.recovery == 0:
+    if s.queue_tail - first > LONG_QUEUE and s.queue_order == DEFAULT and s.recovery + s.limited == 0:
         start_by_blocks(s, first, extra, reservation)
         return True
     position = first
@@ -100,6 +100,8 @@ def _backfill_flat(s: State, first: int) -> bool:
                 dequeue_at(s, position)
                 position += s.queue_head - head
                 start_on_flat(s, job)
+                if s.passes_again == 1:
+                    return True
                 continue
         position += 1
     return True
@@ -128,6 +130,8 @@ def _backfill_torus(s: State, first: int) -> bool:
                 head = s.queue_head
                 dequeue_at(s, position)
                 position += s.queue_head - head
+                if s.passes_again == 1:
+                    return True
                 continue
         position += 1
     return True

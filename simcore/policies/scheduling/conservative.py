@@ -216,6 +216,8 @@ def _start_reserved(s: State) -> bool:
             start_on_pieces(s, job)
         elif not start_on_box(s, job, _reserved_size(s, job), s.job.reserved_box[job]):
             return False
+        if s.passes_again == 1:
+            return True
     return True
 
 
@@ -225,6 +227,8 @@ def note_early_finish(s: State, job: int) -> bool:
     _forget(s)
     now = (s.now, 0.0)
     end = (s.job.expected_end[job], 0.0)
+    if s.job.early_released[job] == 1 and s.job.start[job] < s.now:
+        return True  # it was overdue, and counted as free before the passes of this event time
     if end <= now and s.rebuilt == s.now:
         end = (s.now, 1.0)  # the profile of this instant expects an overdue job just after now
     if end > now:

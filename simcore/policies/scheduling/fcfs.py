@@ -22,6 +22,8 @@ def start_in_order(s: State) -> bool:
                 return True
             dequeue_at(s, s.queue_head)
             start_on_flat(s, job)
+            if s.passes_again == 1:
+                return True
         return True
     while s.queue_head < s.queue_tail:
         job = s.queue[s.queue_head]
@@ -35,6 +37,8 @@ def start_in_order(s: State) -> bool:
         dequeue_at(s, s.queue_head)
         if not _start_grown(s, job, largest):
             return False
+        if s.passes_again == 1:
+            return True
     return True
 
 

@@ -43,6 +43,8 @@ def schedule_menu(s: State) -> None:
             break
         dequeue_at(s, s.queue_head)
         _start_on(s, job, partition)
+        if s.passes_again == 1:
+            return
     if s.reserves == HEAD_JOB:
         _backfill(s)
 
@@ -73,6 +75,8 @@ def _start_later_jobs(s: State, position: int, head_size: int) -> None:
         dequeue_at(s, position)
         position += s.queue_head - head
         _start_on(s, job, partition)
+        if s.passes_again == 1:
+            return
         if not in_time:
             _strike_out(s, LATER, partition)
 

@@ -37,19 +37,19 @@ def migrate(s: State) -> int:
     """Attempt a migration if the thresholds allow it; return 1 if jobs moved, 0 if not, OVERFLOW if a list does not
     fit.
 
-    Only attempts on a machine that has changed since the last one that counted do count: the thesis attempts a
-    migration whenever the state of the torus is modified. Repeating one gives the same places again unless a predictor
-    is asked.
+    Only attempts on a machine that has changed since the last one that counted do count, unless repeated ones shall,
+    too: the thesis attempts a migration whenever the state of the torus is modified. Repeating one gives the same
+    places again unless a predictor is asked.
     """
     free = s.free
-    if free == 0 or s.queue_head == s.queue_tail:
+    if free == 0 or (s.queue_head == s.queue_tail and s.migrates_empty == 0):
         return 0
     before = largest_free(s)
     if before < 0:
         return OVERFLOW
     if free / s.nodes < s.migration_free or before / free > s.migration_mfp:
         return 0
-    counts = s.attempted_version != s.version
+    counts = s.counts_repeats == 1 or s.attempted_version != s.version
     if counts:
         _count_attempt(s)
     elif s.placement == MFP:

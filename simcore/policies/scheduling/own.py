@@ -45,7 +45,7 @@ SHAPE = Shape(
 def start_allowed(s: State) -> bool:
     """Run one pass."""
     start_in_order(s)
-    while s.queue_tail - s.queue_head > 1 and s.free > 0:
+    while s.queue_tail - s.queue_head > 1 and s.free > 0 and s.passes_again == 0:
         _reserve(s)
         position = call_own(s.own_pass, s, 0, 0, 0)
         if position < 0:

@@ -50,6 +50,8 @@ def schedule_site(s: State) -> None:
             dequeue_at(s, position)
             position += s.queue_head - head
             _start(s, job)
+            if s.passes_again == 1:
+                return
             continue
         if not is_blocked:
             s.blocked |= 1 << partition if easy else s.overlaps[partition]

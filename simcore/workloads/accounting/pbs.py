@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.workloads.accounting.runs import finish
 from faultsweep.simcore.workloads.accounting.source import (
-    FIRST_S,
-    LAST_S,
     MALFORMED,
     Dump,
     Options,
@@ -23,7 +21,7 @@ from faultsweep.simcore.workloads.accounting.source import (
     quoted,
     table_of,
 )
-from faultsweep.simcore.workloads.accounting.units import Zone, clock, expand_hosts, memory_mb, number
+from faultsweep.simcore.workloads.accounting.units import FIRST_S, LAST_S, Zone, clock, expand_hosts, memory_mb, number
 
 _RECORD = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d);([A-Za-z]+);([^;]*);(.*)", re.A | re.S)
 _PAIR = re.compile(r"""([\w.@:-]+)=("[^"]*"|'[^']*'|\S*)""")

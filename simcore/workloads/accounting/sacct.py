@@ -15,8 +15,6 @@ import numpy as np
 from faultsweep.simcore.workloads.accounting.records import Text, to_text
 from faultsweep.simcore.workloads.accounting.runs import PARTITION_LIMIT, finish
 from faultsweep.simcore.workloads.accounting.source import (
-    FIRST_S,
-    LAST_S,
     MALFORMED,
     BadValueError,
     Dump,
@@ -29,6 +27,8 @@ from faultsweep.simcore.workloads.accounting.source import (
 )
 from faultsweep.simcore.workloads.accounting.units import (
     ENDLESS,
+    FIRST_S,
+    LAST_S,
     NAN,
     Memo,
     Zone,

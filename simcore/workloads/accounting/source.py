@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from faultsweep.simcore.workloads.accounting.records import COLUMNS, Report, Text, compact, take_column, to_text
+from faultsweep.simcore.workloads.accounting.units import FIRST_S, LAST_S
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
 MALFORMED = "malformed rows"
-FIRST_S, LAST_S = 0.0, 7.3e9  # 1970 to 2201: a time outside is none of a job
 
 
 @dataclass(frozen=True)

@@ -4,55 +4,32 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from faultsweep.simcore.workloads.accounting import parquet
+from faultsweep.simcore.workloads.accounting.cells import amount, delimiter, duration, is_null, split_unit, timer
 from faultsweep.simcore.workloads.accounting.records import COLUMNS, Text, to_text
 from faultsweep.simcore.workloads.accounting.runs import finish
 from faultsweep.simcore.workloads.accounting.sacct import state_of
 from faultsweep.simcore.workloads.accounting.source import (
-    FIRST_S,
-    LAST_S,
     Dump,
     Options,
     Source,
     parse_column,
     without_bad_rows,
 )
-from faultsweep.simcore.workloads.accounting.units import LARGEST, NAN, Memo, Zone, clock, number, settle, stamp
+from faultsweep.simcore.workloads.accounting.units import Memo, Zone, settle
 
 from faultsweep.errors import InputError, unknown_name
 
-UNITS: dict[str, float] = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "b": 2.0**-20,
-    "kib": 2.0**-10,
-    "mib": 1.0,
-    "gib": 1024.0,
-    "tib": 1024.0**2,
-    "kb": 1e3 / 2**20,
-    "mb": 1e6 / 2**20,
-    "gb": 1e9 / 2**20,
-    "tb": 1e12 / 2**20,
-}
-"""Units of times and durations in seconds, and of memory in MiB."""
 SHORT = {name.removesuffix("_s").removesuffix("_mb"): name for name in COLUMNS}
 _TIMES = [name for name, column in COLUMNS.items() if column.kind == "time"]
 _UNKNOWN_STATE = "states of jobs that are no known word"
-_NULLS = frozenset(("", "Unknown", "None", "N/A", "NaT", "nan", "NULL", "null", "-"))
 
 
 @cache
@@ -66,12 +43,8 @@ def matches(head: bytes) -> bool:
     if head.startswith(b"PAR1"):
         return not parquet.is_ours(head)
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
-    names = set(next(csv.reader([line.strip("\r")], delimiter=_delimiter(line)), []))
+    names = set(next(csv.reader([line.strip("\r")], delimiter=delimiter(line)), []))
     return _recognise(names) != "" or {"submit_s", "nodes"} <= names
-
-
-def _delimiter(line: str) -> str:
-    return max(",;\t|", key=line.count)
 
 
 def _recognise(names: set[str]) -> str:
@@ -113,7 +86,7 @@ def _csv_rows(source: Source) -> tuple[list[str], list[Any]]:
     first = text.split("\n", 1)[0]
     try:
         csv.field_size_limit(1 << 24)
-        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(first), strict=True))
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(first), strict=True))
     except csv.Error as error:
         raise InputError(f"{source.path}: not a table in CSV ({error})") from None
     if not lines:
@@ -137,13 +110,13 @@ def _mapping(source: Source, names: Sequence[str], options: Options) -> dict[str
     shipped = options.columns.get("", "")
     if options.columns and not shipped:
         for ours, theirs in options.columns.items():
-            if _split(theirs, names)[0] not in names:
-                raise unknown_name("column", _split(theirs, names)[0], names, f"{source.path}: --columns {ours}")
+            if split_unit(theirs, names)[0] not in names:
+                raise unknown_name("column", split_unit(theirs, names)[0], names, f"{source.path}: --columns {ours}")
         mapping = dict(options.columns)
     else:
         shipped = shipped or _recognise(set(names))
         known = mappings()[shipped]["columns"] if shipped else {name: name for name in COLUMNS}
-        mapping = {ours: theirs for ours, theirs in known.items() if _split(theirs, names)[0] in names}
+        mapping = {ours: theirs for ours, theirs in known.items() if split_unit(theirs, names)[0] in names}
     sized = mapping.keys() & {"nodes", "cores"}
     timed = "run_s" in mapping or {"start_s", "end_s"} <= mapping.keys()
     if "submit_s" not in mapping or not sized or not timed:
@@ -155,15 +128,9 @@ def _mapping(source: Source, names: Sequence[str], options: Options) -> dict[str
     return mapping
 
 
-def _split(theirs: str, names: Sequence[str]) -> tuple[str, str]:
-    """Return the column and the unit of NAME:UNIT."""
-    name, _, unit = theirs.rpartition(":")
-    return (name, unit) if name and unit.lower() in UNITS and theirs not in names else (theirs, "")
-
-
 class _Reader:
     def __init__(self, names: Sequence[str], mapping: Mapping[str, str], options: Options, dump: Dump) -> None:
-        self.columns = {ours: _split(theirs, names) for ours, theirs in mapping.items()}
+        self.columns = {ours: split_unit(theirs, names) for ours, theirs in mapping.items()}
         self.places = {ours: list(names).index(theirs) for ours, (theirs, _) in self.columns.items()}
         self.zone, self.dump = Zone(options.timezone or "UTC"), dump
 
@@ -174,15 +141,15 @@ class _Reader:
             values = [row[self.places[ours]] for row in rows]
             kind, what = COLUMNS[ours].kind, f"the column {theirs}"
             if kind == "time":
-                found = parse_column(what, values, _timer(unit))
+                found = parse_column(what, values, timer(unit))
                 local[ours] = np.array([value for value, _ in found])
                 zoned += [zone for value, zone in found if value == value]
             elif ours == "state":
                 table[ours] = self._states(values)
             elif kind == "text":
-                table[ours] = to_text([None if _is_null(value) else str(value) for value in values])
+                table[ours] = to_text([None if is_null(value) else str(value) for value in values])
             else:
-                parse = _duration(unit) if kind == "seconds" else _amount(unit)
+                parse = duration(unit) if kind == "seconds" else amount(unit)
                 table[ours] = np.array(parse_column(what, values, parse), np.float64)
         table |= self._times(local, table, all(zoned))
         return table
@@ -191,7 +158,7 @@ class _Reader:
         found = Memo(_state)
         states = [found[str(value)] for value in values]
         self.dump.report.guessed[_UNKNOWN_STATE] += sum(
-            1 for value, state in zip(values, states, strict=True) if state is None and not _is_null(value)
+            1 for value, state in zip(values, states, strict=True) if state is None and not is_null(value)
         )
         return to_text(states)  # type: ignore[arg-type]
 
@@ -210,67 +177,8 @@ class _Reader:
         return times
 
 
-def _is_null(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in _NULLS
-
-
 def _state(text: str) -> str | None:
     try:
         return state_of(text)
     except ValueError:
         return None
-
-
-def _amount(unit: str) -> Callable[[Any], float]:
-    scale = UNITS[unit.lower()] if unit else 1.0
-
-    def parse(value: Any) -> float:
-        if _is_null(value) or isinstance(value, bool):
-            return NAN
-        found = float(value) if isinstance(value, (int, float, Decimal)) else number(str(value).strip())
-        if found < 0 or abs(found) > LARGEST:
-            raise ValueError("not a number of 0 or more")
-        return found * scale
-
-    return parse
-
-
-def _duration(unit: str) -> Callable[[Any], float]:
-    amount = _amount(unit)
-
-    def parse(value: Any) -> float:
-        if hasattr(value, "total_seconds"):
-            return float(value.total_seconds())
-        text = str(value).strip()
-        return clock(text) if ":" in text else amount(value)
-
-    return parse
-
-
-def _timer(unit: str) -> Callable[[Any], tuple[float, bool]]:
-    """Return what reads a time: seconds since 1970 or text such as 2026-11-22T10:00:38, and whether it is in UTC."""
-    scale = UNITS[unit.lower()] if unit else 1.0
-    epoch = datetime(1970, 1, 1)
-
-    def parse(value: Any) -> tuple[float, bool]:
-        if _is_null(value):
-            return NAN, True
-        own_zone = True
-        if isinstance(value, datetime):
-            own_zone = value.tzinfo is not None
-            value = value.astimezone(UTC).replace(tzinfo=None) if own_zone else value
-            seconds = (value - epoch).total_seconds()
-        elif isinstance(value, (int, float)):
-            seconds = float(value) * scale
-        else:
-            text = str(value).strip() if not isinstance(value, date) else f"{value}T00:00:00"
-            if text.lstrip("-").replace(".", "", 1).isdigit():
-                seconds = number(text) * scale
-            else:
-                when, own_zone = stamp(text)
-                seconds = (when - epoch).total_seconds()
-        if not FIRST_S <= seconds <= LAST_S:
-            raise ValueError("not a time from 1970 to 2200")
-        return seconds, own_zone
-
-    return parse

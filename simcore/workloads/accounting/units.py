@@ -15,6 +15,7 @@ from faultsweep.errors import InputError
 
 Numbers = NDArray[np.float64]
 NAN, ENDLESS = float("nan"), float("inf")
+FIRST_S, LAST_S = 0.0, 7.3e9  # 1970 to 2201: a time outside is none of a job or of a failure
 LARGEST = 2.0**53  # above it float64 no longer holds every whole number
 
 _CLOCK = re.compile(

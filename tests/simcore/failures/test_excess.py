@@ -35,6 +35,25 @@ def test_after_a_long_time_the_excess_is_that_of_the_limit():
     assert excess == pytest.approx((variation - 1) / 2, rel=0.03)
 
 
+@pytest.mark.parametrize("shape", [0.05, 0.3, 1.0, 20.0])
+@pytest.mark.parametrize("scale_s", 10.0 ** np.array([-3, 4, 200]))
+def test_spans_of_any_length_have_a_number_of_renewals(shape, scale_s):
+    """None where the span is short beside the scale, and the nominal rate where it is long."""
+    mean_s = weibull_mean_s(shape, scale_s)
+    for span_s in 10.0 ** np.array([-320, -20, 0, 6, 20, 100, 300]):
+        expected = expected_renewals(shape, scale_s, span_s)
+        assert 0 <= expected < np.inf
+        if span_s < scale_s / 1e100:
+            assert expected < 1e-4
+        if span_s > mean_s * 1e25:
+            assert expected * mean_s == pytest.approx(span_s, rel=1e-3)
+
+
+def test_failures_that_nobody_will_see_are_not_told():
+    given = {"failures": "weibull", "weibull_shape": 0.3, "weibull_scale_s": 1e9}
+    assert excess_sentence(resolve(given), 1e-6) == ""
+
+
 def test_it_is_told_where_it_matters(tmp_path):
     log = load_workload("sdsc-model", num_jobs=300)
     span_s = float(log.submit_s[-1] - log.submit_s[0])

@@ -13,7 +13,7 @@ from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.policies.failures.bursts import synthetic_records
+from faultsweep.simcore.policies.failures.bursts import AS_SHIPPED, synthetic_year
 from faultsweep.simcore.policies.failures.fitted import fitted_source
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
 from hypothesis import assume, given, settings
@@ -102,7 +102,7 @@ def test_fewer_failures_are_a_part_of_more(records, fit, one, other):
 
 
 def test_number_is_of_the_whole_log_and_scaled_to_the_jobs_used():
-    records = synthetic_records(0, 0)
+    records = synthetic_year(0, 0, AS_SHIPPED).records
     part = Span(0.0, 73.6 * DAY_S, 736 * DAY_S)
     assert len(fitted(records, 128, part, num_failures=4000).until(math.inf)) == 400
     assert len(fitted(records, 128, part, failures_per_day=2.5).until(math.inf)) == 184
@@ -174,7 +174,7 @@ def test_thinning_takes_whole_bursts():
 @pytest.mark.parametrize("fit", ["scale", "repeat"])
 @pytest.mark.parametrize("count", [1000, 2000, 4000, 8000])
 def test_bursts_and_skew_of_the_synthetic_year_survive(fit, count):
-    records = synthetic_records(3, 0)
+    records = synthetic_year(3, 0, AS_SHIPPED).records
     trace = fitted(records, 128, num_failures=count, failure_fit=fit).until(YEARS.length_s)
     assert len(trace) == count
     kept = 0.75 if fit == "scale" or count <= len(records) else 0.5
@@ -238,7 +238,7 @@ def test_rank_gives_the_worst_nodes_the_lowest_numbers(nodes):
 
 
 def test_permutation_is_a_seeded_one_of_rank():
-    records = synthetic_records(0, 0)
+    records = synthetic_year(0, 0, AS_SHIPPED).records
     rank, one, again, other = (
         fitted(records, 128, node_map=how, seed=seed).until(math.inf).node
         for how, seed in (("rank", 0), ("permutation", 0), ("permutation", 0), ("permutation", 1))

@@ -12,14 +12,22 @@ import numpy as np
 import pytest
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
-from faultsweep.simcore.policies.failures.bursts import NODES, NUM_FAILURES, synthetic_records
+from faultsweep.simcore.policies.failures.bursts import AS_SHIPPED, NODES, NUM_FAILURES, synthetic_year
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
-from faultsweep.simcore.policies.failures.weibull import order_segments, zipf_cumulative
+from faultsweep.simcore.policies.failures.weibull import (
+    exponentials,
+    order_segments,
+    weibull_gaps_ms,
+    zipf_cumulative,
+)
+from faultsweep.simcore.streams import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from faultsweep.errors import InputError
+from tests.reference.generators import bursts as reference_bursts
+from tests.reference.generators import zipf
 
 SPAN = Span(0.0, 62 * DAY_S, 62 * DAY_S)
 KINDS = [
@@ -246,7 +254,7 @@ def test_policies_do_not_move_the_failures():
 
 def test_synthetic_year_has_bursts_and_skew():
     for replicate in range(3):
-        records = synthetic_records(0, replicate)
+        records = synthetic_year(0, replicate, AS_SHIPPED).records
         assert len(records) == NUM_FAILURES
         assert (np.diff(records.time_s) >= 0).all()
         assert records.time_s[-1] <= 366 * DAY_S
@@ -257,6 +265,65 @@ def test_synthetic_year_has_bursts_and_skew():
         assert 0.55 < per_node[:14].sum() / NUM_FAILURES < 0.75
         together = np.mean((gaps < 60) & (np.diff(records.node) != 0)) / np.mean(gaps < 60)
         assert together > 0.4  # many of a burst are of different nodes
+
+
+@pytest.mark.parametrize("locality", ["scattered", "adjacent"])
+@pytest.mark.parametrize(
+    ("tail", "largest", "spacing_s", "same_node"), [(1.5, 100, 20.0, 0.3), (0.5, 7, 0.0, 0.0), (9.0, 1, 5.0, 1.0)]
+)
+def test_a_year_is_what_is_drawn_put_together_failure_by_failure(locality, tail, largest, spacing_s, same_node):
+    bursts = AS_SHIPPED._replace(
+        tail=tail, largest=largest, spacing_s=spacing_s, same_node=same_node, locality=locality
+    )
+    times, places = stream(5, 2, "failures/times"), stream(5, 2, "failures/nodes")
+    sizes = [min(math.floor((1 - u) ** (-1 / tail)), largest) for u in times.random(NUM_FAILURES)]
+    count, total = 0, 0
+    while total < NUM_FAILURES:
+        total += sizes[count]
+        count += 1
+    gaps = np.cumsum(weibull_gaps_ms(exponentials(times, count), 0.6, 1000.0))
+    starts = np.rint(gaps * (365 * 86_400_000 / gaps[-1]))
+    spaces = np.rint(exponentials(times, NUM_FAILURES) * spacing_s * 1000)
+    nodes = np.searchsorted(np.cumsum(zipf(NODES, 1.2)), places.random(NUM_FAILURES), side="right")
+    same = places.random(NUM_FAILURES) < same_node
+    expected = reference_bursts(starts, sizes, list(zip(spaces, nodes, same, strict=True)), locality == "adjacent")
+    expected.sort(key=lambda row: row[0])
+    records, behind = synthetic_year(5, 2, bursts)
+    assert (records.time_s * 1000).tolist() == pytest.approx([row[0] for row in expected])
+    assert records.node.tolist() == [row[1] for row in expected]
+    assert behind.tolist() == [row[2] for row in expected]
+
+
+def test_nodes_of_a_burst_are_neighbours_if_wanted():
+    """All failures of a burst come at once, the first anywhere; each other one is of the next node."""
+    given = {"burst_spacing_s": 0.0, "burst_same_node": 0.0, "burst_locality": "adjacent", "burst_largest": 6}
+    trace = source(60, Span(0.0, 300 * DAY_S, 300 * DAY_S), failures="bursts", burst_tail=0.3, **given).until(math.inf)
+    at_once = trace.node[1:][np.diff(trace.time_s) == 0.0]
+    before = trace.node[:-1][np.diff(trace.time_s) == 0.0]
+    assert len(at_once) > 500
+    assert ((at_once - before) % 60 == 1).mean() > 0.99  # but where two bursts begin at once
+    scattered = source(
+        60, Span(0.0, 300 * DAY_S, 300 * DAY_S), failures="bursts", **given | {"burst_locality": "scattered"}
+    )
+    drawn = scattered.until(math.inf).node
+    assert (np.diff(drawn) % 60 == 1).mean() < 0.2
+
+
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"burst_tail": 0.05, "burst_largest": 1000, "burst_spacing_s": 0.0, "burst_shape": 0.05},
+        {"burst_tail": 20.0, "burst_zipf_alpha": 20.0},
+        {"burst_tail": 0.05, "burst_largest": 1000, "burst_spacing_s": 1e6, "burst_same_node": 1.0},
+    ],
+)
+def test_bursts_of_any_kind_have_the_rate_that_is_asked_for(extreme):
+    span = Span(0.0, 100 * DAY_S, 100 * DAY_S)
+    for replicate in range(5):
+        found = source(64, span, failures="bursts", failures_per_day=3.0, replicate=replicate, **extreme).until(
+            math.inf
+        )
+        assert len(found) == pytest.approx(300, abs=2)
 
 
 def test_default_rate_of_the_synthetic_year_is_that_of_the_paper():

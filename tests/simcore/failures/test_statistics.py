@@ -17,7 +17,7 @@ from faultsweep.simcore.failure_logs.statistics import (
 )
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.policies.failures.bursts import synthetic_records
+from faultsweep.simcore.policies.failures.bursts import AS_SHIPPED, synthetic_year
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
 from scipy import stats
 
@@ -139,5 +139,5 @@ def test_generated_correlation_and_skew_are_found():
     assert bursty["time"]["dispersion_of_counts"]["week"] > 2 * plain["time"]["dispersion_of_counts"]["week"]
     assert plain["space"]["share_of_worst_tenth"] < 0.25 < 0.5 < bursty["space"]["share_of_worst_tenth"]
     assert plain["down"]["mean_s"] == 120
-    year = summary(synthetic_records(0, 0))
+    year = summary(synthetic_year(0, 0, AS_SHIPPED).records)
     assert year["space"]["failures_in_bursts_over_several_nodes"] > 0.3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faultsweep.simcore.workloads.accounting import pbs, sacct, table
+from faultsweep.simcore.workloads.accounting import cells, pbs, sacct, table
 from faultsweep.simcore.workloads.accounting.anonymise import WEEK_S, anonymise, read_key, write_key
 from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
 from faultsweep.simcore.workloads.accounting.records import COLUMNS, to_workload
@@ -419,7 +419,7 @@ def write_table(path, name):
         moment = (
             f"1970-01-01 00:{int(times[ours]) // 60:02d}:{int(times[ours]) % 60:02d}+00:00" if ours in times else ""
         )
-        row[table._split(theirs, [])[0]] = moment or values.get(ours, "x")
+        row[cells.split_unit(theirs, [])[0]] = moment or values.get(ours, "x")
     if path.suffix == ".parquet":
         arrow = pytest.importorskip("pyarrow")
         pytest.importorskip("pyarrow.parquet").write_table(
