@@ -20,7 +20,7 @@ GENERATORS = {
     name: policy.doc for name, policy in ROLES["failures"].policies.items() if "source" in policy.facts and policy.doc
 }
 """The generators of failures, each with a sentence."""
-_NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s")
+_NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s", "failure_columns")
 
 
 TRACE_PARAMETERS: dict[str, Parameter] = {

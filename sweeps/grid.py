@@ -330,10 +330,16 @@ class _Watched(Mapping[str, Any]):
         return len(self.values_)
 
 
-def find_rows(axes: Sequence[Axis], select: Mapping[str, Any]) -> tuple[int, ...]:
+def find_rows(
+    axes: Sequence[Axis],
+    select: Mapping[str, Any],
+    plain_name: Callable[[str, Any], Any] = lambda parameter, value: value,
+) -> tuple[int, ...]:
     """Return the rows of the one cell that ``select`` names by labels or parameter values, as values or as text.
 
     The first replicate is meant if none is named.
+
+    plain_name : of a parameter and a value, which may be another name of the one that the axes have.
 
     Raises
     ------
@@ -343,8 +349,9 @@ def find_rows(axes: Sequence[Axis], select: Mapping[str, Any]) -> tuple[int, ...
     if not isinstance(select, Mapping):
         raise InputError(f"--select: expected names with values, got {select!r}")
     left = [list(range(len(axis))) for axis in axes]
-    for name, wanted in select.items():
+    for name, given in select.items():
         dim, values = _selectable(axes, name)
+        wanted = plain_name(name, given)
         left[dim] = [row for row in left[dim] if _same(values[row], wanted)]
         if not left[dim]:
             shown = dict.fromkeys(str(value) for value in values)

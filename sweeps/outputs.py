@@ -182,7 +182,7 @@ class Output:
 
 def udunits(unit: str) -> str:
     """Return a unit of the simulator as UDUNITS, and so CF, writes it: "1" for ratios and counts."""
-    return {"": "1", "jobs": "1", "nodes": "1", "node s": "s"}.get(unit, unit)
+    return {"": "1", "failures": "1", "jobs": "1", "nodes": "1", "node s": "s"}.get(unit, unit)
 
 
 def stored_output(

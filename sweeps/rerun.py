@@ -63,7 +63,7 @@ def rerun(
     """
     store = Store(Path(path), mode="r")
     target = stored_target(store, target, logs)
-    cell, labels = _find(store, parse_select(select) if isinstance(select, str) else select)
+    cell, labels = _find(store, target, parse_select(select) if isinstance(select, str) else select)
     target.expect(stored_values(store))
     configuration = _configuration(store, cell, target)
     _check_pins(store, target, configuration)
@@ -106,11 +106,11 @@ def stored_values(store: Store) -> dict[str, list[Any]]:
     return fixed | {name: list(values) for axis in store.axes() for name, values in axis.columns.items()}
 
 
-def _find(store: Store, select: Mapping[str, Any]) -> tuple[tuple[int, ...], dict[str, Any]]:
+def _find(store: Store, target: Target, select: Mapping[str, Any]) -> tuple[tuple[int, ...], dict[str, Any]]:
     from faultsweep.sweeps.grid import find_rows
 
     axes = store.axes()
-    rows = find_rows(axes, select)
+    rows = find_rows(axes, select, target.plain_name)
     return rows, {axis.name: axis.labels[row] for axis, row in zip(axes, rows, strict=True)}
 
 
@@ -210,10 +210,12 @@ def print_rerun(
     trace_out: Path | None = None,
 ) -> None:
     """Run a cell again, print it, and write its event trace, the agent's steps and per-job results if asked to."""
-    from faultsweep.files import check_writable, write_jobs
+    from faultsweep.files import check_csv, check_writable, write_jobs
     from faultsweep.terminal import make_console, print_json
 
-    check_writable(str(path) for path in (events_out, jobs_out, trace_out) if path is not None)
+    outputs = [path for path in (events_out, jobs_out, trace_out) if path is not None]
+    check_csv(outputs)
+    check_writable(outputs)
     again = rerun(
         path,
         parse_select(select),

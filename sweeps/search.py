@@ -13,7 +13,7 @@ most = 200                       # replicates at a point at most
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -72,8 +72,15 @@ class Search:
         return 1.0 if self.find == "crossing" else STEP
 
 
-def read_search(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> list[Search]:
+def read_search(
+    raw: Any,
+    axes: Sequence[Axis],
+    outputs: Sequence[Output],
+    plain_name: Callable[[str, Any], Any] = lambda axis, label: label,
+) -> list[Search]:
     """Return the searches of a table, one for each region of the axes that are neither searched nor compared along.
+
+    plain_name : of an axis and a label, which may be another name of one on the axis.
 
     Raises
     ------
@@ -98,7 +105,7 @@ def read_search(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> li
     if find not in FINDS:
         raise unknown_name("find", str(find), FINDS, where="refine")
     others = {name: axis for name, axis in several.items() if name != along}
-    axis, policies = _read_policies(raw, find, others)
+    axis, policies = _read_policies(raw, find, others, plain_name)
     known = {out.name: out for out in outputs if not out.dim}
     usual = "utilisation" if find == "saturation" else "mean_bounded_slowdown"
     metric = raw.get("metric", usual if usual in known else next(iter(known), usual) if find == "crossing" else usual)
@@ -120,17 +127,23 @@ def read_search(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> li
     return [replace(one, at=place, regions=len(places)) for place in places]
 
 
-def _read_policies(raw: Mapping[str, Any], find: str, others: Mapping[str, Axis]) -> tuple[str, tuple[str, ...]]:
+def _read_policies(
+    raw: Mapping[str, Any], find: str, others: Mapping[str, Axis], plain_name: Callable[[str, Any], Any]
+) -> tuple[str, tuple[str, ...]]:
     """Return the axis of the policies, and those that are compared; "" and none if saturation is looked for in all."""
     given = raw.get("policies")
     asked = [str(label) for label in given] if isinstance(given, list) else []
     if given is not None and not isinstance(given, list):
         raise InputError(f"refine: policies: expected a list of labels, got {given!r}")
+
+    def named_on(axis: str) -> list[str]:
+        return [str(plain_name(axis, label)) for label in asked]
+
     axis = raw.get("axis")
     if axis is not None and axis not in others:
         raise unknown_name("axis with two labels or more", str(axis), others, where="refine: axis")
     if axis is None:
-        having = [name for name, one in others.items() if asked and set(asked) <= set(map(str, one.labels))]
+        having = [name for name, one in others.items() if asked and set(named_on(name)) <= set(map(str, one.labels))]
         named = [name for name, one in others.items() if isinstance(one.labels[0], str)]
         usual = ["scheduler"] if "scheduler" in named else named
         axis = next(iter([*having, *usual, *others]), "")
@@ -138,7 +151,7 @@ def _read_policies(raw: Mapping[str, Any], find: str, others: Mapping[str, Axis]
     if find == "saturation" and given is None:
         return "", ()
     number = 2 if find == "crossing" else 1
-    policies = asked if given is not None else labels if len(labels) == number else []
+    policies = named_on(axis) if given is not None else labels if len(labels) == number else []
     if len(policies) != number or len(set(policies)) < number:
         raise InputError(f"refine: policies: a {find} needs {number} of {', '.join(labels) or 'an axis of policies'}")
     for label in policies:

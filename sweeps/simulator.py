@@ -63,7 +63,15 @@ class SimulatorTarget(Target):
     assumed_by = (
         *("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),
         *("failures", "failure_start", "weibull_shape", "weibull_scale_s", "mtbf_shape", "mtbf_h", "node_mtbf_h"),
-        *("failure_fit", "failure_system", "failure_filter_s", "num_failures", "failures_per_day", "load_scale"),
+        *(
+            "failure_fit",
+            "failure_system",
+            "failure_filter_s",
+            "failure_columns",
+            "num_failures",
+            "failures_per_day",
+            "load_scale",
+        ),
     )
 
     def __init__(

@@ -215,7 +215,9 @@ class _Reader:
             best = self.attempt("best", partial(read_best, self.raw["best"], axes, outputs))
         searches: list[Search] = []
         if "refine" in self.raw and not self.problems:
-            searches = self.attempt("", partial(read_search, self.raw["refine"], axes, outputs), [])
+            searches = self.attempt(
+                "", partial(read_search, self.raw["refine"], axes, outputs, self.target.plain_name), []
+            )
         if precision is not None and best is not None:
             self.problem("best", "replicates are added for a precision or for a selection; leave one out")
         self.precheck(axes, fixed)
@@ -436,16 +438,7 @@ class _Reader:
 
     def is_named(self, axis: Axis, values: list[Any]) -> bool:
         """Tell whether an axis of its parameter's name has labels of its own; another name of a value is none."""
-        return [self.plain_name(axis.name, label) for label in axis.labels] != values
-
-    def plain_name(self, parameter: str, value: Any) -> Any:
-        """Return a text as the parameter has it: "easy" is another name of "backfill"."""
-        if not isinstance(value, str) or parameter not in self.target.parameters:
-            return value
-        try:
-            return self.target.check(parameter, value)
-        except InputError:
-            return value
+        return [self.target.plain_name(axis.name, label) for label in axis.labels] != values
 
     def check_names(self, axes: Iterable[Axis], formulas: Mapping[str, Formula]) -> None:
         """See that no two coordinates of the store have one name."""
@@ -483,7 +476,7 @@ class _Reader:
         return checked
 
     def exclude_values(self, key: str, name: str, wanted: Any, values: Mapping[str, list[Any] | None]) -> list[Any]:
-        listed = [self.plain_name(name, value) for value in (wanted if isinstance(wanted, list) else [wanted])]
+        listed = [self.target.plain_name(name, value) for value in (wanted if isinstance(wanted, list) else [wanted])]
         if name not in values:
             self.problem(key, unknown_name("axis or varied parameter", name, values))
             return listed

@@ -63,7 +63,7 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 from faultsweep.extras import require
-from faultsweep.files import html_table
+from faultsweep.files import html_table, refuse_url
 from faultsweep.terminal import plain
 
 STORE_VARIABLE = "FAULTSWEEP_STORE"
@@ -193,7 +193,9 @@ class Sweep:
 
     def store_path(self, store: str | Path | None = None) -> Path:
         """Return where the results go: ``store``, or ``NAME.zarr`` in the working directory."""
-        return Path(store if store is not None else f"{self.spec.name}.zarr").resolve()
+        path = Path(store if store is not None else f"{self.spec.name}.zarr")
+        refuse_url(path)
+        return path.resolve()
 
     def plan(
         self,

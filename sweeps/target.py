@@ -114,6 +114,15 @@ class Target(ABC):
             raise unknown_name("parameter", name, self.parameters)
         return self.parameters[name].check(value)
 
+    def plain_name(self, parameter: str, value: Any) -> Any:
+        """Return a text as the parameter has it, "easy" as "backfill"; all else as it is."""
+        if not isinstance(value, str) or parameter not in self.parameters:
+            return value
+        try:
+            return self.check(parameter, value)
+        except InputError:
+            return value
+
     def expect(self, values: Mapping[str, Iterable[Any]]) -> None:  # noqa: B027 - few have such
         """Know the parameters, too, that come with the values of others: of a sweep, by name, before they are checked.
 

@@ -7,6 +7,7 @@ for stay as they are. Whatever would mix results that do not belong together is 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,7 @@ class Prepared:
     grows : whether the store has to grow first.
     asked : cells that the spec asks for.
     known : what cells have of outputs that are being added, without a run.
+    unasked : outputs that the target has learnt since the store was made; they are not added, as nobody asked for them.
     """
 
     path: Path
@@ -88,6 +90,7 @@ class Prepared:
     keep_jobs: bool
     asked: NDArray[np.bool_]
     known: KnownOutputs
+    unasked: Sequence[str] = ()
 
 
 def prepare(
@@ -139,6 +142,15 @@ def prepare(
     kept_jobs = store is not None and store.keeps_jobs and "jobs_offset" not in dropped
     derived = [name for name in adding if kept_jobs and name in spec.target.derivable()]
     known = _known_outputs(store, spec, grid, adding)
+    unasked: list[str] = []
+    if store is not None and not recompute:
+        unasked = _unasked(store, spec, status, known, [out.name for out in new_outputs if out.name not in derived])
+    if unasked:
+        outputs, new_outputs = (
+            tuple(out for out in some if out.name not in unasked) for some in (outputs, new_outputs)
+        )
+        adding = [name for name in adding if name not in unasked]
+        known = _known_outputs(store, spec, grid, adding)
     again = _again(store, spec, status, grid.shape, adding, derived, recompute, known)
     again |= status == DAMAGED
     if retry_failed:
@@ -179,6 +191,7 @@ def prepare(
         keep_jobs=spec.keep_jobs or kept_jobs,
         asked=~skip,
         known=known,
+        unasked=unasked,
     )
 
 
@@ -190,6 +203,11 @@ def assumptions(spec: Spec, prepared: Prepared) -> list[str]:
         cells, _ = prepared.grid.different(prepared.todo, spec.target.assumed_by)
         for cell in cells[:LOOKED_AT]:
             found = spec.target.assumptions(prepared.grid.config(int(cell))) | found
+    if prepared.unasked:
+        found["metrics"] = (
+            f"metrics: the store stays without {', '.join(prepared.unasked)}, new since it was made "
+            "(metrics in the spec, or --recompute, adds new ones by running its cells again)"
+        )
     return list(found.values())
 
 
@@ -243,6 +261,21 @@ def _again(
     again = np.zeros(shape, dtype=bool)
     again[tuple(slice(0, n) for n in here)] = lacking
     return again.ravel() & np.isin(status, WITH_RESULT)
+
+
+def _unasked(
+    store: Store, spec: Spec, status: NDArray[np.int8], known: KnownOutputs, names: Sequence[str]
+) -> list[str]:
+    """Return outputs that neither the spec nor what has become possible adds: the target has learnt them since.
+
+    A function's outputs are all asked for: it returns them.
+    """
+    named = repr([spec.raw.get(key) for key in ("precision", "best", "refine", "better")])
+    stored = tomllib.loads(str(store.attributes.get("spec", "")))
+    if type(spec.target).impossible is Target.impossible or "metrics" in {*spec.raw, *stored}:
+        return []
+    settled = np.isin(status, WITH_RESULT)
+    return [name for name in names if name not in named and bool((settled & ~known.cells(name).ravel()).any())]
 
 
 class KnownOutputs:

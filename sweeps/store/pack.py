@@ -30,7 +30,7 @@ from faultsweep.sweeps.store.store import Store, check_format
 
 from faultsweep import __version__
 from faultsweep.errors import InputError
-from faultsweep.files import writing
+from faultsweep.files import refuse_url, writing
 
 README, SUMS = "README.txt", "SHA256SUMS"
 MOST_INFLATED = 100
@@ -83,6 +83,7 @@ def pack(store: str | Path, archive: str | Path, *, licence: str | None = None, 
     source, target = Path(store), Path(archive)
     if target.suffix != ".zip":
         raise InputError(f"{target}: the name of a packed store ends with .zip, such as {source.name}.zip")
+    refuse_url(target)
     if target.exists():
         raise InputError(f"{target}: exists already; remove it, or name another file")
     if not target.parent.is_dir():

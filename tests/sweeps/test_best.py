@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
+from faultsweep.analysis import report
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.report import write_report
 from faultsweep.analysis.verdict import compare_policies, how_much_worse, judge, selected, verdict_figure
@@ -133,6 +135,54 @@ def test_a_policy_that_fails_is_out_and_the_answer_says_so(client, tmp_path):
     verdict, _ = verdict_of(tmp_path / "a.zarr", study)
     assert verdict.sentence.startswith("b is best by y; second is c, 200 % worse")
     assert verdict.table.set_index("policy")["result"].to_dict() == {"b": "best", "c": "worse", "broken": "failed"}
+
+
+def idle(policy, load, replicate, seed=0):
+    """No policy waits at no load; at load one all but one do, one of them about as little as the best."""
+    noise = np.random.default_rng([seed, replicate, len(policy)]).lognormal(0, 0.15)
+    return load * {"best": 10.0, "close": 11.0, "wild": 40.0, "never": 0.0}[policy] * float(noise)
+
+
+def idle_verdict(client, path, policies, loads):
+    axes = {"policy": policies, "load": loads}
+    outputs = [Output("wait_s", better="lower")]
+    study = Sweep(axes=axes, function=idle, outputs=outputs, best={"most": 400})
+    study.run(path, cluster=client, progress=False)
+    return verdict_of(path, study)[0], study.spec.best
+
+
+def test_policies_that_tie_at_zero_have_bars_of_the_ratio_one(client, tmp_path):
+    verdict, best = idle_verdict(client, tmp_path / "a.zarr", ["best", "wild"], [0.0, 1.0])
+    assert verdict.table.loc[verdict.table["load"] == 0, "worse"].tolist() == [0.0, 0.0]
+    bars = verdict_figure("a", best, verdict).panels[0].bars
+    assert [part.y[0] for part in bars] == [1.0, 1.0]
+
+
+def test_a_policy_is_compared_with_a_best_mean_of_zero_by_its_own_mean(client, tmp_path):
+    sentence = idle_verdict(client, tmp_path / "a.zarr", ["never", "wild"], [1.0])[0].sentence
+    assert re.fullmatch(r"never is best by wait_s; second is wild, [34]\d\.\d+ against 0\.", sentence)
+
+
+def test_a_policy_whose_interval_reaches_below_the_best_is_not_called_worse(client, tmp_path):
+    table = idle_verdict(client, tmp_path / "a.zarr", ["best", "close", "wild"], [1.0])[0].table
+    for _, row in table[table["result"] != "best"].iterrows():
+        assert row["result"] == ("as good or worse" if row["worse_low"] < 0 else "worse")
+    assert table["result"].tolist() == ["best", "as good or worse", "worse"]
+
+
+def test_a_report_draws_the_metric_that_a_selection_decides_by(client, monkeypatch, tmp_path):
+    outputs = [Output("mean_bounded_slowdown", better="lower"), Output("wait_s", better="lower")]
+    study = sweep(function=both, outputs=outputs, best={"metric": "wait_s"})
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    drawn = []
+    monkeypatch.setattr(report, "_first_figure", lambda data, metric: drawn.append(metric) or "")
+    write_report(open_results(tmp_path / "a.zarr"), tmp_path / "a.html")
+    assert drawn == ["wait_s"]
+
+
+def both(policy, load, replicate, seed=0):
+    value = wait(policy, load, replicate, seed)
+    return {"mean_bounded_slowdown": 1 + value, "wait_s": value}
 
 
 def test_higher_can_be_better():

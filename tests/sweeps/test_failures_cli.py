@@ -1,9 +1,10 @@
-"""``faultsweep failures describe | generate``, and failures in sweeps."""
+"""``faultsweep failures describe | fit | generate``, and failures in sweeps."""
 
 from __future__ import annotations
 
 import json
 import math
+import tomllib
 
 import numpy as np
 import pytest
@@ -57,11 +58,26 @@ def test_what_a_single_failure_does_not_tell_is_not_shown_as_a_number(tmp_path):
     assert "- of the system, - of a node" in said
 
 
+def test_fit_writes_parameters_that_a_spec_takes(tmp_path):
+    path, spec = tmp_path / "incidents.csv", tmp_path / "incidents.toml"
+    output("generate", "bursts", "--machine", "flat:64", "--days", 200, "--failures-per-day", 5, "-o", path)
+    said = output("fit", path, "-o", spec)
+    assert "burst-tail" in said
+    assert "model, mean of ten" in said
+    fixed = tomllib.loads(spec.read_text())["fixed"]
+    assert fixed == json.loads(output("fit", path, "--json"))
+    assert resolve(fixed)["burst_tail"] == fixed["burst_tail"]
+    assert fixed["failures_per_day"] == pytest.approx(5, rel=0.05)
+    path.write_text("time_s,node,down_s\n1,0,0\n")
+    with pytest.raises(InputError, match="tell nothing of bursts"):
+        output("fit", path)
+
+
 def test_generate_has_an_option_for_every_parameter_that_a_generator_heeds(tmp_path):
     text = output("generate", "--help")
     for name, parameter in PARAMETERS.items():
         if parameter.group == "failures" and not name.startswith(
-            ("failures", "num_", "failure_system", "failure_filter")
+            ("failures", "num_", "failure_system", "failure_filter", "failure_columns")
         ):
             assert "--" + name.replace("_", "-") in text
     path = tmp_path / "f.csv"

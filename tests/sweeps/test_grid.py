@@ -198,6 +198,7 @@ def test_a_cell_is_found_by_labels_and_by_values():
         with pytest.raises(InputError) as caught:
             find_rows(axes, select)
         assert sentence in str(caught.value)
+    assert find_rows(axes, {"f": 1, "p": "V"}, lambda name, value: "v" if name == "p" else value) == (1, 1, 0)
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))

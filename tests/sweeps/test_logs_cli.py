@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import subprocess
 import sys
@@ -75,6 +76,14 @@ def test_describe_prints_what_the_log_holds(log):
     ):
         assert part in text
     assert "Note" not in text
+
+
+def test_describe_as_json(log):
+    found = json.loads(output("describe", log, "--json"))
+    assert (found["jobs_in_log"], found["valid_jobs"], found["nodes"], found["procs_per_node"]) == (4, 3, 4, 2)
+    assert (found["size"]["mean"], found["size"]["largest"], found["requested_s"]["n"]) == (4, 8, 2)
+    assert sum(row["work_frac"] for row in found["sizes"]) == pytest.approx(1)
+    assert any("A. Tester" in line for line in found["acknowledgement"])
 
 
 def test_describe_a_span_and_a_model(log):
@@ -184,6 +193,9 @@ def test_fit_writes_a_model_that_can_be_used_and_shows_how_well_it_fits(log, tmp
     text = output("fit", log, "-o", model, "--nodes", 8)
     assert "Kolmogorov" in text
     assert str(model) in text
+    found = json.loads(output("fit", log, "-o", model, "--nodes", 8, "--json"))
+    assert {row["what"] for row in found["fit"]} == {"gap", "run"}
+    assert all(0 <= row["distance"] <= 1 for row in found["fit"])
     workload = logs.load_workload(model, num_jobs=50)
     assert workload.nodes == 8
     assert set(workload.size.tolist()) <= {2, 4, 8}

@@ -541,8 +541,8 @@ def test_all_values_of_an_axis_that_are_refused_are_told_at_once():
         )
     assert [line.split(": ", 2)[2].split(" (")[0] for line in str(error.value).splitlines()] == [
         "expected a number, got nan",
-        "inf is outside the valid range, 1e-09 or more",
-        "-1.0 is outside the valid range, 1e-09 or more",
+        "inf is outside the valid range 1e-09 to 1e+09",
+        "-1.0 is outside the valid range 1e-09 to 1e+09",
     ]
 
 
@@ -575,8 +575,31 @@ def test_other_names_of_the_field_are_one_label():
         "queue_order": ["sjf", "saf"],
     }
     assert found.exclude == [{"scheduler": ["backfill"], "queue_order": ["sjf"]}]
+    search = {"along": "load_scale", "policies": ["FIFO", "easy"]}
+    axes = {"scheduler": ["fcfs", "backfill", "conservative"], "load_scale": [0.5, 1.0]}
+    found = read_spec({"axes": axes, "fixed": {"log": "sdsc-model"}, "refine": search}, SimulatorTarget())
+    assert (found.searches[0].axis, found.searches[0].policies) == ("scheduler", ("fcfs", "backfill"))
     with pytest.raises(InputError, match="two of backfill, easy are names of one value"):
         read_spec({"axes": {"scheduler": ["backfill", "easy"]}, "fixed": {"log": "sdsc-model"}}, SimulatorTarget())
+
+
+@pytest.mark.parametrize(
+    ("parameter", "given", "name"),
+    [
+        ("scheduler", "FCFS", "fcfs"),
+        ("scheduler", "First_Fit", "first-fit"),
+        ("scheduler", "CBF", "conservative"),
+        ("node_choice", "cons_tres", "consecutive"),
+        ("node_choice", "LFF", "lff"),
+        ("queue_order", "FIFO", "fcfs"),
+        ("queue_order", "wfp3", "wfp"),
+        ("estimates", "perfect", "actual"),
+        ("checkpoint", "Young", "young"),
+        ("predictor", "Mine.py:Rule", "Mine.py:Rule"),
+    ],
+)
+def test_names_are_read_in_any_case_and_kept_as_they_are_written_here(parameter, given, name):
+    assert PARAMETERS[parameter].check(given) == name
 
 
 def test_no_alias_hides_a_policy():

@@ -501,6 +501,26 @@ def test_metrics_that_per_job_results_give_are_added_without_a_run(tmp_path, cli
     assert "makespan_s" not in added
 
 
+def test_a_store_stays_with_its_metrics_when_the_simulator_learns_new_ones(tmp_path, client):
+    """Nothing is run again for a metric that nobody asked for; who asks for it gets it."""
+    path = tmp_path / "s.zarr"
+    fixed = {"log": "nasa-model", "num_jobs": 60, "failures": "mtbf", "mtbf_h": 1.0}
+    settings = {"name": "older", "fixed": fixed, "axes": {"load_scale": [0.8, 1.0]}}
+    whole = Sweep(**settings).run(path, cluster=client, progress=False)
+    Store(path, mode="r+").drop(["work_loss_ratio"])
+    plan = Sweep(**settings).plan(path, measure=False)
+    assert plan.missing == 0
+    assert any("the store stays without work_loss_ratio" in text for text in plan.assumptions)
+    grown = Sweep(**{**settings, "axes": {"load_scale": [0.8, 1.0, 1.2]}})
+    assert grown.plan(path, measure=False).missing == 1
+    assert "work_loss_ratio" not in grown.run(path, cluster=client, progress=False)
+    assert Sweep(**settings).plan(path, measure=False, recompute=True).missing == 3
+    asked = Sweep(**settings, metrics=["work_loss_ratio"])
+    assert asked.plan(path, measure=False).missing == 3
+    added = asked.run(path, cluster=client, progress=False)
+    assert added.work_loss_ratio.values[:2].tobytes() == whole.work_loss_ratio.values.tobytes()
+
+
 def test_a_metric_that_jobs_give_is_simulated_where_there_are_none(tmp_path, client, monkeypatch):
     """Because the run that was to keep them was killed."""
     path = tmp_path / "s.zarr"
