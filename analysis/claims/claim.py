@@ -122,6 +122,7 @@ class Reading:
     fixed : parameters that the experiments hold at these values.
     at : axis -> the label that claims have there instead of their own.
     experiments : the experiments that it changes; empty for all of the paper.
+    failure_log : name of the file whose failures they have; "" for none. It is not shipped.
     """
 
     paper: str
@@ -131,6 +132,25 @@ class Reading:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     at: Mapping[str, Any] = field(default_factory=dict)
     experiments: tuple[str, ...] = ()
+    failure_log: str = ""
+
+    def with_log(self, folder: Path | None) -> Reading:
+        """Return the reading with the failures of its log, which is in a folder or below it.
+
+        Raises
+        ------
+        InputError
+            No folder is given, or the log is not there.
+        """
+        if not self.failure_log:
+            return self
+        found = sorted(folder.rglob(self.failure_log)) if folder is not None else []
+        if not found:
+            raise InputError(
+                f"{self.paper}, reading {self.name}: {self.failure_log} is needed "
+                f"(--failure-logs DIR: {'not given' if folder is None else f'it is not in {folder}'})"
+            )
+        return replace(self, fixed={**self.fixed, "failures": str(found[0])})
 
     def changes(self, claim: Claim) -> bool:
         """Tell whether a claim is judged by other results under this reading."""
@@ -207,13 +227,13 @@ def _tables(path: Path, load: Any, key: str) -> list[Mapping[str, Any]]:
 
 
 def _reading(paper: str, raw: Mapping[str, Any], where: str) -> Reading:
-    _check_keys(raw, {"name", "text", "warrant", "fixed", "at", "experiments"}, where)
+    _check_keys(raw, {"name", "text", "warrant", "fixed", "at", "experiments", "failure_log"}, where)
     for key in ("name", "text", "warrant"):
         if not raw.get(key):
             raise InputError(f"{where}: {key} is missing")
-    if not (raw.get("fixed") or raw.get("at")):
-        raise InputError(f"{where}: a reading has parameters in fixed or labels in at")
-    texts = {key: str(raw[key]) for key in ("name", "text", "warrant")}
+    if not (raw.get("fixed") or raw.get("at") or raw.get("failure_log")):
+        raise InputError(f"{where}: a reading has parameters in fixed, labels in at or a failure_log")
+    texts = {key: str(raw[key]) for key in ("name", "text", "warrant", "failure_log") if key in raw}
     return Reading(
         paper, **texts, fixed=raw.get("fixed", {}), at=raw.get("at", {}), experiments=tuple(raw.get("experiments", ()))
     )

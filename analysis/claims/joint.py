@@ -37,6 +37,12 @@ def excluded(found: Joint) -> list[tuple[str, str]]:
     ]
 
 
+def unexplained(found: Joint) -> list[str]:
+    """Return the claims that can be tested and agree under no reading, not even in part."""
+    tested = {name for judgements in found.values() for name, one in judgements.items() if one.verdict != UNTESTABLE}
+    return sorted(tested.difference(*(satisfied(judgements, partly=True) for judgements in found.values())))
+
+
 def joint_table(claims: Sequence[Claim], readings: Iterable[Reading], found: Joint) -> str:
     """Return Markdown: the readings with their warrants, reading x claim, and what holds together."""
     known = {reading.name: reading for reading in readings}
@@ -56,7 +62,7 @@ def joint_table(claims: Sequence[Claim], readings: Iterable[Reading], found: Joi
 
 
 def describe_joint(found: Joint) -> list[str]:
-    """Return which reading satisfies most claims, and which pairs of claims exclude each other."""
+    """Return which reading satisfies most claims, which pairs of claims exclude each other, and which none explains."""
     sets = maximal(found)
     most = max(map(len, sets))
     best = [name for one, names in sets.items() if len(one) == most for name in names]
@@ -68,4 +74,6 @@ def describe_joint(found: Joint) -> list[str]:
     if pairs:
         shown = "; ".join(f"{a} and {b}" for a, b in pairs)
         out.append(f"No reading satisfies both of: {shown}.")
+    if left := unexplained(found):
+        out.append(f"Under no reading, not even in part: {', '.join(left)}.")
     return out

@@ -29,6 +29,7 @@ def draw_panels(
     size: tuple[float, float],
     title: str,
     grid: Literal["both", "x", "y"] = "both",
+    heights: Sequence[float] | None = None,
 ) -> None:
     """Write a picture to a file (.png, .pdf or .svg).
 
@@ -37,6 +38,7 @@ def draw_panels(
     panels : rows of functions of ``data`` and the matplotlib Axes to draw it on.
     size : width and height, in inches.
     grid : which grid lines are drawn.
+    heights : of the rows of panels, in ratio to each other; equal without.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def draw_panels(
     path = Path(path)
     check_suffix(path)
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(panels), len(panels[0]), squeeze=False)
+    axes = figure.subplots(len(panels), len(panels[0]), squeeze=False, height_ratios=heights)
     for panel, axis in zip(np.ravel(np.array(panels, dtype=object)), axes.flat, strict=True):
         panel(data, axis)
         axis.spines[["top", "right"]].set_visible(False)

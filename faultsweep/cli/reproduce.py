@@ -30,6 +30,12 @@ def reproduce(
     ] = "",
     store: Annotated[Path, typer.Option("--store", help="Folder of the stores of the experiments.")] = Path("figures"),
     logs: LogsOption = None,
+    failure_logs: Annotated[
+        Path | None,
+        typer.Option(
+            "--failure-logs", metavar="DIR", help="Folder with the failure logs of readings.", show_default=False
+        ),
+    ] = None,
     workers: WorkersOption = None,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"With {QUICK_REPLICATES} replicates at most, in stores of their own.")
@@ -46,6 +52,12 @@ def reproduce(
     page: Annotated[
         Path | None, typer.Option("--page", help="Write what came out as a page of Markdown.", show_default=False)
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure", help="Draw claim by reading (.png, .pdf or .svg); best with --readings.", show_default=False
+        ),
+    ] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Keep the verdicts in the package's list of accepted ones.")
     ] = False,
@@ -59,13 +71,19 @@ def reproduce(
     """
     from faultsweep.analysis.claims.page import FULL, QUICK, changed, read_accepted, write_page
     from faultsweep.analysis.claims.page import accept as keep
+    from faultsweep.extras import require
 
+    if figure is not None:
+        from faultsweep.analysis.pictures.picture import check_suffix
+
+        check_suffix(figure)
     claims = _claims(paper)
-    chosen = {one: _readings(one, reading, readings) for one in claims}
+    chosen = {one: _readings(one, reading, readings, failure_logs) for one in claims}
     lane = _Lane(store / "quick" if quick else store, logs, quick, workers, quiet)
     if plan:
         _print_plan(lane, claims, chosen, json_)
         return
+    require("the judging of claims", "scipy")  # before hours of simulations
     found = _judge_all(lane, claims, chosen)
     kind = QUICK if quick else FULL
     news = changed(found, read_accepted(kind))
@@ -73,6 +91,10 @@ def reproduce(
         keep(found, kind)
     if page is not None:
         write_page(found, page)
+    if figure is not None:
+        from faultsweep.analysis.pictures.claims import draw
+
+        draw(claims, found, figure)
     _print(claims, found, [] if accept else news, json_)
     if news and not accept:
         raise typer.Exit(3)
@@ -104,17 +126,23 @@ class _Lane:
         return sweep, place, substitutes
 
 
-def _readings(paper: str, name: str | None, every: bool) -> list[Reading]:
-    """Return the readings of a paper that are asked for, besides the shipped one."""
+def _readings(paper: str, name: str | None, every: bool, failure_logs: Path | None) -> list[Reading]:
+    """Return the readings of a paper that are asked for, besides the shipped one; of all, those whose log is there."""
     from faultsweep.analysis.claims.claim import read_readings
     from faultsweep.errors import unknown_name
 
-    known = read_readings(paper)
-    if name is None:
-        return known if every else []
-    if name not in [reading.name for reading in known]:
-        raise unknown_name("reading", name, [reading.name for reading in known], where=paper)
-    return [reading for reading in known if reading.name == name]
+    known = {reading.name: reading for reading in read_readings(paper)}
+    if name is not None:
+        if name not in known:
+            raise unknown_name("reading", name, list(known), where=paper)
+        return [known[name].with_log(failure_logs)]
+    found = []
+    for one in known.values() if every else ():
+        try:
+            found.append(one.with_log(failure_logs))
+        except InputError as error:
+            typer.echo(f"Left out: {error}", err=True)
+    return found
 
 
 def _claims(wanted: str) -> dict[str, list[Claim]]:

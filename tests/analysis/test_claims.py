@@ -11,6 +11,7 @@ import pytest
 from faultsweep.analysis.claims.claim import (
     FOLDER,
     Part,
+    Reading,
     Region,
     papers,
     parse_claims,
@@ -254,6 +255,8 @@ def test_readings_are_compared_by_the_claims_that_they_satisfy_together():
         "Maximal sets of claims that agree together: a, c (one); b, c (two).",
         "No reading satisfies both of: a and b.",
     ]
+    nowhere = {name: {**found, "e": Judgement(DIFFERS), "f": Judgement(UNKNOWN)} for name, found in JOINT.items()}
+    assert describe_joint(nowhere)[-1] == "Under no reading, not even in part: e, f."
     table = joint_table([replace(MODEL, name=name) for name in "abcd"], [], JOINT)
     assert "| a | agrees | does not agree | does not agree |" in table
     assert "| one | the experiments as they are |  | 2 | 1 | 4 |" in table
@@ -276,14 +279,18 @@ def test_a_shipped_reading_sets_what_the_experiments_have(reading):
     for axis, label in reading.at.items():
         assert any(label in load_toml(experiments()[claim.experiment])["axes"].get(axis, ()) for claim in changed)
     parts = [part.at for claim in changed for part in claim.parts]
-    assert reading.fixed or parts != [part.at for claim in changed for part in reading.applied(claim).parts]
+    assert (
+        reading.fixed
+        or reading.failure_log
+        or parts != [part.at for claim in changed for part in reading.applied(claim).parts]
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"warrant": ""}, "warrant is missing"),
-        ({"fixed": {}}, "parameters in fixed or labels in at"),
+        ({"fixed": {}}, "parameters in fixed, labels in at or a failure_log"),
         ({"colour": "red"}, "unknown key 'colour'"),
     ],
 )
@@ -295,6 +302,52 @@ def test_a_reading_that_is_none_is_one_sentence(tmp_path, changes, told):
     path.write_text(write_toml({"reading": [{**raw, **changes}]}))
     with pytest.raises(InputError, match=told):
         parse_readings("a2000", path)
+
+
+def test_a_reading_with_a_failure_log_needs_the_folder_that_has_it(tmp_path):
+    reading = Reading("a2000", "real-log", "text", "warrant", failure_log="bgl.txt.xz")
+    with pytest.raises(InputError, match=r"a2000, reading real-log: bgl.txt.xz is needed \(--failure-logs DIR: not"):
+        reading.with_log(None)
+    with pytest.raises(InputError, match="it is not in"):
+        reading.with_log(tmp_path)
+    (tmp_path / "below").mkdir()
+    log = tmp_path / "below" / "bgl.txt.xz"
+    log.touch()
+    assert reading.with_log(tmp_path).fixed == {"failures": str(log)}
+    assert MODEL_READING.with_log(None) == MODEL_READING
+
+
+MODEL_READING = next(reading for paper in papers() for reading in read_readings(paper) if not reading.failure_log)
+
+
+def test_readings_are_drawn_claim_by_claim(tmp_path):
+    """A column for each reading, a row for each claim that can be tested; bold is what no other reading has whole."""
+    from faultsweep.analysis.pictures import claims as picture
+    from matplotlib.figure import Figure
+
+    names = ["one", "two"]
+    claims = [replace(MODEL, name=name, text=f"claim {name}") for name in names]
+    claims.append(replace(MODEL, name="no", parts=(), untestable="why"))
+    verdicts = {"wide": (AGREES, AGREES), "narrow": (AGREES, PARTLY), "other-way": (UNKNOWN, DIFFERS)}
+    found = {
+        reading: {**{name: Judgement(one) for name, one in zip(names, row, strict=True)}, "no": Judgement(UNTESTABLE)}
+        for reading, row in verdicts.items()
+    }
+    axis = Figure().subplots()
+    picture._draw_grid(picture._Grid("a2000", claims[:2], found, 4), None, axis)
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["claim one", "claim two"]
+    heads = {label.get_text(): label.get_fontweight() for label in axis.get_xticklabels()}
+    assert heads == {
+        "wide\n2 + 0 of 2": "bold",
+        "narrow\n1 + 1 of 2": "normal",
+        "other\nway\n0 + 0 of 2": "normal",
+    }
+    marks = {(round(text.get_position()[0]), round(text.get_position()[1])): text.get_text() for text in axis.texts}
+    assert marks == {(0, 0): "●", (0, 1): "●", (1, 0): "●", (1, 1): "◐", (2, 0): "?", (2, 1): "○"}
+    picture.draw({"a2000": claims}, {"a2000": found}, tmp_path / "readings.svg")
+    assert (tmp_path / "readings.svg").stat().st_size > 5000
+    with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
+        picture.draw({"a2000": claims}, {"a2000": found}, tmp_path / "readings.txt")
 
 
 @pytest.mark.slow
