@@ -7,6 +7,7 @@ import html
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,12 +21,31 @@ if TYPE_CHECKING:
 _FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
 
 
+_NOT_CSV = (".gz", ".json", ".nc", ".parquet", ".zip")
+
+
+def refuse_url(path: Path) -> None:
+    """Raise InputError for an address, which as a path would be a folder of that name here."""
+    if re.match(r"[A-Za-z][A-Za-z0-9]+(::[a-z0-9]+)*:/", str(path)):
+        raise InputError(
+            f"{path}: results are written to this machine; name a folder or a file here, and copy it there"
+        )
+
+
+def check_csv(paths: Iterable[str | Path]) -> None:
+    """Raise InputError if the name of a CSV file says that it is in another format."""
+    for path in map(Path, paths):
+        if path.suffix in _NOT_CSV:
+            raise InputError(f"{path}: is written as CSV; name it {path.stem}.csv")
+
+
 def check_writable(paths: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
     """Raise InputError, before anything is computed, if a file cannot be written, is read, or would be two outputs."""
     read = {Path(name).resolve() for name in inputs if Path(name).is_file()}
     taken: set[Path] = set()
     for path in map(Path, paths):
         folder = path.parent
+        refuse_url(path)
         if not folder.is_dir():
             raise InputError(f"{path}: the folder {folder} does not exist; make it, or name another")
         if path.is_dir():
@@ -47,6 +67,7 @@ def _why_not(folder: Path) -> str:
 
 def check_folder(path: Path) -> None:
     """Raise InputError, before anything is computed, if no file can be made in a folder that may have to be made."""
+    refuse_url(path)
     place = next(place for place in (path, *path.absolute().parents) if place.exists() or place.is_symlink())
     if not place.is_dir():
         raise InputError(f"{path}: {place} is a file, not a folder; name another folder")

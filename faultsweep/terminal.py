@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-_PIPE_WIDTH = 100_000
+PIPE_WIDTH = 100_000
+"""Of a console whose rows are one line each."""
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -37,7 +38,7 @@ def make_console(**options: Any) -> Console:
             return super().render_str(plain(text), **options)
 
     stream = sys.stderr if options.get("stderr") else sys.stdout
-    return PlainConsole(**options if stream.isatty() else {"width": _PIPE_WIDTH, **options})
+    return PlainConsole(**options if stream.isatty() else {"width": PIPE_WIDTH, **options})
 
 
 def print_json(values: Mapping[str, Any]) -> None:

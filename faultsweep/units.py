@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0}
+SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0}
+"""Unit -> the seconds that it has."""
 _FROM = {"ms": 0.0, "s": 1.0, "min": 180.0, "h": 7200.0, "days": 1_728_000.0}
 """Unit -> the time, in seconds, from which on it is used: 3 minutes, 2 hours, 20 days."""
 
@@ -12,4 +13,4 @@ def time_unit(largest_s: float) -> tuple[str, float]:
     if not largest_s:
         return "s", 1.0
     unit = next(unit for unit, start in reversed(_FROM.items()) if not abs(largest_s) < start)
-    return unit, _SECONDS[unit]
+    return unit, SECONDS[unit]

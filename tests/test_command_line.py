@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -15,6 +16,7 @@ from faultsweep.cli import app
 from faultsweep.cli.app import HelpCommand, HelpGroup
 from tests.cluster.sweeping import command
 
+ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = [
     ["--help"],
     ["simulate", "--help"],
@@ -34,11 +36,12 @@ def call(*arguments, columns=80):
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_help_fits_any_width(arguments, monkeypatch):
     letters = []
-    for columns in (60, 80, 110):
+    for columns in (40, 80, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
         text = command(*arguments).stdout
         long = [line for line in text.splitlines() if len(line) > columns and " " in line.strip()]
         assert not long
+        assert columns < 80 or max(map(len, text.splitlines())) > 70, "all the width is used"
         assert "…" not in text
         for kind in ("<bool>", "<str>", "<path>", "range>", "list["):
             assert kind not in text
@@ -86,6 +89,15 @@ def test_a_list_in_a_pipe_has_one_row_a_line(kind):
         assert line.endswith(text)
 
 
+def test_every_module_that_prints_a_table_offers_json():
+    """And prints it on a console that gives each row a line of its own in a pipe."""
+    for path in (ROOT / "faultsweep" / "cli").glob("*.py"):
+        text = path.read_text("utf-8")
+        assert "Console(" not in text, f"{path.name}: use make_console"
+        if re.search(r"\b(_table|Table|print_rows)\(", text) and path.name != "output.py":
+            assert '"--json"' in text, path.name
+
+
 def test_logs_as_json():
     found = json.loads(command("logs", "list", "--json").stdout)
     assert "sdsc-sp2" in found["logs"]
@@ -97,6 +109,12 @@ def test_the_version_names_model_and_format():
     from faultsweep.sweeps.store.store import FORMAT
 
     assert command("--version").stdout.endswith(f"(model {MODEL_VERSION}, store format {FORMAT})\n")
+
+
+def test_other_names_of_a_policy_are_listed():
+    lines = {line.split()[0]: line for line in command("list", "schedulers").stdout.splitlines()}
+    assert lines["backfill"].endswith("Also: easy, easy-backfill, easy-backfilling.")
+    assert "Also" not in lines["migration"]
 
 
 def test_completion_can_be_shown():
@@ -114,3 +132,20 @@ def test_the_failure_logs_of_a_folder_are_listed(tmp_path):
     }
     (tmp_path / "deep" / "mine.csv").unlink()
     assert "has no failure log among its 1 files" in command("failures", "describe", tmp_path, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", ["run demo --store s3://bucket/x.zarr", "figure demo --output s3://bucket/figures"]
+)
+def test_an_address_is_no_place_for_results(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = command(*arguments.split(), code=2).stderr
+    assert "results are written to this machine; name a folder or a file here" in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_csv_is_not_written_under_the_name_of_another_format(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = command("simulate", "--log", "nasa-model", "--num-jobs", "5", "--jobs-out", "jobs.parquet", code=2).stderr
+    assert "jobs.parquet: is written as CSV; name it jobs.csv" in told
+    assert not list(tmp_path.iterdir())

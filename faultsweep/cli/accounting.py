@@ -140,10 +140,9 @@ def _as_json(jobs: JobRecords) -> dict[str, object]:
 
 
 def _print(jobs: JobRecords) -> None:
-    from rich.console import Console
-
     from faultsweep.cli.logs import _table
     from faultsweep.simcore.workloads.accounting.records import COLUMNS
+    from faultsweep.terminal import make_console
 
     table = _table("", "")
     table.show_header = False
@@ -164,4 +163,4 @@ def _print(jobs: JobRecords) -> None:
     ):
         if text:
             table.add_row(title, text)
-    Console().print(table)
+    make_console().print(table)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 ARGUMENTS, OPTIONS = "Arguments", "Options"
+WIDEST = 100
+"""Columns of help; longer lines are hard to read."""
 _KINDS = {
     "<str>": "TEXT",
     "<path>": "PATH",
@@ -33,7 +37,37 @@ def _plain(record: tuple[str, str]) -> tuple[str, str]:
     return name.rstrip(), text
 
 
-class HelpCommand(TyperCommand):
+_ClickFormatter: Any = typer.Context.formatter_class
+
+
+class _Formatter(_ClickFormatter):
+    """Help as wide as the terminal, up to what is good to read; click's own is never narrower than 50 columns."""
+
+    def __init__(self) -> None:
+        super().__init__(width=max(min(shutil.get_terminal_size().columns, WIDEST) - 2, 20))
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write names and their sentences; names take a third of a narrow terminal, and those too long are wrapped."""
+        widest = self.width - self.current_indent
+        wrapped = [(f"\n{'':{self.current_indent + 4}}".join(_wrap(name, widest)), text) for name, text in rows]
+        super().write_dl(wrapped, min(col_max, self.width // 3), col_spacing)
+
+
+def _wrap(name: str, width: int) -> list[str]:
+    return textwrap.wrap(name, width, break_long_words=False, break_on_hyphens=False)
+
+
+class _Help:
+    """What commands and groups of them have in common: how their help is laid out."""
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help, as wide as the terminal is now."""
+        formatter = _Formatter()
+        self.format_help(ctx, formatter)  # type: ignore[attr-defined]
+        return str(formatter.getvalue().rstrip("\n"))
+
+
+class HelpCommand(_Help, TyperCommand):
     """A command whose help lists its options under the headings that they name (``rich_help_panel``)."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -98,7 +132,7 @@ def _options(named: Mapping[str, tuple[Any, Any]]) -> list[Any]:
     return list(typer.main.get_command(app).params)
 
 
-class HelpGroup(TyperGroup):
+class HelpGroup(_Help, TyperGroup):
     """A group of commands whose help has the whole first sentence of each."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -110,8 +110,9 @@ def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:
         answer = {"verdict": verdict.sentence, "simulations": verdict.simulations, "saved": verdict.saved}
         typer.echo(json.dumps({**answer, "scope": verdict.scope, "table": rows}, indent=1))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from faultsweep.terminal import make_console
 
     typer.echo(verdict.sentence)
     table = Table(box=None, header_style="bold")
@@ -126,7 +127,7 @@ def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:
             worse += f" ({100 * row['worse_low']:.1f} to {100 * row['worse_high']:.1f})"
         count = "" if row["n"] != row["n"] else f"{row['n']:.0f}"
         table.add_row(*(str(row[place]) for place in places), str(row["policy"]), mean, count, worse, row["result"])
-    Console(highlight=False).print(table)
+    make_console(highlight=False, markup=False).print(table)
     typer.echo(
         f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies; "
         f"drawn in {' and '.join(str(path) for path in paths)}"
@@ -203,7 +204,8 @@ def refine(
     asked = {key: value for key, value in parts.items() if value is not None}
     if policies is not None:
         asked["policies"] = [label.strip() for label in policies.split(",")]
-    searches = read_search({**sweep.spec.raw.get("refine", {}), **asked}, sweep.spec.axes, sweep.spec.outputs)
+    table = {**sweep.spec.raw.get("refine", {}), **asked}
+    searches = read_search(table, sweep.spec.axes, sweep.spec.outputs, sweep.spec.target.plain_name)
     path = (store or Path(f"{sweep.spec.name}-refined.zarr")).resolve()
     with ExitStack() as stack:
         found = [look(search, path) for search in searches]

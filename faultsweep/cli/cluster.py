@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = App()
 
-_PANEL = "Batch job (what the site file does not say)"
+_PANEL = "Batch job (not in the site file)"
 
 
 def _option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``faultsweep failures describe | generate``."""
+"""``faultsweep failures describe | fit | generate``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = App(no_args_is_help=True)
 
 _SHOWN = ("seed", "replicate", "machine")
-_NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s")
+_NOT_HERE = ("failures", "num_failures", "failure_system", "failure_filter_s", "failure_columns")
 
 SystemOption = Annotated[
     int,
@@ -24,6 +24,13 @@ SystemOption = Annotated[
 ]
 FilterOption = Annotated[
     float, typer.Option("--filter-s", min=0, help="Blue Gene/L RAS lines at most this far apart are one failure.")
+]
+ColumnsOption = Annotated[
+    str,
+    typer.Option(
+        help="Columns of a table in CSV (time=occurred,node=host,down=minutes:min), or a mapping: titan-gpu.",
+        show_default=False,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -36,6 +43,7 @@ def describe(
     ],
     system: SystemOption = 0,
     filter_s: FilterOption = 300.0,
+    columns: ColumnsOption = "",
     json_: JsonOption = False,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
@@ -54,7 +62,7 @@ def describe(
         return
     if picture is not None:
         check_picture(picture, file)
-    records = read_failures(file, system=system, filter_s=filter_s)
+    records = read_failures(file, system=system, filter_s=filter_s, columns=columns)
     figures = summary(records)
     if json_:
         from faultsweep.terminal import print_json
@@ -68,6 +76,96 @@ def describe(
         draw(records, picture)
         if not json_:
             typer.echo(f"picture: {picture}")
+
+
+@app.command()
+def fit(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A failure log.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE.toml", help="Write the parameters for a spec.", show_default=False
+        ),
+    ] = None,
+    system: SystemOption = 0,
+    filter_s: FilterOption = 300.0,
+    columns: ColumnsOption = "",
+    json_: JsonOption = False,
+) -> None:
+    """Estimate the parameters of the generator bursts from a failure log, and show how near the model comes to it.
+
+    Example: faultsweep failures fit failures.csv -o incidents.toml
+    """
+    from faultsweep.files import check_writable, writing
+    from faultsweep.simcore.failure_logs.estimate import estimate_bursts
+    from faultsweep.simcore.failure_logs.files import read_failures
+    from faultsweep.terminal import print_json
+
+    if output is not None:
+        check_writable([output], [file])
+    records = read_failures(file, system=system, filter_s=filter_s, columns=columns)
+    found = {"failures": "bursts", **estimate_bursts(records)}
+    if output is not None:
+        with writing(output):
+            output.write_text(_as_fixed(found, records.name), "utf-8")
+    if json_:
+        print_json(found)
+        return
+    _print_fit(found, records)
+    if output is not None:
+        typer.echo(f"parameters: {output}")
+
+
+def _as_fixed(found: dict[str, Any], name: str) -> str:
+    """Return parameters as the [fixed] table of a spec."""
+    import json
+
+    lines = [f"# Bursts as in {' '.join(name.split())}.", "[fixed]"]
+    return "\n".join([*lines, *(f"{key} = {json.dumps(value)}" for key, value in found.items()), ""])
+
+
+def _print_fit(found: dict[str, Any], records: Any) -> None:
+    """Print the parameters, and what log and model have in common: ten years drawn for as long on as many nodes."""
+    from faultsweep.cli.output import print_rows
+
+    print_rows(
+        (name.replace("_", "-"), f"{value:g}" if isinstance(value, float) else str(value))
+        for name, value in found.items()
+    )
+    table = _table("", "log", "model, mean of ten", right=0)
+    for name, log, model in _likeness(found, records):
+        table.add_row(name, _figure(log), _figure(model))
+    _console().print(table)
+
+
+def _likeness(found: dict[str, Any], records: Any) -> list[tuple[str, float, float]]:
+    """Return figures of a log beside their means over ten traces of the model."""
+    import numpy as np
+
+    from faultsweep.simcore.failure_logs.records import FailureRecords
+    from faultsweep.simcore.failure_logs.statistics import summary
+    from faultsweep.simcore.policies.failures.source import DAY_S
+    from faultsweep.sweeps.failure_target import generate
+
+    machine = {"machine": f"flat:{records.num_nodes}", "node_map": "permutation"}
+    drawn = []
+    for replicate in range(10):
+        trace, nodes = generate(found | machine | {"replicate": replicate}, records.span_s / DAY_S)
+        drawn.append(summary(FailureRecords(trace.time_s, trace.node, np.full(len(trace), np.nan), nodes)))
+    log = summary(records)
+    return [
+        (what, log[group][name], float(np.nanmean([one[group][name] for one in drawn]))) for what, group, name in _ALIKE
+    ]
+
+
+_ALIKE = (
+    ("failures a day", "rate", "failures_per_day"),
+    ("coefficient of variation of times between failures", "gaps", "coefficient_of_variation"),
+    ("failures per burst", "space", "failures_per_burst"),
+    ("share of failures in bursts over several nodes", "space", "failures_in_bursts_over_several_nodes"),
+    ("share of the worst tenth of the nodes", "space", "share_of_worst_tenth"),
+    ("next failure on the same node", "space", "next_failure_on_the_same_node"),
+)
 
 
 def _list_files(folder: Path, as_json: bool) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from faultsweep.cli.app import App
+
+if TYPE_CHECKING:
+    from faultsweep.simcore.contract import Parameter
 
 app = App()
 
@@ -82,7 +85,16 @@ def _policies(selector: str) -> list[tuple[str, str]]:
     for sentence in installed.problems(built_in):
         typer.echo(sentence, err=True)
     brought = installed.names(selector) if selector in OWN_PARAMETERS else {}
-    return list({**brought, **PARAMETERS[selector].choices}.items())
+    return list({**brought, **with_other_names(PARAMETERS[selector])}.items())
+
+
+def with_other_names(parameter: Parameter) -> dict[str, str]:
+    """Return the choices of a parameter, each with its sentence and the other names that are accepted for it."""
+    found = {}
+    for name, sentence in parameter.choices.items():
+        others = ", ".join(alias for alias, of in parameter.aliases.items() if of == name)
+        found[name] = f"{sentence} Also: {others}." if others else sentence
+    return found
 
 
 def _machines() -> list[tuple[str, str]]:

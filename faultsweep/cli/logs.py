@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from faultsweep.simcore.model.workload import Workload
+    from faultsweep.simcore.workloads.fitted import Quality
 
 
 class _LogsGroup(HelpGroup):
@@ -38,12 +39,13 @@ LogsOption = Annotated[
     Path | None,
     typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
 def list_logs(
     logs: LogsOption = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """List the named logs and where they are on this machine, and the models that need no network."""
     from faultsweep.simcore.workloads.models import MODELS
@@ -87,12 +89,14 @@ def describe(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
     ] = None,
+    json_: JsonOption = False,
 ) -> None:
     """Show what a log or a model is like: jobs, span, load, sizes, run times, and whom to thank."""
     from faultsweep.cli.output import check_picture
     from faultsweep.simcore.workloads.models import DEFAULT_JOBS
     from faultsweep.simcore.workloads.transforms import span
     from faultsweep.sweeps.logs import is_model, load_workload
+    from faultsweep.terminal import print_json
 
     if picture is not None:
         check_picture(picture, log)
@@ -100,12 +104,16 @@ def describe(
     reach = offset + (num_jobs or DEFAULT_JOBS) if is_model(log) else 0
     whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error)
     workload = span(whole, offset, num_jobs)
-    _print(whole, workload)
+    if json_:
+        print_json(_as_json(whole, workload))
+    else:
+        _print(whole, workload)
     if picture is not None:
         from faultsweep.analysis.pictures.logs import draw
 
         draw(workload, picture)
-        typer.echo(f"picture: {picture}")
+        if not json_:
+            typer.echo(f"picture: {picture}")
 
 
 @app.command()
@@ -131,16 +139,21 @@ def fit(
     offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
     nodes: Annotated[int, typer.Option(min=0, help="Scale sizes to a machine of so many nodes; 0: the log's.")] = 0,
     users: Annotated[bool, typer.Option("--users", help="Give jobs users, in the shares that they have.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Fit a workload model to a log by size class, write it for --log FILE.toml, and show how well it fits.
 
-    Gaps between arrivals and run times are hyper-Erlang of common order with the first three moments of the log.
+    Interarrival times and run times are hyper-Erlang of common order with the first three moments of the log.
     """
+    from faultsweep.extras import require
     from faultsweep.files import check_writable, writing
-    from faultsweep.simcore.workloads.fitted import fit_model, model_text
+    from faultsweep.simcore.workloads.fitted import fit_model, fit_quality, generate, model_text
+    from faultsweep.simcore.workloads.shaping import knobs
     from faultsweep.simcore.workloads.transforms import map_sizes, span
     from faultsweep.sweeps.logs import load_workload
+    from faultsweep.terminal import print_json
 
+    require("a hyper-Erlang model of jobs", "scipy")
     check_writable([output], [log])
     workload = span(load_workload(log, logs), offset, num_jobs)
     if nodes:
@@ -148,18 +161,32 @@ def fit(
     model = fit_model(workload, users)
     with writing(output):
         output.write_text(model_text(model), "utf-8")
-    _print_quality(workload, model)
-    typer.echo(f"model: {output}")
+    quality = list(fit_quality(workload, model))
+    if json_:
+        print_json({"model": str(output), "fit": [one._asdict() for one in quality], "knobs": knobs(workload)})
+    else:
+        _print_quality(quality)
+        _print_knobs(knobs(workload), knobs(generate(model, len(workload))))
+        typer.echo(f"model: {output}")
 
 
-def _print_quality(workload: Workload, model: dict[str, Any]) -> None:
-    from faultsweep.simcore.workloads.fitted import fit_quality
+def _print_knobs(log: dict[str, float], model: dict[str, float]) -> None:
+    """Print what the parameters that shape workloads are of a log, and of as many jobs of its model."""
+    from faultsweep.terminal import make_console
+
+    table = _table("as a parameter", "log", "model")
+    for name, value in log.items():
+        table.add_row(name, f"{value:.4g}", f"{model[name]:.4g}")
+    make_console().print(table)
+
+
+def _print_quality(quality: list[Quality]) -> None:
     from faultsweep.terminal import make_console
 
     table = _table("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
     for column in table.columns[1:]:
         column.justify = "right"
-    for found in fit_quality(workload, model):
+    for found in quality:
         mean, second, _ = found.log
         spread = max(0.0, second / mean**2 - 1.0) ** 0.5
         off = max(abs(ours / theirs - 1.0) for ours, theirs in zip(found.model, found.log, strict=True))
@@ -207,9 +234,60 @@ def _print(whole: Workload, workload: Workload) -> None:
         console.print(Text(line, style="dim"))
 
 
+def _as_json(whole: Workload, workload: Workload) -> dict[str, Any]:
+    """Return what ``_print`` shows, in seconds and shares of 1."""
+    import numpy as np
+
+    from faultsweep.simcore.workloads import summary
+
+    of_work = summary.work(workload)
+    known = ~np.isnan(workload.requested_s)
+    return {
+        "name": workload.name,
+        "content_hash": workload.content_hash,
+        "jobs_in_log": len(whole) + sum(whole.dropped.values()),
+        "valid_jobs": len(whole),
+        "not_valid": dict(whole.dropped),
+        "jobs": len(workload),
+        "nodes": workload.nodes,
+        "procs_per_node": workload.procs_per_node,
+        "span_s": summary.span_s(workload),
+        "offered_load": summary.offered_load(workload),
+        "offered_load_of_nodes": summary.offered_load_of_nodes(workload),
+        "size": _numbers(workload.size),
+        "run_s": _numbers(workload.run_s),
+        "requested_s": _numbers(workload.requested_s[known]),
+        "interarrival_s": _numbers(np.diff(workload.submit_s)),
+        "sizes": [
+            {
+                "from": low,
+                "to": high,
+                "jobs": int(rows.sum()),
+                "work_frac": float(of_work[rows].sum() / of_work.sum()),
+                "run_s": _numbers(workload.run_s[rows]),
+            }
+            for low, high, rows in summary.size_classes(workload)
+        ],
+        "acknowledgement": summary.acknowledgement(workload),
+    }
+
+
+def _numbers(values: Any) -> dict[str, float | int]:
+    """Return how many values there are, and, if any, their mean, standard deviation and quantiles."""
+    import numpy as np
+
+    found: dict[str, float | int] = {"n": len(values)}
+    if len(values):
+        levels = {"median": 0.5, "quantile_0.9": 0.9, "quantile_0.99": 0.99, "largest": 1.0}
+        found |= {"mean": float(np.mean(values)), "std": float(np.std(values))}
+        found |= {name: float(np.quantile(values, level)) for name, level in levels.items()}
+    return found
+
+
 def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     import numpy as np
 
+    from faultsweep.simcore.workloads.shaping import concentration
     from faultsweep.simcore.workloads.summary import processors, span_s, work
     from faultsweep.sweeps.logs import is_model
 
@@ -232,6 +310,7 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
         ("span", describe_time(span_s(workload))),
         ("offered load", _load(workload)),
         ("work per node", f"{work(workload).sum() / workload.nodes:,.4g} processor-seconds" if workload.nodes else ""),
+        ("concentration", f"{concentration(size, run):.3g}: mean of the squared work of a job / square of its mean"),
         ("size", f"mean {size.mean():.2f}, standard deviation {size.std():.2f}, largest {size.max():,}"),
         ("run time", f"mean {describe_time(run.mean())}, " + _quantiles(run)),
         ("requested time", _requested(workload) if known.any() else "none in the log"),

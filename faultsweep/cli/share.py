@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 app = App()
 
 _DIFFERENT = 1
-_WIDTH = 300
-"""Of tables of labels, which a narrower one would break in the middle; terminals wrap lines themselves."""
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store.")]
 
 
@@ -115,9 +113,9 @@ def compare(
 def _print_comparison(found: Comparison) -> None:
     from rich.table import Table
 
-    from faultsweep.terminal import make_console
+    from faultsweep.terminal import PIPE_WIDTH, make_console
 
-    console = make_console(highlight=False, soft_wrap=True, markup=False, width=_WIDTH)
+    console = make_console(highlight=False, soft_wrap=True, markup=False, width=PIPE_WIDTH)
     console.print(f"A = {found.a}\nB = {found.b}")
     for name, (one, two) in found.settings.items():
         console.print(f"  {name}: {one!r} in A, {two!r} in B")

@@ -104,7 +104,7 @@ def simulate(**options: Any) -> None:
     """
     from faultsweep.cli.output import say_compiling
     from faultsweep.errors import InputError, unknown_name
-    from faultsweep.files import check_writable
+    from faultsweep.files import check_csv, check_writable
     from faultsweep.simcore.engine.fairness import OWNERS
     from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
@@ -117,6 +117,7 @@ def simulate(**options: Any) -> None:
     config = resolve(given)
     names = ("jobs_out", "accounts_out", "options_out", "events_out", "trace_out", "failures_out")
     outputs = [options[name] for name in names if options[name]]
+    check_csv(outputs)
     check_writable(outputs, inputs=[value for value in config.values() if isinstance(value, str)])
     if config["machine"].startswith("clusters:") and (options["accounts_out"] or options["options_out"]):
         raise InputError("accounts_out, options_out: there is no recovery, and nobody pays for it, on clusters")

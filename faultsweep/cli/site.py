@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 app = App(no_args_is_help=True)
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 
 @app.command("import")
 def import_site(
@@ -24,6 +26,7 @@ def import_site(
     timezone: Annotated[str, typer.Option(metavar="ZONE", help="Zone of the times of reservations.")] = "UTC",
     nodes: Annotated[int, typer.Option(min=0, help="PBS: nodes, where no file describes them.")] = 0,
     cores: Annotated[int, typer.Option(min=1, help="PBS: cores of each of them.")] = 1,
+    json_: JsonOption = False,
 ) -> None:
     """Make site.toml of what an operator can print, and list what it cannot hold.
 
@@ -40,8 +43,9 @@ def import_site(
     site = pbs.build(facts, nodes, cores) if facts.queues or facts.pbs_nodes else slurm.build(facts, timezone)
     with writing(output):
         output.write_text(site_text(site), "utf-8")
-    _print(site)
-    typer.echo(f"site: {output}")
+    _print(site, json_)
+    if not json_:
+        typer.echo(f"site: {output}")
 
 
 @app.command()
@@ -50,6 +54,7 @@ def describe(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the site (.png, .pdf or .svg).", show_default=False)
     ] = None,
+    json_: JsonOption = False,
 ) -> None:
     """Show the nodes, partitions, QOS and rules of a site, and what it does not hold."""
     from faultsweep.cli.output import check_picture
@@ -58,23 +63,35 @@ def describe(
     if picture is not None:
         check_picture(picture, str(file))
     site = read_site(file)
-    _print(site)
+    _print(site, json_)
     if picture is not None:
         from faultsweep.analysis.pictures.sites import draw
 
         draw(site, picture)
-        typer.echo(f"picture: {picture}")
+        if not json_:
+            typer.echo(f"picture: {picture}")
 
 
-def _print(site: Site) -> None:
-    from rich.console import Console
+def _print(site: Site, as_json: bool) -> None:
+    from faultsweep.simcore.sites.not_simulated import not_simulated
+    from faultsweep.terminal import print_json
+
+    if as_json:
+        counts = {"num_nodes": site.num_nodes, "num_cores": site.num_cores, "not_simulated": not_simulated(site)}
+        print_json({**site.model_dump(mode="json"), **counts})
+    else:
+        _print_tables(site)
+
+
+def _print_tables(site: Site) -> None:
     from rich.text import Text
 
     from faultsweep.cli.logs import _table
     from faultsweep.simcore.sites.not_simulated import not_simulated
     from faultsweep.sweeps.times import describe_time
+    from faultsweep.terminal import make_console
 
-    console = Console()
+    console = make_console()
     title = f"{site.name}: {site.num_nodes:,} nodes, {site.num_cores:,} cores ({site.scheduler or 'no scheduler'})"
     console.print(Text(title, style="bold"))
     table = _table("class", "nodes", "cores", "GPUs", "memory", "features")

@@ -178,14 +178,14 @@ def _as_json(found: Validation, tried: list[Any] | None) -> dict[str, Any]:
 
 
 def _print(found: Validation) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from faultsweep.analysis.pictures.validation import summary, waits
     from faultsweep.cli.logs import _table
     from faultsweep.sweeps.times import describe_time
+    from faultsweep.terminal import make_console
 
-    console = Console()
+    console = make_console()
     console.print(Text(f"{found.log} on {found.machine}", style="bold"))
     console.print(Text(f"{summary(found)}."))
     table = _table("mean and median wait", "jobs", "real", "sim", "real", "sim", "explained")
@@ -207,11 +207,10 @@ def _print(found: Validation) -> None:
 
 
 def _print_tried(tried: list[Any]) -> None:
-    from rich.console import Console
-
     from faultsweep.cli.logs import _table
+    from faultsweep.terminal import make_console
 
     table = _table("before the cut", "explained", "rank correlation")
     for settings, explained, correlation in tried:
         table.add_row(", ".join(map(str, settings.values())), f"{explained:.3f}", f"{correlation:.2f}")
-    Console().print(table)
+    make_console().print(table)
