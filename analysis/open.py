@@ -111,8 +111,9 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
     place = data.encoding.get("source", "the results")
     if "jobs_offset" not in data:
         raise InputError(f"{place}: no per-job results (the spec needs keep_jobs = true)")
+    named = {axis: label_on(data, axis, label) for axis, label in labels.items()}
     try:
-        cell = data[["jobs_offset", "jobs_length", "status"]].sel(labels)
+        cell = data[["jobs_offset", "jobs_length", "status"]].sel(named)
     except KeyError as error:
         raise InputError(f"{place}: no cell with the label {error.args[0]}") from None
     cell = cell.isel({"replicate": 0} if "replicate" in cell.dims else {}).squeeze()
@@ -131,6 +132,14 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
 def open_all_jobs(data: xr.Dataset) -> xr.Dataset:
     """Return the per-job results of all cells, read when used; ``jobs_offset`` and ``jobs_length`` tell whose."""
     return _open(str(data.encoding["source"]), group="jobs")
+
+
+def label_on(data: xr.Dataset | xr.DataArray, axis: str, label: Any) -> Any:
+    """Return a label as an axis has it: of ``"easy"``, ``"backfill"``, unless the axis has the former itself."""
+    from faultsweep.simcore.parameters import plain_name
+
+    has = axis in data.coords and label in data[axis].values
+    return label if has else plain_name(axis, label)
 
 
 def metric_names(data: xr.Dataset) -> list[str]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from faultsweep.analysis.dashboard.choices import along_of, check, default_choices
+from faultsweep.analysis.dashboard.choices import along_of, baseline_of, check, default_choices
 from faultsweep.analysis.dashboard.view import figure_of, heat_map
 from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.captions import markdown
 from faultsweep.analysis.figures.draw import check_formats, draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.picture import svg_text
+from faultsweep.analysis.open import label_on
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
@@ -96,6 +97,9 @@ def plot(
     if ratio and not baseline:
         raise InputError("ratio: to what? name a baseline such as baseline='scheduler=fcfs'")
     chosen = default_choices(results)
+    if baseline:
+        axis, label = baseline_of(results, baseline)
+        baseline = f"{axis}={label_on(results, axis, label)}" if axis else baseline
     given: dict[str, Any] = {"metric": metric, "x": x, "curves": curves, "facets": panels, "baseline": baseline}
     wanted = replace(chosen, **{name: value for name, value in given.items() if value is not None})
     taken = [wanted.x, *([panels] if panels else []), *([curves] if curves else [])]
@@ -103,7 +107,7 @@ def plot(
         wanted = replace(wanted, curves="")
     wanted = replace(wanted, along=along_of(results, replace(wanted, along="")))
     show = "value" if not baseline else "ratio" if ratio else "difference"
-    labels = {axis: str(label) for axis, label in (at or {}).items()}
+    labels = {axis: str(label_on(results, axis, label)) for axis, label in (at or {}).items()}
     view = "heat map" if kind == "heat map" else "curves"
     heat: dict[str, Any] = {"heat_x": x, "heat_y": curves} if view == "heat map" else {}
     wanted = replace(wanted, show=show, view=view, at={**wanted.at, **labels})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -77,6 +77,11 @@ def best_policies(
         if table.sizes[policy]:
             rows.append({**at, **_row(table, policy)})
     return pd.DataFrame(rows)
+
+
+def is_as_good(row: Mapping[str, Any], label: str) -> bool:
+    """Tell whether a label does not differ significantly from the best of a row; labels may have commas."""
+    return f", {label}, " in f", {row['as_good']}, "
 
 
 def _row(table: xr.Dataset, policy: str) -> dict[str, Any]:

@@ -22,11 +22,11 @@ from faultsweep.analysis.figures.describe import describe_values, short_number
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
 from faultsweep.analysis.figures.layout import DARK, LIGHT, caption_of
 from faultsweep.analysis.figures.picture import svg_text
-from faultsweep.analysis.figures.sweep import quantity, row_label
 from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.words import quantity, row_label
 from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import best_policies, policy_axis
+from faultsweep.analysis.regions import best_policies, is_as_good, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
 from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.analysis.statistics import REPLICATE, count_observations
@@ -83,7 +83,7 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
     ----------
     data : results opened by ``open_results``; of a sweep that is not finished what there is, and it says so.
     path : the file.
-    metrics : that are reported on; the usual ones, or the first three, if not given.
+    metrics : that are reported on; the one that a selection decides by, and the usual ones or the first, if not given.
     policy : the axis whose labels are ranked; the scheduler, or the first axis of names, if not given.
 
     Raises
@@ -123,11 +123,21 @@ def _metrics(data: xr.Dataset, wanted: Sequence[str] | None) -> list[str]:
     for name in wanted or ():
         if name not in known:
             raise unknown_name("metric", name, known)
-    usual = [name for name in USUAL_METRICS if name in known]
-    return list(wanted or usual or known[:3])
+    usual = [name for name in USUAL_METRICS if name in known] or known[:3]
+    best = selection_of(data)
+    if best is not None:  # the figure below the verdict is of the metric that decides
+        usual = list(dict.fromkeys([best.metric, *usual]))[: max(1, len(usual))]
+    return list(wanted or usual)
 
 
 # Parts of the page
+
+
+_DEFAULTS = "Defaults that matter here (what is 0 or none is left out)"
+
+
+def _is_off(value: Any) -> bool:
+    return value in (0, "none", "")
 
 
 def _what_was_run(data: xr.Dataset) -> str:
@@ -138,7 +148,8 @@ def _what_was_run(data: xr.Dataset) -> str:
         axes.append([str(dim), data.sizes[dim], values, ", ".join(parameters)])
     fixed = fixed_parameters(data)
     named = set(tomllib.loads(str(data.attrs.get("spec", ""))).get("fixed", {}))
-    matter = named | _that_matter(data, [name for name in fixed if name not in named])
+    on = [name for name, value in fixed.items() if name not in named and (name == "seed" or not _is_off(value))]
+    matter = named | _that_matter(data, on)
     held, unnamed = (
         "; ".join(f"{name} = {value}" for name, value in fixed.items() if name in matter and (name in named) == wanted)
         for wanted in (True, False)
@@ -148,7 +159,7 @@ def _what_was_run(data: xr.Dataset) -> str:
         f"{data['status'].size:,} cells.</p>"
         + _table(["axis", "labels", "values", "parameters that it sets"], axes)
         + (f"<p>The same in every cell: {escape(held)}.</p>" if held else "")
-        + (f'<p class="small">Defaults that matter here: {escape(unnamed)}.</p>' if unnamed else "")
+        + (f'<p class="small">{_DEFAULTS}: {escape(unnamed)}.</p>' if unnamed else "")
     )
 
 
@@ -247,12 +258,16 @@ def _best_of(data: xr.Dataset, metric: str, policy: str) -> str:
         return ""
     row = found.to_dict("records")[0]
     words = quantity(data, metric).partition(" (")[0].lower()
+    if not _differs(data[metric]):
+        return f"All have the same {words}."
     which = "highest" if higher_is_better(data, metric) else "lowest"
-    best, second = (row_label(policy, row[name], short=True) for name in ("best", "next"))
+    best, second = (row_label(policy, row[name]) for name in ("best", "next"))
     text = f"{best} has the {which} {words}"
     if row["next"]:
         text += f"; second is {second}, {_worse(row)}"
-        text += ": no significant difference" if row["next"] in row["as_good"].split(", ") else ""
+        one = int(count_observations(data[metric], data["status"]).max()) < 2
+        same = ": one replicate shows no significance" if one else ": no significant difference"
+        text += same if is_as_good(row, row["next"]) else ""
     rest = [axis for axis in varied(data[metric]) if axis != policy]
     text += f". Means over {', '.join(rest)}" if rest else ""
     return text + _where_another_is_best(data, metric, policy, row["best"])
@@ -264,7 +279,7 @@ def _where_another_is_best(data: xr.Dataset, metric: str, policy: str, best: str
     axes = list(regions.columns[: list(regions.columns).index("best")]) if not regions.empty else []
     if not axes:
         return "."
-    others = [row for row in regions.to_dict("records") if best not in (row["best"], *row["as_good"].split(", "))]
+    others = [row for row in regions.to_dict("records") if best != row["best"] and not is_as_good(row, best)]
     if not others:
         return f"; no other is significantly better in any of {len(regions)} regions."
     names = ", ".join(f"{name} {count}" for name, count in Counter(row["best"] for row in others).most_common(3))
@@ -295,7 +310,12 @@ def _failures(data: xr.Dataset) -> str:
 
 def _with_values(data: xr.Dataset, metrics: Sequence[str]) -> list[str]:
     """Return the metrics that differ between cells."""
-    return [name for name in metrics if bool(data[name].load().notnull().any()) and varied(data[name])]
+    return [name for name in metrics if _differs(data[name].load()) and varied(data[name])]
+
+
+def _differs(values: xr.DataArray) -> bool:
+    """Tell whether there are values that are not all the same."""
+    return bool(values.max() > values.min())
 
 
 def _effects(data: xr.Dataset, metrics: Sequence[str]) -> str:
@@ -317,7 +337,7 @@ def _effects_on(data: xr.Dataset, metric: str) -> str:
         effect, low, high = (found[part].values for part in ("effect", "low", "high"))
         labels, x = data[axis].values.tolist(), quantity(data, axis) if axis in data.coords else axis
         if isinstance(labels[0], str):
-            names = [row_label(axis, label, short=True) for label in labels]
+            names = [row_label(axis, label) for label in labels]
             bars = [Bars(words, effect, LOOKS[0], low, high)]
             panels.append(Panel("", x, f"Effect on {_low(words)}", bars=bars, categories=names, signed=True))
         else:

@@ -21,7 +21,7 @@ from faultsweep.analysis.intervals import (
     moments,
     student_bounds,
 )
-from faultsweep.analysis.open import COPIES, is_one_of
+from faultsweep.analysis.open import COPIES, is_one_of, label_on
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -147,6 +147,7 @@ def paired_difference(
 def _baseline(values: xr.DataArray, along: str, baseline: object) -> xr.DataArray:
     if along not in values.dims:
         raise unknown_name("axis", along, map(str, values.dims))
+    baseline = label_on(values, along, baseline)
     if baseline not in values[along].values:
         raise unknown_name(f"value of {along}", baseline, map(str, values[along].values))
     return values.sel({along: baseline}, drop=True)
@@ -169,13 +170,14 @@ def describe_intervals(found: xr.Dataset, level: float = 0.95) -> str:
     """Return what intervals are, for a caption: "95 % confidence intervals", or that they are approximate.
 
     They are called approximate, with the lowest measured coverage, where it is two points of a hundred off the level
-    or more: for 95 %, outside 93 to 97 %.
+    or more: for 95 %, outside 93 to 97 %. Of numbers some of which are negative, it is not measured.
     """
     name = f"{100 * level:g}\u00a0% confidence intervals"
     coverage = interval_coverage(found, level).values
+    unknown = bool((np.isnan(coverage) & found["low"].notnull().values).any())
     coverage = coverage[np.isfinite(coverage)]
     if not len(coverage) or bool(np.all(np.abs(coverage - level) <= TOLERANCE)):
-        return name
+        return f"{name} (coverage not measured where some are negative)" if unknown else name
     return f"approximate {name} (measured coverage {100 * coverage.min():.0f}\u00a0% where replicates spread most)"
 
 

@@ -29,6 +29,8 @@ from faultsweep.sweeps.store.store import NOT_REQUESTED
 from faultsweep.errors import InputError, unknown_name
 
 USUAL_METRIC = "mean_bounded_slowdown"
+OUT = ("worse", "as good or worse")
+"""Results of policies that a selection has left behind; of the latter the interval reaches beyond the best."""
 _SHOWN_REGIONS = 12
 _MOST_IN_PERCENT = 3.0  # of the best mean; more is said as a factor
 _MOST_LINEAR = 5.0  # a ratio above which the axis of ratios is logarithmic
@@ -193,8 +195,7 @@ def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
     selection = region.selection
     if selection is not None:
         rows = [_row(part, best, region, selection, place, label) for place, label in enumerate(region.labels)]
-        order = sorted(rows, key=lambda row: (row["result"] != "best", row["worse"]))
-        rows = order
+        rows.sort(key=lambda row: (row["result"] != "best", np.nan_to_num(row["worse"], nan=np.inf), row["mean"]))
     for label in region.failed_labels:
         rows.append({"policy": label, "result": "failed"})
     columns = ["policy", "mean", "low", "high", "n", "worse", "worse_low", "worse_high", "result"]
@@ -216,13 +217,15 @@ def _row(part: xr.Dataset, best: Best, region: Region, selection: Selection, pla
     ratio = paired_ratio(values, best.axis, region.labels[leader], status, best.confidence).sel({best.axis: label})
     bounds = [float(ratio[name]) for name in ("mean", "low", "high")]
     shares = [1 - bound for bound in bounds] if best.higher_is_better else [bound - 1 for bound in bounds]
-    row |= dict(zip(("worse", "worse_low", "worse_high"), (shares[0], *sorted(shares[1:])), strict=True))
+    share = shares[0] if np.isfinite(shares[0]) else np.nan  # no ratio to a mean of zero
+    share = 0.0 if stands == leader else share
+    row |= dict(zip(("worse", "worse_low", "worse_high"), (share, *sorted(shares[1:])), strict=True))
     if stands == leader and selection.decided:
         row["result"] = "best"
     elif stands in selection.alive:
         row["result"] = "not decided"
     else:
-        row["result"] = "worse"
+        row["result"] = "as good or worse" if row["worse_low"] < 0 else "worse"
     return row
 
 
@@ -254,11 +257,13 @@ def _of_one(best: Best, region: Region, table: pd.DataFrame) -> str:
         left = ", ".join(str(region.labels[row]) for row in selection.alive)
         why = f"{best.most} replicates" if not selection.needed else "the replicates so far"
         return f"Not decided after {why}: each of {left} may be the best by {best.metric}."
-    rest = table[table["result"] == "worse"]
+    rest = table[table["result"].isin(OUT)]
     text = f"{_name(table)} is best by {best.metric}"
     if rest.empty:
         return f"{text}."
     second = rest.iloc[0]
+    if np.isnan(second["worse"]):
+        return f"{text}; second is {second['policy']}, {second['mean']:.4g} against {table.iloc[0]['mean']:.4g}."
     worse = how_much_worse(*(float(second[part]) for part in ("worse", "worse_low", "worse_high")))
     return f"{text}; second is {second['policy']}, {worse}."
 

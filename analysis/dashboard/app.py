@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -19,22 +18,22 @@ import panel as pn
 import xarray as xr
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard import overview as ov
-from faultsweep.analysis.dashboard.cells import ParallelPlot, ParetoPlot, frame_of, labels_at
+from faultsweep.analysis.dashboard.cells import ParallelPlot, ParetoPlot, frame_of
 from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.difference import difference_html
 from faultsweep.analysis.dashboard.follow import FollowedStore
-from faultsweep.analysis.dashboard.jobs import COLUMNS, MOST_RUNS, Distribution, Gantt, jobs_of, keeps_jobs
+from faultsweep.analysis.dashboard.jobs import COLUMNS, MOST_RUNS, Distribution, keeps_jobs
+from faultsweep.analysis.dashboard.knobs import SWITCHES, WIDE, Knobs
 from faultsweep.analysis.dashboard.links import Links
-from faultsweep.analysis.dashboard.metrics import grouped, label_in_words, named
+from faultsweep.analysis.dashboard.onerun import OneRun, html
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
-from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, Make
+from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, OVERVIEW, PICTURED, Make, Taken
 from faultsweep.analysis.dashboard.template import PANE, TEMPLATE, WAITING
-from faultsweep.analysis.dashboard.view import cells_at, figure_of, heat_map, ids_of_heat, ids_of_points, rerun_command
+from faultsweep.analysis.dashboard.view import cells_at, figure_of, heat_map, ids_of_heat, ids_of_points, runs_of
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.layout import as_curves
 from faultsweep.analysis.figures.texts import without_tex
-from faultsweep.analysis.open import fixed_parameters
-from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.analysis.figures.words import quantity
 from faultsweep.analysis.warmup import column_of
 from numpy.typing import NDArray
 from panel.io import hold
@@ -42,38 +41,15 @@ from panel.io import hold
 from faultsweep.errors import InputError
 from faultsweep.extras import is_installed
 
-_WIDE = 290
 _CHECK_EVERY_MS = 500
 _MOST_ROWS = 60
 _MOST_SHOWN = 12
-_NONE = "(none)"
 _STRETCH: dict[str, Any] = {"sizing_mode": "stretch_width"}
-_SWITCHES = {
-    "log_x": "Logarithmic horizontal axis",
-    "log_y": "Logarithmic vertical axis or colours",
-    "bands": "95 % intervals over replicates",
-    "delete_warm_up": "Without the warm-up of each run (MSER-5)",
-}
-_NAMES = {
-    "metric": "Metric",
-    "x": "Horizontal axis",
-    "along": "A point per label of",
-    "curves": "A curve per label of",
-    "facets": "A panel per label of",
-    "heat_x": "Heat map, horizontal",
-    "heat_y": "Heat map, vertical",
-    "second": "Second metric",
-    "third": "Third metric",
-    "show": "Show",
-    "baseline": "Baseline",
-    "view": "View",
-}
 _WORDS = (
     *("head", "verdict", "regions", "shares", "message", "title", "key", "caption", "heat_words", "parallel_words"),
-    *("pareto_words", "jobs_words", "chosen", "run_words", "link", "difference"),
+    *("pareto_words", "jobs_words", "chosen", "link", "difference"),
 )
-_METRICS = ("metric", "second", "third")
-_OF_CURVES = ("metric", "x", "along", "curves", "facets", "show", "baseline", *_SWITCHES)
+_OF_CURVES = ("metric", "x", "along", "curves", "facets", "show", "baseline", *SWITCHES)
 _OF_HEAT = ("metric", "heat_x", "heat_y", "show", "baseline", "log_y", "delete_warm_up")
 _OF_CELLS = ("metric", "second", "third")
 
@@ -84,26 +60,24 @@ if (cb_obj.value === 'all views') delete views.dataset.large; else views.dataset
 """
 
 
-def _html(**more: Any) -> Any:
-    return pn.pane.HTML("", stylesheets=[PANE], **{**_STRETCH, **more})
-
-
-class _Select(pn.widgets.Select):
-    """A select that passes over what it does not offer any more: the browser may be a moment behind."""
-
-    def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return super()._process_property_change(msg)
-        except ValueError:
-            self.param.trigger("value")  # the browser shows what is chosen
-            return {name: value for name, value in msg.items() if name != "value"}
-
-
 class _Page(pn.Template):
     """A template that Panel need not describe anew with each part that is added."""
 
     def __repr__(self) -> str:
         return "dashboard"
+
+
+def _make_table() -> Any:
+    return pn.widgets.Tabulator(
+        pd.DataFrame(),
+        pagination="remote",
+        page_size=12,
+        disabled=True,
+        show_index=False,
+        header_filters={},
+        layout="fit_data_stretch",
+        sizing_mode="stretch_width",
+    )
 
 
 class Dashboard:
@@ -114,7 +88,6 @@ class Dashboard:
         self.store = store
         self.version = store.version
         self.facts = store.facts()
-        self._quiet = False
         self.curves: CurvesPlot | None = None
         self.heat: HeatPlot | None = None
         self.pareto: ParetoPlot | None = None
@@ -130,13 +103,14 @@ class Dashboard:
             "table": self._fill_table,
         }
         self._stale: set[str] = set()
+        self._large = ""
         self._seen = set(self._views) if pn.state.curdoc is None else set()
         note = ""
         try:
             self.choices = ch.read_query(store.data, query)
         except InputError as error:
             self.choices, note = ch.default_choices(store.data), f"The link was not understood: {error}."
-        self._make_widgets()
+        self._make_parts()
         self._make_page()
         self._note(note)
         self._show_overview()
@@ -147,136 +121,26 @@ class Dashboard:
         else:
             pn.state.onload(self._show)  # the overview is there meanwhile
 
-    # Widgets
+    # Choices
 
-    def _make_widgets(self) -> None:
-        data = self.store.data
-        self.widgets: dict[str, Any] = {name: _Select(label=label, width=_WIDE) for name, label in _NAMES.items()}
-        self.widgets["view"].options = [view for view in ch.VIEWS if view != "distribution" or keeps_jobs(data)]
-        known = {"hub": self.links.hub, "seen": self.links.seen}  # so that the page has them before any view
-        self.widgets["view"].jscallback(args=known, value=_ENLARGE)
-        self.widgets["show"].options = list(ch.SHOWN)
-        self.find = pn.widgets.TextInput(label="Find a metric", placeholder="part of a name or meaning", width=_WIDE)
-        self.find.param.watch(lambda event: self._offer(), "value_input")
-        self.switches = pn.widgets.CheckBoxGroup(options=self._switches())
-        self.switches.param.watch(self._switched, "value")
-        self.at: dict[str, Any] = {}
-        self.places: dict[str, Any] = {}
-        for name, widget in self.widgets.items():
-            widget.param.watch(self._changed(name), "value")
-        for axis in ch.axes_of(data):
-            self._make_axis(axis)
-        for widget in (*self.widgets.values(), *self.at.values(), self.switches):
-            widget._debounce = 0  # Panel would wait 50 ms for more
+    def _chosen_by_user(self, changes: dict[str, Any]) -> None:
+        """Take what a knob says, and what follows from it for the others."""
+        data, wanted = self.store.data, replace(self.choices, **changes)
+        if "metric" in changes:
+            second, third = ("" if part == wanted.metric else part for part in (wanted.second, wanted.third))
+            steady = wanted.delete_warm_up and bool(column_of(data, wanted.metric))
+            wanted = replace(wanted, second=second, third=third, delete_warm_up=steady)
+        self._take(ch.with_baseline(data, wanted, "baseline" in changes))
 
-    def _switches(self) -> dict[str, str]:
-        """Return what the switches say -> their names; the last one is there where per-job results are."""
-        deletable = bool(column_of(self.store.data, self.choices.metric))
-        return {words: name for name, words in _SWITCHES.items() if deletable or name != "delete_warm_up"}
-
-    def _make_axis(self, axis: str) -> None:
-        """Make the knob of an axis: a slider over numbers, a select over names."""
-        data = self.store.data
-        labels = ch.labels_of(data, axis)
-        number = data[axis].dtype.kind in "iuf" and len(labels) > 1
-        kind = pn.widgets.DiscreteSlider if number else pn.widgets.Select
-        # a title is markup to the browser; the labels of a slider are numbers, those of a select are text to it
-        self.at[axis] = kind(label=without_tex(escape(named(data, axis))), options=labels, width=_WIDE)
-        self.at[axis].param.watch(self._changed(axis), "value")
-        self.places[axis] = pn.Column(self.at[axis])  # hidden as one: each part of a slider would be laid out by itself
-
-    def _offer(self) -> None:
-        """Offer in every widget what can be chosen beside the other choices, and show the choices that are made."""
-        data, now = self.store.data, self.choices
-        axes, across = ch.axes_of(data), ch.x_axes(data)
-        metrics = list(dict.fromkeys([*self.facts.metrics, now.metric]))
-        few = [axis for axis in axes if 1 < data.sizes[axis] <= ch.MOST_CURVES and axis != now.along]
-        varied = [x for x, axis in across.items() if axis not in (now.curves, now.facets) and data.sizes[axis] > 1]
-        words = {named(data, name): name for name in metrics}
-        called = {name: named(data, name) for name in across}
-        options: dict[str, Any] = {
-            "x": {
-                **{called[x]: x for x in (varied or across)},
-                **({called[now.x]: now.x} if now.x in across else {}),
-                **words,
-            },
-            "along": [axis for axis in axes if axis not in (now.curves, now.facets)],
-            "curves": ["", *(axis for axis in few if axis != now.facets)],
-            "facets": ["", *(axis for axis in few if axis != now.curves and data.sizes[axis] <= ch.MOST_FACETS)],
-            "heat_x": [axis for axis in axes if axis != now.heat_y],
-            "heat_y": ["", *(axis for axis in axes if axis != now.heat_x)],
-            "baseline": {
-                _NONE: "",
-                **{label_in_words(data, *ch.baseline_of(data, one)): one for one in ch.baselines(data, now.along)},
-            },
-        }
-        with self._silently():
-            for name in _METRICS:
-                wanted = [own for own in metrics if name == "metric" or own != now.metric]
-                groups = grouped(data, wanted, (self.find.value_input or "") if name == "metric" else "")
-                known = {own for group in groups.values() for own in group.values()}
-                if name != "metric":
-                    groups = {" ": {_NONE: ""}, **groups}
-                elif now.metric not in known:
-                    groups = {"Chosen": {named(data, now.metric): now.metric}, **groups}
-                self._set(self.widgets[name], groups=groups)
-            for name, each in options.items():
-                named_ones = each if isinstance(each, dict) else {called.get(text, _NONE): text for text in each}
-                self._set(self.widgets[name], options=named_ones)
-            for name, widget in self.widgets.items():
-                widget.value = getattr(now, name)
-            for axis, widget in self.at.items():
-                self.places[axis].visible = axis in now.at and data.sizes[axis] > 1
-                if axis in now.at:
-                    widget.value = now.at[axis]
-            self._set(self.switches, options=self._switches())
-            self.switches.value = [name for name in _SWITCHES if getattr(now, name)]
-            self.widgets["along"].visible = now.x not in across
-            self.widgets["baseline"].visible = len(self.widgets["baseline"].options) > 1
-            self.widgets["show"].visible = self.widgets["baseline"].visible
-
-    @staticmethod
-    def _set(widget: Any, **new: Any) -> None:
-        """Set what is another one now: equal options would be sent to the browser all the same."""
-        for name, value in new.items():
-            if getattr(widget, name) != value:
-                widget.param.update(**{name: value})
-
-    @contextmanager
-    def _silently(self) -> Any:
-        before, self._quiet = self._quiet, True
-        try:
-            yield
-        finally:
-            self._quiet = before
-
-    def _changed(self, name: str) -> Callable[[Any], None]:
-        def changed(event: Any) -> None:
-            if not self._quiet:
-                self._choose(name, event.new)
-
-        return changed
-
-    def _switched(self, event: Any) -> None:
-        if not self._quiet:
-            on: dict[str, Any] = {name: name in event.new for name in _SWITCHES}
-            self._take(replace(self.choices, **on))
-
-    def _choose(self, name: str, value: Any) -> None:
-        now = self.choices
-        wanted = replace(now, at={**now.at, name: value}) if name in self.at else replace(now, **{name: value})
-        if name == "metric" and not column_of(self.store.data, value):
-            wanted = replace(wanted, delete_warm_up=False)
-        if name == "metric":
-            second, third = ("" if part == value else part for part in (wanted.second, wanted.third))
-            wanted = replace(wanted, second=second, third=third)
-        self._take(self._with_baseline(name, wanted))
+    def _stand(self, axis: str, label: str) -> None:
+        """Let an axis that is not drawn over stand at another label."""
+        self._take(replace(self.choices, at={**self.choices.at, axis: label}))
 
     def _take(self, wanted: Choices) -> None:
         """Take new choices; where one contradicts another that is told, and the old ones stay."""
         data, before = self.store.data, self.choices
         try:
-            wanted = ch.check(data, replace(wanted, at={a: v for a, v in wanted.at.items() if a in self.at}))
+            wanted = ch.check(data, replace(wanted, at={a: v for a, v in wanted.at.items() if a in self.knobs.axes}))
         except InputError as error:
             self._note(str(error))
         else:
@@ -297,8 +161,8 @@ class Dashboard:
             self._stale.add("jobs")
         with hold():
             self._offer()
-            self.show_link()
             self._draw_seen(at_once="curves")
+        _later(self.show_link)
         if before is None:
             _later(self._chosen, self.links.cells)
 
@@ -327,97 +191,95 @@ class Dashboard:
         with hold(), self._readable():
             self._views[name]()
 
-    def _with_baseline(self, name: str, wanted: Choices) -> Choices:
-        """Return the choices with a baseline where one is needed, and without one where it is not."""
-        valid = ch.baselines(self.store.data, ch.along_of(self.store.data, wanted))
-        if name == "baseline":
-            show = "value" if not wanted.baseline else "difference" if wanted.show == "value" else wanted.show
-            return replace(wanted, show=show)
-        if wanted.show == "value":
-            return replace(wanted, baseline="")
-        if wanted.baseline not in valid:
-            own = [one for one in valid if one.startswith(f"{wanted.curves}=")]
-            return replace(wanted, baseline=(own or valid or [""])[0])
-        return wanted
-
     # Page
 
-    def _make_page(self) -> None:
+    def _make_parts(self) -> None:
+        """Make the parts of the page, without anything in them."""
         data = self.store.data
-        self.words: dict[str, Any] = {name: _html() for name in _WORDS}
+        self.words: dict[str, Any] = {name: html() for name in _WORDS}
         self.boxes: dict[str, Any] = {
-            name: pn.Column(min_height={"first": 300, "gantt": 0}.get(name, 360), **_STRETCH)
-            for name in ("first", "curves", "heat", "parallel", "pareto", "jobs", "gantt")
+            name: pn.Column(min_height=300 if name == "first" else 360, **_STRETCH)
+            for name in ("first", "curves", "heat", "parallel", "pareto", "jobs")
         }
+        self.knobs = Knobs(data, self.choices, self._chosen_by_user, self._stand)
+        known = {"hub": self.links.hub, "seen": self.links.seen}  # so that the page has them before any view
+        self.knobs.view.jscallback(args=known, value=_ENLARGE)
         self.column = pn.widgets.Select(label="Of the jobs", options={w: c for c, w in COLUMNS.items()}, width=180)
         self.column.param.watch(lambda event: self._redraw("jobs"), "value")
-        self.table = pn.widgets.Tabulator(
-            pd.DataFrame(),
-            pagination="remote",
-            page_size=12,
-            disabled=True,
-            show_index=False,
-            header_filters={},
-            layout="fit_data_stretch",
-            sizing_mode="stretch_width",
-        )
+        self.table = _make_table()
         self.table.on_click(lambda event: self._row_clicked(event.row))
         self._fields: list[str] = []
         self.clear = pn.widgets.Button(label="Clear the selection", width=160, visible=False)
         self.clear.on_click(lambda event: self._select(np.zeros(0, np.int64)))
-        self.replicate = pn.widgets.Select(label="Replicate", width=120, visible=False)
-        self.replicate.param.watch(lambda event: self._draw_run(), "value")
-        self.again = pn.widgets.Button(label="Simulate it again, for nodes and events", width=280, visible=False)
-        self.again.on_click(self._simulate_again)
+        self.run = OneRun(self.store)
+        self.taken = pn.widgets.Select(label="Take away the view", width=WIDE, options=list(PICTURED))
+
+    def _make_page(self) -> None:
+        """Set the parts into the template."""
+        self.page = _Page(TEMPLATE, location=True)
+        variables = {
+            "jobs": keeps_jobs(self.store.data),
+            "large": "" if self.choices.view == ch.ALL_VIEWS else self.choices.view,
+            "compared": self.store.other is not None,
+            "pane": PANE,
+            "early": ov.early_html(self.facts.overview),
+        }
+        for name, value in variables.items():
+            self.page.add_variable(name, value)
+        for name, root in self._roots().items():
+            self.page.add_panel(name, root)
+
+    def _roots(self) -> dict[str, Any]:
+        """Return what stands at each place of the template."""
+        words, boxes = self.words, self.boxes
         offered = [one for one in DOWNLOADS if one[1] != "parquet" or is_installed("pyarrow")]
         take = pn.FlexBox(*(self._download(*one) for one in offered))
-        knobs = [self.widgets["metric"], self.find, *(w for n, w in self.widgets.items() if n != "metric")]
-        left = pn.Column(*knobs, self.switches, *self.places.values(), width=_WIDE + 25, scroll=False)
-        self.page = _Page(TEMPLATE, location=True)
-        self.page.add_variable("jobs", keeps_jobs(data))
-        self.page.add_variable("large", "" if self.choices.view == ch.ALL_VIEWS else self.choices.view)
-        self.page.add_variable("compared", self.store.other is not None)
-        self.page.add_variable("pane", PANE)
-        self.page.add_variable("early", ov.early_html(self.facts.overview))
-        w, b = self.words, self.boxes
-        roots = {
-            "head": w["head"],
-            "verdict": w["verdict"],
-            "regions": w["regions"],
-            "shares": w["shares"],
-            "first": b["first"],
-            "heading": pn.Column(w["title"], w["message"], **_STRETCH),
-            "knobs": left,
-            "key": w["key"],
-            "picture": b["curves"],
-            "words": w["caption"],
-            "heat_words": w["heat_words"],
-            "heat": b["heat"],
-            "parallel_words": w["parallel_words"],
-            "parallel": b["parallel"],
-            "pareto_words": w["pareto_words"],
-            "pareto": b["pareto"],
-            "chosen": pn.Column(w["chosen"], self.clear, **_STRETCH),
+        roots = {name: words[name] for name in ("head", "verdict", "regions", "shares", "key")}
+        roots |= {name: boxes[name] for name in ("first", "heat", "parallel", "pareto")}
+        roots |= {name: words[name] for name in ("heat_words", "parallel_words", "pareto_words")}
+        roots |= {
+            "heading": pn.Column(words["title"], words["message"], **_STRETCH),
+            "knobs": self.knobs.layout,
+            "picture": boxes["curves"],
+            "words": words["caption"],
+            "chosen": pn.Column(words["chosen"], self.clear, **_STRETCH),
             "table": self.table,
-            "run": pn.Column(w["run_words"], pn.Row(self.replicate, self.again), b["gantt"], **_STRETCH),
-            "take": pn.Column(take, w["link"], **_STRETCH),
+            "run": self.run.layout,
+            "take": pn.Column(self.taken, take, words["link"], **_STRETCH),
         }
-        if keeps_jobs(data):
-            roots |= {"jobs_words": w["jobs_words"], "jobs": pn.Column(self.column, b["jobs"], **_STRETCH)}
+        if keeps_jobs(self.store.data):
+            roots |= {"jobs_words": words["jobs_words"], "jobs": pn.Column(self.column, boxes["jobs"], **_STRETCH)}
         if self.store.other is not None:
-            roots["compared"] = w["difference"]
-        for name, root in roots.items():
-            self.page.add_panel(name, root)
+            roots["compared"] = words["difference"]
+        return roots
 
     def _download(self, label: str, suffix: str, make: Make) -> Any:
         name = str(self.store.data.attrs.get("name", "sweep"))
         return pn.widgets.FileDownload(
-            callback=lambda: io.BytesIO(make(self.store.data, self.choices, self.links.cells)),
+            callback=lambda: io.BytesIO(make(self._to_take())),
             filename=f"{name}.{suffix}",
             label=label,
             width=150,
             embed=False,
         )
+
+    def _to_take(self) -> Taken:
+        return Taken(self.store.data, self.choices, self.taken.value, self.links.cells, self.column.value)
+
+    def _offer(self) -> None:
+        """Offer what can be chosen and taken away now."""
+        self.knobs.offer(self.store.data, self.facts.metrics, self.choices)
+        missing = {
+            "Pareto front": len(self.choices.weighed) < 2,
+            "distribution": not keeps_jobs(self.store.data),
+            OVERVIEW: self.facts.overview.means.empty,
+        }
+        options = [view for view in PICTURED if not missing.get(view)]
+        if self.taken.options != options:
+            self.taken.options = options
+        if self._large != self.choices.view:
+            self._large = self.choices.view
+            self.taken.value = self._large if self._large in options else options[0]
 
     def _note(self, text: str) -> None:
         self.words["message"].object = f"<p role='alert' class='alert'>{escape(text)}</p>" if text else ""
@@ -553,22 +415,14 @@ class Dashboard:
             self.clear.visible = bool(len(cells))
             self._stale |= {"table", "jobs"}
             self._draw_seen()
-            replicates = [str(one) for one in self.store.data[REPLICATE].values] if len(cells) == 1 else []
-            with self._silently():
-                self.replicate.options = replicates
-                self.replicate.value = replicates[0] if replicates else None
-            self._draw_run()
+            self.run.show(cells)
 
     def _draw_jobs(self) -> None:
         """Draw the distribution over the jobs of what is selected, or of the first curves."""
         data = self.store.data
         if not keeps_jobs(data):
             return
-        cells = self.links.cells
-        if not len(cells):
-            now = replace(self.choices, view="curves")
-            series = [own for panel in ids_of_points(data, now, figure_of(data, now)) for own in panel]
-            cells = np.concatenate([np.zeros(0, np.int64), *(own[len(own) // 2 : len(own) // 2 + 1] for own in series)])
+        cells = runs_of(data, self.choices, self.links.cells)
         found = Distribution(data, cells.tolist(), self.column.value)
         self.boxes["jobs"].objects = [pn.pane.Bokeh(found.layout, **_STRETCH)]
         key = "".join(
@@ -577,66 +431,6 @@ class Dashboard:
         )
         more = f" The first {MOST_RUNS} of {len(cells):,} selected." if len(cells) > MOST_RUNS else ""
         self.words["jobs_words"].object = f"<h2>Distribution over jobs</h2><p class='small'>{key}{more}</p>"
-
-    def _draw_run(self) -> None:
-        """Show the parameters of one configuration, the command that repeats it, and its chart."""
-        if self._quiet:
-            return
-        data, cells = self.store.data, self.links.cells
-        one = len(cells) == 1
-        for part in (self.replicate, self.boxes["gantt"]):
-            part.visible = one and (part is self.replicate or keeps_jobs(data))
-        self.again.visible = one and self.store.may_rerun
-        if not one:
-            self.words["run_words"].object = ""
-            self.boxes["gantt"].objects = []
-            return
-        labels = labels_at(data, int(cells[0]))
-        command = rerun_command(self.store.place, {**labels, REPLICATE: self.replicate.value})
-        rows = [[named(data, name), name, value] for name, value in labels.items()]
-        fixed = [[name, value] for name, value in fixed_parameters(data).items()]
-        copy = f"<button class='copy' type='button' data-copy='{escape(command, quote=True)}'>Copy</button>"
-        self.words["run_words"].object = (
-            "<h2>One run</h2>"
-            + ov.table(["Axis", "Parameter", "Label"], rows, "Labels of the run")
-            + f"<details><summary>{len(fixed)} parameters that all cells share</summary>"
-            + ov.table(["Parameter", "Value"], fixed, "Parameters that all cells share")
-            + "</details>"
-            + (f"<p>Repeat it: <code>{escape(command)}</code> {copy}</p>" if command else "")
-            + ("" if keeps_jobs(data) else "<p class='small'>Its jobs are not stored (keep_jobs = true does).</p>")
-        )
-        if keeps_jobs(data):
-            try:
-                number = [str(label) for label in data[REPLICATE].values].index(str(self.replicate.value))
-                chart = Gantt(jobs_of(data, int(cells[0]), number))
-            except InputError as error:
-                self.boxes["gantt"].objects = [_with(f"<p>{escape(str(error))}</p>")]
-            else:
-                note = (
-                    "When each job ran, from its last start; stacked by size, because the store keeps no nodes. "
-                    "Orange: it was restarted."
-                )
-                note += f" {chart.left_out:,} jobs are left out." if chart.left_out else ""
-                self.boxes["gantt"].objects = [
-                    _with(f"<p class='small'>{note}</p>"),
-                    pn.pane.Bokeh(chart.layout, **_STRETCH),
-                ]
-
-    async def _simulate_again(self, event: Any) -> None:
-        """Simulate the run again, where the server was told that it may, and show its chart with nodes and events."""
-        from faultsweep.analysis.dashboard.again import chart_of, simulate
-
-        labels = {**labels_at(self.store.data, int(self.links.cells[0])), REPLICATE: str(self.replicate.value)}
-        box = self.boxes["gantt"]
-        box.visible = True
-        box.objects = [_with("<p role='status'>Simulating it again.</p>")]
-        try:
-            content = await asyncio.to_thread(simulate, Path(self.store.place), labels)
-        except InputError as error:
-            box.objects = [_with(f"<p role='alert' class='alert'>{escape(str(error))}</p>")]
-        else:
-            words = _with(f"<p class='small'>{escape(' '.join(content.caption))}</p>")
-            box.objects = [words, pn.pane.Bokeh(chart_of(content), **_STRETCH)]
 
     # Link
 
@@ -662,12 +456,9 @@ class Dashboard:
             return
         self.version = self.store.version
         self.facts = self.store.facts()
-        if ch.axes_of(self.store.data) != list(self.at):
+        if ch.axes_of(self.store.data) != self.knobs.axes:
             self._note("The store is another one now; reload the page.")
             return
-        for axis, widget in self.at.items():
-            with self._silently():
-                widget.options = ch.labels_of(self.store.data, axis)
         self.choices = ch.complete(self.store.data, self.choices)
         self._show_overview()
         self._show()
@@ -687,12 +478,6 @@ def _at(choices: Choices | None) -> Any:
 
 def _differ(before: Choices | None, now: Choices, parts: Iterable[str]) -> bool:
     return before is None or any(getattr(before, part) != getattr(now, part) for part in parts)
-
-
-def _with(text: str) -> Any:
-    pane = _html()
-    pane.object = text
-    return pane
 
 
 def _key(figure: Figure) -> str:
@@ -719,7 +504,7 @@ def _table(data: xr.Dataset, cells: pd.DataFrame) -> str:
         copy = f" <button class='copy' type='button' data-copy='{escape(str(row[-1]), quote=True)}'>Copy</button>"
         texts[-1] = f"<code>{texts[-1]}</code>{copy}" if row[-1] else ""
         rows.append("".join(f"<td>{text}</td>" for text in texts))
-    called = {name: named(data, name) if name in data else name.capitalize() for name in map(str, cells.columns)}
+    called = {name: quantity(data, name) if name in data else name.capitalize() for name in map(str, cells.columns)}
     head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in called.values())
     more = f"<p>{len(cells) - _MOST_ROWS:,} more: see the exported data.</p>" if len(cells) > _MOST_ROWS else ""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -732,7 +517,12 @@ def _table(data: xr.Dataset, cells: pd.DataFrame) -> str:
 def make_page(store: FollowedStore) -> Any:
     """Return the page for the session at hand, which its link describes."""
     query = {name: values[0].decode() for name, values in pn.state.session_args.items()}
-    dashboard = Dashboard(store, query)
+    try:
+        dashboard = Dashboard(store, query)
+    except InputError as error:  # a store that was waited for has nothing to show
+        page = pn.Template(WAITING)
+        page.add_panel("words", html(f"<h1>{escape(store.place)}</h1><p role='alert'>{escape(str(error))}</p>"))
+        return page
     pn.state.add_periodic_callback(dashboard.follow, _CHECK_EVERY_MS)
     pn.state.onload(dashboard.show_link)  # the page tells its own address only once it is there
     return dashboard.page
@@ -741,5 +531,5 @@ def make_page(store: FollowedStore) -> Any:
 def make_waiting_page(store: FollowedStore) -> Any:
     """Return a page that loads again and again until the store is there."""
     page = pn.Template(WAITING)
-    page.add_panel("words", _with(f"<h1>Waiting for {escape(store.place)}</h1><p>It does not exist yet.</p>"))
+    page.add_panel("words", html(f"<h1>Waiting for {escape(store.place)}</h1><p>It does not exist yet.</p>"))
     return page

@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import axes_of, labels_of
-from faultsweep.analysis.dashboard.metrics import in_words, named
-from faultsweep.analysis.figures import page
-from faultsweep.analysis.figures.figure import BLUE, VERMILION, Curve, Figure, Panel, Style
-from faultsweep.analysis.figures.layout import LIGHT
-from faultsweep.analysis.figures.sweep import quantity, row_label
+from faultsweep.analysis.dashboard.plots import renew
+from faultsweep.analysis.figures import page, parallel
+from faultsweep.analysis.figures.figure import BLUE, VERMILION, Curve, Figure, Panel, Parallel, Style
 from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.words import in_words, labels_to_read, quantity
 from faultsweep.analysis.open import has_result
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.statistics import REPLICATE
@@ -76,16 +75,20 @@ class Sample:
 
     def labels(self, axis: str) -> list[str]:
         """Return the label of each configuration on an axis, as text."""
-        labels = np.array([row_label(axis, one, short=True) for one in self._data[axis].values.tolist()])
-        return labels[self.rows[axis]].tolist()
+        return np.array(labels_to_read(self._data, axis))[self.rows[axis]].tolist()
 
     def _describe(self) -> list[str]:
-        """Return the labels of each configuration on the axes that vary, in a line."""
-        varied = [axis for axis in self._axes if self._data.sizes[axis] > 1]
+        """Return the labels of each configuration on the axes that vary (of one alone, on all), in a line."""
+        varied = self.varied() or self._axes  # a store of one configuration varies nothing
         columns, words = [self.labels(axis) for axis in varied], [in_words(self._data, axis) for axis in varied]
         return [
             ", ".join(f"{a} {label}" for a, label in zip(words, row, strict=True)) for row in zip(*columns, strict=True)
         ]
+
+    def few(self) -> NDArray[np.int64]:
+        """Return the rows of so many configurations as lines can be followed."""
+        last = len(self.ids) - 1
+        return np.unique(np.linspace(0, last, min(MOST_LINES, last + 1)).astype(np.int64))
 
     def varied(self) -> list[str]:
         """Return the axes that have more than one label."""
@@ -189,7 +192,7 @@ class ParetoPlot:
         if (len(metrics) > 2) != self._look:
             return False
         frame = _points(data, sample, metrics)
-        _renew(self._source, {name: frame[name].to_numpy() for name in frame if name != "front"})
+        renew(self._source, {name: frame[name].to_numpy() for name in frame if name != "front"})
         front = frame[frame["front"]]
         self._front.data = {name: front[name].to_numpy() for name in ("x", "y")}
         for axis, name, scale in (
@@ -216,21 +219,6 @@ def _points(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> pd.Data
     names = dict(zip(("x", "y", "colour"), columns, strict=False))
     ink = _inks(names["colour"]) if len(metrics) > 2 else np.full(len(front), _packed(BLUE), np.int32)
     return pd.DataFrame({**names, "ink": ink, "cell": sample.ids, "words": sample.describe(), "front": front})
-
-
-def _renew(source: Any, columns: dict[str, Any]) -> None:
-    """Give a source the columns that are other ones now: nothing else is sent."""
-    old = source.data
-    if len(old["cell"]) != len(columns["cell"]):
-        source.data = columns
-        return
-    source.data.update({name: new for name, new in columns.items() if not _same(old[name], new)})
-
-
-def _same(old: Any, new: Any) -> bool:
-    if isinstance(new, np.ndarray) and new.dtype.kind == "f":
-        return np.array_equal(old, new, equal_nan=True)
-    return np.array_equal(old, new) if isinstance(new, np.ndarray) else old == new
 
 
 def _packed(colour: str) -> int:
@@ -319,6 +307,42 @@ def _tune(plot: Any) -> None:
     plot.toolbar.active_scroll = None  # the wheel moves the page
 
 
+def parallel_of(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> Parallel:
+    """Return a line per configuration over the axes that vary and some metrics; so many that they can be followed."""
+    rows = sample.few()
+    axes = sample.varied()[:_MOST_AXES]
+    found = [_scaled_axis(data, sample, axis, rows) for axis in axes]
+    found += [(sample.values(name)[1], *parallel.scaled(sample.values(name)[0][rows])) for name in metrics]
+    names, ticks = [name for name, _, _ in found], [own for _, _, own in found]
+    table = np.stack([at for _, at, _ in found], axis=1) if len(rows) else np.zeros((0, len(names)))
+    values, words = sample.values(metrics[0])
+    return Parallel(names, ticks, table, values[rows], words)
+
+
+def _scaled_axis(
+    data: xr.Dataset, sample: Sample, axis: str, rows: NDArray[np.int64]
+) -> tuple[str, Floats, list[tuple[float, str]]]:
+    """Return what an axis is called, where the lines cross it, and some of its labels."""
+    count = data.sizes[axis]
+    last, step = max(1, count - 1), -(-count // _MOST_TICKS)
+    words = without_tex(labels_to_read(data, axis))
+    ticks = [(n / last, words[n]) for n in range(0, count, step)]
+    return without_tex(_without_unit(data, axis)), sample.rows[axis][rows] / last, ticks
+
+
+def _without_unit(data: xr.Dataset, axis: str) -> str:
+    return quantity(data, axis).partition(" (")[0]
+
+
+def parallel_figure(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> Figure:
+    """Return the parallel coordinates as a figure."""
+    found = parallel_of(data, sample, metrics)
+    title = f"{_without_unit(data, metrics[0])} over all axes"
+    shown = f"A line per configuration, {len(found.lines):,} of {sample.of:,}, coloured by {found.quantity}"
+    caption = [f"{shown}; means over replicates."]
+    return Figure(str(data.attrs.get("name", "sweep")), title, caption, [Panel("", "", "", parallel=found)])
+
+
 class ParallelPlot:
     """A line per configuration over its axes and metrics, each scaled to its range; a box over an axis selects.
 
@@ -327,89 +351,30 @@ class ParallelPlot:
 
     def __init__(self, data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> None:
         """Draw the axes that vary, and some metrics."""
-        from bokeh.models import BoxSelectTool, ColumnDataSource, LinearColorMapper, Range1d
-        from bokeh.palettes import Viridis256
-        from bokeh.plotting import figure
+        from bokeh.models import BoxSelectTool, ColumnDataSource
 
-        self._axes = sample.varied()[:_MOST_AXES]
-        self.layout: Any = figure(
-            height=_HEIGHT,
-            sizing_mode="stretch_width",
-            tools="pan,wheel_zoom,tap,reset",
-            active_scroll=None,
-            y_range=Range1d(start=-0.08, end=1.08),
-        )
-        select = BoxSelectTool(continuous=True)
-        self.layout.add_tools(select)
-        self.layout.toolbar.active_drag = select
         self._lines, self._dots, self._ticks = (
             ColumnDataSource({name: [] for name in names})
             for names in (("xs", "ys", "value", "cell", "words"), ("x", "y", "cell"), ("x", "y", "text"))
         )
-        self._colours = LinearColorMapper(palette=Viridis256, low=0, high=1, nan_color="#BBBBBB")
-        colour = {"field": "value", "transform": self._colours}
-        style: dict[str, Any] = {
-            "line_color": colour,
-            "line_alpha": 0.55,
-            "nonselection_line_alpha": 0.04,
-            "line_width": 1.3,
-        }
-        lines = self.layout.multi_line("xs", "ys", source=self._lines, **style)
-        lines.selection_glyph = lines.glyph.clone(line_alpha=0.9, line_width=2)
+        self.layout, self._colours = page.draw_parallel(self._lines, self._ticks, "pan,wheel_zoom,tap,reset")
+        select = BoxSelectTool(continuous=True)
+        self.layout.add_tools(select)
+        self.layout.toolbar.active_drag = select
         dots = self.layout.scatter("x", "y", size=4, source=self._dots, alpha=0)  # to be selected; lines cannot be
         dots.nonselection_glyph = None
-        words: dict[str, Any] = {
-            "text_font_size": "11px",
-            "text_color": LIGHT.ink,
-            "text_baseline": "middle",
-            "x_offset": 5,
-        }
-        words |= {"background_fill_color": "white", "background_fill_alpha": 0.75}
-        self.layout.text("x", "y", "text", source=self._ticks, **words)
-        page.style_plot(self.layout)
-        self.layout.yaxis.visible = self.layout.ygrid.visible = False
-        self.layout.xaxis.major_label_orientation = 0.5
-        self.layout.xgrid.grid_line_color = LIGHT.faint
         self.sources = [self._lines, self._dots]
         self.take(data, sample, metrics)
 
     def take(self, data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> bool:
         """Show other metrics."""
-        rows = np.unique(np.linspace(0, len(sample.ids) - 1, min(MOST_LINES, len(sample.ids))).astype(int))
-        places, names, ticks = [], [], []
-        for axis in self._axes:
-            count = data.sizes[axis]
-            places.append(sample.rows[axis][rows] / max(1, count - 1))
-            names.append(without_tex(named(data, axis)))
-            step = -(-count // _MOST_TICKS)
-            labels = without_tex([row_label(axis, one, short=True) for one in data[axis].values.tolist()])
-            ticks += [(len(names) - 1, n / max(1, count - 1), labels[n][:14]) for n in range(0, count, step)]
-        for metric in metrics:
-            values, words = sample.values(metric)
-            known = values[np.isfinite(values)]
-            low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
-            places.append((values[rows] - low) / ((high - low) or 1.0))
-            names.append(words)
-            ticks += [(len(names) - 1, y, f"{low + y * (high - low):.4g}") for y in (0.0, 0.5, 1.0)]
-        across = np.arange(len(names), dtype=float)
-        table = np.stack(places, axis=1) if len(rows) else np.zeros((0, len(names)))
-        ids = sample.ids[rows]
-        described = sample.describe()
-        lines = {
-            "xs": [across.tolist()] * len(rows),  # lists: each array would be a message of its own
-            "ys": table.round(4).tolist(),
-            "value": table[:, len(self._axes)],
-            "cell": ids,
-            "words": [described[row] for row in rows],
-        }
-        _renew(self._lines, lines)
-        dots = {"x": np.tile(across, len(rows)), "y": table.ravel(), "cell": np.repeat(ids, len(names))}
-        _renew(self._dots, dots)
-        self._ticks.data = {name: [tick[part] for tick in ticks] for part, name in enumerate(("x", "y", "text"))}
-        self.layout.xaxis.ticker = across.tolist()
-        self.layout.xaxis.major_label_overrides = {n: textwrap.fill(name, 18) for n, name in enumerate(names)}
-        ends = -0.25, len(names) - 0.45
-        self.layout.x_range.update(start=ends[0], end=ends[1])
+        found, rows = parallel_of(data, sample, metrics), sample.few()
+        ids, described = sample.ids[rows], sample.describe()
+        renew(self._lines, {**parallel.source_of(found), "cell": ids, "words": [described[row] for row in rows]})
+        count = len(found.names)
+        x = np.tile(np.arange(count, dtype=float), len(rows))
+        renew(self._dots, {"x": x, "y": found.lines.ravel(), "cell": np.repeat(ids, count)})
+        parallel.label_plot(self.layout, self._colours, self._ticks, found)
         return True
 
 
@@ -423,7 +388,7 @@ def frame_of(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> tuple[
     for number, axis in enumerate(sample.varied()):
         values = data[axis].values
         own = values[sample.rows[axis]] if values.dtype.kind in "iuf" else sample.labels(axis)
-        columns[f"a{number}"], titles[f"a{number}"] = own, named(data, axis)
+        columns[f"a{number}"], titles[f"a{number}"] = own, quantity(data, axis)
     for number, metric in enumerate(metrics):
         columns[f"m{number}"], titles[f"m{number}"] = sample.values(metric)
     return pd.DataFrame(columns), titles

@@ -77,12 +77,12 @@ class Choices:
 
 def axes_of(data: xr.Dataset) -> list[str]:
     """Return the axes of a store that can be chosen: all but the replicates."""
-    return [str(dim) for dim in data["status"].dims if dim != REPLICATE]
+    return [str(dim) for dim in data.variables["status"].dims if dim != REPLICATE]
 
 
 def labels_of(data: xr.Dataset, axis: str) -> list[str]:
     """Return the labels of an axis as text."""
-    return [str(label) for label in data[axis].values.tolist()]
+    return [str(label) for label in data.variables[axis].values.tolist()]
 
 
 def x_axes(data: xr.Dataset) -> dict[str, str]:
@@ -98,7 +98,7 @@ def x_axes(data: xr.Dataset) -> dict[str, str]:
 
 def scalar_metrics(data: xr.Dataset) -> list[str]:
     """Return the metrics that are one number a cell."""
-    return [name for name in metric_names(data) if data[name].dims == data["status"].dims]
+    return [name for name in metric_names(data) if data.variables[name].dims == data.variables["status"].dims]
 
 
 def along_of(data: xr.Dataset, choices: Choices) -> str:
@@ -125,6 +125,23 @@ def baseline_of(data: xr.Dataset, text: str) -> tuple[str, str]:
     """Return axis and label of one of the baselines, two empty texts of another; names of axes may have any signs."""
     axis = max((axis for axis in axes_of(data) if text.startswith(f"{axis}=")), key=len, default="")
     return axis, text[len(axis) + 1 :] if axis else ""
+
+
+def with_baseline(data: xr.Dataset, wanted: Choices, is_new: bool) -> Choices:
+    """Return the choices with a baseline where one is needed, and without one where it is not.
+
+    ``is_new`` tells that the baseline is what was chosen; else it follows from ``show``.
+    """
+    if is_new:
+        show = "value" if not wanted.baseline else "difference" if wanted.show == "value" else wanted.show
+        return replace(wanted, show=show)
+    if wanted.show == "value":
+        return replace(wanted, baseline="")
+    valid = baselines(data, along_of(data, wanted))
+    if wanted.baseline in valid:
+        return wanted
+    own = [one for one in valid if one.startswith(f"{wanted.curves}=")]
+    return replace(wanted, baseline=(own or valid or [""])[0])
 
 
 def default_choices(data: xr.Dataset) -> Choices:
@@ -159,7 +176,7 @@ def _main_metric(data: xr.Dataset, metrics: list[str]) -> str:
 
 
 def _is_text(data: xr.Dataset, axis: str) -> bool:
-    return data[axis].dtype.kind not in "iuf"
+    return data.variables[axis].dtype.kind not in "iuf"
 
 
 def complete(data: xr.Dataset, choices: Choices) -> Choices:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import default_choices, scalar_metrics
-from faultsweep.analysis.dashboard.metrics import label_in_words
 from faultsweep.analysis.dashboard.overview import interval, table
-from faultsweep.analysis.figures.sweep import quantity, row_label
 from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.words import label_in_words, quantity, row_label
 from faultsweep.analysis.open import has_result
 from faultsweep.analysis.regions import policy_axis
 from faultsweep.analysis.statistics import REPLICATE, mean_interval

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ class FollowedStore:
         self._stamp = self._look()
         self.data: xr.Dataset
         self.share: tuple[float, str]
+        self._stored: tuple[float, str]
         self._facts: tuple[int, Facts] | None = None
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -74,7 +76,8 @@ class FollowedStore:
         return with_numbers_and_names(open_with_journals(self.place, self._newest))
 
     def _take(self, data: xr.Dataset) -> None:
-        self.data, self.share = data, describe_share(data)
+        self.data = data
+        self.share = self._stored = describe_share(data)
         self.is_there = True
 
     def facts(self) -> Facts:
@@ -98,7 +101,8 @@ class FollowedStore:
         while not self._stopped.wait(pause):
             began = time.monotonic()
             if self.look():
-                self.facts()  # here, so that no page waits for it
+                with suppress(InputError):  # nothing to show, which each page says
+                    self.facts()  # here, so that no page waits for it
             self._look_at_run()
             pause = max(pause, 20 * (time.monotonic() - began))  # a large store is not read all the time
 
@@ -133,9 +137,9 @@ class FollowedStore:
             return
         progress = found["progress"]
         if found["state"] == "running" and progress and progress.get("total"):
-            self.share = describe_run(progress)
-        elif self.share[1].startswith(_RUNNING):
-            self.share = describe_share(self.data)
+            self.share = describe_run(progress, self._stored)
+        else:
+            self.share = self._stored
 
     def _look(self) -> tuple[int, ...] | None:
         """Return something that differs when the store does, None where that is not known without reading it."""
@@ -153,17 +157,19 @@ class FollowedStore:
         return (*found, (root / "zarr.json").stat().st_mtime_ns)
 
 
-_RUNNING = "Running"
+def describe_run(progress: dict[str, Any], stored: tuple[float, str] = (0.0, "")) -> tuple[float, str]:
+    """Return the share that a run has done, and in words how fast it is and what is left.
 
-
-def describe_run(progress: dict[str, Any]) -> tuple[float, str]:
-    """Return the share that a run has done, and in words how fast it is and what is left."""
+    A run counts whole tasks, and its journals have each result (``stored``, as ``describe_share`` gives it); large
+    stores are read without journals. What says more is said.
+    """
     done, total = int(progress["done"]), int(progress["total"])
-    words = f"{_RUNNING}: {done:,} of {total:,} simulations are done"
+    share = done / max(1, total)
+    words = f"Running: {done:,} of {total:,} simulations are done" if share >= stored[0] else f"Running: {stored[1]}"
     words += f", {progress['failed']:,} failed" if progress.get("failed") else ""
     words += f", {progress['per_s']:.3g} a second" if progress.get("per_s") else ""
     words += f", about {format_seconds(progress['left_s'])} left" if progress.get("left_s") else ""
-    return done / max(1, total), words
+    return max(share, stored[0]), words
 
 
 def describe_share(data: xr.Dataset) -> tuple[float, str]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import scalar_metrics
-from faultsweep.analysis.figures.sweep import quantity
-from faultsweep.analysis.open import unit_of
-
-from faultsweep.units import time_unit
+from faultsweep.analysis.figures.words import quantity
 
 _GROUPS = (
     ("Bounded slowdown", ("bounded_slowdown",)),
@@ -48,44 +45,12 @@ def _differ(values: np.ndarray) -> bool:
     return bool(len(known)) and bool((known != known.flat[0]).any())
 
 
-def named(data: xr.Dataset, name: str) -> str:
-    """Return a metric or a parameter in words, with the unit in which it is shown: "Mean wait (min)"."""
-    return quantity(data, name)
-
-
-def in_words(data: xr.Dataset, name: str) -> str:
-    """Return a metric or a parameter as it stands within a sentence: "checkpoint interval"."""
-    words = quantity(data, name).partition(" (")[0]
-    return words[0].lower() + words[1:]
-
-
-def label_in_words(data: xr.Dataset, axis: str, label: object) -> str:
-    """Return a label with what it is of: "checkpoint interval = 4 h"."""
-    unit, text = unit_of(data[axis]), str(label)
-    if unit == "s":
-        text, unit = _time_to_read(text)
-    return f"{in_words(data, axis)} = {text}{f' {unit}' if unit and unit != '1' else ''}"
-
-
-def _time_to_read(text: str) -> tuple[str, str]:
-    """Return a label in seconds as a number and its unit; in seconds where four digits of another unit lose some."""
-    try:
-        value = float(text)
-    except ValueError:
-        return text, "s"
-    if not np.isfinite(value):
-        return text, "s"
-    unit, seconds = time_unit(abs(value))
-    shown = f"{value / seconds:.4g}"
-    return (shown, unit) if float(shown) * seconds == value else (text, "s")
-
-
 def grouped(data: xr.Dataset, names: list[str], wanted: str = "") -> dict[str, dict[str, str]]:
     """Return group -> words -> metric, of metrics whose words, name or meaning have all of the words of ``wanted``."""
     groups: dict[str, dict[str, str]] = {title: {} for title in (*(title for title, _ in _GROUPS), _OTHER)}
     simulated = data.attrs.get("target", "simulator") == "simulator"
     for name in names:
-        text = named(data, name)
+        text = quantity(data, name)
         about = f"{text} {name} {data[name].attrs.get('long_name', '')}".lower()
         if all(part in about for part in wanted.lower().split()):
             group = next((title for title, parts in _GROUPS if simulated and any(p in name for p in parts)), _OTHER)

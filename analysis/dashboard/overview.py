@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -12,19 +12,19 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import MOST_CURVES, default_choices
-from faultsweep.analysis.dashboard.metrics import in_words, named
 from faultsweep.analysis.dashboard.template import PANE
 from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.figures import page
 from faultsweep.analysis.figures.describe import short_number
-from faultsweep.analysis.figures.figure import LOOKS
-from faultsweep.analysis.figures.sweep import quantity, row_label
+from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
+from faultsweep.analysis.figures.layout import labels
 from faultsweep.analysis.figures.texts import without_tex
-from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
+from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, row_label
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
+from faultsweep.analysis.regions import best_policies, is_as_good, policy_axis, region_axes
 from faultsweep.analysis.statistics import REPLICATE
-from faultsweep.analysis.verdict import describe_promise, how_much_worse, selected, selection_of
+from faultsweep.analysis.verdict import OUT, describe_promise, how_much_worse, selected, selection_of
 
 from faultsweep.errors import InputError
 
@@ -77,20 +77,30 @@ def make_overview(results: xr.Dataset) -> Overview:
     words, policy = quantity(data, metric), policy_axis(data)
     if not bool(values.notnull().any()):
         return Overview(metric, words, policy=policy, note="No cell has a result yet.")
-    note = ""
-    try:
-        shares = variance_shares(values)
-    except InputError as error:
-        shares, note = {}, f"{error}."
+    shares, note = _shares(values)
     sentence, rests_on, regions = _verdict(data, metric, policy, shares)
     if not sentence and policy is not None and not note:
-        note = (
-            f"No best {policy} by {metric}: nothing says whether more is better. The table [better] of the spec does."
-        )
+        note = f"No best {in_words(data, policy)} by {in_words(data, metric)}: "
+        note += "nothing says whether more is better. The table [better] of the spec does."
     x, panel = two_axes(values, shares, policy)
     means = _means(data, values, policy, x, panel)
-    names = {axis: named(data, axis) for axis in map(str, values.dims)}
+    names = {axis: quantity(axis_to_read(data, axis) if axis == x else data, axis) for axis in map(str, values.dims)}
+    regions = _to_read(data, regions)
     return Overview(metric, words, sentence, rests_on, regions, policy, shares, means, x, panel, names, note)
+
+
+def _shares(values: xr.DataArray) -> tuple[dict[tuple[str, ...], float], str]:
+    """Return the share of the variance that axes explain, or why it is not known."""
+    try:
+        return variance_shares(values), ""
+    except InputError as error:
+        return {}, f"{error}."
+
+
+def _to_read(data: xr.Dataset, regions: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of regions with labels in words."""
+    axes = [name for name in regions if name in data.dims]
+    return regions.assign(**{axis: [label_to_read(data, axis, one) for one in regions[axis]] for axis in axes})
 
 
 def _verdict(
@@ -100,7 +110,7 @@ def _verdict(
     with suppress(InputError, ValueError):  # of another metric than this one, or of a spec that nobody can read
         best = selection_of(data)
         if best is not None and (found := selected(data)) is not None:
-            best_ones = found.table[found.table["result"] != "worse"]
+            best_ones = found.table[~found.table["result"].isin(OUT)]
             return found.sentence, describe_promise(best, found), best_ones
     if policy is None:
         return "", "", pd.DataFrame()
@@ -115,13 +125,13 @@ def _verdict(
         return "", "", regions
     row = whole.to_dict("records")[0]
     which = "highest" if higher else "lowest"
-    first, second = (row_label(policy, row[name], short=True) for name in ("best", "next"))
-    words = quantity(data, metric).partition(" (")[0].lower()
+    first, second = (row_label(policy, row[name]) for name in ("best", "next"))
+    words = in_words(data, metric)
     sentence = f"{first} has the {which} {words}"
     if row["next"]:
         worse = how_much_worse(*(float(row[part]) for part in _MARGIN))
-        equal = row["next"] in row["as_good"].split(", ")
-        sentence += f"; second is {second}, {worse}{': no significant difference' if equal else ''}"
+        apart = ": no significant difference" if is_as_good(row, row["next"]) else ""
+        sentence += f"; second is {second}, {worse}{apart}"
     rest = [in_words(data, axis) for axis in varied(data[metric]) if axis != policy]
     over = f" over {', '.join(rest)} and" if rest else " over"
     rests_on = f"Means{over} {data.sizes.get(REPLICATE, 1)} replicates, compared in pairs; intervals are of 95 %."
@@ -144,14 +154,15 @@ def _means(data: xr.Dataset, values: xr.DataArray, policy: str | None, x: str, p
         return pd.DataFrame()
     keep = [axis for axis in (x, panel, policy) if axis]
     means = values.mean([dim for dim in values.dims if dim not in keep])
+    means = means.assign_coords({x: axis_to_read(data, x)[x].values})
     means = means.isel({a: slice(0, n) for a, n in ((panel, _MOST_PANELS), (policy, MOST_CURVES)) if a})
     frame = means.rename("mean").to_dataframe().reset_index()
-    label = {axis: [row_label(axis, one, short=True) for one in frame[axis]] for axis in (panel, policy) if axis}
+    x_labels = frame[x] if frame[x].dtype.kind in "iuf" else [label_to_read(data, x, one) for one in frame[x]]
     return pd.DataFrame(
         {
-            "x": frame[x],
-            "panel": label.get(panel, ""),
-            "curve": label.get(policy or "", ""),
+            "x": x_labels,
+            "panel": [label_in_words(data, panel, one) for one in frame[panel]] if panel else "",
+            "curve": [label_to_read(data, policy, one) for one in frame[policy]] if policy else "",
             "mean": frame["mean"],
         }
     )
@@ -183,23 +194,26 @@ def regions_html(found: Overview) -> str:
         return _selection_html(found) if not found.regions.empty else ""
     axes = list(found.regions.columns[: list(found.regions.columns).index("best")])
     rows = [
-        [
-            *(row_label(axis, row[axis], short=True) for axis in axes),
-            row["best"],
-            interval(row["mean"], row["low"], row["high"]),
-            row["next"],
-            ""
-            if np.isnan(row["margin"])
-            else how_much_worse(*(row[m] for m in ("margin", "margin_low", "margin_high"))),
-            "" if not row["next"] else "no" if row["next"] in row["as_good"].split(", ") else "yes",
-        ]
+        [*(row[axis] for axis in axes), *_region_in_words(found.policy or "", row)]
         for row in found.regions.head(_MOST_ROWS).to_dict("records")
     ]
     left = len(found.regions) - _MOST_ROWS
     more = f'<p class="small">{left} more regions: faultsweep report has all.</p>' if left > 0 else ""
-    best = found.words[found.policy or ""].lower()
-    head = [*(found.words[axis] for axis in axes), f"Best {best}", found.quantity, "Second", "Second is", "Told apart"]
-    return table(head, rows, f"Best {best} by region") + more
+    best = _low(found.words[found.policy or ""])
+    head = [*(_without_unit(found.words[axis]) for axis in axes), f"Best {best}", found.quantity, "Second", "Second is"]
+    return table([*head, "Told apart"], rows, f"Best {best} by region") + more
+
+
+def _region_in_words(policy: str, row: dict[Any, Any]) -> list[str]:
+    """Return the best label, its mean, the second one, how much worse that is, and whether they are told apart."""
+    best, second = (row_label(policy, row[name]) for name in ("best", "next"))
+    worse = "" if np.isnan(row["margin"]) else how_much_worse(*(row[part] for part in _MARGIN))
+    apart = "" if not row["next"] else "no" if is_as_good(row, row["next"]) else "yes"
+    return [best, interval(row["mean"], row["low"], row["high"]), second, worse, apart]
+
+
+def _without_unit(words: str) -> str:
+    return words.partition(" (")[0]
 
 
 def _selection_html(found: Overview) -> str:
@@ -208,7 +222,7 @@ def _selection_html(found: Overview) -> str:
     for row in found.regions.head(3 * _MOST_ROWS).to_dict("records"):
         own = {**row, "worse": "" if np.isnan(row.get("worse", np.nan)) else f"{row['worse']:.1%}"}
         rows.append([*(own[name] for name in columns), interval(row["mean"], row["low"], row["high"])])
-    head = [found.words.get(name, name.capitalize()) for name in columns]
+    head = [_without_unit(found.words.get(name, name.capitalize())) for name in columns]
     return table([*head, found.quantity], rows, "Best of the selection")
 
 
@@ -218,7 +232,7 @@ def shares_html(found: Overview) -> str:
     shown = [(axes, share) for axes, share in ordered if share >= _SMALL_SHARE or len(axes) == 1][:_MOST_ROWS]
     if not shown:
         return ""
-    short = {axis: words.partition(" (")[0] for axis, words in found.words.items()}
+    short = {axis: _without_unit(words) for axis, words in found.words.items()}
     rows = "".join(
         f'<tr><th scope="row">{escape(" × ".join(short[axis] for axis in axes))}</th><td class="n">{share:.1%}</td>'
         f'<td><span class="bar" style="width:{max(0.0, min(100.0, 100 * share)):.1f}%"></span></td></tr>'
@@ -246,46 +260,52 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], name: str) -> str:
     )
 
 
+def overview_figure(found: Overview, name: str = "sweep") -> Figure:
+    """Return the main metric over the two axes that matter most: a panel per label of the second one."""
+    frame = found.means
+    across = found.words[found.x] if found.x else ""
+    titles = [] if frame.empty else list(frame["panel"].unique())
+    panels = [_panel_of(found, frame[frame["panel"] == title], title, across) for title in titles]
+    by = f" by {_low(found.words[found.panel])}" if found.panel else ""
+    title = f"{_without_unit(found.quantity)} over {_low(across)}{by}"
+    return Figure(name, title, ["Means over the other axes and over replicates."], panels, columns=3)
+
+
+def _panel_of(found: Overview, frame: pd.DataFrame, title: str, across: str) -> Panel:
+    numbers = frame["x"].dtype.kind in "iuf"
+    categories = [] if numbers else list(dict.fromkeys(frame["x"].astype(str)))
+    curves, bars = [], []
+    for number, (label, own) in enumerate(frame.groupby("curve", sort=False)):
+        look = LOOKS[number % len(LOOKS)]
+        y, words = own["mean"].to_numpy(float), str(label) or found.quantity
+        if numbers:
+            none = np.full(len(own), np.nan)
+            style = replace(look, dashed=number >= len(LOOKS))
+            curves.append(Curve(words, own["x"].to_numpy(float), y, none, none, style))
+        else:
+            bars.append(Bars(words, y, look))
+    return Panel(title, across, found.quantity, curves=curves, bars=bars, categories=categories)
+
+
+def _low(words: str) -> str:
+    words = _without_unit(words)
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
+
+
 def small_multiple(found: Overview) -> Any:
-    """Return the picture of the main metric over the two axes that matter most: a panel per label of the second one."""
-    import holoviews as hv
-    import hvplot.pandas  # noqa: F401 - gives data frames .hvplot
+    """Return the first picture as it stands in the page, with its legend."""
     import panel as pn
 
-    frame = found.means
-    curves, panels = list(dict.fromkeys(frame["curve"])), list(dict.fromkeys(frame["panel"]))
-    colours = {curve: LOOKS[number % len(LOOKS)].colour for number, curve in enumerate(curves)}
-    numbers = frame["x"].dtype.kind in "iuf"
-    across, down = (found.words[axis] if axis else "" for axis in (found.x, found.panel))
-    plots: list[Any] = []
-    for panel in panels:
-        part = frame[frame["panel"] == panel].assign(x=lambda own: own["x"] if numbers else own["x"].astype(str))
-        style = {"responsive": True, "height": 250, "legend": False, "xlabel": across, "ylabel": found.quantity}
-        if numbers:
-            drawn = part.hvplot.line(x="x", y="mean", by="curve", color=[*colours.values()], line_width=2.2, **style)
-        else:
-            drawn = part.hvplot.bar(x="x", y="mean", by="curve", color=[*colours.values()], **style)
-        plot: Any = hv.render(drawn, backend="bokeh")
-        page.style_plot(plot)
-        plot.toolbar.active_scroll = None  # the wheel moves the page
-        plot.output_backend, plot.toolbar_location = "canvas", None
-        plot.title.text = without_tex(f"{down}: {panel}" if down else "")
-        plot.xaxis.axis_label, plot.yaxis.axis_label = without_tex(across), without_tex(found.quantity)
-        plots.append(plot)
-    for plot in plots[1:]:
-        plot.y_range = plots[0].y_range
+    figure = without_tex(overview_figure(found))
+    plots = page.plots_of(figure)
+    for plot, own in zip(plots, figure.panels, strict=True):
+        plot.height, plot.toolbar_location = 250, None
+        plot.title.visible = bool(own.title)
     key = "".join(
-        f"<span><span class='swatch' style='background:{colour}'></span> {escape(curve)}</span> "
-        for curve, colour in colours.items()
-        if curve
+        f"<span><span class='swatch' style='background:{curve.style.colour}'></span> {escape(label)}</span> "
+        for label, curve in labels(figure)
     )
-    words = (
-        f"Mean {found.quantity[0].lower()}{found.quantity[1:]}"
-        if not found.quantity.startswith("Mean")
-        else found.quantity
-    )
-    over = " and ".join(part.partition(" (")[0].lower() for part in (across, down) if part)
-    text = f"<p>{escape(f'{words} over {over}, the other axes averaged over')}</p><p class='key'>{key}</p>"
+    text = f"<p>{escape(figure.title)}, the other axes averaged over</p><p class='key'>{key}</p>"
     panes = [pn.pane.Bokeh(plot, sizing_mode="stretch_width") for plot in plots]
     picture = pn.FlexBox(*panes, sizing_mode="stretch_width", stylesheets=[_BESIDE])
     return pn.Column(pn.pane.HTML(text, stylesheets=[PANE]), picture, sizing_mode="stretch_width")

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from faultsweep.analysis.figures import heat as heat_maps
 from faultsweep.analysis.figures import page
 from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel
-from faultsweep.analysis.figures.layout import as_curves, is_banded
+from faultsweep.analysis.figures.layout import as_curves, is_banded, places, shared_scales, y_limits
 from numpy.typing import NDArray
 
 Ids = Sequence[Sequence[NDArray[np.int64]]]
 """The configurations behind the points of each series of each panel."""
 _HEIGHT = 360
+_SHORT = 1000
 _TOOLS = "pan,box_zoom,wheel_zoom,box_select,tap,reset"
 MUTED = 0.15
 """Opacity of what a selection leaves out."""
@@ -49,7 +51,9 @@ class CurvesPlot:
             _draw_panel(panel, self._sources[number], self._dots[number], bands)
             for number, panel in enumerate(figure.panels)
         ]
-        for plot in self._plots[1:]:
+        self._frames = [_source(frame) for frame in _frames(figure, bands)]
+        for plot, frame in zip(self._plots, self._frames, strict=True):
+            _keep_within(plot, frame)
             plot.y_range = self._plots[0].y_range  # panels are compared: they have one scale, also while one is zoomed
         columns = 1 if len(self._plots) == 1 else 2
         self.layout = gridplot(self._plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
@@ -62,16 +66,71 @@ class CurvesPlot:
         for number, (panel, plot) in enumerate(zip(figure.panels, self._plots, strict=True)):
             plot.xaxis.axis_label, plot.yaxis.axis_label = page.axis_labels(panel)
             for source, fresh, own in zip(self._sources[number], page.columns_of(panel), ids[number], strict=True):
-                source.data = {**fresh, "cell": own}
+                renew(source, {**fresh, "cell": own})
             for source, fresh in zip(self._dots[number], page.dots_of(panel), strict=True):
-                source.data = fresh
+                renew(source, fresh)
+        for source, frame in zip(self._frames, _frames(figure, bands), strict=True):
+            renew(source, frame)
         return True
+
+
+def _frames(figure: Figure, bands: bool) -> list[dict[str, Any]]:
+    """Return two corners of each panel: between them are its means, and intervals unless they go far beyond."""
+    if not bands:
+        figure = replace(figure, panels=[_without_intervals(panel) for panel in figure.panels])
+    return [
+        {"x": _ends_of(panel), "y": list(limits or ((1.0, 10.0) if panel.log_y else (0.0, 1.0)))}
+        for panel, limits in zip(figure.panels, y_limits(shared_scales(figure)), strict=True)
+    ]
+
+
+def _without_intervals(panel: Panel) -> Panel:
+    curves = [replace(one, low=one.y, high=one.y) for one in panel.curves]
+    return replace(panel, curves=curves, bars=[replace(one, low=None, high=None) for one in panel.bars])
+
+
+def _ends_of(panel: Panel) -> list[Any]:
+    if panel.bars:
+        return [panel.categories[0]] * 2
+    at = np.concatenate([np.zeros(0), *(np.asarray(own, float) for own in places(panel))])
+    at = at[np.isfinite(at) & ((at > 0) | (not panel.log_x))]
+    return [float(at.min()), float(at.max())] if len(at) else [1.0, 10.0]
+
+
+def _keep_within(plot: Any, frame: Any) -> None:
+    """Let the ends of y be those of a frame, and those of x hold it; an interval may go on beyond."""
+    corners = plot.scatter("x", "y", source=frame, size=0, alpha=0)
+    plot.y_range.update(renderers=[corners], range_padding=0.0)
 
 
 def _source(data: dict[str, Any]) -> Any:
     from bokeh.models import ColumnDataSource
 
-    return ColumnDataSource(data)
+    return ColumnDataSource({name: _short(column) for name, column in data.items()})
+
+
+def renew(source: Any, columns: dict[str, Any]) -> None:
+    """Give a source the columns that are other ones now: nothing else is sent."""
+    old, columns = source.data, {name: _short(column) for name, column in columns.items()}
+    first = next(iter(columns))
+    if len(old[first]) != len(columns[first]):
+        source.data = columns
+        return
+    changed = {name: new for name, new in columns.items() if not _same(old[name], new)}
+    if changed:
+        source.data.update(changed)
+
+
+def _short(column: Any) -> Any:
+    """Return a short array as a list: each array would be two messages of its own."""
+    return column.tolist() if isinstance(column, np.ndarray) and column.size <= _SHORT else column
+
+
+def _same(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    old, new = np.asarray(old), np.asarray(new)
+    return np.array_equal(old, new, equal_nan=new.dtype.kind == "f" and old.dtype.kind == "f")
 
 
 def _look(figure: Figure, bands: bool) -> Any:
@@ -124,7 +183,7 @@ class HeatPlot:
         """Show another heat map of the same kind of colours; else say False."""
         if _heat_look(heat) != self._look:
             return False
-        self._source.data = {**page.cells_of_heat(heat), "cell": ids}
+        renew(self._source, {**page.cells_of_heat(heat), "cell": ids})
         self._colours.low, self._colours.high = heat_maps.limits(heat)
         self._bar.title = textwrap.fill(heat.quantity, 40)
         self.layout.height = max(_HEIGHT, min(900, 120 + 34 * len(heat.y_labels)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from faultsweep.analysis.dashboard.choices import (
     rows_of,
     scalar_metrics,
 )
-from faultsweep.analysis.dashboard.metrics import in_words, label_in_words
 from faultsweep.analysis.figures.figure import Figure, Heat, Panel
-from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, quantity, sweep_figure
-from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, sweep_figure
+from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
+from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read, quantity
 from faultsweep.analysis.open import status_name
 from faultsweep.analysis.warmup import without_warm_up
 from numpy.typing import NDArray
@@ -66,8 +67,9 @@ def against_of(data: xr.Dataset, choices: Choices) -> Against | None:
 def figure_of(data: xr.Dataset, choices: Choices) -> Figure:
     """Return the figure of curves, or of bars over an axis of names."""
     names = data[choices.x].dtype.kind not in "iuf"
+    part = part_of(data, choices)
     return sweep_figure(
-        part_of(data, choices),
+        axis_to_read(part, choices.x) if choices.x in part.dims else part,
         name=str(data.attrs.get("name", "sweep")),
         title=title_of(data, choices),
         kind="bars" if names else "curves",
@@ -90,12 +92,13 @@ def heat_map(data: xr.Dataset, choices: Choices) -> Figure:
     found = intervals(part, choices.metric, against).transpose(*axes)
     shape = (found.sizes[choices.heat_y] if choices.heat_y else 1, found.sizes[choices.heat_x])
     mean, low, high = (np.asarray(found[name], float).reshape(shape) for name in ("mean", "low", "high"))
-    y_labels = labels_of(data, choices.heat_y) if choices.heat_y else [""]
-    what = compared(quantity(data, choices.metric), against)
+    y_labels = labels_to_read(data, choices.heat_y) if choices.heat_y else [""]
+    what = compared(data, choices.metric, against)
     centre = {"value": None, "difference": 0.0, "ratio": 1.0}[choices.show]
     log = choices.log_y and centre is None and bool((mean > 0).any())  # nothing else has a place on such a scale
-    heat = Heat(labels_of(data, choices.heat_x), y_labels, mean, low, high, what, centre, log)
-    x, y = (quantity(data, axis) if axis else "" for axis in (choices.heat_x, choices.heat_y))
+    heat = Heat(labels_to_read(data, choices.heat_x), y_labels, mean, low, high, what, centre, log)
+    # labels have their unit with them
+    x, y = (quantity(data, axis).partition(" (")[0] if axis else "" for axis in (choices.heat_x, choices.heat_y))
     name, title = str(data.attrs.get("name", "sweep")), title_of(data, choices)
     caption, facts = describe(part, [choices.metric], axes, against, bars=False)
     return Figure(name, title, caption, [Panel("", x, y, heat=heat)], facts=facts)
@@ -152,6 +155,15 @@ def ids_of_points(data: xr.Dataset, choices: Choices, figure: Figure) -> list[li
             series.append(_numbers(data, {**at, choices.along: along}))
         found.append(series)
     return found
+
+
+def runs_of(data: xr.Dataset, choices: Choices, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the configurations whose jobs are shown: those that are selected, else one in the middle of each curve."""
+    if len(cells):
+        return cells
+    curves = replace(choices, view="curves")
+    series = [own for panel in ids_of_points(data, curves, figure_of(data, curves)) for own in panel]
+    return np.concatenate([np.zeros(0, np.int64), *(own[len(own) // 2 : len(own) // 2 + 1] for own in series)])
 
 
 def ids_of_heat(data: xr.Dataset, choices: Choices) -> NDArray[np.int64]:

@@ -85,8 +85,27 @@ class Heat:
 
 
 @dataclass(frozen=True)
+class Parallel:
+    """Lines across parallel axes, each of which is scaled to its range.
+
+    Attributes
+    ----------
+    names : what each axis is, with its unit.
+    ticks : for each axis, where a label stands (0 to 1), and the label.
+    lines : where each line crosses each axis, of shape (lines, axes), NaN where it has no value.
+    value : the number that colours each line, and ``quantity`` what it is.
+    """
+
+    names: list[str]
+    ticks: list[list[tuple[float, str]]]
+    lines: Numbers
+    value: Numbers
+    quantity: str
+
+
+@dataclass(frozen=True)
 class Panel:
-    """One pair of axes: curves over x, bars over categories, or a heat map.
+    """One pair of axes: curves over x, bars over categories, a heat map, or parallel coordinates.
 
     ``signed`` values have a line at 0; a ``ratio`` has one at 1, on a logarithmic axis. Panels with the same label of y
     share its scale, unless they name different ones by ``scale``.
@@ -112,6 +131,7 @@ class Panel:
     scale: str = ""
     heat: Heat | None = None
     surface: bool = False
+    parallel: Parallel | None = None
 
 
 @dataclass(frozen=True)

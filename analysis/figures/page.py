@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 from faultsweep.analysis.figures import heat as heat_maps
-from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel, Style, Table
+from faultsweep.analysis.figures import parallel as parallels
+from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel, Parallel, Style, Table
 from faultsweep.analysis.figures.layout import (
     DARK,
     LARGEST_IN_FULL,
@@ -304,6 +305,8 @@ def _plot_of(panel: Panel, limits: Limits | None) -> Any:
         label_heat(plot, panel, panel.heat)
         plot.add_layout(colour_bar(colours), "right")
         return plot
+    if panel.parallel is not None:
+        return _parallel_plot(panel.parallel)
     plot = make_plot(panel, limits)
     sources, dots = ([_source(data) for data in tables] for tables in (columns_of(panel), dots_of(panel)))
     add_tips(plot, draw_series(plot, panel, sources, dots=dots if any(len(one.data["y"]) for one in dots) else ()))
@@ -311,6 +314,23 @@ def _plot_of(panel: Panel, limits: Limits | None) -> Any:
         _draw_arrows(plot, panel, sources, limits)
     plot.title.visible = False  # it stands above the plot, where it has room for lines
     return plot
+
+
+def _parallel_plot(found: Parallel) -> Any:
+    lines, ticks = _source(parallels.source_of(found)), _source({"x": [], "y": [], "text": []})
+    plot, colours = draw_parallel(lines, ticks, TOOLS)
+    parallels.label_plot(plot, colours, ticks, found)
+    bar = colour_bar(colours)
+    bar.title = textwrap.fill(found.quantity, 40)
+    plot.add_layout(bar, "right")
+    return plot
+
+
+def draw_parallel(lines: Any, ticks: Any, tools: str) -> tuple[Any, Any]:
+    """Return a Bokeh figure of parallel coordinates from two sources, and what gives the lines their colours."""
+    plot, colours = parallels.make_plot(lines, ticks, tools)
+    style_plot(plot)
+    return plot, colours
 
 
 def _draw_arrows(plot: Any, panel: Panel, sources: Sequence[Any], limits: Limits) -> None:

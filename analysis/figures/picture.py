@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.analysis.figures import heat
+from faultsweep.analysis.figures import heat, parallel
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
 from faultsweep.analysis.figures.layout import (
     LARGEST_IN_FULL,
@@ -209,6 +209,9 @@ def draw_panel(axis: Any, panel: Panel, theme: Theme = LIGHT, limits: Limits | N
             for of in (axis.xaxis, axis.yaxis, axis.zaxis):
                 of.set_pane_color(theme.paper)
         return
+    if panel.parallel is not None:
+        parallel.draw_png(axis, panel.parallel, theme)
+        return
     axis.grid(axis="y" if panel.bars else "both", color=theme.grid, linewidth=0.7)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
@@ -322,6 +325,8 @@ def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
 
 def _name_categories(axis: Any, categories: list[str]) -> None:
     """Name the categories below the bars, so that no name covers another: in lines, or slanted."""
+    left, right = axis.get_xlim()  # of the bars that there are; a category may have none
+    axis.set_xlim(min(left, -0.4), max(right, len(categories) - 0.6))
     width = axis.get_position().width * axis.figure.get_size_inches()[0]
     room = _CHARACTERS * width / max(1, len(categories))  # characters below a bar
     widest = max((len(one) + len(next_) for one, next_ in pairwise(["", *categories, ""])), default=0) / 2 + 1.6

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.describe import (
-    SCHEDULERS,
     describe_held,
     describe_jobs,
     describe_values,
-    machine_name,
     set_parameters,
 )
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel, Style
-from faultsweep.analysis.figures.units import SUFFIX, in_units_to_read, unit_of
+from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.words import label_in_words, label_to_read, labels_to_read, quantity
 from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.statistics import (
     MOST_POINTS,
@@ -73,15 +72,15 @@ def sweep_figure(
     for metric in y:
         found = intervals(data, metric, against)
         points = replicates(data, metric) if against is None else None
-        words = (quantity(data, x), compared(quantity(data, metric), against))
+        words = (quantity(data, x), compared(data, metric, against))
         for row in found[panels].values if panels else [None]:
             at = {} if row is None else {panels: row}
-            title_of = "" if row is None else row_label(panels, row)
+            title_of = "" if row is None else _of_legend(data, panels, row)
             more = {"flagged": flagged} if points is None else {"flagged": flagged, "replicates": points}
             parts = found.assign(more).sel(at)
             series = list(_series(data, parts, places, at, metric, along, curves))
             if kind == "bars":
-                categories = [row_label(along, label, short=True) for label in data[along].values]
+                categories = labels_to_read(data, along)
                 bars = [Bars(c.label, c.y, c.style, c.low, c.high, c.flagged, c.replicates) for c in series]
                 drawn.append(Panel(title_of, *words, bars=bars, categories=categories, log_y=log_y, signed=signed))
             else:
@@ -121,11 +120,12 @@ def intervals(data: xr.Dataset, metric: str, against: Against | None = None) -> 
     return found if against.at is None else found.sel({against.axis: against.at}, drop=True)
 
 
-def compared(words: str, against: Against | None) -> str:
+def compared(data: xr.Dataset, metric: str, against: Against | None) -> str:
     """Return a metric in words, or its difference or ratio to a baseline."""
+    words = quantity(data, metric)
     if against is None:
         return words
-    baseline = f"{against.axis} = {against.label}"
+    baseline = label_in_words(data, against.axis, against.label)
     if against.ratio:
         return f"{words.partition(' (')[0]}, ratio to {baseline}"
     return f"{words}, difference to {baseline}"
@@ -148,7 +148,8 @@ def _series(
             part.squeeze([d for d in part.dims if d != along and part.sizes[d] == 1]) for part in (one, place)
         )
         look = LOOKS[number % len(LOOKS)]
-        label = ", ".join(map(row_label, curves, labels)) or quantity(data, metric)
+        words = (_of_legend(data, axis, own) for axis, own in zip(curves, labels, strict=True))
+        label = ", ".join(words) or quantity(data, metric)
         mean, low, high = (np.asarray(one[bound]) for bound in ("mean", "low", "high"))
         dots = one["replicates"].transpose(..., REPLICATE).values if "replicates" in one else None
         steps = np.diff(place) if place.dtype.kind in "iuf" else np.zeros(1)
@@ -158,26 +159,16 @@ def _series(
         yield Curve(label, np.asarray(place), mean, low, high, style, np.asarray(one["flagged"]), replicates=dots)
 
 
+def _of_legend(data: xr.Dataset, axis: str, label: Any) -> str:
+    """Return a label as a legend has it: names as they are, numbers with what they are of."""
+    return (label_to_read if isinstance(label, str) else label_in_words)(data, axis, label)
+
+
 def _without_gaps(curve: Curve) -> Curve:
     """Return the points that there are, in the order of the axis."""
     known = np.isfinite(curve.x) & np.isfinite(curve.y)
     names = ["x", "y", "low", "high", "flagged", *(["replicates"] if curve.replicates is not None else [])]
     return replace(curve, rows=np.flatnonzero(known), **{name: getattr(curve, name)[known] for name in names})
-
-
-def row_label(axis: str, label: Any, short: bool = False) -> str:
-    """Return the label of a row as a legend has it: names as they are, numbers with what they are of."""
-    if isinstance(label, str):
-        return machine_name(label) if axis == "machine" else SCHEDULERS.get(label, label)
-    return f"{label:g}" if short else f"{axis} = {label:g}"
-
-
-def quantity(data: xr.Dataset, name: str) -> str:
-    """Return a metric or parameter in words, with its unit: ``mean_wait_s`` is "Mean wait (s)"."""
-    unit, named = unit_of(data, name), str(data[name].attrs.get(SUFFIX, unit_of(data, name)))
-    words = name.removesuffix(f"_{named.replace(' ', '_')}") if named else name
-    words = words[0].upper() + words[1:].replace("_", " ")
-    return f"{words} ({unit})" if unit and unit != "1" else words
 
 
 def describe(

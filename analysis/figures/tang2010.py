@@ -30,6 +30,7 @@ RATIO = f"Ratio of response to {MANUAL}"
 _LABELS = {RESP: "Mean response (h)", FSD: "Failure slowdown"}
 _SCALE = {RESP: 1 / 3600.0, FSD: 1.0}
 ORDERS = {"fcfs": "FCFS order", "wfp": "WFP order"}
+_BARS = (*LOOKS[:5], Style(SKY))  # an interval would not be seen on a narrow black bar
 _STYLES = (Style(BLACK, "o", dashed=True), *LOOKS[:5], Style(SKY, "s"))
 
 
@@ -108,7 +109,7 @@ def _by_group(part: xr.Dataset, metric: str, title: str) -> Panel:
     """Return one metric by group of jobs: bars of every case beside each other, and all jobs last."""
     stem = "mean_response_{}_s" if metric == RESP else "failure_slowdown_{}"
     bars = []
-    for case, style in zip(names(part, "case"), LOOKS, strict=False):
+    for case, style in zip(names(part, "case"), _BARS, strict=False):
         one = part.sel(case=case)
         each = [_bars(one[name], one, case, style, metric) for name in (*(stem.format(g) for g in GROUPS), metric)]
         mean, low, high = (np.array([getattr(bar, side) for bar in each], float) for side in ("y", "low", "high"))

@@ -9,17 +9,18 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+import panel as pn
 import pytest
 import xarray as xr
 from faultsweep.analysis.dashboard import choices as ch
-from faultsweep.analysis.dashboard.cells import Sample, labels_at, pareto, pareto_figure
+from faultsweep.analysis.dashboard.cells import Sample, labels_at, parallel_figure, pareto, pareto_figure
 from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
 from faultsweep.analysis.dashboard.jobs import lanes
-from faultsweep.analysis.dashboard.metrics import grouped, label_in_words, varying
-from faultsweep.analysis.dashboard.overview import make_overview, regions_html, shares_html
+from faultsweep.analysis.dashboard.metrics import grouped, varying
+from faultsweep.analysis.dashboard.overview import make_overview, overview_figure, regions_html, shares_html
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
-from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, selected_cells
+from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, OVERVIEW, PICTURED, Taken, table_to_take
 from faultsweep.analysis.dashboard.view import (
     cells_at,
     cells_of,
@@ -32,6 +33,7 @@ from faultsweep.analysis.dashboard.view import (
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
 from faultsweep.sweeps.status import parse_select
@@ -41,6 +43,7 @@ from faultsweep.errors import InputError
 from .stores import STATUSES, make_results, write_results
 
 LOADS = [0.5, 1.0, 2.0]
+NOTHING = np.zeros(0, np.int64)
 SHAPE = (3, 2, 2, 4)
 
 
@@ -267,7 +270,7 @@ def test_at_first_the_best_policy_and_what_matters_are_said(path, data):
     assert found.sentence.startswith("daly, 2 h has the lowest wait; second is never")
     assert max(found.shares, key=found.shares.get) == ("policy",)
     assert (found.policy, found.x, found.panel) == ("policy", "load", "nodes")
-    own = found.means[(found.means["curve"] == "never") & (found.means["panel"] == "128")]
+    own = found.means[(found.means["curve"] == "never") & (found.means["panel"] == "nodes = 128")]
     values = in_units_to_read(data[["wait_s"]], ["wait_s"])["wait_s"].sel(policy="never", nodes=128).mean("replicate")
     assert own["mean"].tolist() == pytest.approx(values.values.tolist())
     assert "daly, 2 h" in regions_html(found)
@@ -300,7 +303,15 @@ def test_metrics_that_do_not_vary_are_not_offered(data):
 
 @pytest.mark.parametrize(
     ("label", "words"),
-    [("14400.0", "4 h"), ("600.0", "10 min"), ("5000.0", "5000.0 s"), ("30", "30 s"), ("inf", "inf s"), ("0", "0 s")],
+    [
+        ("14400.0", "4 h"),
+        ("600.0", "10 min"),
+        ("5000.0", "5000 s"),
+        ("30", "30 s"),
+        ("inf", "inf s"),
+        ("0", "0 s"),
+        (3600.0, "1 h"),
+    ],
 )
 def test_times_in_titles_are_in_units_to_read(data, label, words):
     data["load"].attrs["units"] = "s"
@@ -337,8 +348,8 @@ def test_points_of_all_views_know_their_configuration(data):
     cells = cells_at(data, np.array([3, 9]), ["wait_s"])
     assert cells["load"].tolist() == [0.5] * 4 + [2.0] * 4
     assert cells["wait_s"][:4].tolist() == data["wait_s"].sel(load=0.5, policy="daly, 2 h", nodes=128).values.tolist()
-    assert selected_cells(data, chosen, np.array([3])).shape[0] == 4
-    assert selected_cells(data, chosen, np.array([], int)).shape[0] == 24
+    assert len(table_to_take(Taken(data, chosen, "curves", np.array([3])))) == 4
+    assert len(table_to_take(Taken(data, chosen, "curves", NOTHING))) == 24
 
 
 def test_jobs_that_run_at_a_time_lie_above_each_other():
@@ -366,6 +377,8 @@ def test_a_store_that_is_not_there_yet_is_waited_for(path, tmp_path):
 def test_progress_of_a_run_is_said_before_its_chunks_are_written():
     share, words = describe_run({"done": 30, "total": 120, "failed": 0, "per_s": 4.0, "left_s": 22.5})
     assert (share, words.partition(", about")[0]) == (0.25, "Running: 30 of 120 simulations are done, 4 a second")
+    share, words = describe_run({"done": 30, "total": 120}, (0.5, "50% done: 60 of 120 cells have a result"))
+    assert (share, words) == (0.5, "Running: 50% done: 60 of 120 cells have a result")
 
 
 def test_two_stores_are_compared_cell_by_cell(data):
@@ -384,7 +397,7 @@ def test_two_stores_are_compared_cell_by_cell(data):
         Difference(after, before.rename(load="speed"))
 
 
-def test_the_pareto_front_is_taken_away(data, tmp_path):
+def test_the_pareto_front_is_taken_away(data):
     data["loss"] = data["loss"].copy(data=np.random.default_rng(1).gamma(5, 10, SHAPE)).where(data["loss"].notnull())
     chosen = ch.check(data, replace(ch.default_choices(data), view="Pareto front", second="loss"))
     sample = Sample(data)
@@ -394,13 +407,142 @@ def test_the_pareto_front_is_taken_away(data, tmp_path):
     on = pareto([wait, loss], [False, False])
     assert sorted(zip(front.x, front.y, strict=True)) == sorted(zip(wait[on], loss[on], strict=True))
     assert len(others.x) + len(front.x) == len(sample.ids)
-    begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype"}
+
+
+BEGINS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype", "csv": b"", "parquet": b"PAR1"}
+
+
+@pytest.mark.parametrize("view", [view for view in PICTURED if view != "distribution"])
+def test_every_view_is_taken_away_in_every_format(data, view):
+    chosen = ch.check(data, replace(ch.default_choices(data), second="loss"))
     for _, suffix, make in DOWNLOADS:
-        if suffix in begins:
-            content = make(data, chosen, np.zeros(0, np.int64))
-            assert content[:9].lower().startswith(begins[suffix].lower())
-            (tmp_path / f"pareto.{suffix}").write_bytes(content)
-    assert "Pareto front of wait and loss" in (tmp_path / "pareto.html").read_text()
+        if suffix in BEGINS:
+            content = make(Taken(data, chosen, view, NOTHING))
+            assert content[:9].lower().startswith(BEGINS[suffix].lower())
+            assert len(content) > 300
+
+
+def test_parallel_coordinates_are_taken_away_as_they_stand(data):
+    figure = parallel_figure(data, sample := Sample(data), ["wait_s", "loss"])
+    found = figure.panels[0].parallel
+    assert found.names == ["Load", "Policy", "Nodes", sample.values("wait_s")[1], "Loss"]
+    assert found.lines.shape == (11, 5)
+    assert found.lines[0, :3].tolist() == [0, 0, 0]
+    assert found.lines[-1, :3].tolist() == [1, 1, 1]
+    wait = sample.values("wait_s")[0]
+    assert found.value.tolist() == wait.tolist()
+    assert found.lines[:, 3] == pytest.approx((wait - wait.min()) / np.ptp(wait))
+    assert [text for _, text in found.ticks[1]] == ["never", "daly, 2 h"]
+
+
+def test_the_table_of_a_view_has_what_it_shows(data):
+    chosen = ch.check(data, replace(ch.default_choices(data), second="loss"))
+    rows = {view: len(table_to_take(Taken(data, chosen, view, NOTHING))) for view in PICTURED if view != "distribution"}
+    own = 11 * 4
+    assert rows == {"curves": 24, "heat map": 24, "parallel coordinates": own, "Pareto front": own, OVERVIEW: 12}
+
+
+def test_the_first_picture_is_a_figure(data):
+    data["wait_s"] = data["wait_s"].load()
+    found = make_overview(data)
+    figure = overview_figure(found)
+    assert [panel.title for panel in figure.panels] == ["nodes = 64", "nodes = 128"]
+    assert [curve.label for curve in figure.panels[0].curves] == ["never", "daly, 2 h"]
+    values = in_units_to_read(data[["wait_s"]], ["wait_s"])["wait_s"].sel(policy="daly, 2 h", nodes=64)
+    assert figure.panels[0].curves[1].y.tolist() == pytest.approx(values.mean("replicate").values.tolist())
+
+
+def test_whether_the_second_is_told_apart_minds_no_comma(data):
+    """The second policy is "daly, 2 h", which is as good."""
+    values = np.random.default_rng(2).gamma(50, 1, SHAPE)
+    values[:, 1] += 0.01
+    data["wait_s"] = data["wait_s"].copy(data=values).assign_attrs(units="s", better="lower")
+    data["status"] = xr.full_like(data["status"].load(), STATUSES.index("done"))
+    assert "no significant difference" in make_overview(data).sentence
+
+
+def test_names_are_plain_and_equal_everywhere():
+    axes = {"scheduler": ["fcfs", "backfill"], "checkpoint_interval_s": [3600.0, 14400.0], "node_mtbf_h": [5.0, 10.0]}
+    data = make_results(axes, {"mean_wait_s": np.random.default_rng(0).gamma(5, 1e4, (2, 2, 2, 3))}, replicates=3)
+    data["checkpoint_interval_s"].attrs["units"] = "s"
+    data["node_mtbf_h"].attrs["units"] = "h"
+    chosen = ch.check(data, replace(ch.default_choices(data), x="node_mtbf_h", facets="checkpoint_interval_s"))
+    figure = figure_of(data, chosen)
+    assert [panel.title for panel in figure.panels] == ["checkpoint interval = 1 h", "checkpoint interval = 4 h"]
+    assert figure.panels[0].x_label == "Node MTBF (h)"
+    assert [curve.label for curve in figure.panels[0].curves] == ["FCFS", "Backfill"]
+    over = figure_of(data, ch.check(data, replace(chosen, x="checkpoint_interval_s", facets="", at={})))
+    assert (over.panels[0].x_label, over.panels[0].curves[0].x.tolist()) == ("Checkpoint interval (h)", [1.0, 4.0])
+    heat = heat_map(
+        data, ch.check(data, replace(chosen, view="heat map", heat_x="checkpoint_interval_s", heat_y="scheduler"))
+    )
+    assert (heat.panels[0].x_label, heat.panels[0].heat.x_labels) == ("Checkpoint interval", ["1 h", "4 h"])
+    assert heat.panels[0].heat.y_labels == ["FCFS", "Backfill"]
+    compared = figure_of(data, ch.check(data, replace(chosen, show="ratio", baseline="scheduler=fcfs")))
+    assert "ratio to scheduler = FCFS" in compared.panels[0].y_label
+    assert in_words(data, "node_mtbf_h") == "node MTBF"
+
+
+def test_labels_that_would_read_alike_stay_as_they_are():
+    data = make_results({"scheduler": ["fcfs", "FCFS"]}, {"mean_wait_s": np.ones((2, 1))})
+    assert labels_to_read(data, "scheduler") == ["fcfs", "FCFS"]
+
+
+ODD = {
+    "one cell": np.ones((1, 1, 1)),
+    "one label": np.ones((1, 2, 3)),
+    "nothing known": np.full((2, 2, 3), np.nan),
+    "infinite": np.array([np.inf, 1.0, 2.0, -np.inf]).reshape(2, 2, 1),
+    "all equal": np.zeros((2, 2, 3)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_stores_are_shown(tmp_path, name):
+    """Every view is drawn, one configuration by itself too, and every table taken away."""
+    from faultsweep.analysis.dashboard.app import Dashboard
+
+    values = ODD[name]
+    axes = {"load": [1.0, 2.0][: values.shape[0]], "policy": ["", "<i>$x$"][: values.shape[1]]}
+    data = make_results(axes, {"mean_wait_s": values, "loss": -values}, replicates=values.shape[2])
+    page = Dashboard(FollowedStore(str(write_results(tmp_path / "odd.zarr", data))), {})
+    page._chosen(np.array([0]))
+    assert "One run" in page.run._words.object
+    assert all(page.boxes[view].objects for view in ("curves", "heat", "parallel"))
+    assert not page.words["message"].object
+    for view in page.taken.options:
+        page.taken.value = view
+        assert len(table_to_take(page._to_take())) or name == "nothing known"
+
+
+def test_a_store_that_was_waited_for_and_has_no_numbers_says_so(tmp_path):
+    from faultsweep.analysis.dashboard.app import make_page
+
+    store = FollowedStore(str(tmp_path / "words.zarr"), wait=True)
+    data = make_results({"load": [1.0, 2.0]}, {"y": np.ones((2, 1))})
+    data["word"] = (data["y"].dims, np.array([["a"], ["b"]]))
+    write_results(tmp_path / "words.zarr", data.drop_vars("y").assign_attrs({**data.attrs, "metrics": '["word"]'}))
+    assert store.look()
+    page = make_page(store)
+    assert "nothing to show: the store has no metric or no axis" in str(page.select(pn.pane.HTML)[0].object)
+
+
+def test_axes_may_have_the_names_of_choices(tmp_path):
+    """An axis that is called x, metric or view has a knob of its own."""
+    from faultsweep.analysis.dashboard.app import Dashboard
+
+    axes = {"x": [1.0, 2.0], "metric": ["a", "b"], "view": [3.0, 4.0]}
+    values = np.random.default_rng(1).random((2, 2, 2, 1))
+    path = write_results(tmp_path / "own.zarr", make_results(axes, {"y": values, "z": -values}))
+    page = Dashboard(FollowedStore(str(path)), {})
+    page.knobs._selects["x"].value = "view"
+    assert (page.choices.x, page.choices.at["x"]) == ("view", "1.0")
+    page.knobs._selects["metric"].value = "z"
+    assert page.choices.metric == "z"
+    page.knobs._at["x"].value = "2.0"
+    assert (page.choices.x, page.choices.at["x"]) == ("view", "2.0")
+    assert not page.words["message"].object
 
 
 @pytest.mark.parametrize("installed", [True, False])

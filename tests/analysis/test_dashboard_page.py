@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from faultsweep.analysis.open import has_result, open_results
 from faultsweep.analysis.statistics import mean_interval, paired_difference
 
 from tests.conftest import ROOT, require
 
 from .stores import STATUSES, make_results, write_results
+from .test_live import SWEEP
 
 pytestmark = pytest.mark.chromium
 
@@ -30,7 +32,7 @@ MACHINES = ["flat:128", "torus:4x4x8"]
 SHAPE = (3, 4, 2, 5)
 PENDING, DONE = STATUSES.index("pending"), STATUSES.index("done")
 SOURCES = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
-  .filter(m => m.type === 'ColumnDataSource' && m.data.label)
+  .filter(m => m.type === 'ColumnDataSource' && m.tags.includes('curves'))
   .map(m => ({label: m.data.label[0], x: [...m.data.x], y: [...m.data.y], low: [...m.data.low]}))"""
 
 
@@ -169,7 +171,12 @@ def test_it_draws_what_the_store_has(served, page):
     for policy, curve in curves.items():
         cells = served.data["mean_wait_s"].sel(policy=policy, machine="flat:128") / MINUTE
         expect_curve(curve, mean_interval(cells))
-    assert page.locator("h2", has_text="Mean wait over load scale by policy, at machine = flat:128").count() == 1
+    assert (
+        page.locator(
+            "h2", has_text="Mean wait over load scale by policy, at machine = flat machine of 128 nodes"
+        ).count()
+        == 1
+    )
 
 
 @pytest.mark.slow
@@ -183,7 +190,7 @@ def test_it_is_dark_where_the_reader_wants_it_dark(served, page):
 
 def test_a_click_shows_the_cells_with_the_command_that_reruns_each(served, page):
     page.evaluate("""() => { const s = Bokeh.documents.flatMap(d => [...d._all_models.values()])
-      .find(m => m.type === 'ColumnDataSource' && m.data.label && m.data.label[0] === 'daly');
+      .find(m => m.tags.includes('curves') && m.data.label[0] === 'daly');
       s.selected.indices = [1]; }""")
     wait_for(page, lambda: page.locator("table.cells tr").count() == 6)
     text = page.locator("table.cells").inner_text()
@@ -321,6 +328,11 @@ def test_what_is_shown_can_be_taken_away(served, page, tmp_path):
     assert len(table) == 3 * 4 * 5
     assert table["mean_wait_s"].sum() == pytest.approx(served.data["mean_wait_s"].sel(machine="flat:128")[:, :3].sum())
     assert pd.read_parquet(tmp_path / "Parquet").shape == table.shape
+    page.get_by_label("Take away the view").select_option("parallel coordinates")
+    with page.expect_download() as download:
+        page.get_by_text("(SVG)").click()
+    download.value.save_as(tmp_path / "parallel.svg")
+    assert "Mean wait over all axes" in (tmp_path / "parallel.svg").read_text()
 
 
 @pytest.mark.slow
@@ -340,7 +352,7 @@ def test_the_heat_map_has_a_value_for_each_pair(served, page):
     page.get_by_label("Heat map, vertical").select_option("Machine")
     shown(page, "over load scale and machine, at policy = never")
     wait_for(page, lambda: len(heat_of(page)) == 8)
-    assert heat_of(page)["1.0", "torus:4x4x8"] == pytest.approx(
+    assert heat_of(page)["1", "4×4×8 torus"] == pytest.approx(
         waits.sel(policy="never", load_scale=1.0, machine="torus:4x4x8").item()
     )
 
@@ -373,14 +385,14 @@ def test_a_metric_is_across(served, page):
 
 @pytest.mark.slow
 def test_a_view_travels_as_a_link(served, page):
-    page.get_by_label("Machine", exact=True).select_option("torus:4x4x8")
+    page.get_by_label("Machine", exact=True).select_option("4×4×8 torus")
     page.get_by_label("Logarithmic vertical axis or colours").check()
     wait_for(page, lambda: "log_y=true" in page.url)
     link = page.locator("code", has_text="http://").inner_text()
     assert "token" not in link
     assert link == page.url
     page.goto(link)
-    shown(page, "torus:4x4x8")
+    shown(page, "4×4×8 torus")
     assert page.get_by_label("Logarithmic vertical axis or colours").is_checked()
 
 
@@ -392,8 +404,8 @@ def test_a_link_to_what_is_not_there_says_so(served, page):
 
 
 def test_knobs_change_what_is_drawn(served, page):
-    page.get_by_label("Machine", exact=True).select_option("torus:4x4x8")
-    shown(page, "torus:4x4x8")
+    page.get_by_label("Machine", exact=True).select_option("4×4×8 torus")
+    shown(page, "4×4×8 torus")
     page.get_by_label("Metric", exact=True).select_option("Utilisation")
     shown(page, "Utilisation over load scale")
     cells = served.data["utilisation"].sel(policy="never", machine="torus:4x4x8")
@@ -471,8 +483,6 @@ def real_page(real_opened):
 
 @pytest.mark.slow
 def test_two_stores_stand_beside_each_other(real, real_page):
-    from faultsweep.analysis.open import open_results
-
     waits = {name: open_results(real.path.with_name(f"{name}.zarr"))["mean_wait_s"] for name in ("before", "after")}
     changes = (waits["after"] - waits["before"]).mean(["scheduler", "load_scale", "checkpoint_interval_s"])
     found = mean_interval(changes, scale="identity")
@@ -495,7 +505,7 @@ def test_one_run_has_its_chart_and_is_simulated_again(real, real_page):
       .filter(m => m.type === 'ColumnDataSource' && m.data.restarts).map(m => m.data.job.length)"""
     wait_for(real_page, lambda: real_page.evaluate(jobs) == [80])
     labels = real_page.get_by_role("region", name="Labels of the run").inner_text()
-    assert "Checkpoint interval (s)\tcheckpoint_interval_s" in labels
+    assert "Checkpoint interval\tcheckpoint_interval_s\t4 h" in labels
     large = real_page.viewport_size
     real_page.set_viewport_size({"width": 400, "height": 3600})
     wait_for(real_page, lambda: real_page.evaluate("document.documentElement.scrollWidth") <= 400)
@@ -530,7 +540,8 @@ def test_axe_finds_nothing(real, real_page, scheme):
 @pytest.mark.slow
 def test_everything_is_reached_by_the_keyboard(real, real_page):
     """From the link past the knobs to the buttons of the end, and a knob is turned."""
-    real_page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    real_page.goto(real.address)  # else the keyboard would go on from what was clicked last
+    real_page.locator(".jobs canvas").first.wait_for()
     active = """() => {
       let e = document.activeElement;
       while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
@@ -542,7 +553,7 @@ def test_everything_is_reached_by_the_keyboard(real, real_page):
         if reached[-1][2] == "slider" and "ArrowRight" not in reached:
             reached.append("ArrowRight")
             real_page.keyboard.press("ArrowRight")
-            wait_for(real_page, lambda: "checkpoint_interval_s=14400" in real_page.url)
+            wait_for(real_page, lambda: "at.checkpoint_interval_s=14400" in real_page.url)
     texts = {one[1] for one in reached if one != "ArrowRight"}
     assert {"To the views", "Metric", "Horizontal axis", "Third metric", "Scheduler"} - texts <= {"Scheduler"}
     assert {"Picture (PNG)", "Data (Parquet)", "Notebook", "Copy"} <= texts
@@ -604,6 +615,37 @@ def test_a_page_waits_for_a_store_that_does_not_exist_yet(tmp_path, context):
     page.get_by_role("heading", name="Waiting for").wait_for(state="detached")
     page.get_by_role("heading", name="small").first.wait_for()
     ready(page)
+    assert complaints == []
+    page.close()
+    served.stop(f"{served.path} does not exist yet; the page waits for it\n")
+
+
+@pytest.mark.slow
+def test_a_page_that_was_there_first_follows_the_run_from_its_journals(tmp_path, context):
+    """Opened before the store exists; then progress and values come while chunks have none, without a reload."""
+    (tmp_path / "gated.py").write_text(SWEEP)
+    served = Served(tmp_path / "gated.zarr")
+    page, complaints = watched(context, served)
+    page.goto(served.link)
+    page.get_by_role("heading", name="Waiting for").wait_for()
+    with (tmp_path / "errors.txt").open("w") as errors:
+        run = subprocess.Popen([sys.executable, "gated.py"], cwd=tmp_path, stderr=errors)
+    try:
+        page.get_by_text("Running: ").first.wait_for(timeout=60_000)
+        page.evaluate("window.opened = true")
+        wait_for(page, lambda: len(plotted(page).get("y = 0", {"x": []})["x"]) == 6, 60)
+        assert plotted(page)["y = 0.5"]["x"] == [0, 1, 2, 3, 4, 5]
+        assert plotted(page)["y = 0.5"]["y"] == [0.5, 2.5, 4.5, 6.5, 8.5, 10.5]
+        assert has_result(open_results(served.path)["status"]).sum() < 12, "chunks do not have them yet"
+        page.get_by_text("12 of 16 cells have a result").first.wait_for()
+        (tmp_path / "gate").touch()
+        page.get_by_text("100% done").first.wait_for(timeout=60_000)
+        wait_for(page, lambda: plotted(page)["y = 0"]["y"] == [0, 2, 4, 6, 8, 10, 12, 14])
+        assert page.evaluate("window.opened")
+        assert run.wait(60) == 0, (tmp_path / "errors.txt").read_text()
+    finally:
+        (tmp_path / "gate").touch()
+        run.wait(60)
     assert complaints == []
     page.close()
     served.stop(f"{served.path} does not exist yet; the page waits for it\n")

@@ -281,6 +281,16 @@ def test_no_name_below_bars_touches_the_next(names, width):
         assert all(right.x0 - left.x1 >= 7 for left, right in pairwise(boxes))
 
 
+def test_a_category_without_bars_keeps_its_room():
+    values = np.array([np.nan, 2.0, np.nan])
+    axis = make_canvas(
+        Figure("a", "t", [], [Panel("", "", "y", bars=[Bars("b", values, LOOKS[0])], categories=["a", "b", "c"])])
+    ).axes[0]
+    left, right = axis.get_xlim()
+    assert left <= -0.4
+    assert right >= 2.4
+
+
 def test_a_narrow_picture_has_its_panels_below_each_other():
     shared = figure(*[Panel(str(n), "x", "y", [curve("a", X)]) for n in range(6)], columns=3)
     assert [columns_for(shared, width, 3.2) for width in (4, 7, 12)] == [1, 2, 3]

@@ -218,7 +218,7 @@ def test_the_figure_of_any_sweep_as_bars(tmp_path):
     layout = {"kind": "bars", "x": "scheduler", "along": "scheduler", "y": ["utilisation"], "curves": ["load_scale"]}
     panel = sweep_figure(results(tmp_path), "mine", "", **layout).panels[0]
     assert panel.categories == ["FCFS", "Backfill", "Migration", "B+M"]
-    assert [bars.label for bars in panel.bars] == [f"load_scale = {load:g}" for load in LOADS]
+    assert [bars.label for bars in panel.bars] == [f"load scale = {load:g}" for load in LOADS]
     assert panel.bars[3].y.tolist() == pytest.approx([0.6, 0.85, 0.7, 0.9])
     draw_picture(sweep_figure(results(tmp_path / "b"), "mine", "", **layout), tmp_path / "bars.png")
 

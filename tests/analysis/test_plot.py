@@ -42,6 +42,8 @@ def test_axes_baselines_and_kinds_can_be_chosen(data):
     assert [(panel.categories, len(panel.bars)) for panel in panels] == [(["FCFS", "Backfill"], 1)] * 2
     ratio = fs.plot(data, baseline="scheduler=fcfs", ratio=True, at={"machine": "flat:16"}).figure.panels[0]
     assert ratio.curves[0].y.tolist() == [1, 1, 1]
+    named = fs.plot(data, baseline="scheduler=EASY", ratio=True).figure.panels[0]
+    assert named.curves[1].y.tolist() == [1, 1, 1]
     heat = fs.plot(data, kind="heat map", x="load_scale", curves="machine").figure.panels[0].heat
     assert heat.value.shape == (2, 3)
     assert fs.plot(data, kind="heat map", x="scheduler").figure.panels[0].heat.value.shape == (3, 2)

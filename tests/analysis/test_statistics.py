@@ -130,6 +130,8 @@ def test_intervals_that_cover_too_rarely_are_called_approximate():
     narrow, wide = (mean_interval(results(rng.lognormal(3, sd, (3, 10)))["x"]) for sd in (0.2, 1.5))
     assert describe_intervals(narrow) == "95\u00a0% confidence intervals"
     assert describe_intervals(100 * narrow) == describe_intervals(narrow)
+    signed = mean_interval(results(rng.normal(0, 1, (3, 10)))["x"])
+    assert describe_intervals(signed).endswith(" (coverage not measured where some are negative)")
     text = describe_intervals(wide)
     assert text.startswith("approximate 95\u00a0% confidence intervals (measured coverage ")
     lowest = interval_coverage(wide).min().item()
@@ -200,6 +202,13 @@ def test_paired_difference_is_that_of_scipy():
     assert got["high"][2] - got["low"][2] < (alone["high"][2] - alone["low"][2]) / 5
     assert got["mean"][0] == 0
     assert np.isnan(got["low"][0])
+
+
+def test_a_baseline_may_have_another_name_of_the_field():
+    data = results([[1, 2, 4], [2, 3, 4]])["x"].assign_coords(scheduler=["fcfs", "backfill"])
+    assert paired_difference(data, "scheduler", "easy").equals(paired_difference(data, "scheduler", "backfill"))
+    own = data.assign_coords(scheduler=["easy", "backfill"])  # of a function of one's own, whose names are its own
+    assert paired_difference(own, "scheduler", "easy")["mean"].values.tolist() == pytest.approx([0, 2 / 3])
 
 
 def test_a_relative_difference_is_that_of_the_means():

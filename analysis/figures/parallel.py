@@ -1,0 +1,123 @@
+"""Draws parallel coordinates: a line per configuration across axes that are scaled to their ranges."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+from faultsweep.analysis.figures.figure import Numbers, Parallel
+from faultsweep.analysis.figures.layout import LIGHT, Theme
+
+HEIGHT = 360
+UNKNOWN = "#BBBBBB"
+"""Colour of a line whose value is not known."""
+_LABEL = 14
+"""Characters of a label beside an axis."""
+_NAME = 18
+"""Characters in a line of the name of an axis."""
+_BELOW, _ABOVE = -0.08, 1.08
+
+
+def ends(found: Parallel) -> tuple[float, float]:
+    """Return where the picture begins and ends across: beside each axis is room for its labels."""
+    return -0.25, len(found.names) - 0.25
+
+
+def limits(found: Parallel) -> tuple[float, float]:
+    """Return the values at the ends of the colours."""
+    known = found.value[np.isfinite(found.value)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    return low, high if high > low else low + 1.0
+
+
+def names(found: Parallel) -> dict[float, str]:
+    """Return the axes, by their places, in lines."""
+    return {float(place): textwrap.fill(name, _NAME) for place, name in enumerate(found.names)}
+
+
+def ticks(found: Parallel) -> dict[str, list[Any]]:
+    """Return the labels of all axes as columns of a table."""
+    every = [(place, y, text[:_LABEL]) for place, own in enumerate(found.ticks) for y, text in own]
+    return {name: [tick[part] for tick in every] for part, name in enumerate(("x", "y", "text"))}
+
+
+def draw_png(axis: Any, found: Parallel, theme: Theme = LIGHT) -> None:
+    """Draw them with matplotlib."""
+    from matplotlib import colormaps
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Normalize
+
+    places = np.arange(len(found.names), dtype=float)
+    paths = [np.column_stack([places, line]) for line in found.lines]
+    colours = colormaps["viridis"].with_extremes(bad=UNKNOWN)
+    drawn = LineCollection(paths, cmap=colours, norm=Normalize(*limits(found)), linewidth=0.9, alpha=0.6)
+    drawn.set_array(np.ma.masked_invalid(found.value))
+    axis.add_collection(drawn)
+    axis.figure.colorbar(drawn, ax=axis, label=textwrap.fill(found.quantity, 34))
+    axis.vlines(places, 0, 1, color=theme.faint, linewidth=0.8)
+    paper: dict[str, Any] = {"facecolor": theme.paper, "alpha": 0.75, "edgecolor": "none", "pad": 1}
+    columns = ticks(found)
+    for x, y, text in zip(columns["x"], columns["y"], columns["text"], strict=True):
+        axis.text(x + 0.03, y, text, va="center", fontsize=8, bbox=paper)
+    axis.set_xlim(*ends(found))
+    axis.set_ylim(_BELOW, _ABOVE)
+    axis.set_xticks(places, names(found).values(), rotation=25, fontsize=9)
+    axis.yaxis.set_visible(False)
+    axis.spines[:].set_visible(False)
+
+
+def source_of(found: Parallel) -> dict[str, Any]:
+    """Return the lines as columns of a table."""
+    across = np.arange(len(found.names), dtype=float).tolist()
+    return {  # lists: each array would be a message of its own
+        "xs": [across] * len(found.lines),
+        "ys": found.lines.round(4).tolist(),
+        "value": found.value,
+    }
+
+
+def make_plot(lines: Any, labels: Any, tools: str) -> tuple[Any, Any]:
+    """Return a Bokeh figure of lines and labels from two sources; and what gives the lines their colours.
+
+    ``label_plot`` gives it its axes.
+    """
+    from bokeh.models import LinearColorMapper, Range1d
+    from bokeh.palettes import Viridis256
+    from bokeh.plotting import figure
+
+    ranges: dict[str, Any] = {"x_range": Range1d(), "y_range": Range1d(start=_BELOW, end=_ABOVE)}
+    plot: Any = figure(height=HEIGHT, sizing_mode="stretch_width", tools=tools, active_scroll=None, **ranges)
+    colours = LinearColorMapper(palette=Viridis256, low=0, high=1, nan_color=UNKNOWN)
+    style = {"line_alpha": 0.55, "nonselection_line_alpha": 0.04, "line_width": 1.3}
+    drawn = plot.multi_line(
+        "xs", "ys", source=lines, line_color={"field": "value", "transform": colours}, name="lines", **style
+    )
+    drawn.selection_glyph = drawn.glyph.clone(line_alpha=0.9, line_width=2)
+    look = {"text_font_size": "11px", "text_color": LIGHT.ink, "text_baseline": "middle", "x_offset": 5}
+    look |= {"background_fill_color": LIGHT.paper, "background_fill_alpha": 0.75}
+    plot.text("x", "y", "text", source=labels, **look)
+    plot.yaxis.visible = plot.ygrid.visible = False
+    plot.xaxis.major_label_orientation = 0.5
+    return plot, colours
+
+
+def label_plot(plot: Any, colours: Any, labels: Any, found: Parallel) -> None:
+    """Give a Bokeh figure its axes with their labels, and the ends of its colours."""
+    labels.data = ticks(found)
+    words = names(found)
+    plot.xaxis.ticker = list(words)
+    plot.xaxis.major_label_overrides = words
+    start, end = ends(found)
+    plot.xgrid.grid_line_color = LIGHT.faint
+    plot.x_range.update(start=start, end=end, reset_start=start, reset_end=end)
+    colours.low, colours.high = limits(found)
+
+
+def scaled(values: Numbers) -> tuple[Numbers, list[tuple[float, str]]]:
+    """Return numbers scaled to their range, and labels of its ends and middle."""
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    if high == low:
+        return np.where(np.isfinite(values), 0.5, np.nan), [(0.5, f"{low:.4g}")]
+    return (values - low) / (high - low), [(y, f"{low + y * (high - low):.4g}") for y in (0.0, 0.5, 1.0)]

@@ -1,0 +1,77 @@
+"""Metrics, parameters and their labels in words: one name for each, wherever it is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name
+from faultsweep.analysis.figures.units import SUFFIX, unit_of
+
+from faultsweep.units import SECONDS
+
+_ABBREVIATIONS = {"mtbf": "MTBF", "mttr": "MTTR", "ram": "RAM", "id": "ID"}
+_DAYS_FROM_S = 1_728_000.0
+"""Labels of 20 days and more are read in days, as times of results are."""
+
+
+def quantity(data: xr.Dataset, name: str) -> str:
+    """Return a metric or parameter in words, with its unit: ``mean_wait_s`` is "Mean wait (s)"."""
+    unit = unit_of(data, name)
+    words = words_of(name, str(data.variables[name].attrs.get(SUFFIX, unit)))
+    return f"{words} ({unit})" if unit and unit != "1" else words
+
+
+def words_of(name: str, unit: str) -> str:
+    """Return a name in words, without the unit that it ends with."""
+    words = name.removesuffix(f"_{unit.replace(' ', '_')}") if unit else name
+    words = " ".join(_ABBREVIATIONS.get(word, word) for word in words.split("_"))
+    return words[:1].upper() + words[1:]
+
+
+def in_words(data: xr.Dataset, name: str) -> str:
+    """Return a metric or a parameter as it stands within a sentence: "checkpoint interval"."""
+    words = quantity(data, name).partition(" (")[0]
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
+
+
+def row_label(axis: str, label: Any) -> str:
+    """Return a label by itself: policies as papers print them, numbers without zeros at their ends."""
+    if isinstance(label, str):
+        return machine_name(label) if axis == "machine" else SCHEDULERS.get(label, label)
+    return f"{label:g}"
+
+
+def label_to_read(data: xr.Dataset, axis: str, label: Any) -> str:
+    """Return a label of an axis with its unit: "4 h" for 14400 s. The label may be text, as links have it."""
+    if data.variables[axis].dtype.kind not in "iuf":
+        return row_label(axis, str(label))
+    unit, value = unit_of(data, axis), float(label)
+    if unit == "s":
+        value, unit = _time_to_read(value)
+    text = f"{value:g}"
+    text = text if float(text) == value or not np.isfinite(value) else str(label)
+    return f"{text} {unit}" if unit and unit != "1" else text
+
+
+def labels_to_read(data: xr.Dataset, axis: str) -> list[str]:
+    """Return all labels of an axis with their unit; as the store has them where two would read alike."""
+    labels = data.variables[axis].values.tolist()
+    words = [label_to_read(data, axis, label) for label in labels]
+    return words if len(set(words)) == len(words) else [str(label) for label in labels]
+
+
+def label_in_words(data: xr.Dataset, axis: str, label: Any) -> str:
+    """Return a label with what it is of: "checkpoint interval = 4 h"."""
+    return f"{in_words(data, axis)} = {label_to_read(data, axis, label)}"
+
+
+def _time_to_read(seconds: float) -> tuple[float, str]:
+    """Return a time in the largest unit that loses nothing: a label is exact."""
+    for unit in ("days", "h", "min"):
+        value = seconds / SECONDS[unit]
+        least = _DAYS_FROM_S / SECONDS["days"] if unit == "days" else 1.0
+        if np.isfinite(value) and abs(value) >= least and float(f"{value:.4g}") * SECONDS[unit] == seconds:
+            return value, unit
+    return seconds, "s"
