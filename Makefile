@@ -76,7 +76,7 @@ test-slurm: warm
 	@echo "What takes long on SLURM: real walltimes, jobs that control worker jobs."
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'slow and slurm'
 
-test-slow: warm ## run the tests that take long: among them, every process of a sweep killed at thirty moments
+test-slow: warm ## run the tests that take long: among them, every process of a sweep killed at thirty times
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m slow
 
 lint: $(DEV) tree

@@ -95,6 +95,32 @@ PYTHON: dict[str, tuple[str, tuple[str, ...]]] = {
 """Task -> one sentence about it, and what stands under it on the page of the Python interface."""
 
 
+PICTURES = {
+    "docs/demo.png": ("What a torus and FCFS cost", "faultsweep figure demo"),
+    "docs/readings.png": (
+        "Which claims hold under which reading",
+        "faultsweep reproduce --readings --figure readings.png",
+    ),
+    "benchmarks/results/finders.png": ("Time of one search for a free box", "python -m benchmarks.finders --cap 4"),
+    "benchmarks/results/laws.png": ("Time of a simulated job", "python -m benchmarks.laws"),
+    "benchmarks/results/grid.png": ("What a cell of a large sweep costs", "python -m benchmarks.grid"),
+}
+"""Picture in the repository -> its title and the command that makes it."""
+OTHERS = {
+    "One run: who held which nodes when, queue, lost capacity": "faultsweep view STORE --select ...",
+    "A store in a browser, every axis a knob": "faultsweep dashboard STORE",
+    "A store on one page": "faultsweep report STORE",
+    "A sweep of your own": "faultsweep figure SPEC",
+    "Which policy is best, by region": "faultsweep best SPEC",
+    "Where two policies cross": "faultsweep refine SPEC",
+    "What a job log is like": "faultsweep logs describe LOG --picture FILE.png",
+    "What a failure log is like": "faultsweep failures describe FILE --picture FILE.png",
+    "The partitions of a site": "faultsweep site describe SITE.toml --picture FILE.png",
+    "Real waits beside simulated ones": "faultsweep validate LOG --picture FILE.png",
+}
+"""What else can be drawn -> the command."""
+
+
 def on_config(config: Any) -> Any:
     """Put pages that the navigation of mkdocs.yml does not name behind all others, so that none is lost."""
     named = set(re.findall(r"[\w-]+\.md", str(config.nav)))
@@ -106,12 +132,12 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made, and the files outside of docs/ that pages show."""
-    made = {"commands": _commands(), "parameters": _parameters(), "python": _python()}
+    made = {"commands": _commands(), "parameters": _parameters(), "python": _python(), "gallery": gallery()}
     for name, text in made.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     for book in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         files.append(File.generated(config, f"notebooks/{book.stem}.md", content=notebook_page(book)))
-    for name in sorted(_outside()):
+    for name in sorted(_outside() | {name for name in PICTURES if not name.startswith("docs/")}):
         files.append(File.generated(config, f"outside/{name}", abs_src_path=str(ROOT / name)))
     return files
 
@@ -147,6 +173,32 @@ def _shown(output: dict[str, Any]) -> str:
     return f"```text\n{text}\n```" if text else ""
 
 
+def gallery() -> str:
+    """Return the page of all figures: those of the notebooks, the pictures of other pages, the shipped experiments."""
+    from faultsweep.sweeps.spec import experiments, load_toml
+
+    parts = [
+        "# Gallery\n\nFor whoever looks for a certain kind of figure: all figures, each with the command that makes it."
+        " A notebook draws a small version of a paper's figure in a minute or two; the command draws the whole.\n"
+    ]
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        book = json.loads(path.read_text("utf-8"))
+        title = book["cells"][0]["source"][0].strip("# \n")
+        command = f"faultsweep figure {path.stem}" if "-" not in path.stem else "faultsweep best SPEC"
+        parts.append(f"\n## {title}\n\n[Notebook](../notebooks/{path.stem}.md); `{command}`\n")
+        shown = [output for cell in book["cells"] for output in cell.get("outputs", [])]
+        parts += [_shown(output) for output in shown if "image/svg+xml" in output.get("data", {})]
+    for name, (title, command) in PICTURES.items():
+        place = f"../{name.removeprefix('docs/')}" if name.startswith("docs/") else f"../outside/{name}"
+        parts.append(f"\n## {title}\n\n`{command}`\n\n![{title}]({place})\n")
+    parts.append("\n## Shipped experiments\n\n| figure | command |\n| --- | --- |")
+    for name, path in experiments().items():
+        parts.append(f"| {_plain(load_toml(path)['title'])} | `faultsweep figure {name}` |")
+    parts.append("\n## Of your own data\n\n| figure | command |\n| --- | --- |")
+    parts += [f"| {title} | `{command}` |" for title, command in OTHERS.items()]
+    return "\n".join(parts) + "\n"
+
+
 def _outside() -> set[str]:
     """Return the files outside of docs/ that pages link to."""
     pages = (ROOT / "docs").glob("*.md")
@@ -159,7 +211,10 @@ def _commands() -> str:
 
     from faultsweep.cli import app
 
-    parts = ["# Every option\n\nAs `--help` prints them. [Command line](../command-line.md) shows their use.\n"]
+    parts = [
+        "# Every option\n\nFor whoever looks for an option: all of them, as `--help` prints them."
+        " [Command line](../command-line.md) shows their use.\n"
+    ]
     parts += _describe_command(typer.main.get_command(app), "faultsweep")
     return "\n".join(parts)
 
@@ -198,7 +253,8 @@ def _parameters() -> str:
     from faultsweep.simcore.parameters import PARAMETERS
 
     parts = [
-        "# Parameters and metrics\n\nEvery parameter is an option of `simulate` (with dashes), a key of `[fixed]`, and"
+        "# Parameters and metrics\n\nFor whoever writes a spec or reads results."
+        " Every parameter is an option of `simulate` (with dashes), a key of `[fixed]`, and"
         " can be an axis of a sweep. What they mean together is in [What a run means](../model.md).\n"
     ]
     for group in dict.fromkeys(parameter.group for parameter in PARAMETERS.values()):

@@ -130,6 +130,26 @@ def test_the_page_of_python_has_every_public_name():
     assert set(faultsweep.__all__) - {"__version__"} <= listed
 
 
+def test_the_gallery_has_every_figure_with_its_command():
+    module = load_from_docs("site_pages")
+    text = module.gallery()
+    assert {name for name in experiments() if f"`faultsweep figure {name}`" in text} == set(experiments())
+    assert text.count("<img alt=") >= len(list((ROOT / "docs" / "notebooks").glob("*.ipynb")))
+    shown = {
+        str(path.relative_to(ROOT)) for folder in ("docs", "benchmarks") for path in (ROOT / folder).rglob("*.png")
+    }
+    assert shown == set(module.PICTURES)
+    known = set(re.findall(r"^\| `faultsweep (\w+)", (ROOT / "docs" / "command-line.md").read_text("utf-8"), re.M))
+    assert {command.split()[1] for command in module.OTHERS.values()} <= known | {"logs", "failures", "site"}
+
+
+def test_every_page_says_first_whom_it_is_for():
+    pages = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
+    del pages["reproduction"]  # made by a command; begins with what its claims are
+    assert len(pages) > 20
+    assert [name for name, text in pages.items() if not text.split("\n\n")[1].startswith("For whoever ")] == []
+
+
 @pytest.mark.parametrize("name", experiments())
 def test_every_shipped_spec_has_a_title(name):
     assert load_toml(experiments()[name])["title"]

@@ -37,7 +37,7 @@ WITHIN_SIMCORE = {
     "model": {"finders", "sites"},
     "workloads": {"contract", "model", "parameters", "policies", "streams"},
     "sites": {"model", "workloads"},
-    "failure_logs": {"model", "policies", "streams"},
+    "failure_logs": {"model", "parameters", "policies", "streams", "workloads"},
     "policies": {
         "contract",
         "distributions",
