@@ -42,6 +42,8 @@ from faultsweep.errors import InputError
 from faultsweep.extras import is_installed
 
 _CHECK_EVERY_MS = 500
+_WRITTEN_MS = 15
+"""A message is with the browser by then, as a rule."""
 _MOST_ROWS = 60
 _MOST_SHOWN = 12
 _STRETCH: dict[str, Any] = {"sizing_mode": "stretch_width"}
@@ -127,7 +129,8 @@ class Dashboard:
         """Take what a knob says, and what follows from it for the others."""
         data, wanted = self.store.data, replace(self.choices, **changes)
         if "metric" in changes:
-            second, third = ("" if part == wanted.metric else part for part in (wanted.second, wanted.third))
+            was = self.choices.metric  # takes the place of the one that takes its
+            second, third = (was if part == wanted.metric else part for part in (wanted.second, wanted.third))
             steady = wanted.delete_warm_up and bool(column_of(data, wanted.metric))
             wanted = replace(wanted, second=second, third=third, delete_warm_up=steady)
         self._take(ch.with_baseline(data, wanted, "baseline" in changes))
@@ -176,12 +179,15 @@ class Dashboard:
         self._draw_seen()
 
     def _draw_seen(self, at_once: str = "") -> None:
-        """Draw the views that are on the screen and not as they should be, each in a message of its own."""
-        for name in [name for name in self._views if name in self._stale & self._seen]:
-            if name == at_once:
-                self._draw(name)
-            else:
-                _later(self._draw, name)
+        """Draw the views that are on the screen and not as they should be; all but one wait for their turn."""
+        self._draw(at_once)
+        if self._stale & self._seen:
+            _later(self._draw_next)
+
+    def _draw_next(self) -> None:
+        """Draw one view, so that the browser has it before the next is begun."""
+        self._draw(next((name for name in self._views if name in self._stale & self._seen), ""))
+        self._draw_seen()
 
     def _draw(self, name: str) -> None:
         """Draw a view; where the store cannot be read any more, say so and keep what there is."""
@@ -468,8 +474,8 @@ def _later(part: Callable[..., None], *arguments: Any) -> None:
     """Do something after what is under way has reached the browser; at once where nothing is served."""
     if pn.state.curdoc is None:
         part(*arguments)
-    else:
-        pn.state.curdoc.add_next_tick_callback(lambda: part(*arguments))
+    else:  # the next tick would come before messages are written
+        pn.state.curdoc.add_timeout_callback(lambda: part(*arguments), _WRITTEN_MS)
 
 
 def _at(choices: Choices | None) -> Any:
@@ -500,7 +506,7 @@ def _table(data: xr.Dataset, cells: pd.DataFrame) -> str:
     """Return cells as a table in HTML; whatever a store says is text."""
     rows = []
     for row in cells.head(_MOST_ROWS).itertuples(index=False):
-        texts = [escape(f"{value:.6g}" if isinstance(value, float) else str(value)) for value in row]
+        texts = [_text(value) for value in row]
         copy = f" <button class='copy' type='button' data-copy='{escape(str(row[-1]), quote=True)}'>Copy</button>"
         texts[-1] = f"<code>{texts[-1]}</code>{copy}" if row[-1] else ""
         rows.append("".join(f"<td>{text}</td>" for text in texts))
@@ -512,6 +518,12 @@ def _table(data: xr.Dataset, cells: pd.DataFrame) -> str:
         "<div class='wide' tabindex='0' role='region' aria-label='Selected cells'>"
         f"<table class='cells'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
     )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.6g}"
+    return escape(str(value))
 
 
 def make_page(store: FollowedStore) -> Any:

@@ -66,7 +66,7 @@ class Choices:
     @property
     def weighed(self) -> list[str]:
         """The metrics that views of configurations show."""
-        return [name for name in (self.metric, self.second, self.third) if name]
+        return list(dict.fromkeys(filter(None, (self.metric, self.second, self.third))))
 
     def query(self) -> dict[str, str]:
         """Return the choices as the arguments of a link."""

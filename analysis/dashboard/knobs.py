@@ -164,7 +164,8 @@ class Knobs:
         data, chosen = self._data, self._now.metric
         every = list(dict.fromkeys([*self._metrics, chosen]))
         if name != "metric":
-            return {" ": {NONE: ""}, **grouped(data, [own for own in every if own != chosen])}
+            taken = {getattr(self._now, other) for other in _METRICS if other != name}
+            return {" ": {NONE: ""}, **grouped(data, [own for own in every if own not in taken])}
         groups = grouped(data, every, self._find.value_input or "")
         if any(chosen in group.values() for group in groups.values()):
             return groups

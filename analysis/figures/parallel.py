@@ -82,22 +82,23 @@ def make_plot(lines: Any, labels: Any, tools: str) -> tuple[Any, Any]:
 
     ``label_plot`` gives it its axes.
     """
-    from bokeh.models import LinearColorMapper, Range1d
+    from bokeh.models import FixedTicker, LinearColorMapper, Range1d
     from bokeh.palettes import Viridis256
     from bokeh.plotting import figure
 
     ranges: dict[str, Any] = {"x_range": Range1d(), "y_range": Range1d(start=_BELOW, end=_ABOVE)}
     plot: Any = figure(height=HEIGHT, sizing_mode="stretch_width", tools=tools, active_scroll=None, **ranges)
     colours = LinearColorMapper(palette=Viridis256, low=0, high=1, nan_color=UNKNOWN)
-    style = {"line_alpha": 0.55, "nonselection_line_alpha": 0.04, "line_width": 1.3}
+    style = {"line_alpha": 0.6, "nonselection_line_alpha": 0.04, "line_width": 1}
     drawn = plot.multi_line(
         "xs", "ys", source=lines, line_color={"field": "value", "transform": colours}, name="lines", **style
     )
-    drawn.selection_glyph = drawn.glyph.clone(line_alpha=0.9, line_width=2)
+    drawn.selection_glyph = drawn.glyph.clone(line_alpha=0.9, line_width=1)
     look = {"text_font_size": "11px", "text_color": LIGHT.ink, "text_baseline": "middle", "x_offset": 5}
     look |= {"background_fill_color": LIGHT.paper, "background_fill_alpha": 0.75}
     plot.text("x", "y", "text", source=labels, **look)
     plot.yaxis.visible = plot.ygrid.visible = False
+    plot.xaxis.ticker = FixedTicker()
     plot.xaxis.major_label_orientation = 0.5
     return plot, colours
 
@@ -106,7 +107,7 @@ def label_plot(plot: Any, colours: Any, labels: Any, found: Parallel) -> None:
     """Give a Bokeh figure its axes with their labels, and the ends of its colours."""
     labels.data = ticks(found)
     words = names(found)
-    plot.xaxis.ticker = list(words)
+    plot.xaxis[0].ticker.ticks = list(words)  # a new ticker would let Bokeh list all models of the page again
     plot.xaxis.major_label_overrides = words
     start, end = ends(found)
     plot.xgrid.grid_line_color = LIGHT.faint
