@@ -235,10 +235,10 @@ def _draw_chart(columns: dict[str, Any]) -> Any:
 
 
 def _draw_queue(columns: dict[str, Any], x_range: Any) -> Any:
-    times = np.concatenate([columns["submit"], columns["left"]])
-    steps = np.repeat([1.0, -1.0], len(columns["submit"]))
-    order = np.lexsort((steps, times))
+    every = np.concatenate([columns["submit"], columns["left"]])
+    times, place = np.unique(every, return_inverse=True)  # who starts at once does not wait
+    changes = np.bincount(place, np.repeat([1.0, -1.0], len(columns["submit"])))
     queue = _empty_plot(170, x_range=x_range)
-    queue.step(times[order], np.cumsum(steps[order]), mode="after", line_color=LIGHT.faint, line_width=1.6)
+    queue.step(times, np.cumsum(changes), mode="after", line_color=LIGHT.faint, line_width=1.6)
     queue.yaxis.axis_label, queue.xaxis.axis_label = "Waiting jobs", "Time (h)"
     return queue

@@ -55,7 +55,7 @@ class OneRun:
         self._replicate.param.watch(lambda event: self._draw(), "value")
         self._again = pn.widgets.Button(label="Simulate it again, for nodes and events", width=280, visible=False)
         self._again.on_click(self._simulate_again)
-        self.layout = pn.Column(self._words, pn.Row(self._replicate, self._again), self._chart, **_STRETCH)
+        self.layout = pn.Column(self._words, pn.FlexBox(self._replicate, self._again), self._chart, **_STRETCH)
 
     def show(self, cells: NDArray[np.int64]) -> None:
         """Show a configuration if it is selected alone, else nothing."""

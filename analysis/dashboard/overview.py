@@ -31,6 +31,8 @@ from faultsweep.errors import InputError
 _MOST_PANELS = 6
 _MOST_ROWS = 12
 _SMALL_SHARE = 0.005
+_NO_SHARE = 0.0005
+"""Below it a share reads 0.0 %."""
 _BESIDE = ":host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)) }"
 """As many panels in a row as the window has room for."""
 _MARGIN = ("margin", "margin_low", "margin_high")
@@ -142,6 +144,8 @@ def two_axes(values: xr.DataArray, shares: dict[tuple[str, ...], float], policy:
     """Return the two axes that matter most beside the policies, that of the horizontal axis first."""
     weight = {axis: sum(share for axes, share in shares.items() if axis in axes) for axis in varied(values)}
     others = sorted((axis for axis in weight if axis != policy), key=lambda axis: -weight[axis])[:2]
+    if shares:  # panels that are all alike say nothing
+        others = others[:1] + [axis for axis in others[1:] if weight[axis] >= _NO_SHARE]
     # numbers go across; an axis of many labels has no room for a panel each
     others.sort(key=lambda axis: (values[axis].dtype.kind not in "iuf", -values.sizes[axis]))
     return (*others, "", "")[0], (*others, "", "")[1]
@@ -307,5 +311,5 @@ def small_multiple(found: Overview) -> Any:
     )
     text = f"<p>{escape(figure.title)}, the other axes averaged over</p><p class='key'>{key}</p>"
     panes = [pn.pane.Bokeh(plot, sizing_mode="stretch_width") for plot in plots]
-    picture = pn.FlexBox(*panes, sizing_mode="stretch_width", stylesheets=[_BESIDE])
+    picture = pn.Column(*panes, sizing_mode="stretch_width", stylesheets=[_BESIDE])
     return pn.Column(pn.pane.HTML(text, stylesheets=[PANE]), picture, sizing_mode="stretch_width")

@@ -85,9 +85,26 @@ def axis_labels(panel: Panel) -> tuple[str, str]:
     return panel.x_label, textwrap.fill(panel.y_label, 34)
 
 
+_LOG_TICKS = """
+const [low, high] = [cb_data.start, cb_data.end].sort((a, b) => a - b);
+if (!(low > 0)) return [];
+const decades = Math.log10(high / low), digits = decades <= 4 ? [1, 2, 5] : [1], found = [];
+const first = Math.floor(Math.log10(low)), each = Math.max(1, Math.round(decades / 8));
+for (let power = first; power <= Math.log10(high); power += each)
+  for (const digit of digits) found.push(Number(`${digit}e${power}`));
+const shown = found.filter(tick => low <= tick && tick <= high);
+if (shown.length >= 3) return shown;
+const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough));
+const step = [1, 2, 5, 10].map(digit => digit * power).find(own => rough <= 1.5 * own), even = [];
+for (let at = Math.ceil(low / step); at <= high / step; at++) even.push(Number((at * step).toPrecision(12)));
+return even;
+"""
+"""The ticks of ``layout.log_ticks`` while it is zoomed; those of Bokeh are even, and lie on each other at the top."""
+
+
 def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, height: int = HEIGHT) -> Any:
     """Return an empty Bokeh figure with the axes of a panel of curves or bars."""
-    from bokeh.models import Range1d
+    from bokeh.models import CustomJSTicker, Range1d
     from bokeh.plotting import figure
 
     across: dict[str, Any] = {"x_axis_type": "log" if panel.log_x else "linear"}
@@ -108,6 +125,8 @@ def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, he
         **across,
     )
     style_plot(plot)
+    if panel.log_y:
+        plot.yaxis.ticker = CustomJSTicker(major_code=_LOG_TICKS)
     if ticks := named_ticks(panel):
         plot.xaxis.ticker = list(ticks)
         plot.xaxis.major_label_overrides = ticks

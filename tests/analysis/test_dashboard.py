@@ -13,10 +13,19 @@ import panel as pn
 import pytest
 import xarray as xr
 from faultsweep.analysis.dashboard import choices as ch
-from faultsweep.analysis.dashboard.cells import Sample, labels_at, parallel_figure, pareto, pareto_figure
+from faultsweep.analysis.dashboard.app import Dashboard
+from faultsweep.analysis.dashboard.cells import (
+    ParallelPlot,
+    ParetoPlot,
+    Sample,
+    labels_at,
+    parallel_figure,
+    pareto,
+    pareto_figure,
+)
 from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
-from faultsweep.analysis.dashboard.jobs import lanes
+from faultsweep.analysis.dashboard.jobs import Gantt, lanes
 from faultsweep.analysis.dashboard.metrics import grouped, varying
 from faultsweep.analysis.dashboard.overview import make_overview, overview_figure, regions_html, shares_html
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
@@ -264,7 +273,7 @@ def test_a_logarithmic_axis_has_its_ticks_in_full():
 
 
 def test_at_first_the_best_policy_and_what_matters_are_said(path, data):
-    slower = data["wait_s"].load() + 1000.0 * (data["policy"] == "never")
+    slower = data["wait_s"].load() + 100.0 * (data["policy"] == "never")
     data["wait_s"] = slower.transpose(*data["wait_s"].dims).assign_attrs(units="s", better="lower")
     found = make_overview(data)
     assert found.sentence.startswith("daly, 2 h has the lowest wait; second is never")
@@ -275,6 +284,13 @@ def test_at_first_the_best_policy_and_what_matters_are_said(path, data):
     assert own["mean"].tolist() == pytest.approx(values.values.tolist())
     assert "daly, 2 h" in regions_html(found)
     assert "Policy" in shares_html(found)
+
+
+def test_an_axis_that_changes_nothing_has_no_panels(data):
+    data["wait_s"] = data["wait_s"].load().isel(nodes=[0, 0]).assign_coords(nodes=data["nodes"]).assign_attrs(units="s")
+    found = make_overview(data)
+    assert found.shares["nodes",] < 1e-9
+    assert (found.x, found.panel) == ("load", "")
 
 
 def test_the_metric_of_a_selection_comes_first(data):
@@ -350,6 +366,34 @@ def test_points_of_all_views_know_their_configuration(data):
     assert cells["wait_s"][:4].tolist() == data["wait_s"].sel(load=0.5, policy="daly, 2 h", nodes=128).values.tolist()
     assert len(table_to_take(Taken(data, chosen, "curves", np.array([3])))) == 4
     assert len(table_to_take(Taken(data, chosen, "curves", NOTHING))) == 24
+
+
+def test_who_starts_at_once_has_not_waited():
+    columns = {"submit_s": [0, 0, 3600, 7200], "start_s": [0, 3600, 7200, 7200], "finish_s": [3600, 7200, 9000, 9000]}
+    jobs = xr.Dataset({name: ("job", np.array(own, float)) for name, own in columns.items()})
+    chart = Gantt(jobs.assign(requested_size=("job", [1] * 4), job_id=("job", range(4))))
+    steps = chart.layout.children[1].renderers[0].data_source.data
+    assert (list(steps["x"]), list(steps["y"])) == ([0, 1, 2], [1, 1, 0])
+
+
+@pytest.mark.parametrize("plot", [ParallelPlot, ParetoPlot])
+def test_another_metric_makes_no_new_models(data, plot, monkeypatch):
+    """Bokeh would list all models of the page again, which takes longer than all else that a knob does."""
+    from bokeh.document import Document
+    from bokeh.document.models import DocumentModelManager
+
+    drawn, page = plot(data, Sample(data), ["wait_s", "loss"]), Document()
+    page.add_root(drawn.layout)
+    listed = []
+    monkeypatch.setattr(DocumentModelManager, "recompute", lambda models: listed.append(models))
+    assert drawn.take(data, Sample(data), ["loss", "wait_s"])
+    assert listed == []
+
+
+def test_metrics_change_places(path):
+    page = Dashboard(FollowedStore(str(path)), {"metric": "wait_s", "second": "loss"})
+    page._chosen_by_user({"metric": "loss"})
+    assert page.choices.weighed == ["loss", "wait_s"]
 
 
 def test_jobs_that_run_at_a_time_lie_above_each_other():
