@@ -146,9 +146,9 @@ def _brush(chromium: Any, page: Any) -> dict[str, float]:
     canvas.wait_for()
     page.wait_for_timeout(2000)
     box = canvas.bounding_box()
-    page.mouse.move(box["x"] + 110, box["y"] + 40)
-    page.mouse.down()
     chromium.start_tracing(page=page, categories=["disabled-by-default-devtools.timeline.frame", "devtools.timeline"])
+    page.mouse.move(box["x"] + 110, box["y"] + 40)
+    page.mouse.down()  # whoever holds the mouse for a while before it moves draws no box
     start = time.perf_counter()
     for step in range(100):
         page.mouse.move(box["x"] + 110 + 2 * step, box["y"] + 40 + 2 * step)
