@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.outputs import plain_value, to_text
-from faultsweep.sweeps.values import LARGEST_EXACT, check_text
+from faultsweep.sweeps.values import LARGEST_EXACT, check_label
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import OptionalModule
@@ -100,7 +100,7 @@ def _check_labels(axis: Axis) -> None:
     for name, values in {"label": axis.labels, **axis.columns}.items():
         for value in values:
             if isinstance(value, str):
-                check_text(name, value)
+                check_label(name, value)
     for number, label in enumerate(axis.labels):
         if not isinstance(label, str | int | float | date | timedelta):
             raise InputError(f"row {number + 1}: expected a label as text, number or time, got {label!r}")
@@ -124,7 +124,10 @@ def _read_list(name: str, values: list[Any]) -> Axis:
 def label_values(values: list[Any]) -> list[Any]:
     """Return a parameter's values as labels: themselves, the names of an enum, and text where None is among them."""
     named = [value.name if isinstance(value, Enum) else value for value in values]
-    return [to_text(value) for value in named] if None in named else named
+    if None not in named:
+        return named
+    fractions = any(isinstance(value, float) for value in named)
+    return [to_text(float(value) if fractions and type(value) is int else value) for value in named]
 
 
 def _check_values(values: list[Any]) -> None:

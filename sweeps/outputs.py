@@ -15,11 +15,12 @@ import re
 import reprlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.sweeps.selection import HIGHER_IS_BETTER
-from faultsweep.sweeps.values import LARGEST_EXACT, exact_number, shown, to_values
+from faultsweep.sweeps.values import LARGEST_EXACT, check_label, exact_number, shown, to_values
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -59,6 +60,8 @@ UNMASKED = "holds no result where status is not done, truncated, copy or truncat
 
 NOTHING = "none"
 """The label of None."""
+MOST_WIDE = 1_000_000
+"""Values of one output in one run."""
 _LONGEST_NAME = 200
 """Bytes of a name: an array is a folder of that name."""
 
@@ -267,10 +270,26 @@ def read_output(out: Output) -> Output:
     if not isinstance(raw, Mapping) or not all(isinstance(name, str) for name in raw):
         raise InputError(f"outputs: {out.name}: expected dims as a mapping of names to labels, or lengths, got {raw!r}")
     dims = tuple(_read_dim(out.name, name, labels) for name, labels in raw.items())
+    if (count := math.prod(dim.length for dim in dims)) > MOST_WIDE:
+        raise InputError(f"outputs: {out.name}: {count:,} values; a result has at most {MOST_WIDE:,}")
     out = replace(out, coordinates=_read_coordinates(out, {dim.name for dim in dims if dim.labels is not None}))
     if len(dims) == 1 and dims[0].labels is not None:
         return replace(out, dim=dims[0].name, labels=dims[0].labels, dims=())
     return replace(out, dim="", labels=(), dims=dims)
+
+
+def check_encoding(out: Output) -> None:
+    """Raise InputError if every reader of a store would take numbers for times because of their unit.
+
+    One number that is no time, or a unit that is none, and xarray could open nothing of the store.
+    """
+    units = {out.name: out.unit, **{dim.name: str(out.about(dim.name).get("units", "")) for dim in out.along}}
+    for name, unit in units.items():
+        if "since" in unit:
+            raise InputError(
+                f"outputs: {out.name}: readers take numbers in {unit!r} for times; give "
+                f"{'it' if name == out.name else name} as times, or in a unit without the word since"
+            )
 
 
 def _read_coordinates(out: Output, labelled: set[str]) -> tuple[Any, ...]:
@@ -304,6 +323,9 @@ def _read_dim(output: str, name: str, labels: Any) -> Dim:
         )
     where = f"outputs: {output}: {name}"
     to_values(where, list(values))
+    for value in values:
+        if isinstance(value, str):
+            check_label(where, value)
     if any(value != value for value in values):
         raise InputError(f"{where}: nan is not a label")
     return Dim(name, len(values), values)
@@ -325,9 +347,13 @@ def plain_value(value: Any) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """Return a value as a label of an axis that has None, too."""
+    """Return a value as a label of an axis that has None, too; durations are in seconds."""
     if value is None:
         return NOTHING
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return f"{Decimal(value // datetime.timedelta(microseconds=1)) / 1_000_000:f} s"
     return value if isinstance(value, str) else json.dumps(value)
 
 

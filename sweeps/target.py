@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from faultsweep.sweeps.outputs import (
     Output,
+    check_encoding,
     check_name,
     check_units,
     infer_outputs,
@@ -412,6 +413,7 @@ def _read_outputs(outputs: Iterable[str | Output] | Mapping[str, str]) -> tuple[
     dims: dict[str, Any] = {}
     for out in read:
         check_name(out.name, "outputs: ")
+        check_encoding(out)
         for dim in out.along:
             if dim.name in names:
                 raise InputError(f"outputs: {out.name}: {dim.name!r} is an output; give its dimension another name")

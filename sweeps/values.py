@@ -22,6 +22,8 @@ from faultsweep.errors import InputError
 
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are the same as floating-point numbers."""
+LONGEST_LABEL = 10_000
+"""Characters of a label."""
 _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "c": "complex", "M": "datetime", "m": "timedelta"}
 _KINDS |= {"U": "text", "T": "text"}
 _TYPES = {"float64": np.float64, "int64": np.int64, "bool": np.bool_, "complex": np.complex128}
@@ -93,6 +95,13 @@ def check_text(name: str, text: str) -> str:
     return str.__str__(text)  # of an enum of texts, the value
 
 
+def check_label(name: str, text: str) -> None:
+    """Raise InputError unless a text can be a label: all labels of an axis take the room of the longest."""
+    check_text(name, text)
+    if len(text) > LONGEST_LABEL:
+        raise InputError(f"{name}: {shown(text)} has {len(text):,} characters; a label has at most {LONGEST_LABEL:,}")
+
+
 def shown(value: Any) -> str:
     """Return a value in short, or its type where the text would have an address."""
     plain = bool | int | float | complex | str | bytes | list | tuple | set | frozenset | np.ndarray
@@ -108,7 +117,10 @@ def _of_array(name: str, array: NDArray[Any], part: Any) -> tuple[str, NDArray[A
     if kind is None:
         raise _refusal(name, part)
     if kind == "text":
-        texts = [check_text(name, text) for text in array.ravel().tolist()]
+        leaves = array.ravel().tolist()
+        if not all(isinstance(leaf, str) for leaf in leaves):  # what stands for a missing text
+            raise _refusal(name, part)
+        texts = [check_text(name, text) for text in leaves]
         return kind, _objects(texts, array.shape)
     if kind in ("datetime", "timedelta"):
         return kind, _nanoseconds(name, array, part)

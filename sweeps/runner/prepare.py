@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.sweeps.axes import Axis, one_type
+from faultsweep.sweeps.axes import Axis, label_values, one_type
 from faultsweep.sweeps.formulas import parse
 from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
-from faultsweep.sweeps.outputs import to_json
+from faultsweep.sweeps.outputs import NOTHING, to_json
 from faultsweep.sweeps.precision import NEW_RULE
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.store import (
@@ -443,12 +443,15 @@ def join_axis(
         sets, other = (", ".join(axis.columns) or "nothing" for axis in (old, new))
         problems.append(f"axis {old.name} sets {sets} in {old_place}, {other} in {new_place}")
         return old, np.zeros(len(old), dtype=bool)
-    row_of = {label: row for row, label in enumerate(old.labels)}
+    optional = None in (*old.columns.get(old.name, ()), *new.columns.get(new.name, ()))
+    # beside None numbers are text, and the text of 1 is another one among numbers with fractions
+    names, new_names = (axis.columns[axis.name] if optional else axis.labels for axis in (old, new))
+    row_of = {name: row for row, name in enumerate(names)}
     labels = list(old.labels)
     columns = {name: list(values) for name, values in old.columns.items()}
     asked = set()
     for row, label in enumerate(new.labels):
-        at = row_of.get(label)
+        at = row_of.get(new_names[row])
         asked.add(len(labels) if at is None else at)
         if at is None:
             labels.append(label)
@@ -462,8 +465,10 @@ def join_axis(
             if values[at] != new.columns[name][row]
         ]
     try:
-        labels = one_type("labels", labels)
         columns = {name: one_type(name, values) for name, values in columns.items()}
+        labels = one_type("labels", label_values(columns[old.name]) if optional else labels)
+        if len(set(labels)) < len(labels):
+            raise InputError(f"two of them have one label; {NOTHING!r} is that of None")
     except InputError as error:
         problems.append(f"axis {old.name} cannot grow by these rows: {error}")
     return Axis(old.name, labels, columns), np.array([row in asked for row in range(len(labels))])

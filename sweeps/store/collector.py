@@ -167,8 +167,8 @@ class Collector:
                     texts[:, span] = block.reshape(len(cells), -1)
             failed = np.flatnonzero(np.isin(status, FAILURES))
             if len(failed):
-                texts = self.store.read_block("error", chunk)
-                errors = {int(i): str(texts[i]) for i in failed}
+                why = self.store.read_block("error", chunk)
+                errors = {int(i): str(why[i]) for i in failed}
             if jobs is not None:
                 jobs = np.stack([self.store.read_block(name, chunk) for name in ("jobs_offset", "jobs_length")])
         self._buffers[chunk] = _Buffer(cells, status, wall, metrics, errors, jobs, texts)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,13 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _SINCE = {"units": "nanoseconds since 1970-01-01", "calendar": "proleptic_gregorian"}
 _LASTING = {"units": "nanoseconds", "dtype": "timedelta64[ns]"}
+_OPTIONAL: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "date": datetime.date.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "timedelta": lambda text: int(Decimal(text.removesuffix(" s")) * 1_000_000) * _MICROSECOND,
+}
+"""How the labels beside None are read, by the type that they are of; others are JSON."""
 
 
 def to_array(values: Sequence[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -35,8 +43,9 @@ def to_array(values: Sequence[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
     """
     kinds = {type(value) for value in values}
     if type(None) in kinds:
-        texts = [to_text(value) for value in values]
-        return _text(texts), {"optional": "text" if str in kinds else "json"}
+        names = {"text" if kind is str else kind.__name__ for kind in kinds}
+        optional = next((name for name in names if name in _OPTIONAL), "json")
+        return _text([to_text(value) for value in values]), {"optional": optional}
     if kinds <= {str}:
         return _text(values), {}
     if kinds == {bool}:
@@ -79,8 +88,8 @@ def from_array(values: Any, attributes: Mapping[str, Any], as_label: bool = Fals
         return [count // 1000 * _MICROSECOND for count in array.ravel().tolist()]
     listed = array.tolist()
     if attributes.get("optional") and not as_label:
-        is_text = attributes["optional"] == "text"
-        return [None if text == NOTHING else text if is_text else json.loads(text) for text in listed]
+        read = _OPTIONAL.get(str(attributes["optional"]), json.loads)
+        return [None if text == NOTHING else read(text) for text in listed]
     if attributes.get("boolean"):
         return [value == "true" if isinstance(value, str) else value for value in listed]
     return listed

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.sweeps.grid import MOST_CELLS, MOST_LABELS
+from faultsweep.sweeps.outputs import MOST_WIDE
 from faultsweep.sweeps.store.manifest import JOBS, MANIFEST, OVER_GRID, needed_files
+from faultsweep.sweeps.values import LONGEST_LABEL
 from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer
 from zarr.core.metadata.v3 import ArrayV3Metadata
@@ -44,14 +46,12 @@ _TEXT = ("string", "variable_length_utf8")
 _FIXED_TEXT = "fixed_length_utf32"
 
 MOST_FILES = 1_000_000
-MOST_WIDE = 1_000_000
-"""Values of one metric in one cell."""
 MOST_JOB_ROWS = 100_000_000_000
 MOST_JOBS = 100_000_000
 """Rows of per-job results of one run."""
 MOST_CHUNK_BYTES = 1 << 30
 _MOST_METADATA_BYTES = 1 << 28
-_LONGEST_TEXT_BYTES = 40_000
+_LONGEST_TEXT_BYTES = 4 * LONGEST_LABEL
 _BAD_CHUNK = " is damaged, or made to fill the memory, and was not read; restore it from a copy"
 _A_FILE = ": a file, not a store of a sweep; name a store, or a folder that is not there yet"
 _MOST_INFLATED = 100

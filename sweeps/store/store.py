@@ -41,7 +41,7 @@ from faultsweep.sweeps.store.manifest import (
     replace_file,
     root_text,
 )
-from faultsweep.sweeps.store.opener import JOBS, CheckedStore, open_folder, read_root
+from faultsweep.sweeps.store.opener import JOBS, CheckedStore, open_folder, parse_root, read_root
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import default_buffer_prototype
@@ -372,7 +372,7 @@ def create(
         for output in outputs:
             _create_metric(group, output, dims, grid.shape, lengths)
         _create_variables(group, dims, grid.shape, lengths, keep_jobs)
-    commit(draft, {"faultsweep_format": FORMAT, **attributes})
+    commit(draft, {"faultsweep_format": FORMAT, **attributes}, str(path))
     os.rename(draft, path)
     return Store(path)
 
@@ -487,8 +487,11 @@ def _create_job_index(group: Any, dims: Sequence[str], shape: tuple[int, ...], l
         )
 
 
-def commit(path: Path, attributes: Mapping[str, Any]) -> None:
-    """Write the root's metadata with the metadata of all arrays consolidated in it: one file, replaced in one step."""
+def commit(path: Path, attributes: Mapping[str, Any], place: str = "") -> None:
+    """Write the root's metadata with the metadata of all arrays consolidated in it: one file, replaced in one step.
+
+    ``place`` is how errors name the store, if not by its path.
+    """
     root = path / "zarr.json"
     content = json.loads(root.read_text())
     content["attributes"] = {**content.get("attributes", {}), **attributes}
@@ -498,6 +501,7 @@ def commit(path: Path, attributes: Mapping[str, Any]) -> None:
         content["attributes"][LABELS] = keep_labels(path, json.loads(content["attributes"].get("metrics", "[]")))
     size = manifest_size(path) if (path / FOLDER).is_dir() else None
     text = json.dumps(content, indent=1).encode() if size is None else root_text(content, size)
+    parse_root(text, place or str(path))  # what no reader would take must not become visible
     replace_file(path, "zarr.json", text)
     remember(path)
 

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 from faultsweep.sweeps.built_in import built_in_target
 from faultsweep.sweeps.outputs import infer_outputs, udunits
+from faultsweep.sweeps.store.repair import check
 from faultsweep.sweeps.store.store import DONE, FAILED, PENDING, Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import Output
@@ -399,3 +400,102 @@ def test_units_of_the_simulator_are_those_of_udunits(target):
     units = {out.unit for out in made.outputs if out.dtype not in ("text", "bool")}
     units |= {udunits(parameter.unit) for parameter in made.parameters.values() if parameter.unit}
     assert units <= {"1", "%", "s", "h", "d", "1/d", "Mbit/s"}
+
+
+LONG_AGO = datetime.timedelta(days=-1, seconds=5, microseconds=7)
+MIXED = {
+    "a number, then None": ([3], [3, None]),
+    "None, then fractions": ([3, None], [3, None, 2.5]),
+    "a fraction, then a whole number": ([1.5, None], [1.5, None, 2, 3.5]),
+    "booleans": ([True], [True, None, False]),
+    "dates": ([DAYS[0], None], [None, *DAYS]),
+    "times": ([None], [None, *TIMES]),
+    "durations": ([LONG_AGO], [LONG_AGO, None, *SPANS]),
+}
+
+
+@pytest.mark.parametrize("values", MIXED.values(), ids=MIXED)
+def test_an_axis_with_none_grows_by_values_of_its_type(tmp_path, run, values):
+    """By rows that stand for themselves: 3 does not stand again as 3.0."""
+    for given in values:
+        sweep = Sweep(name="axes", axes={"limit": given}, function=lambda limit: {"told": repr(limit)})
+        data = run(sweep, tmp_path / "s.zarr").squeeze("replicate", drop=True)
+        assert (data.status == DONE).all()
+        assert data.sizes["limit"] == len(given)
+    assert set(Store(tmp_path / "s.zarr").column("limit")) == set(given)
+    assert "None" in data.sel(limit="none").told.item()
+
+
+def test_labels_of_none_are_told_from_the_text_none(tmp_path, run):
+    path = tmp_path / "s.zarr"
+    run(Sweep(name="axes", axes={"limit": [None]}, function=tell), path)
+    with pytest.raises(InputError, match="'none' is that of None"):
+        run(Sweep(name="axes", axes={"limit": ["none"]}, function=tell), path)
+
+
+@pytest.mark.parametrize("unit", ["seconds since the start", "days since 2000-01-01"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_unit_that_makes_readers_decode_times_is_refused(tmp_path, run, unit, declared):
+    """One infinite value, or no date behind the word since, and xarray opens nothing of the store."""
+    arrays = [xr.DataArray(np.inf, name="y", attrs={"units": unit})]
+    arrays.append(xr.DataArray([1.0], {"t": ("t", [2], {"units": unit})}, "t", name="y"))
+    for array in arrays:
+        about = {dim: dict(array[dim].attrs) for dim in array.dims}
+        dims = {str(dim): array[dim].values.tolist() for dim in array.dims}
+        out = Output("y", array.attrs.get("units", ""), dims=dims, coordinates=about)
+        options = {"outputs": [out]} if declared else {}
+        with pytest.raises(InputError, match=r"for times; give (it|t) as times"):
+            run(Sweep(name="u", axes={"a": [1]}, function=giving(array), **options), tmp_path / "s.zarr")
+    assert not (tmp_path / "s.zarr").exists()
+
+
+def test_what_no_reader_would_take_is_refused_before_it_is_written(tmp_path, run, monkeypatch):
+    """A label, or a grid, that grows beyond what a store may have leaves the results that are there."""
+    path = tmp_path / "s.zarr"
+    before = run(Sweep(name="axes", axes={"limit": ["a"]}, function=tell), path)
+    with pytest.raises(InputError, match="a label has at most 10,000"):
+        run(Sweep(name="axes", axes={"limit": ["a", "b" * 10_001]}, function=tell), path)
+    with monkeypatch.context() as patch:
+        patch.setattr("faultsweep.sweeps.store.opener.MOST_LABELS", 2)
+        with pytest.raises(InputError, match="3 labels; an axis has at most 2"):
+            run(Sweep(name="axes", axes={"limit": ["a", "b", "c"]}, function=tell), path)
+    assert fs.open_results(path).identical(before)
+    after = run(Sweep(name="axes", axes={"limit": ["a", "b", "c"]}, function=tell), path)
+    assert (after.status == DONE).all()
+    assert check(path).is_sound
+    for value, sentence in ((np.zeros(1_000_001), "1,000,001 values"), (labelled("b" * 10_001), "10,001 characters")):
+        with pytest.raises(InputError, match=sentence):
+            run(Sweep(name="w", axes={"a": [1]}, function=giving(value)), tmp_path / "w.zarr")
+        assert not (tmp_path / "w.zarr").exists()
+
+
+def giving(value):
+    return lambda a: value
+
+
+def labelled(label):
+    return xr.DataArray([1.0], {"t": [label]}, "t", name="y")
+
+
+@pytest.mark.parametrize("words", [1, 3])
+def test_a_store_with_text_and_a_failed_cell_grows(tmp_path, run, words):
+    """Its texts stay beside the text of the error, and new ones come."""
+
+    def function(a):
+        return {f"word {number}": "x" * (a + number) for number in range(words // (a != 2))}
+
+    for values in ([1, 2], [1, 2, 3]):
+        data = run(Sweep(name="g", axes={"a": values}, function=function), tmp_path / "s.zarr")
+        data = data.squeeze("replicate", drop=True)
+        assert data.status.values.tolist() == [DONE, FAILED, DONE][: len(values)]
+        assert "division" in data.error.item(1)
+        for number in range(words):
+            found = data[f"word {number}"].values.tolist()
+            assert found == ["x" * (1 + number), "", "x" * (3 + number)][: len(values)]
+    assert check(tmp_path / "s.zarr").is_sound
+
+
+def test_a_text_of_numpy_that_is_missing_is_refused():
+    missing = np.array(["a", None], dtype=np.dtypes.StringDType(na_object=None))
+    with pytest.raises(InputError, match="result: cannot store"):
+        infer_outputs(missing)
