@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.status import parse_select
-from faultsweep.sweeps.store.store import DONE, commit, create
+from faultsweep.sweeps.store.store import DONE, create
 from faultsweep.sweeps.sweep import Sweep
 
 SPEC = """
