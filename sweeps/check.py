@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 _UNVERIFIABLE = 6
 
 
-def seal_store(path: Path) -> None:
+def seal_store(path: Path) -> list[str]:
     """Give a store of an earlier format, or one whose manifest is gone, a manifest and checksums.
+
+    Returns sentences about files that may have been lost before.
 
     Raises
     ------
@@ -42,7 +44,7 @@ def seal_store(path: Path) -> None:
     check_at_rest(store)
     with _locked(path):
         Store(path).repair()
-        seal(path)
+        return seal(path)
 
 
 def repair_store(path: Path, logs: Path | None = None, workers: int | None = None, progress: bool = True) -> Checked:
@@ -81,8 +83,8 @@ def print_check(
     console = make_console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)
     if path.is_file():
         return _print_archive(path, mend or seal, console, as_json)
-    if seal:
-        seal_store(path)
+    for text in seal_store(path) if seal else ():
+        console.print(text)
     found = check(path)
     if mend and found.verifiable and not found.is_sound:
         for text in found.sentences(path):

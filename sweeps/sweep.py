@@ -591,7 +591,8 @@ class _Run:
         self.history = [*store.text("provenance"), *(self.history if self.is_first else [])]
         store.repair()
         if not is_sealed(self.path):
-            seal(self.path)
+            for text in seal(self.path):
+                self.say(text)
             store.reopen()
         store.drop(prepared.dropped)
         pins = {**store.text("pins"), **prepared.pins}

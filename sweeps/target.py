@@ -426,6 +426,8 @@ def _read_arguments(function: Callable[..., Any], inert: dict[str, Any]) -> tupl
     kinds = inspect.Parameter
     arguments: dict[str, Argument] = {}
     takes_any = False
+    if isinstance(function, np.ufunc):  # its options exclude each other, and a sweep passes all arguments
+        raise InputError(f"function: wrap {function!r}, such as lambda x: numpy.{function.__name__}(x)")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

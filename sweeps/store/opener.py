@@ -22,6 +22,7 @@ from faultsweep.sweeps.grid import MOST_CELLS, MOST_LABELS
 from faultsweep.sweeps.outputs import MOST_WIDE
 from faultsweep.sweeps.store.manifest import JOBS, MANIFEST, OVER_GRID, needed_files
 from faultsweep.sweeps.values import LONGEST_LABEL
+from google_crc32c import value as crc32c
 from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer
 from zarr.core.metadata.v3 import ArrayV3Metadata
@@ -329,19 +330,21 @@ class CheckedStore(WrapperStore[ZarrStore]):
         return await self._store.exists(key)
 
     def _check_chunk(self, name: str, key: str, data: bytes) -> None:
-        """Raise InputError if a chunk would take more memory than its array says."""
+        """Raise InputError, which names it, if a chunk is damaged, or would take more memory than its array says."""
         node = self._arrays[name]
         codecs = [codec["name"] for codec in node["codecs"]]
         count = math.prod(node["chunk_grid"]["configuration"]["chunk_shape"])
         text = codecs[0] == "vlen-utf8"
         most = MOST_CHUNK_BYTES if text else count * _value_bytes(name, node, self._place)
         if "crc32c" in codecs:
+            if crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
+                raise InputError(f"{self._place}: {key} is damaged; faultsweep check {self._place} says what else is")
             data = data[:-4]
         if "zstd" in codecs:
             size = zstd_size(data)
             if size is None or size > most or (size != most and not text):
                 raise InputError(f"{self._place}: {key}{_BAD_CHUNK}")
-            if text:
+            if text or "crc32c" not in codecs:
                 data = _decompress(data, f"{self._place}: {key}")
         elif not text and len(data) != most:
             raise InputError(f"{self._place}: {key}{_BAD_CHUNK}")

@@ -338,8 +338,11 @@ def _status_of(store: Store, chunk: int, lost: set[str]) -> NDArray[np.int8]:
     return status
 
 
-def seal(path: Path) -> None:
+def seal(path: Path) -> list[str]:
     """Give a store of an earlier format, or one that has lost it, a manifest and checksums; its results stay.
+
+    Returns sentences about what may have been lost before: of an earlier format nothing tells, and its results may be
+    of a model that no run gives any more, so that nothing is run again for a chunk that may be empty.
 
     Readers see the old store or the sealed one: new chunks have other names until the root is replaced.
 
@@ -354,7 +357,10 @@ def seal(path: Path) -> None:
     """
     root = read_root(path)
     members = root["consolidated_metadata"]["metadata"]
-    absent = _perhaps_lost(path) if root["attributes"]["faultsweep_format"] == FORMAT else []
+    absent = _perhaps_lost(path)
+    doubts = []
+    if root["attributes"]["faultsweep_format"] < FORMAT:
+        doubts, absent = _doubts(Store(path, mode="r"), absent), []
     _prove(path, [name for name, node in members.items() if node["node_type"] == "array"])
     store = Store(path, mode="r")
     status = members["status"]["attributes"]
@@ -377,19 +383,43 @@ def seal(path: Path) -> None:
     if absent:
         _forget(Store(path), absent)
     remember(path)
+    return doubts
+
+
+def _doubts(store: Store, absent: Sequence[str]) -> list[str]:
+    """Return sentences about absent chunks of metrics whose cells have results, and of parameters."""
+    status = store.status()
+    cells = store.chunks.of_all()
+    doubts = []
+    for name in absent:
+        array = name.partition("/")[0]
+        what = (str(store.arrays[array].fill_value) if array in store.arrays else "") or "empty"
+        if array in store.metrics:
+            chunk = np.ravel_multi_index(chunk_of(name)[: len(store.dims)], store.chunks.counts)
+            number = int(np.isin(status[cells == chunk], WITH_RESULT).sum())
+            if number:
+                doubts.append(f"{name}: is absent; the results of {number:,} cells are all {what}, or were lost")
+        elif not _is_computed(store, name):
+            doubts.append(f"{name}: is absent; its values are all {what}, or were lost")
+    more = len(doubts) - _SHOWN
+    return doubts[:_SHOWN] + ([f"{more:,} more files are absent"] if more > 0 else [])
 
 
 def _perhaps_lost(path: Path) -> list[str]:
-    """Return the absent chunks of what a run can compute; InputError names a coordinate that may be lost."""
+    """Return the absent chunks of what a run can compute; InputError names a coordinate that may be lost.
+
+    Of a store of an earlier format those of parameters, too: one that is 0 everywhere has no file.
+    """
     store = Store(path, mode="r")
     asked = tomllib.loads(str(store.group.attrs.get("spec", ""))).get("axes", {})
+    is_old = store.attributes["faultsweep_format"] < FORMAT
     tables = [f"{GROUP}/{table.parent.name}" for table in sorted(path.glob(f"{GROUP}/*/{ROOT}"))]
     lost = []
     for name in (*sorted(store.group.array_keys()), *tables):
         array: Any = store.group[name]
         keys = [array.metadata.encode_chunk_key(place) for place in np.ndindex(*array.cdata_shape)]
         absent = [f"{name}/{key}" for key in keys if not (path / name / key).is_file()]
-        if _is_computed(store, name):
+        if _is_computed(store, name) or (is_old and name not in store.dims):
             lost += absent
         elif absent and not (name in store.dims and _are_labels(array[...].tolist(), asked.get(name))):
             kept = {key: kept_label(store.attributes, key) for key in absent}

@@ -452,7 +452,7 @@ def as_format_1(path, compressed):
         for file in list(all_files(path / name / "c")):
             file.unlink()
     root["attributes"]["faultsweep_format"] = 1
-    del root["attributes"]["manifest"]
+    del root["attributes"]["manifest"], root["attributes"]["label_files"]
     (path / "zarr.json").write_text(json.dumps(root))
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
     for name, array in values.items():
@@ -491,6 +491,25 @@ def test_a_store_of_format_1_is_sealed_before_it_grows(old_store, tmp_path, clie
     again = grown.run(tmp_path / "new.zarr", cluster=client, progress=False)
     for name in ("y", "z", "status"):
         assert np.array_equal(data[name].values, again[name].values, equal_nan=True), name
+
+
+def test_what_a_store_of_format_1_may_have_lost_is_told(old_store, capsys):
+    """Nothing tells an absent chunk from an empty one; but labels are all different, so theirs is lost."""
+    for axis in ("a", "mode"):
+        shutil.move(old_store / axis / "c", old_store.parent / "kept")
+        with pytest.raises(InputError, match=f"{axis}/c/0: is absent; restore it"):
+            seal_store(old_store)
+        shutil.move(old_store.parent / "kept", old_store / axis / "c")
+    shutil.rmtree(old_store / "y" / "c")
+    assert print_check(old_store, mend=False, seal=True, logs=None, workers=None) == 0
+    assert "y/c/0/0/0: is absent; the results of 7 cells are all nan, or were lost" in capsys.readouterr().out
+
+
+def test_open_results_names_a_damaged_file(store):
+    [chunk] = all_files(store / "y" / "c")
+    flip(chunk, 8 * chunk.stat().st_size // 2)
+    with pytest.raises(InputError, match=r"s\.zarr: y/c/0/0/0 is damaged; faultsweep check"):
+        open_results(store).y.load()
 
 
 def test_damage_of_a_store_of_format_1_is_not_sealed(old_store, client):

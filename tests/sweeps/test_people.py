@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from faultsweep.sweeps.axes import read_axis
 from faultsweep.sweeps.runner import progress as progress_module
@@ -57,6 +58,8 @@ def test_functions_that_take_arguments_by_place(tmp_path, client):
     assert 5.0 in [variable.item() for variable in data.data_vars.values() if variable.dtype == float]
     with pytest.raises(InputError, match="wrap it, such as"):
         Sweep(name="p", axes={"x": [1]}, function=lambda *many: 1)
+    with pytest.raises(InputError, match=r"wrap <ufunc 'sqrt'>, such as lambda x: numpy.sqrt\(x\)"):
+        Sweep(name="p", axes={"x": [1.0]}, function=np.sqrt)
 
 
 def test_a_stream_gives_each_result_once(tmp_path, client):
