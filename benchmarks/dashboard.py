@@ -41,6 +41,7 @@ AXES = "abcdefghij"
 KNOBS = {
     "another label of an axis": ("B", ["b1", "b2", "b3", "b0"], "label"),
     "another metric": ("Metric", ["Z", "Y"], "label"),
+    "another metric, in the last view on the screen": ("Metric", ["Z", "Y"], "ink"),
     "another horizontal axis": ("Horizontal axis", ["D", "E", "C"], "label"),
     "another axis of the heat map": ("Heat map, horizontal", ["D", "E", "C"], "column"),
 }

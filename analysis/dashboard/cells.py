@@ -108,15 +108,13 @@ def pareto(columns: Sequence[Floats], higher: Sequence[bool]) -> NDArray[np.bool
     costs = np.stack([-c if up else c for c, up in zip(columns, higher, strict=True)], axis=1).astype(float)
     front = np.zeros(len(costs), bool)
     known = np.flatnonzero(np.isfinite(costs).all(1))
-    order = known[np.lexsort(costs[known].T[::-1])]
-    kept: list[int] = []
-    best = np.zeros((0, costs.shape[1]))
-    for row in order:  # whoever beats it comes before it
-        own = costs[row]
-        if not ((best <= own).all(1) & (best < own).any(1)).any():
-            kept.append(row)
-            best = costs[kept]
-    front[kept] = True
+    left = known[np.lexsort(costs[known].T[::-1])]
+    rest = costs[left].T.copy()
+    while len(left):  # whoever would beat the first one comes before it
+        best = rest[:, :1]
+        stays = (rest < best).any(0)
+        front[left[~stays][(rest[:, ~stays] == best).all(0)]] = True
+        left, rest = left[stays], rest[:, stays]
     return front
 
 
