@@ -69,14 +69,16 @@ class _Page(pn.Template):
         return "dashboard"
 
 
-def _make_table() -> Any:
+def _make_table(frame: pd.DataFrame, titles: dict[str, str], filters: dict[str, Any]) -> Any:
+    """Return the table, filled: what comes while the browser still builds it would be lost."""
     return pn.widgets.Tabulator(
-        pd.DataFrame(),
+        frame,
+        titles=titles,
+        header_filters=filters,
         pagination="remote",
         page_size=12,
         disabled=True,
         show_index=False,
-        header_filters={},
         layout="fit_data_stretch",
         sizing_mode="stretch_width",
     )
@@ -212,9 +214,11 @@ class Dashboard:
         self.knobs.view.jscallback(args=known, value=_ENLARGE)
         self.column = pn.widgets.Select(label="Of the jobs", options={w: c for c, w in COLUMNS.items()}, width=180)
         self.column.param.watch(lambda event: self._redraw("jobs"), "value")
-        self.table = _make_table()
+        rows: tuple[pd.DataFrame, dict[str, str], dict[str, Any]] = (pd.DataFrame(), {}, {})
+        with self._readable():
+            rows = self._rows()
+        self.table = _make_table(*rows)
         self.table.on_click(lambda event: self._row_clicked(event.row))
-        self._fields: list[str] = []
         self.clear = pn.widgets.Button(label="Clear the selection", width=160, visible=False)
         self.clear.on_click(lambda event: self._select(np.zeros(0, np.int64)))
         self.run = OneRun(self.store)
@@ -375,7 +379,8 @@ class Dashboard:
             f"{escape(sample.values(self.choices.metric)[1])}; a box over an axis selects.</p>"
         )
 
-    def _fill_table(self) -> None:
+    def _rows(self) -> tuple[pd.DataFrame, dict[str, str], dict[str, Any]]:
+        """Return the table of what is selected, its titles, and the filters of its columns."""
         frame, titles = frame_of(self.store.data, self.facts.sample, self.choices.weighed)
         if len(self.links.cells):
             frame = frame[frame["cell"].isin(self.links.cells)].reset_index(drop=True)
@@ -387,10 +392,13 @@ class Dashboard:
             for field in frame
             if field != "cell"
         }
-        if list(frame) != self._fields:
-            self._fields = list(frame)
+        return frame, titles, filters
+
+    def _fill_table(self) -> None:
+        frame, titles, filters = self._rows()
+        if list(frame) != list(self.table.value):
             self.table.param.update(value=frame, titles=titles, header_filters=filters)
-        else:
+        elif titles != self.table.titles or not frame.equals(self.table.value):
             self.table.param.update(value=frame, titles=titles)
 
     def _row_clicked(self, row: int) -> None:

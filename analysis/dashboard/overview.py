@@ -33,8 +33,11 @@ _MOST_ROWS = 12
 _SMALL_SHARE = 0.005
 _NO_SHARE = 0.0005
 """Below it a share reads 0.0 %."""
-_BESIDE = ":host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)) }"
-"""As many panels in a row as the window has room for."""
+_BESIDE = """
+:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)) }
+.scroll-button { display: none }
+"""
+"""As many panels in a row as the window has room for; Panel's own button would take a place."""
 _MARGIN = ("margin", "margin_low", "margin_high")
 
 

@@ -177,6 +177,7 @@ class HeatPlot:
         self._bar = page.colour_bar(self._colours)
         self.layout = page.draw_heat(self._source, self._colours, _TOOLS, _HEIGHT)
         self.layout.add_layout(self._bar, "right")
+        _keep_colours(self.layout, self._colours)
         self.take(panel, heat, ids)
 
     def take(self, panel: Panel, heat: Heat, ids: NDArray[np.int64]) -> bool:
@@ -189,6 +190,16 @@ class HeatPlot:
         self.layout.height = max(_HEIGHT, min(900, 120 + 34 * len(heat.y_labels)))
         page.label_heat(self.layout, panel, heat)
         return True
+
+
+def _keep_colours(plot: Any, colours: Any) -> None:
+    """Mark what the page gives other colours in the dark, so that more is as light there as in the light."""
+    from bokeh.models import CategoricalColorMapper
+
+    ink = CategoricalColorMapper(factors=["white", "black"], palette=["#ffffff", "#000000"])
+    plot.renderers[1].glyph.text_color = {"field": "ink", "transform": ink}
+    for one in (colours, ink):
+        one.update(tags=["keeps its colours"], syncable=False)
 
 
 def _heat_look(heat: Heat) -> tuple[bool, bool]:

@@ -78,9 +78,11 @@ details > summary { cursor: pointer; font-weight: 600; padding: 4px 0 }
     <div id="early"><template shadowrootmode="open"><style>{{ pane }}</style>{{ early }}</template></div>
     <div id="said">
       {{ embed(roots.verdict) }}
-      <div class="two"><div>{{ embed(roots.regions) }}</div><div>{{ embed(roots.shares) }}</div></div>
+      <div class="two">
+        <div>{{ embed(roots.regions) }}</div>
+        <div>{{ embed(roots.shares) }}<div data-part="first">{{ embed(roots.first) }}</div></div>
+      </div>
     </div>
-    <div data-part="first">{{ embed(roots.first) }}</div>
   </section>
   <section id="explore" aria-label="Explore">
     <h2 class="part">Explore</h2>
@@ -144,11 +146,29 @@ const nameAll = () => {
     });
   }
 };
-let named = 0;
+// what the filter of the dark makes of a colour, undone
+const hue = [[-.574, 1.43, .144], [.426, .43, .144], [.426, 1.43, -.856]];
+const undone = colour => {
+  const own = [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16) / 255);
+  const parts = hue.map(row => (.91 - row.reduce((sum, part, n) => sum + part * own[n], 0)) / .82);
+  const hex = part => Math.round(255 * Math.min(1, Math.max(0, part))).toString(16).padStart(2, '0');
+  return '#' + parts.map(hex).join('');
+};
+const scheme = window.matchMedia('(prefers-color-scheme: dark)'), palettes = new WeakMap();
+const keepColours = () => {
+  for (const one of models().filter(m => m.tags.includes('keeps its colours'))) {
+    const hex = colour => typeof colour === 'string' ? colour : '#' + (colour >>> 8).toString(16).padStart(6, '0');
+    if (!palettes.has(one)) palettes.set(one, {light: [...one.palette].map(hex), dark: false});
+    const known = palettes.get(one);
+    if (known.dark !== scheme.matches) one.palette = scheme.matches ? known.light.map(undone) : known.light;
+    known.dark = scheme.matches;
+  }
+};
+scheme.addEventListener('change', keepColours);
 setInterval(() => {
-  const there = window.Bokeh ? models().length : 0;
-  if (there !== named) nameAll();
-  named = there;
+  if (!window.Bokeh || window.toTell) return;
+  nameAll();
+  keepColours();
 }, 1000);
 // what the page said before these scripts were there gives way to what follows the store
 const early = document.getElementById('early'), said = document.getElementById('said');

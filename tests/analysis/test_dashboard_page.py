@@ -185,7 +185,14 @@ def test_it_is_dark_where_the_reader_wants_it_dark(served, page):
     assert page.evaluate(light) == "rgb(255, 255, 255)none"
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(light) == "rgb(22, 24, 28)invert(0.91) hue-rotate(180deg)"
+    wait_for(page, lambda: page.evaluate(INK) == ["#000000", "#ffffff"])  # which the filter turns into white and black
     page.emulate_media(color_scheme="light")
+    wait_for(page, lambda: page.evaluate(INK) == ["#ffffff", "#000000"])
+
+
+INK = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+  .find(m => m.type === 'CategoricalColorMapper' && m.tags.length).palette
+  .map(colour => typeof colour === 'string' ? colour : '#' + (colour >>> 8).toString(16).padStart(6, '0'))"""
 
 
 def test_a_click_shows_the_cells_with_the_command_that_reruns_each(served, page):
@@ -303,7 +310,8 @@ def test_all_controls_have_names(served, page):
 NAMELESS = """() => {
   const deep = (root) => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...deep(e.shadowRoot)] : [e]);
   const shown = e => e.getClientRects().length && getComputedStyle(e).visibility !== 'hidden';
-  const words = e => [e.getAttribute('aria-label'), e.title, e.textContent, e.placeholder,
+  const words = e => e.role === 'slider' ? e.getAttribute('aria-label') :
+    [e.getAttribute('aria-label'), e.title, e.textContent, e.placeholder,
     ...[...(e.labels || [])].map(l => l.textContent)].some(t => t && t.trim());
   const wanted = 'button, a[href], input, select, textarea, [role=slider], [role=img], progress, [role=region]';
   return deep(document).filter(e => e.matches(wanted) && shown(e) && !words(e)).map(e => e.outerHTML.slice(0, 120));
