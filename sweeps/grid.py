@@ -352,7 +352,8 @@ def find_rows(
     for name, given in select.items():
         dim, values = _selectable(axes, name)
         wanted = plain_name(name, given)
-        left[dim] = [row for row in left[dim] if _same(values[row], wanted)]
+        own = axes[dim].columns.get(name, values)  # where None is among them, labels are text
+        left[dim] = [row for row in left[dim] if _same(values[row], wanted) or _same(own[row], wanted)]
         if not left[dim]:
             shown = dict.fromkeys(str(value) for value in values)
             raise unknown_name(f"value of {name}", str(wanted), shown, where="--select")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from faultsweep.sweeps.grid import Cells
 from faultsweep.sweeps.store.jobs import JobsWriter
+from faultsweep.sweeps.store.opener import MOST_CHUNK_BYTES
 from faultsweep.sweeps.store.store import (
     COPY_OF,
     EXCLUDED,
@@ -33,6 +34,8 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
+MOST_TEXT_BYTES = MOST_CHUNK_BYTES // 2
+"""Of a chunk: half of what a reader takes, which leaves room for copies and for empty texts."""
 CACHE_BYTES = 64_000_000
 """Memory of chunks that have nothing unsaved (they are read again as sources of copies)."""
 SAVE_EVERY_S = 3.0
@@ -61,6 +64,7 @@ class _Buffer(Results):
     errors: dict[int, str] = field(default_factory=dict)
     dirty: bool = False
     dirty_errors: bool = False
+    text_bytes: int = -1  # not counted yet
 
     @property
     def size(self) -> int:
@@ -208,7 +212,7 @@ class Collector:
         A result that is there already (from a journal and from a worker, say) is passed over: it is the same. A failure
         replaces no result.
         """
-        results = self._new(results)
+        results = self._readable(self._new(results))
         self.listen(results)
         kept = self._kept[results.cells]
         lost = (results.status == FAILED) & (kept != PENDING)
@@ -216,6 +220,28 @@ class Collector:
         self.status[results.cells] = np.where(lost, kept, results.status)
         self.not_added |= {int(results.cells[i]): results.errors.get(i, "") for i in np.flatnonzero(lost).tolist()}
         self._count_down(results.cells)
+
+    def _readable(self, results: Results) -> Results:
+        """Let runs fail whose texts would make a chunk larger than any reader of a store takes."""
+        if results.texts is None:
+            return results
+        refused = {}
+        for place, cell in enumerate(results.cells.tolist()):
+            chunk = int(self._chunk_of[cell])
+            buffer = self._load(chunk)
+            if buffer.text_bytes < 0:
+                buffer.text_bytes = _text_bytes(buffer.texts)
+            size = _text_bytes(results.texts[place])
+            if buffer.text_bytes + size > MOST_TEXT_BYTES:
+                most = f"{MOST_TEXT_BYTES:,} bytes of text in all"
+                refused[place] = f"no room for {size:,} bytes of text: {len(buffer.cells):,} cells share {most}"
+            else:
+                buffer.text_bytes += size
+        if not refused:
+            return results
+        status, values, texts = results.status.copy(), results.values.copy(), results.texts.copy()
+        status[list(refused)], values[list(refused)], texts[list(refused)] = FAILED, np.nan, ""
+        return replace(results, status=status, values=values, texts=texts, errors={**results.errors, **refused})
 
     def _put(self, results: Results) -> None:
         """Lay results of simulated cells into the buffers of their chunks."""
@@ -380,6 +406,11 @@ class Collector:
         """Return how many cells have each status."""
         numbers = np.bincount(self.status, minlength=len(STATUS_NAMES))
         return {status: int(number) for status, number in enumerate(numbers)}
+
+
+def _text_bytes(texts: Iterable[Any] | None) -> int:
+    """Return the bytes of texts as a chunk has them, each behind its length."""
+    return sum(4 + len(text.encode()) for text in np.ravel(np.asarray(texts, dtype=object)) if text)
 
 
 def _part(results: Results, keep: NDArray[np.int64]) -> Results:
