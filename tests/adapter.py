@@ -83,6 +83,14 @@ ENGINE_NAMES = {
     "qos_max_jobs": "qos_max_jobs",
     "qos_max_nodes": "qos_max_nodes",
     "horizon": "horizon_s",
+    "main_interval": "main_interval_s",
+    "full_interval": "full_interval_s",
+    "backfill_interval": "backfill_interval_s",
+    "main_depth": "main_depth",
+    "backfill_depth": "backfill_depth",
+    "backfill_user_depth": "backfill_user_depth",
+    "backfill_window": "backfill_window_h",
+    "backfill_resolution": "backfill_resolution_s",
 }
 STATISTICS = ("mean", "median", "p90", "p99", "max")
 METRIC_NAMES = {

@@ -37,6 +37,7 @@ LIMITS = "simcore/engine/limits.py"
 GROUPS = "simcore/model/limits.py"
 SITE_LIMITS = "simcore/sites/limits.py"
 MENU = "simcore/policies/scheduling/menu.py"
+SLURM = "simcore/policies/scheduling/slurm.py"
 PIECES = "simcore/engine/pieces.py"
 MOVES = "simcore/policies/node_choice/moves.py"
 SHARED = "simcore/policies/scheduling/shared_nodes.py"
@@ -59,8 +60,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(LIMITS, "if s.job.status[job] == WAITING:", "if may_run(s, job):", "jobs at a limit are lost"),
     Mutant(
         ENGINE,
-        "count_running(s, job, -1)\n    s.released",
-        "count_running(s, job, 0)\n    s.released",
+        "count_running(s, job, -1)\n    s.changed",
+        "count_running(s, job, 0)\n    s.changed",
         "jobs that have ended count for limits",
     ),
     Mutant(REQUEUE, "count_running(s, job, 1)", "count_running(s, job, 0)", "jobs that wait for nodes do not count"),
@@ -112,8 +113,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(ENGINE, "            s.hits += 1\n", "            s.hits += 2\n", "failures that hit count twice"),
     Mutant(
         ENGINE,
-        "        s.disturbed = 1\n    if s.tracing == 1:\n        _trace_transient",
-        "        s.disturbed = 0\n    if s.tracing == 1:\n        _trace_transient",
+        "        s.changed = s.disturbed = 1\n    if s.tracing == 1:\n        _trace_transient",
+        "        s.changed = 1\n    if s.tracing == 1:\n        _trace_transient",
         "reservations are kept through failures",
     ),
     # queue and expected releases
@@ -620,7 +621,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "simcore/policies/node_choice/best_fit.py",
-        "s.window_cores if s.reserves == ALL_JOBS else s.free_cores",
+        "s.window_cores if s.reserves in (ALL_JOBS, IN_PLANS) else s.free_cores",
         "s.free_cores",
         "a reservation on a site fits best what is free now",
     ),
@@ -772,6 +773,77 @@ MUTANTS: tuple[Mutant, ...] = (
         "        if s.now >= s.job.submit[0]:\n            s.num_failures",
         "        if s.now >= -np.inf:\n            s.num_failures",
         "on clusters failures before the first submission count",
+    ),
+    # SLURM's passes
+    Mutant(SLURM, "        while time < s.now:\n", "        while time <= s.now:\n", "a tick that is now is not used"),
+    Mutant(
+        SLURM, "_main_pass(s, s.main_depth)", "_main_pass(s, s.queue_tail - s.queue_head)", "the main pass has no depth"
+    ),
+    Mutant(
+        SLURM, "if s.node_members[node] & s.blocked == 0:", "if True:", "nodes of a refused partition are given away"
+    ),
+    Mutant(
+        SLURM,
+        "            s.blocked |= 1 << s.job.partition[job]\n",
+        "",
+        "jobs of the main pass overtake those of their partition",
+    ),
+    Mutant(SLURM, "for _ in range(s.plan_depth):", "for _ in range(s.plan_depth + 1):", "it plans for one job more"),
+    Mutant(SLURM, "    s.planned_of_user[user] += 1\n", "", "the jobs of a user are not counted"),
+    Mutant(SLURM, "    s.planned_of_user[:] = 0\n", "", "the jobs of earlier passes count"),
+    Mutant(
+        SLURM, "start <= s.now + s.plan_window", "start <= s.now + 2.0 * s.plan_window", "it plans beyond its window"
+    ),
+    Mutant(SLURM, "_rounded(s, start) + s.plan_resolution)", "start)", "a short plan is lost"),
+    Mutant(
+        SLURM,
+        "breakpoint_at(s, (_rounded(s, start), 0.0))",
+        "breakpoint_at(s, (start, 0.0))",
+        "begins of plans are not",
+    ),
+    Mutant(
+        SLURM,
+        "            s.profile_cores[row, s.chosen[at]] = 0\n",
+        "            s.profile_cores[row, s.chosen[0]] = 0\n",
+        "only the first node of a plan is kept",
+    ),
+    Mutant(SLURM, "            time = later  #", "            return np.inf  #", "no job is tried when a plan ends"),
+    Mutant(SLURM, "not _meets_plan(s, job, start)", "True", "plans overlap"),
+    Mutant(
+        SLURM,
+        "s.profile_time[row] > end:",
+        "s.profile_time[row] >= end:",
+        "a plan may begin when the one before it ends",
+    ),
+    Mutant(
+        SLURM,
+        "        s.open_node[node] = s.node_members[node] >> partition & 1\n",
+        "        s.open_node[node] = 1\n",
+        "plans of others end too soon",
+    ),
+    Mutant(
+        SLURM, "and s.release_item[at] < 0:", "and s.release_item[at] < -99:", "nodes that are down are taken for jobs"
+    ),
+    Mutant(SLURM, "                span *= 2.0\n", "                span += _GROUP_S\n", "groups do not get longer"),
+    Mutant(SLURM, "_GROUP_S = 30.0", "_GROUP_S = 20.0", "groups are of 20 s"),
+    Mutant(
+        SLURM, "(found and next_end > first + span)", "next_end > first + span", "a job on other nodes ends a group"
+    ),
+    Mutant(
+        SLURM, "return end if end > s.now else s.now + _OVERDUE_S", "return max(end, s.now)", "overdue jobs end now"
+    ),
+    Mutant(SLURM, "        if s.open_node[node] == 1:\n", "        if True:\n", "cores of planned nodes come free"),
+    Mutant(
+        ENGINE,
+        "    s.next_arrival = job + 1\n    s.changed = 1\n",
+        "    s.next_arrival = job + 1\n",
+        "no pass follows an arrival",
+    ),
+    Mutant(
+        ENGINE,
+        "    elif kind != TICK_TIMER:  #",
+        "    elif kind == TICK_TIMER:  #",
+        "passes follow ticks and not a new order",
     ),
     # the stationary mean time between failures
     Mutant(MTBF, 'if start == "new" or', 'if start != "new" or', "all nodes are new, and are not if asked for"),

@@ -121,11 +121,13 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",
               "tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py",
               "tests/test_priorities_against_reference.py", "tests/test_limits_against_reference.py",
+              "tests/test_slurm_against_reference.py",
               "tests/simcore/failures/test_generators.py",
               *(f"tests/test_laws_of_time.py::{name}" for name in LAWS_OF_TIME))  # fmt: skip
 
 NEAR = {
     **dict.fromkeys(("limits", "recovery/requeue"), ("tests/test_limits_against_reference.py",)),
+    "scheduling/slurm": ("tests/test_slurm_against_reference.py",),
     "queue_order/": ("tests/test_priorities_against_reference.py",),
     "checkpointing/": ("tests/simcore/test_checkpointing.py",),
     "engine/clusters/": ("tests/test_clusters_against_reference.py", "tests/test_examples_clusters.py"),

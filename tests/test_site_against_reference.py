@@ -160,6 +160,7 @@ def engine(case, rules=NO_RULES, limits=None, **options):
     from dataclasses import replace
 
     workload = replace(workload_of(plain), demand=demand_of(rows, len(site[1])))
+    options.pop("first_ticks", None)  # it draws them
     named = {ENGINE_NAMES[name]: value for name, value in ({"lff_moves": False} | options).items()}
     run = simulate(
         workload,

@@ -65,8 +65,9 @@ def build_state(
     """
     nodes, n = machine.nodes, len(jobs["submit_s"])
     words = _words(machine)
-    reservations = config["scheduler"] == "conservative"
-    breakpoints = _breakpoints(machine, n) * capacity if reservations else 1
+    reserves = run_of(config).policy("scheduling").facts.get("reserves")
+    reservations = reserves == st.ALL_JOBS
+    breakpoints = _breakpoints(machine, n) * capacity if reserves in (st.ALL_JOBS, st.IN_PLANS) else 1
     rows = failure_rows(failures, base_rate)
     slots = _slots(machine, config, n) if machine.kind == FLAT else 0
     run = run_of(config)
@@ -76,7 +77,7 @@ def build_state(
     state = State.zeros(
         job_f=n,
         job_i=n,
-        agenda=n + nodes + 2 + (0 if machine.site is None else len(machine.site.windows)),
+        agenda=n + nodes + 2 + st.PASS_KINDS + (0 if machine.site is None else len(machine.site.windows)),
         lists=max(2 * n, nodes) + 2,
         failures=rows.shape[1],
         masks=words,
@@ -84,6 +85,8 @@ def build_state(
         trace=1,
         own_values=(st.OWN_ROLES, st.MOST_OWN),
         own_key=(st.OWN_ROLES,),
+        pass_kinds=st.PASS_KINDS,
+        planned_of_user=(n + 1,),
         profile=breakpoints,
         associations=len(tree.parent),
         parent=(len(tree.parent),),
@@ -108,6 +111,7 @@ def build_state(
     _set_codes(state, machine, config)
     _set_numbers(state, config, base_rate)
     _begin_policies(state, run)
+    run.policy("scheduling").facts.get("checks", _checks_nothing)(jobs, run)
     state.tracing = int(tracing)
     if score:
         state.score, state.score_needs = score.address, score.needs
@@ -262,6 +266,12 @@ def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
     s.job.requested[:] = jobs["requested"]
     s.job.size[:] = jobs["size"]
     s.job.option[:] = jobs.get("option", -1)
+    if "user" in jobs:
+        s.job.user[:] = np.unique(jobs["user"], return_inverse=True)[1].reshape(-1)
+
+
+def _checks_nothing(jobs: Mapping[str, NDArray[Any]], run: Run) -> None:
+    pass
 
 
 def _no_tree(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> Associations:

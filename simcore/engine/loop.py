@@ -51,6 +51,7 @@ from faultsweep.simcore.engine.state import (
     RESUBMIT_TIMER,
     STUCK,
     SUBMITS_FIRST,
+    TICK_TIMER,
     TIMER_STRIDE,
     TOO_LATE,
     TRACE_HEAD,
@@ -248,7 +249,9 @@ def _apply_timer(s: State) -> None:
         reach_interval(s, index)
     elif kind == RESUBMIT_TIMER:
         resubmit(s, index)
-    # a timer of the order of the queue brings nothing but the pass that follows
+        s.changed = 1
+    elif kind != TICK_TIMER:  # the order of the queue changes, or an advance reservation ends
+        s.changed = 1
 
 
 @inlined
@@ -257,6 +260,7 @@ def _arrive(s: State) -> None:
     job = s.next_arrival
     s.without_job = 0
     s.next_arrival = job + 1
+    s.changed = 1
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
     enqueue_last(s, job)
@@ -277,6 +281,7 @@ def _finish(s: State, job: int) -> None:
         hooks.usage_changes(s, job, -s.job.allocated[job])
     if s.limited == 1:
         count_running(s, job, -1)
+    s.changed = 1
     s.released = 1  # also when its nodes were counted as free before: reservations are compressed at every completion
     s.job.status[job] = DONE
     s.job.finish[job] = now
@@ -316,7 +321,7 @@ def _apply_failures(s: State) -> int:
         if s.num_suspended > 0:
             give_up_node(s, node)
         _take_down(s, node, s.fail_down[at])
-        s.disturbed = 1
+        s.changed = s.disturbed = 1
     if s.tracing == 1:
         _trace_transient(s, first)
     return code
@@ -423,7 +428,7 @@ def _repair(s: State, node: int) -> None:
         s.free += 1
         s.num_down -= 1
     s.version += 1
-    s.released = 1
+    s.changed = s.released = 1
     if s.tracing == 1:
         trace_node_event(s, REPAIR_EVENT, node)
 
@@ -446,10 +451,10 @@ def schedule(s: State) -> bool:
             schedule_menu(s)
         elif s.reserves == ALL_JOBS:
             done = conservative(s)
+        elif s.reserves >= OWN_PASS:
+            done = hooks.start_jobs(s)
         elif s.kind == SITE:
             schedule_site(s)
-        elif s.reserves == OWN_PASS:
-            done = hooks.start_jobs(s)
         else:
             done = start_in_order(s)
             if done and s.migrates == 1 and s.passes_again == 0:

@@ -30,6 +30,7 @@ class SiteChecker(Checker):
             ("cores", self._check_cores),
             ("reservations", self._check_heads),
             ("profile", self._check_profile),
+            ("ticks", self._check_ticks),
         ):
             problem = check()
             if problem:
@@ -113,6 +114,17 @@ class SiteChecker(Checker):
             if state.head_extra[partition] < 0 or (free < 0).any() or (free > state.node_cores).any():
                 return f"at the reservation of job {job} the free cores are {free.tolist()}"
         return ""
+
+    def _check_ticks(self) -> str:
+        """Jobs start at ticks only (slurm)."""
+        state = self.state
+        started = np.flatnonzero((state.job.status == st.RUNNING) & (state.job.scheduled == state.now))
+        if state.reserves != st.IN_PLANS or not len(started) or (state.tick_interval == 0).any():
+            return ""
+        late = (state.now - state.job.submit[0] - state.first_tick) / state.tick_interval
+        if (np.abs(late - np.round(late)) < 1e-6).any():
+            return ""
+        return f"job {started[0]} starts between the ticks of all passes"
 
     def _check_profile(self) -> str:
         """From every breakpoint on, that is free which no job holds or has reserved then (conservative)."""

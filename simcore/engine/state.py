@@ -63,8 +63,9 @@ REPAIR_TIMER = 3
 OTHER_TIMER = 4
 RESUBMIT_TIMER = 5
 ORDER_TIMER = 6
+TICK_TIMER = 7
 TIMER_STRIDE = 1 << 40
-END_OF_TIMERS = 7 * TIMER_STRIDE
+END_OF_TIMERS = 8 * TIMER_STRIDE
 
 # --- what an entry kernel returns ------------------------------------------------------------------------------------
 CONTINUE = 0  # the budget of events, or the time of a call, is spent; call again
@@ -98,7 +99,9 @@ LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.5 s, 2 s
 
 # --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
 DEFAULT = 0
-NOBODY, HEAD_JOB, ALL_JOBS, ANYONE, OWN_PASS = range(5)  # has a reservation; of ANYONE, jobs start that can
+NOBODY, HEAD_JOB, ALL_JOBS, ANYONE, OWN_PASS, IN_PLANS = range(6)  # has a reservation; of ANYONE, jobs start that can
+MAIN_PASS, FULL_PASS, BACKFILL_PASS = range(3)  # kinds of passes (slurm)
+PASS_KINDS = 3
 INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
 MFP, BALANCING, TIE_BREAKING, SCORED = range(4)  # how the best free box is sought
 NEEDS_MFP, NEEDS_PREDICTION, NEEDS_PLACE, MONOTONE = 1, 2, 4, 8
@@ -171,6 +174,7 @@ class Jobs(CommonJobs):
     partition: IntOfJob  # of the site
     plain: IntOfJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfJob  # of the list of what it holds; -1: nothing
+    user: IntOfJob  # whose it is; 0 if that is not known (slurm)
 
 
 class Common(Declared):
@@ -208,7 +212,7 @@ class Common(Declared):
     kind: int  # machine kind
     nodes: int  # of the machine
     scheduler: int  # its number
-    reserves: int  # who has a reservation: NOBODY (FCFS), HEAD_JOB (EASY), ALL_JOBS (conservative), ANYONE or OWN_PASS
+    reserves: int  # who has a reservation: NOBODY (FCFS), HEAD_JOB (EASY), ALL_JOBS (conservative), ANYONE, ...
     max_restarts: int  # of a job: then the run ends
     tracing: int  # whether events are recorded
     no_room: int  # LARGER_NEEDED or BROKEN if a preallocated list did not fit outside a scheduling pass; 0: all fitted
@@ -237,6 +241,7 @@ AssociationRow = Annotated[Floats, Row("associations")]
 GroupRow = Annotated[Ints, Row("limit_groups")]
 LimitedJobs = Annotated[Ints, Row("limited_jobs")]
 LimitedTimes = Annotated[Floats, Row("limited_times")]
+PassRow = Annotated[Floats, Row("pass_kinds")]
 MaskRow = Annotated[Bits, Row("masks")]
 ProfileRow = Annotated[Floats, Row("profile")]
 
@@ -339,6 +344,12 @@ class State(Common):
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
+    changed: int  # whether a job has come or ended, and so on, since the last scheduling pass (slurm)
+    main_depth: int  # jobs that its main pass looks at ...
+    plan_depth: int  # ... and its backfilling pass ...
+    plan_user_depth: int  # ... of one user; 0: as many as there are
+    plan_window: float  # how far ahead it plans, s
+    plan_resolution: float  # plans begin and end at its multiples, s; 0: at any time
     own_order: int  # addresses of the loops around policies of the user's; 0 without: the order of the queue ...
     own_choice: int  # ... the choice of nodes ...
     own_checkpoint: int  # ... the work between checkpoints ...
@@ -384,7 +395,8 @@ class State(Common):
     movers: MaskRow  # scratch: nodes of the jobs that may move to safer ones (flat, lff)
     slot_masks: BitTable  # (slots, words): the nodes of a running job each (flat)
     profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on (torus)
-    profile_cores: IntTable  # (breakpoints, nodes): what is free of each node from each breakpoint on (site) ...
+    # (breakpoints, nodes): what is free of each node from each breakpoint on (site); under slurm: 1 if it is in no plan
+    profile_cores: IntTable
     profile_gpus: IntTable
     profile_memory: IntTable  # ... MiB
     footprints: BitTables  # (2, intervals of x, intervals of y)
@@ -401,6 +413,7 @@ class State(Common):
     free_cores: NodeRow  # of a node that is down: 0, and so on
     free_gpus: NodeRow
     free_memory: NodeRow
+    open_node: NodeRow  # scratch: whether no plan has it while the job that is looked at would (slurm)
     piece_on: NodeRow  # first piece of the list of what is held of it; -1: nothing
     window_cores: NodeRow  # scratch: what is free of it throughout a reservation (conservative) ...
     window_gpus: NodeRow
@@ -433,6 +446,12 @@ class State(Common):
 
     window_begin: WindowRow  # of an advance reservation, s ...
     window_end: WindowRow  # ... from here on its nodes are there for all jobs again
+
+    # by kind of pass: MAIN_PASS, FULL_PASS, BACKFILL_PASS (slurm)
+    tick_interval: PassRow  # s; 0: a pass at every event
+    first_tick: PassRow  # after the first submission, s
+    pass_due: PassRow  # when the next pass is, s; infinity: none is needed
+    planned_of_user: IntVector  # scratch: (users,): jobs of each that the backfilling pass has looked at
 
     # by association (multifactor): users of accounts, the leaves, then accounts, and the root, which is all of them;
     # what each has used, decayed, ...

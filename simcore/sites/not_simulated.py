@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultsweep.simcore.sites.limits import RUNNING_OF_QOS, limits_of
-from faultsweep.simcore.sites.site import Priority, Qos, Site
+from faultsweep.simcore.sites.site import Backfill, Priority, Qos, Site
 
 
 def not_simulated(site: Site) -> list[str]:
@@ -31,10 +31,27 @@ def _lines(site: Site) -> Iterator[str]:
     if site.priority.kind != "fifo":
         options = " ".join(priority_options(site.priority))
         yield f"{site.priority.kind} priority of jobs, unless it is asked for: {options}"
-    if site.backfill.model_dump(exclude_none=True, exclude={"kind"}):
-        yield "interval, window, resolution and depth of backfilling: a pass follows every event, and sees all jobs"
+    if site.scheduler == "slurm":
+        yield f"the passes of SLURM, unless they are asked for: {' '.join(pass_options(site.backfill))}"
     if site.preempt_by:
         yield f"preemption by {site.preempt_by}"
+
+
+def pass_options(backfill: Backfill) -> list[str]:
+    """Return the options of a run whose scheduler makes SLURM's passes, as far as the site says more than SLURM's
+    defaults."""
+    if backfill.kind == "builtin":
+        return ["--scheduler fcfs"]
+    values = {
+        "main-depth": backfill.default_queue_depth,
+        "full-interval-s": backfill.full_interval_s,
+        "backfill-interval-s": backfill.interval_s,
+        "backfill-window-h": None if backfill.window_s is None else backfill.window_s / 3600.0,
+        "backfill-resolution-s": backfill.resolution_s,
+        "backfill-depth": backfill.max_job_test,
+        "backfill-user-depth": backfill.max_job_user,
+    }
+    return ["--scheduler slurm", *(f"--{name} {value:.9g}" for name, value in values.items() if value is not None)]
 
 
 def priority_options(priority: Priority) -> list[str]:

@@ -143,6 +143,7 @@ class Backfill(_Part):
     max_job_test: int | None = None
     max_job_user: int | None = None
     default_queue_depth: int | None = None
+    full_interval_s: float | None = None
 
 
 class Site(_Part):

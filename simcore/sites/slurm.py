@@ -33,12 +33,13 @@ _BACKFILL = {
     "bf_max_job_test": ("max_job_test", 1),
     "bf_max_job_user": ("max_job_user", 1),
     "default_queue_depth": ("default_queue_depth", 1),
+    "sched_interval": ("full_interval_s", 1),
 }
 _PREEMPT: dict[str, Literal["", "qos", "partition"]] = {
     "preempt/qos": "qos",
     "preempt/partition_prio": "partition",
 }
-_HARMLESS = frozenset(("max_script_size", "batch_sched_delay", "sched_interval", "sched_min_interval", "max_rpc_cnt"))
+_HARMLESS = frozenset(("max_script_size", "batch_sched_delay", "sched_min_interval", "max_rpc_cnt", "bf_continue"))
 _WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS")
 # Limits of a QOS, a partition or an association that a site file has no place for.
 _QOS_LIMITS = (

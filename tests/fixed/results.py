@@ -48,7 +48,7 @@ class Draw:
 
 def workload(machine: str, seed: int) -> Workload:
     """Jobs in bursts, with ties, overruns and jobs without an estimate."""
-    draw, largest, unit = Draw(seed), *LARGEST[machine]
+    draw, largest, unit = Draw(seed), *LARGEST.get(machine, (16, 1))
     rows, time = [], 1000
     for job in range(JOBS):
         time += (0, 0, 60, 300, 900, 1800)[draw(6)]
@@ -62,7 +62,7 @@ def workload(machine: str, seed: int) -> Workload:
 
 def failure_trace(machine: str, seed: int) -> FailureTrace:
     """Failures on the jobs' clock: in bursts, of nodes that are down, at one time, before the first submission."""
-    draw, (largest, _) = Draw(seed + 1000), LARGEST[machine]
+    draw, (largest, _) = Draw(seed + 1000), LARGEST.get(machine, (16, 1))
     rows, time = [], 500
     for _ in range(40):
         time += (0, 60, 600, 3000, 9000)[draw(5)]
@@ -84,7 +84,7 @@ def clearance(mfp_after, risk, x):
     return 3.0 * x + 40.0 * risk - mfp_after
 
 
-# Nodes that the largest job may ask for, in units of nodes.
+# Nodes that the largest job may ask for, in units of nodes; on others, such as sites, 16.
 LARGEST = {
     "torus:4x4x8": (128, 1),
     "torus:3x5x2": (30, 1),

@@ -13,6 +13,7 @@ from typing import Any
 
 from .conservative import Conservative, Reservation
 from .simulator import Simulator
+from .slurm import Passes
 from .state import Attempt, Job, Moment, Options, exact
 
 Bag = tuple[int, int, int]
@@ -62,6 +63,7 @@ class SiteSimulator(Simulator):
         super().__init__(plain, "flat:1", list(failures), Options(**options))
         self.machine = _Machine(len(nodes))
         self.conservative = SiteReservations(self)
+        self.passes = Passes(self)
         self.failed_so_far = [0] * len(nodes)
         self.needs = {job: row[4] for job, row in zip(self.jobs, order, strict=True)}
 
@@ -92,7 +94,25 @@ class SiteSimulator(Simulator):
         return found
 
     def next_instant(self):
-        return min([super().next_instant(), *(end for _, end, _ in self.windows if end > self.now)])
+        ends = (end for _, end, _ in self.windows if end > self.now)
+        return min([super().next_instant(), *ends, self.passes.next_tick()])
+
+    def whole_instant(self) -> None:
+        o = self.options
+        calculates = o.queue_order == "multifactor" and o.period and self.calculated() == self.now
+        comes_back = any(time == self.now for time, _ in self.resubmissions)
+        comes_up = self.now in self.down.values()
+        if calculates or comes_back or comes_up or any(end == self.now for _, end, _ in self.windows):
+            self.passes.changed = True
+        super().whole_instant()
+
+    def arrive(self, job: Job) -> None:
+        self.passes.changed = True
+        super().arrive(job)
+
+    def finish(self, attempt: Attempt) -> None:
+        self.passes.changed = True
+        super().finish(attempt)
 
     def is_reserved(self, job: Job, node: int, time) -> bool:
         """Whether a job that starts at a time on a node would meet an advance reservation of it."""
@@ -184,8 +204,8 @@ class SiteSimulator(Simulator):
     # -- the pass ------------------------------------------------------------------------------------------------
 
     def start_jobs(self) -> None:
-        if self.options.scheduler == "conservative":
-            self.conservative.schedule()
+        if self.options.scheduler in ("conservative", "slurm"):
+            (self.conservative if self.options.scheduler == "conservative" else self.passes).schedule()
             return
         easy = self.options.scheduler == "backfill"
         blocked: set[int] = set()
@@ -285,6 +305,7 @@ class SiteSimulator(Simulator):
 
     def fail(self, time, node: int, down_time) -> None:
         """A failure kills all jobs on its node."""
+        self.passes.changed = True
         if time >= self.first_submit:
             self.failures_seen += 1
             self.failed_so_far[node] += 1

@@ -83,6 +83,16 @@ class Options:
     qos_max_jobs: int = 0
     qos_max_nodes: int = 0
     limits: Callable | None = None  # of a site's file, on a job: (whether another counts, most jobs, most cores)
+    # passes (slurm)
+    main_interval: Any = 1
+    full_interval: Any = 60
+    backfill_interval: Any = 30
+    first_ticks: tuple[Any, Any, Any] = (0, 0, 0)  # of main, full and backfilling passes, after the first submission
+    main_depth: int = 100
+    backfill_depth: int = 500
+    backfill_user_depth: int = 0
+    backfill_window: Any = 24  # h
+    backfill_resolution: Any = 60
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False

@@ -24,7 +24,7 @@ PreemptType=preempt/qos
 PreemptMode=REQUEUE
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=30,bf_window=1440,bf_max_job_test=500,\\
-bf_continue
+bf_continue,bf_max_time=10
 PriorityType=priority/multifactor
 PriorityWeightAge=1000
 PriorityWeightFairshare=50000
@@ -94,7 +94,7 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
         "accounts: GrpTRES of 1 accounts and users",
         "reservation fix: DAILY",
         "reservation fix: Users=root",
-        "SchedulerParameters: bf_continue",
+        "SchedulerParameters: bf_max_time=10",
         "TopologyPlugin=topology/tree",
     ]
 
@@ -127,7 +127,9 @@ def test_limits_of_running_jobs_are_read_from_sacctmgr(tmp_path):
     assert [line.partition(":")[0] for line in not_simulated(site)] == [
         "limits of running jobs, unless asked for (--site-limits)",
         "limits of submitted jobs of accounts and users",
+        "the passes of SLURM, unless they are asked for",
     ]
+    assert not_simulated(site)[-1].endswith("--scheduler slurm")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,425 @@
+"""SLURM's scheduler on a site: a main pass in order of the queue, and a pass of ``sched/backfill`` now and then.
+
+Nothing starts at an event itself. A pass follows at the next tick of its kind, and only if a job has come or ended, a
+node has failed or come up, the order has been calculated or an advance reservation has ended since the last one. The
+first ticks are drawn from the seed: no clock of a controller agrees with that of a log.
+
+The main pass starts jobs until one cannot start; from then on the nodes of its partition are left to it. It looks at
+the first jobs of the queue, and at all of them once in a while. The backfilling pass looks at the first jobs, too. One
+that can start beside the plans for those before it starts; for another one it plans whole nodes, though the job may
+need but parts of them, and it forgets its plans when it ends. When that job could start, it sees by taking the running
+jobs on those nodes away, in order of their expected ends and in groups of ends that lie close. (SLURM 22.05:
+slurm.conf(5), and what its sched/backfill and select/cons_tres do.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from faultsweep.simcore.contract import SITE as ON_SITE
+from faultsweep.simcore.contract import Parameter, Policy, Run
+from faultsweep.simcore.engine import hooks
+from faultsweep.simcore.engine.allocation import expected_end
+from faultsweep.simcore.engine.events import dequeue_at, push_timer
+from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.pieces import chunks_within, reserve_pieces, windows_met
+from faultsweep.simcore.engine.profile import breakpoint_at, set_point
+from faultsweep.simcore.engine.state import (
+    BACKFILL_PASS,
+    FULL_PASS,
+    IN_PLANS,
+    MAIN_PASS,
+    PASS_KINDS,
+    TICK_TIMER,
+    TIMER_STRIDE,
+    State,
+)
+from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
+from faultsweep.simcore.streams import coin_key, coins
+from numpy.typing import NDArray
+
+from faultsweep.errors import InputError
+
+_GROUP_S = 30.0
+"""Of expected ends: SLURM's first window of time, which doubles with each group."""
+_OVERDUE_S = 1.0
+"""So long from now a job is expected to end that should have ended."""
+_INTERVALS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
+_STEP_S = 1 / 1024
+"""First ticks are whole multiples of this: sums of them with whole seconds are exact."""
+
+
+@kernel
+def schedule_in_passes(s: State) -> bool:
+    """Run the passes that are due; return False if a list does not fit."""
+    if s.changed == 1 and s.queue_tail > s.queue_head:
+        for kind in range(PASS_KINDS):
+            _await(s, kind)
+    s.changed = 0
+    if s.pass_due[FULL_PASS] <= s.now:
+        _main_pass(s, s.queue_tail - s.queue_head)
+    elif s.pass_due[MAIN_PASS] <= s.now:
+        _main_pass(s, s.main_depth)
+    if s.passes_again == 0 and s.pass_due[BACKFILL_PASS] <= s.now and not _backfill_pass(s):
+        return False
+    if s.passes_again == 0:
+        for kind in range(PASS_KINDS):
+            if s.pass_due[kind] <= s.now:
+                s.pass_due[kind] = np.inf
+    return True
+
+
+@kernel
+def _await(s: State, kind: int) -> None:
+    """Have a pass at the next tick of its kind, which may be now; one that is due already stays so."""
+    if s.pass_due[kind] < np.inf:
+        return
+    time, first, interval = s.now, s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind]
+    if interval > 0.0:
+        number = max(0.0, np.floor((s.now - first) / interval))
+        time = first + number * interval
+        while time < s.now:
+            number += 1.0
+            time = first + number * interval
+    s.pass_due[kind] = time
+    if time > s.now:
+        push_timer(s, time, TICK_TIMER * TIMER_STRIDE + kind)
+
+
+@kernel
+def _main_pass(s: State, depth: int) -> None:
+    """Start jobs in order of the queue, none on nodes of a partition of which a job before it could not start."""
+    s.blocked = 0
+    position = s.queue_head
+    for _ in range(depth):
+        if position >= s.queue_tail or s.free == 0:
+            return
+        job = s.queue[position]
+        if s.blocked >> s.job.partition[job] & 1 == 0:
+            if _room_now(s, job) >= s.job.chunks[job]:
+                head = s.queue_head
+                _start(s, job, position)
+                position += s.queue_head - head
+                if s.passes_again == 1:
+                    return
+                continue
+            s.blocked |= 1 << s.job.partition[job]
+        position += 1
+
+
+@kernel
+def _room_now(s: State, job: int) -> int:
+    """Set how many chunks of a job each node can take now; return how many that is in all."""
+    closed, total = windows_met(s, s.now, expected_end(s, job, s.now)), 0
+    if s.job.requested[job] > s.free:
+        return 0
+    for node in range(s.node_cores.shape[0]):
+        count = 0
+        if s.node_members[node] & s.blocked == 0:
+            count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
+        s.takes[node], s.window_cores[node] = count, s.free_cores[node]
+        total += count
+    s.num_chosen = 0
+    if total >= s.job.chunks[job]:
+        hooks.choose_nodes(s, job)
+    return total
+
+
+@kernel
+def _start(s: State, job: int, position: int) -> None:
+    """Start a job of the queue on the nodes that are chosen for it; there are as many pieces as cores."""
+    reserve_pieces(s, job)
+    dequeue_at(s, position)
+    start_on_pieces(s, job)
+
+
+@kernel
+def _backfill_pass(s: State) -> bool:
+    """Start what can start beside the plans for the jobs before it; return False if the table of plans is too small."""
+    s.planned_of_user[:] = 0
+    s.num_profile = 1
+    set_point(s, 0, (_rounded(s, s.now), 0.0))
+    s.profile_cores[0] = 1
+    position = s.queue_head
+    for _ in range(s.plan_depth):
+        if position >= s.queue_tail:
+            break
+        job = s.queue[position]
+        if not _is_of_many(s, job):
+            start = _earliest(s, job)
+            if start == s.now:
+                head = s.queue_head
+                _start(s, job, position)
+                if s.passes_again == 1:
+                    return True
+                position += s.queue_head - head
+                continue
+            if start <= s.now + s.plan_window and not _plan(s, job, start):
+                return False
+        position += 1
+    return True
+
+
+@kernel
+def _is_of_many(s: State, job: int) -> bool:
+    """Tell whether the pass has looked at as many jobs of the user of this one as it may; if not, count it."""
+    user = s.job.user[job]
+    if s.plan_user_depth > 0 and s.planned_of_user[user] >= s.plan_user_depth:
+        return True
+    s.planned_of_user[user] += 1
+    return False
+
+
+@kernel
+def _earliest(s: State, job: int) -> float:
+    """Choose nodes for a job beside all plans; return when it can have them, s, infinity for never."""
+    time = s.now
+    while True:
+        later = _open_nodes(s, job, time)
+        start = max(time, _free_from(s, job, time))
+        if start == np.inf or (later < start and start > s.now):
+            if later == np.inf:
+                return np.inf
+            time = later  # some nodes that are planned for others are free from then on
+        elif start == s.now or start == time or not _meets_plan(s, job, start):
+            return start
+        else:
+            time = start
+
+
+@kernel
+def _open_nodes(s: State, job: int, time: float) -> float:
+    """Mark the nodes of a partition that nobody has in plan from a time on for as long as the job may last; return the
+    first end of a plan after that time that sets others free, s, or infinity."""
+    end, later, partition = expected_end(s, job, time), np.inf, s.job.partition[job]
+    for node in range(s.open_node.shape[0]):
+        s.open_node[node] = s.node_members[node] >> partition & 1
+    for row in range(s.num_profile):
+        last = row + 1 == s.num_profile
+        if not last and s.profile_time[row + 1] <= time:
+            continue
+        if not last and later == np.inf and _opens_more(s, row, partition):
+            later = s.profile_time[row + 1]
+        if s.profile_time[row] > end:
+            break
+        for node in range(s.open_node.shape[0]):
+            s.open_node[node] &= s.profile_cores[row, node]
+    return later
+
+
+@kernel
+def _opens_more(s: State, row: int, partition: int) -> bool:
+    """Tell whether the next row of the table has a node of a partition that is not open up to this one."""
+    for node in range(s.open_node.shape[0]):
+        then = s.node_members[node] >> partition & s.profile_cores[row + 1, node] & 1
+        if then == 1 and s.open_node[node] & s.profile_cores[row, node] == 0:
+            return True
+    return False
+
+
+@kernel
+def _free_from(s: State, job: int, time: float) -> float:
+    """Choose of the open nodes those that a job can have first; return from when on, s, infinity for never.
+
+    Ends of a group count as the last of them: those up to 30 s behind the first multiple of 30 s after the first end,
+    then those of the next 30 s, the next 60 s, 120 s, and so on. A job on none of these nodes ends no group.
+    """
+    closed = windows_met(s, time, expected_end(s, job, time))
+    for node in range(s.open_node.shape[0]):
+        s.window_cores[node] = s.free_cores[node] * s.open_node[node]
+        s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
+    if _fits(s, job, closed):
+        return s.now
+    end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0)
+    while at < s.num_releases:
+        found = _take_away(s, int(s.release_item[at]))
+        if found:
+            end, untried = s.release_time[at], True
+            if first == np.inf:
+                first = end + _GROUP_S - np.mod(end - s.job.submit[0], _GROUP_S)
+        at = _next_job(s, at + 1)
+        next_end = s.release_time[at] if at < s.num_releases else np.inf
+        if next_end == np.inf or (found and next_end > first + span):
+            if untried and _fits(s, job, closed):
+                return end if end > s.now else s.now + _OVERDUE_S
+            untried = False
+            while first + span < next_end < np.inf:
+                span *= 2.0
+    return np.inf
+
+
+@kernel
+def _next_job(s: State, at: int) -> int:
+    """Return the place of the next running job in the list of expected releases."""
+    while at < s.num_releases and s.release_item[at] < 0:
+        at += 1
+    return at
+
+
+@kernel
+def _take_away(s: State, job: int) -> bool:
+    """Free what a running job holds of the open nodes; tell whether it holds any."""
+    found, piece = False, s.job.first_piece[job]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        if s.open_node[node] == 1:
+            found = True
+            s.window_cores[node] += s.piece_cores[piece]
+            s.window_gpus[node] += s.piece_gpus[piece]
+            s.window_memory[node] += s.piece_memory[piece]
+        piece = s.piece_next[piece]
+    return found
+
+
+@kernel
+def _fits(s: State, job: int, closed: int) -> bool:
+    """Choose nodes for a job of what is free of the open ones; tell whether that is enough."""
+    total = 0
+    for node in range(s.takes.shape[0]):
+        cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
+        s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
+        total += s.takes[node]
+    s.num_chosen = 0
+    if total < s.job.chunks[job]:
+        return False
+    hooks.choose_nodes(s, job)
+    return True
+
+
+@kernel
+def _rounded(s: State, time: float) -> float:
+    """Return a time rounded down to a multiple of the resolution."""
+    if s.plan_resolution == 0.0:
+        return time
+    origin = s.job.submit[0]
+    return origin + np.floor((time - origin) / s.plan_resolution) * s.plan_resolution
+
+
+@kernel
+def _planned_end(s: State, job: int, start: float) -> float:
+    """Return when the plan for a job ends, s: rounded down, too, but not to nothing."""
+    return max(_rounded(s, expected_end(s, job, start)), _rounded(s, start) + s.plan_resolution)
+
+
+@kernel
+def _meets_plan(s: State, job: int, start: float) -> bool:
+    """Tell whether a chosen node is planned for another job at some time while the job would have it."""
+    begin, end = _rounded(s, start), _planned_end(s, job, start)
+    for row in range(s.num_profile):
+        if s.profile_time[row] < end and (row + 1 == s.num_profile or s.profile_time[row + 1] > begin):
+            for at in range(s.num_chosen):
+                if s.profile_cores[row, s.chosen[at]] == 0:
+                    return True
+    return False
+
+
+@kernel
+def _plan(s: State, job: int, start: float) -> bool:
+    """Keep the chosen nodes, whole, for a job; return False if the table is too small."""
+    first = breakpoint_at(s, (_rounded(s, start), 0.0))
+    last = breakpoint_at(s, (_planned_end(s, job, start), 0.0)) if first >= 0 else -1
+    if last < 0:
+        return False
+    for row in range(first, last):
+        for at in range(s.num_chosen):
+            s.profile_cores[row, s.chosen[at]] = 0
+    return True
+
+
+def _check_users(jobs: Mapping[str, NDArray[Any]], run: Run) -> None:
+    """Raise InputError if the jobs of users are to be counted and no job has one."""
+    if run["backfill_user_depth"] and not (jobs["user"] >= 0).any():
+        raise InputError(
+            "backfill_user_depth: it counts the jobs of users, and the workload has none "
+            "(valid: a log with users, num_users above 0, or backfill_user_depth = 0)"
+        )
+
+
+def _has_ticks(run: Run) -> bool:
+    return any(run[name] > 0 for name in _INTERVALS)
+
+
+def _begin(s: State, run: Run) -> None:
+    s.tick_interval[:] = [run[name] for name in _INTERVALS]
+    key = coin_key(run["seed"], run["replicate"], "scheduling/ticks")
+    drawn = coins(key, 0, np.arange(PASS_KINDS), 0)
+    s.first_tick[:] = np.floor(drawn * s.tick_interval / _STEP_S) * _STEP_S
+    s.pass_due[:] = np.inf
+    s.main_depth, s.plan_depth = run["main_depth"], run["backfill_depth"]
+    s.plan_user_depth = run["backfill_user_depth"]
+    s.plan_window, s.plan_resolution = 3600.0 * run["backfill_window_h"], run["backfill_resolution_s"]
+
+
+def _interval(name: str, default: float, doc: str) -> Parameter:
+    zero = "for a pass at every event"
+    return Parameter(name, float, default, doc, "scheduling", minimum=0, maximum=1e9, unit="s", zero=zero)
+
+
+POLICY = Policy(
+    "slurm",
+    "SLURM's main pass and sched/backfill: jobs start at ticks, and plans last for one pass.",
+    aliases=("sched/backfill",),
+    machines=(ON_SITE,),
+    consults=(("seed", _has_ticks),),
+    parameters=(
+        _interval("main_interval_s", 1.0, "Time between ticks at which the main pass of slurm can run."),
+        Parameter(
+            "main_depth",
+            int,
+            100,
+            "Jobs that it looks at (SLURM: default_queue_depth).",
+            "scheduling",
+            minimum=1,
+            maximum=1e9,
+        ),
+        _interval(
+            "full_interval_s",
+            60.0,
+            "Time between ticks at which it can look at all jobs (SLURM: sched_interval).",
+        ),
+        _interval("backfill_interval_s", 30.0, "Time between backfilling passes of slurm (SLURM: bf_interval)."),
+        Parameter(
+            "backfill_window_h",
+            float,
+            24.0,
+            "How far ahead they plan (SLURM: bf_window, in minutes).",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+            unit="h",
+        ),
+        Parameter(
+            "backfill_resolution_s",
+            float,
+            60.0,
+            "Plans begin and end at whole multiples of this (SLURM: bf_resolution); 0: at any time.",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+            unit="s",
+        ),
+        Parameter(
+            "backfill_depth",
+            int,
+            500,
+            "Jobs that they look at (SLURM: bf_max_job_test).",
+            "scheduling",
+            minimum=1,
+            maximum=1e9,
+        ),
+        Parameter(
+            "backfill_user_depth",
+            int,
+            0,
+            "Jobs of one user that they look at (SLURM: bf_max_job_user); 0: as many as there are.",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+        ),
+    ),
+    kernels={"start_jobs": schedule_in_passes},
+    facts={"reserves": IN_PLANS, "checks": _check_users},
+    begins=_begin,
+)

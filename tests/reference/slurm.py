@@ -1,0 +1,170 @@
+"""SLURM's main and backfilling passes on a site, for the reference simulator.
+
+Written from the definitions in docs/model.md alone; it shares no code with the engine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import ceil, floor, inf
+from typing import TYPE_CHECKING, Any
+
+from .state import Job
+
+if TYPE_CHECKING:
+    from .site import SiteSimulator
+
+KINDS = ("main", "full", "backfill")
+GROUP = 30  # seconds: of the first groups of expected ends
+
+
+class Passes:
+    """When passes are due, and what they do."""
+
+    def __init__(self, site: SiteSimulator):
+        self.site = site
+        self.due: dict[str, Any] = {}
+        self.changed = False
+
+    def next_tick(self) -> Any:
+        return min((time for time in self.due.values() if time > self.site.now), default=inf)
+
+    def tick_of(self, kind: str) -> Any:
+        """The first tick of a kind that is not over."""
+        now, interval = self.site.now, getattr(self.site.options, f"{kind}_interval")
+        if interval == 0:
+            return now
+        first = self.site.first_submit + self.site.options.first_ticks[KINDS.index(kind)]
+        return first + max(0, ceil(Fraction(now - first) / interval)) * interval
+
+    def schedule(self) -> None:
+        site = self.site
+        if self.changed and site.queue:
+            for kind in KINDS:
+                self.due.setdefault(kind, self.tick_of(kind))
+        self.changed = False
+        due = [kind for kind, time in self.due.items() if time <= site.now]
+        if "full" in due:
+            self.main(len(site.queue))
+        elif "main" in due:
+            self.main(site.options.main_depth)
+        if "backfill" in due:
+            self.backfill()
+        for kind in due:
+            del self.due[kind]
+
+    def main(self, depth: int) -> None:
+        """Start jobs in order; the nodes of the partition of one that cannot start are left to it."""
+        site, barred = self.site, set()
+        refused = set()
+        for job in list(site.queue)[:depth]:
+            partition = site.needs[job].partition
+            if partition in refused:
+                continue
+            free = [(0, 0, 0) if node in barred else bag for node, bag in enumerate(site.free())]
+            site.row = 0
+            if site.room(job, free) >= site.needs[job].chunks:
+                site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
+            else:
+                refused.add(partition)
+                barred |= {node for node, has in enumerate(site.nodes) if partition in has.partitions}
+
+    def backfill(self) -> None:
+        """Start what can start now beside what is planned for the jobs before it."""
+        site, looked_at = self.site, Counter()
+        self.plans: list[tuple[Any, Any, set[int]]] = []
+        for job in list(site.queue)[: site.options.backfill_depth]:
+            if site.options.backfill_user_depth and looked_at[job.user] >= site.options.backfill_user_depth:
+                continue
+            looked_at[job.user] += 1
+            start, bags = self.earliest(job)
+            if start == site.now:
+                site.start_on(job, bags)
+            elif start <= site.now + site.options.backfill_window * 3600:
+                self.plans.append((self.rounded(start), self.planned_end(job, start), set(bags)))
+
+    def rounded(self, time: Any) -> Any:
+        origin, step = self.site.first_submit, self.site.options.backfill_resolution
+        return origin + floor(Fraction(time - origin) / step) * step if step else time
+
+    def planned_end(self, job: Job, start: Any) -> Any:
+        end = self.rounded(start + self.site.duration(job))
+        return max(end, self.rounded(start) + self.site.options.backfill_resolution)
+
+    def planned(self, begin: Any, end: Any) -> set[int]:
+        """The nodes that are in a plan at some time from ``begin`` on and before ``end``."""
+        return set().union(*(nodes for b, e, nodes in self.plans if b < end and begin < e))
+
+    def earliest(self, job: Job) -> tuple[Any, Any]:
+        """When a job can start beside the plans, and what it holds then."""
+        site = self.site
+        mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
+        time = site.now
+        while True:
+            last = time + site.duration(job)
+            closed = set().union(*(nodes for begin, end, nodes in self.plans if begin <= last and time < end))
+            later = self.next_opening(mine, time, last)
+            found, bags = self.first_fit(job, time, mine - closed)
+            start = max(time, found)
+            if start == inf or (start > site.now and later < start):
+                if later == inf:
+                    return inf, {}
+                time = later
+            elif start in (site.now, time):
+                return start, bags
+            elif self.planned(self.rounded(start), self.planned_end(job, start)) & set(bags):
+                time = start
+            else:
+                return start, bags
+
+    def next_opening(self, mine: set[int], time: Any, last: Any) -> Any:
+        """The first change of plans after a time from which on a node is free that is not free up to it."""
+        edges = sorted({edge for begin, end, _ in self.plans for edge in (begin, end)})
+        for at, edge in enumerate(edges):
+            if edge <= time:
+                continue
+            since = edges[at - 1] if at else -inf
+            up_to_now = mine - self.planned(time, edge)
+            behind = edges[at + 1] if at + 1 < len(edges) else inf
+            if (mine - self.planned(edge, behind)) - up_to_now:
+                return edge
+            if since > last:
+                break
+        return inf
+
+    def first_fit(self, job: Job, time: Any, usable: set[int]) -> tuple[Any, Any]:
+        """When the running jobs leave a job enough of some nodes, whatever is planned, and what it holds then."""
+        site, gone = self.site, []
+        running = sorted(site.running, key=lambda attempt: attempt.estimated_end)
+        bags = self.bags_without(job, time, usable, gone)
+        if bags:
+            return site.now, bags
+        group_end = span = None
+        for at, attempt in enumerate(running):
+            holds = bool(set(site.bags[attempt]) & usable)
+            end = attempt.estimated_end
+            if holds:
+                gone.append(attempt)
+                if group_end is None:
+                    since = Fraction(end - site.first_submit)
+                    group_end, span = site.first_submit + (since // GROUP + 1) * GROUP, GROUP
+            is_last = at + 1 == len(running)
+            following = inf if is_last else running[at + 1].estimated_end
+            if is_last or (holds and following > group_end + span):
+                bags = self.bags_without(job, time, usable, gone)
+                if gone and bags:
+                    end = gone[-1].estimated_end
+                    return (end if end > site.now else site.now + 1), bags
+                while group_end is not None and group_end + span < following < inf:
+                    span *= 2
+        return inf, {}
+
+    def bags_without(self, job: Job, time: Any, usable: set[int], gone: list) -> Any:
+        """What a job would hold of some nodes if jobs were gone; nothing if that is not enough."""
+        site = self.site
+        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(site.free(gone))]
+        if site.room(job, free, time) < site.needs[job].chunks:
+            return {}
+        site.row = 0
+        return site.held_of(job, site.choose_nodes(job, free, time))

@@ -1,0 +1,146 @@
+"""SLURM's passes against the reference: random small sites, jobs and failures, and what a pass does by hand."""
+
+from __future__ import annotations
+
+from math import floor
+
+import pytest
+from faultsweep.simcore.streams import coin_key, coins
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.reference.site import Need
+from tests.strategies import examples
+from tests.test_site_against_reference import CHOICES, assert_same, cases, engine
+
+
+def first_ticks(intervals) -> tuple[float, ...]:
+    """What a run with seed 0 and replicate 0 draws: a part of each interval, in steps of 1/1024 s."""
+    key = coin_key(0, 0, "scheduling/ticks")
+    drawn = [float(coins(key, 0, kind, 0)) for kind in range(3)]
+    return tuple(floor(part * interval * 1024) / 1024 for part, interval in zip(drawn, intervals, strict=True))
+
+
+INTERVALS = st.sampled_from((0, 0, 1, 2, 5, 30))
+SETTINGS = st.fixed_dictionaries(
+    {
+        "main_interval": INTERVALS,
+        "full_interval": INTERVALS,
+        "backfill_interval": INTERVALS,
+        "main_depth": st.sampled_from((1, 2, 100)),
+        "backfill_depth": st.sampled_from((1, 3, 500)),
+        "backfill_user_depth": st.sampled_from((0, 0, 1, 2)),
+        "backfill_window": st.sampled_from((0, 0.005, 24)),
+        "backfill_resolution": st.sampled_from((0, 1, 4, 60)),
+    }
+)
+
+
+def check_same(case, settings, **options) -> None:
+    kinds = ("main_interval", "full_interval", "backfill_interval")
+    options |= settings
+    options["first_ticks"] = first_ticks([settings[name] for name in kinds])
+    assert_same(case, scheduler="slurm", **options)
+
+
+@examples(150)
+@given(cases(), SETTINGS, st.sampled_from(CHOICES), st.sampled_from((0, 0, 1)))
+def test_passes(case, settings, node_choice, delay):
+    check_same(case, settings, node_choice=node_choice, start_delay=delay)
+
+
+@st.composite
+def crowds(draw):
+    """A few nodes, and many jobs that come nearly at once: plans follow one another."""
+    count, cores = draw(st.integers(2, 4)), draw(st.sampled_from((1, 2)))
+    parts = (((count,), False), ((draw(st.integers(1, count)),), draw(st.booleans())))
+    rows = []
+    for job_id in range(1, draw(st.integers(8, 20)) + 1):
+        place = draw(st.sampled_from((0, 0, 1)))
+        each = (draw(st.integers(1, cores)), 0, 0)
+        need = Need(draw(st.integers(1, parts[place][0][0])), each, 1, parts[place][1], place)
+        limit = draw(st.sampled_from((3, 10, 14, 25, 31, 60, 61, 100, 240)))
+        run = limit * draw(st.sampled_from((1, 1, 0.5, 0.25, 1.5)))
+        rows.append((job_id, draw(st.integers(0, 6)), run, limit, need))
+    return (((cores, 0, 0, count),), parts), sorted(rows, key=lambda row: row[1]), [], ()
+
+
+@examples(100)
+@given(crowds(), SETTINGS, st.sampled_from(("first-fit", "consecutive")))
+def test_plans_behind_plans(case, settings, node_choice):
+    check_same(case, settings, node_choice=node_choice)
+
+
+@examples(60)
+@given(cases(failures=True), SETTINGS, st.sampled_from(CHOICES))
+def test_passes_and_failures(case, settings, node_choice):
+    check_same(case, settings, node_choice=node_choice)
+
+
+@examples(40)
+@given(st.one_of(cases(reservations=True), cases(failures=True, reservations=True)), SETTINGS)
+def test_passes_and_advance_reservations(case, settings):
+    check_same(case, settings)
+
+
+@examples(40)
+@given(cases(), SETTINGS, st.sampled_from(("sjf", "wfp", "multifactor")))
+def test_passes_and_orders_of_the_queue(case, settings, order):
+    period = {"period": 7} if order == "multifactor" else {}
+    check_same(case, settings, queue_order=order, **period)
+
+
+@examples(40)
+@given(cases(failures=True), SETTINGS, st.sampled_from((1, 2)))
+def test_passes_and_limits(case, settings, most):
+    check_same(case, settings, user_max_jobs=most)
+
+
+AT_ONCE = {"main_interval": 0, "full_interval": 0, "backfill_interval": 0, "backfill_resolution": 60}
+
+
+def one_core(chunks: int, place: int) -> Need:
+    return Need(chunks, (1, 0, 0), 1, False, place)
+
+
+def starts_of(counts, parts, jobs, **settings) -> list[float]:
+    """The starts of jobs (limit, nodes, partition) that come at once, in this order, on nodes of one core.
+
+    Partitions have the first nodes of each class, as many as they say. Engine and reference agree.
+    """
+    rows = tuple((1, 0, 0, count) for count in counts)
+    partitions = tuple((members, False) for members in parts)
+    asked = [(k, 0, limit, limit, one_core(nodes, place)) for k, (limit, nodes, place) in enumerate(jobs, start=1)]
+    case = ((rows, partitions), asked, [], ())
+    check_same(case, AT_ONCE | settings)
+    return engine(case, scheduler="slurm", **(AT_ONCE | settings))[1].jobs["start_s"].tolist()
+
+
+@pytest.mark.parametrize(("limit", "start"), [(100, 0), (120, 180), (130, 180)])
+def test_a_plan_is_made_behind_another_plan(limit, start):
+    """Job 1 has node 0 for 60 s, then job 2 wants it; job 3 wants both nodes, so from 120 s on: job 4 may have node 1
+    before that time, and not at it."""
+    found = starts_of((2,), ((2,), (1,)), [(60, 1, 1), (60, 1, 1), (60, 2, 0), (limit, 1, 0)])
+    assert found == [0, 60, 120, start]
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "ends", "start"),
+    [
+        pytest.param(5, (62, 110), 0, id="62 and 110 s are one group, and what ends at 5 s elsewhere begins none"),
+        pytest.param(5, (62, 130), 122, id="62 and 130 s are not"),
+        pytest.param(110, (62, 130), 0, id="unless a job elsewhere ends between, which ends no group"),
+        pytest.param(5, (62, 125, 160, 200), 0, id="the third group is from 150 to 210 s"),
+    ],
+)
+def test_expected_ends_count_in_groups(elsewhere, ends, start):
+    """Jobs of the second class end one after the other, and one of its nodes is free; the next job wants all that are
+    free when the last but one has ended.
+
+    In a group with the last end it is planned for the nodes of these jobs, and the free one is left to the last job.
+    Without, it is planned for the free one, too, from the last end but one on.
+    """
+    count = len(ends)
+    jobs = [(elsewhere, 1, 1), *((end, 1, 0) for end in ends), (60, count, 0), (max(80, ends[-2] + 5), 1, 0)]
+    parts = ((0, count + 1), (1, 0))
+    assert starts_of((1, count + 1), parts, jobs, backfill_resolution=1)[-1] == start
