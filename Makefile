@@ -21,7 +21,7 @@ RUNS := 100000
 PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm lint tree docs check bench fuzz mutants reproduce clean
+.PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm lint tree docs check bench against-slurm fuzz mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -97,6 +97,9 @@ check: lint docs test test-nojit test-bounds ## style, types, documents, all tes
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
 
+against-slurm: warm ## play traces of jobs on a real SLURM and compare its passes with ours (a quarter of an hour; needs slurmctld, slurmd and munge)
+	@$(BIN)/python -m tests.cluster.recorded_slurm recorded
+
 fuzz: warm ## compare engine and reference on thousands of random workloads; read 100,000 damaged dumps
 	@FAULTSWEEP_FUZZ_DUMPS=100000 $(PYTEST) tests/simcore/workloads/test_accounting.py
 	@FAULTSWEEP_FUZZ=3000 $(PYTEST) --numprocesses $(CORES) tests/test_*_against_reference.py tests/test_metamorphic.py tests/test_laws_of_time.py tests/simcore/test_node_choice.py
@@ -111,5 +114,5 @@ reproduce: $(CORE) ## run the papers, draw their figures and judge their claims 
 	@$(BIN)/faultsweep reproduce --store figures $(if $(LOGS),--logs $(LOGS)) --page figures/reproduction.md
 
 clean: ## remove all that make has made
-	@rm -rf $(VENV) build demo figures *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build demo figures recorded *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

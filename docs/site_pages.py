@@ -52,6 +52,7 @@ PYTHON: dict[str, tuple[str, tuple[str, ...]]] = {
         "One sentence and a table, or the numbers behind them.",
         (
             "analysis.verdict.compare_policies",
+            "analysis.pareto.pareto_front",
             "analysis.ranking.rank",
             "analysis.regions.best_policies",
             "analysis.statistics.mean_interval",

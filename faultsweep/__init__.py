@@ -32,6 +32,7 @@ _PUBLIC = {
     "open_results": "faultsweep.analysis.open",
     "plot": "faultsweep.analysis.plot",
     "compare_policies": "faultsweep.analysis.verdict",
+    "pareto_front": "faultsweep.analysis.pareto",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

@@ -38,10 +38,11 @@ ORDER = 104_729  # steps through the pairs; a prime that no number of pairs is a
 MOST_WITHOUT_JOB, MOST_CHECKED, MOST_FAILURES = 20_000, 1_000, 5_000
 
 MACHINES = ("flat:1", "flat:7", "flat:70", "torus:1x1x1", "torus:2x3x4", "torus:4x1x64", "midplanes:5", "midplanes:1")
+SITE = str(ROOT / "tests" / "fixed" / "site.toml")
 CLUSTERS = ("clusters:1", "clusters:3+4", "clusters:4@10+2@1+5", "clusters:2+2")
 GIVEN = ("none", "given", "weibull", "weibull-copula", "mtbf")
 OTHER_TEXTS = {
-    "machine": (*MACHINES, *CLUSTERS),
+    "machine": (*MACHINES, *CLUSTERS, SITE),
     "failures": GIVEN,
     "recovery_mix": ("normal", "even", "0:0:0:0:1", "1e-300:0:0:0:1e300", "0:0:0:0:0"),
     "credit_prices": ("1:2:3:4:5", "0:0:0:0:0", "1e300:0:0:0:1e-300"),
@@ -98,7 +99,7 @@ def configuration(number: int) -> tuple[dict[str, Any], np.random.Generator]:
     every = pairs()
     rng = np.random.default_rng(number)
     pair = dict(every[number * ORDER % len(every)])
-    machine = str(pair.get("machine", rng.choice(CLUSTERS if rng.random() < 0.25 else MACHINES)))
+    machine = str(pair.get("machine", rng.choice(CLUSTERS if rng.random() < 0.25 else (*MACHINES, SITE, SITE))))
     usual = _on_clusters(rng) if machine.startswith("clusters") else _on_others(rng, machine)
     return {"machine": machine, **_anywhere(rng), **usual, **pair}, rng
 
@@ -139,6 +140,8 @@ def _on_others(rng: np.random.Generator, machine: str) -> dict[str, Any]:
     schedulers = ["fcfs", "backfill", "conservative", "migration", "backfill+migration"]
     if machine.startswith("midplanes"):
         schedulers = schedulers[:2]
+    if machine == SITE:
+        schedulers = ["fcfs", "backfill", "conservative", "slurm", "slurm"]
     recovery = str(rng.choice(["arrival", "manual", "mix", "all-c", "all-d", "all-e"]))
     return {
         "scheduler": str(rng.choice(schedulers)),

@@ -18,6 +18,7 @@ from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, labels_to_read, quantity
 from faultsweep.analysis.open import has_result
+from faultsweep.analysis.pareto import is_on_front
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.statistics import REPLICATE
 from numpy.typing import NDArray
@@ -103,26 +104,11 @@ def is_higher_better(data: xr.Dataset, metric: str) -> bool:
         return False
 
 
-def pareto(columns: Sequence[Floats], higher: Sequence[bool]) -> NDArray[np.bool_]:
-    """Return which points no other one beats: none is as good in every metric and better in one. NaN is beaten."""
-    costs = np.stack([-c if up else c for c, up in zip(columns, higher, strict=True)], axis=1).astype(float)
-    front = np.zeros(len(costs), bool)
-    known = np.flatnonzero(np.isfinite(costs).all(1))
-    left = known[np.lexsort(costs[known].T[::-1])]
-    rest = costs[left].T.copy()
-    while len(left):  # whoever would beat the first one comes before it
-        best = rest[:, :1]
-        stays = (rest < best).any(0)
-        front[left[~stays][(rest[:, ~stays] == best).all(0)]] = True
-        left, rest = left[stays], rest[:, stays]
-    return front
-
-
 def pareto_figure(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> Figure:
     """Return the Pareto front of two or three metrics as a figure; a third one counts, and is not drawn."""
     columns = [sample.values(name)[0] for name in metrics]
     x, y = columns[:2]
-    front = pareto(columns, [is_higher_better(data, name) for name in metrics])
+    front = is_on_front(columns, [is_higher_better(data, name) for name in metrics])
     others = np.isfinite(x) & np.isfinite(y) & ~front
     curves = []
     for label, own, style in (
@@ -212,7 +198,7 @@ class ParetoPlot:
 
 def _points(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> pd.DataFrame:
     columns = [sample.values(name)[0] for name in metrics]
-    front = pareto(columns, [is_higher_better(data, name) for name in metrics])
+    front = is_on_front(columns, [is_higher_better(data, name) for name in metrics])
     columns = [values.astype(np.float32) for values in (*columns, np.zeros(len(sample.ids)))]
     names = dict(zip(("x", "y", "colour"), columns, strict=False))
     ink = _inks(names["colour"]) if len(metrics) > 2 else np.full(len(front), _packed(BLUE), np.int32)

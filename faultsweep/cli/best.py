@@ -1,4 +1,4 @@
-"""``faultsweep best | refine``."""
+"""``faultsweep best | refine | pareto``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from faultsweep.cli.sweep import (
 from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
     from faultsweep.analysis.verdict import Verdict
     from faultsweep.sweeps.best import Best
     from faultsweep.sweeps.sweep import Sweep
@@ -229,3 +232,47 @@ def refine(
     count = sum(len(one.points) for one in found)
     drawn = f"; drawn in {' and '.join(str(path) for path in paths)}" if paths else ""
     typer.echo(f"{count} points were tested{drawn}")
+
+
+@app.command()
+def pareto(
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
+    metrics: Annotated[list[str], typer.Argument(metavar="METRIC METRIC...", help="What counts: two metrics or more.")],
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the configurations that no other one beats: as good in every metric, and better in one.
+
+    Metrics are means over replicates. What two of them cost each other is drawn by the dashboard.
+    """
+    import json
+
+    from faultsweep.analysis.open import open_results
+    from faultsweep.analysis.pareto import pareto_front
+
+    results = open_results(store)
+    every = pareto_front(results, metrics, every=True)
+    front = every[every["on_front"]].drop(columns="on_front")
+    if json_:
+        rows = json.loads(front.to_json(orient="records", double_precision=15))
+        typer.echo(json.dumps({"configurations": len(every), "front": rows}, indent=1))
+        return
+    _print_front(results, front, len(every))
+
+
+def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int) -> None:
+    from rich.table import Table
+
+    from faultsweep.analysis.figures.words import label_to_read
+    from faultsweep.terminal import make_console, plain
+
+    table = Table(box=None, header_style="bold")
+    for name in front.columns:
+        table.add_column(plain("replicates" if name == "n" else name))
+    for row in front.to_dict("records"):
+        cells = [
+            label_to_read(results, name, value) if name in results.dims else f"{value:.4g}"
+            for name, value in row.items()
+        ]
+        table.add_row(*map(plain, cells))
+    typer.echo(f"{len(front):,} of {count:,} configurations are on the Pareto front")
+    make_console(highlight=False, markup=False).print(table)

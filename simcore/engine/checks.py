@@ -349,7 +349,8 @@ def _check_limits(checker: Checker) -> str:
     state = checker.state
     if not state.limited:
         return ""
-    runs = np.flatnonzero(state.job.status == st.RUNNING).tolist() + sorted(checker.wanted)
+    away = state.suspended[: int(state.num_suspended)].astype(np.int64).tolist()  # they wait for their own nodes
+    runs = np.flatnonzero(state.job.status == st.RUNNING).tolist() + away
     jobs, nodes = np.zeros_like(state.group_jobs), np.zeros_like(state.group_nodes)
     for job in runs:
         groups = [group if group >= 0 else -2 - group for group in state.groups_of[job].tolist() if group != -1]

@@ -20,7 +20,6 @@ from faultsweep.analysis.dashboard.cells import (
     Sample,
     labels_at,
     parallel_figure,
-    pareto,
     pareto_figure,
 )
 from faultsweep.analysis.dashboard.difference import Difference
@@ -44,6 +43,7 @@ from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read
 from faultsweep.analysis.open import open_results
+from faultsweep.analysis.pareto import is_on_front
 from faultsweep.analysis.statistics import mean_interval
 from faultsweep.sweeps.status import parse_select
 
@@ -342,7 +342,7 @@ def test_no_other_point_beats_one_of_the_front(metrics):
     higher = [True, False, True][:metrics]
     costs = np.stack([-c if up else c for c, up in zip(columns, higher, strict=True)], axis=1)
     beaten = [((costs <= own).all(1) & (costs < own).any(1)).any() or np.isnan(own).any() for own in costs]
-    assert pareto(columns, higher).tolist() == [not one for one in beaten]
+    assert is_on_front(columns, higher).tolist() == [not one for one in beaten]
 
 
 def test_the_sample_has_means_and_labels_of_each_configuration(data):
@@ -448,7 +448,7 @@ def test_the_pareto_front_is_taken_away(data):
     figure = pareto_figure(data, sample, chosen.weighed)
     others, front = figure.panels[0].curves
     wait, loss = sample.values("wait_s")[0], sample.values("loss")[0]
-    on = pareto([wait, loss], [False, False])
+    on = is_on_front([wait, loss], [False, False])
     assert sorted(zip(front.x, front.y, strict=True)) == sorted(zip(wait[on], loss[on], strict=True))
     assert len(others.x) + len(front.x) == len(sample.ids)
 

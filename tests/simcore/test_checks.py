@@ -25,7 +25,7 @@ from hypothesis import strategies as hst
 
 from faultsweep.errors import InvariantError
 from tests.adapter import failures_of, menu_file, workload_of
-from tests.strategies import SCHEDULERS, examples, machines, runs
+from tests.strategies import SCHEDULERS, examples, flats, machines, runs
 
 # Two jobs run, four wait: the head of the queue is the third.
 ROWS = [(0, 100, 12), (0, 50, 8), (1, 60, 12), (2, 90, 14), (3, 500, 16), (4, 10, 20)]
@@ -316,6 +316,15 @@ def test_sound_runs_pass(scheduler):
         simulate(workload, failures=trace, machine=machine, scheduler=scheduler, debug=True, **given_)
 
     check()
+
+
+@examples(40)
+@given(runs(flats, failures=True, max_jobs=16), hst.booleans())
+def test_jobs_that_wait_for_their_own_nodes_count_for_limits(case, hold):
+    machine, rows, failures = case
+    workload, trace = workload_of(rows), failures_of(failures, rows)
+    limited = {"recovery": "all-c", "hold_nodes": hold, "user_max_jobs": 1}
+    simulate(workload, failures=trace, machine=machine, debug=True, **limited)
 
 
 @pytest.mark.parametrize("event_order", ["submits-first", "ends-first"])

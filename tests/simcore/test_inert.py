@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,7 @@ pytestmark = pytest.mark.skipif(
     bool(numba_config.DISABLE_JIT), reason="the same rules of parameters, and hundreds of runs"
 )
 
-_FOLDER = tempfile.TemporaryDirectory()
-SITE = f"{_FOLDER.name}/site.toml"
-Path(SITE).write_text(
-    'format = "faultsweep site, 1"\n[[nodes]]\nname = "c"\ncount = 16\ncores = 4\n'
-    '[[partitions]]\nname = "p"\nnodes = {c = 16}\ndefault = true\nmax_user_run_jobs = 3\n'
-)
+SITE = str(Path(__file__).parents[1] / "fixed" / "site.toml")
 MACHINES = ("flat:64", "torus:2x2x9", "midplanes:8", "clusters:40+40", SITE)
 VALUES = {
     "log": ("x.swf", "sdsc-model"),

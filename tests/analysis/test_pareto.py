@@ -1,0 +1,92 @@
+"""The Pareto front: against its definition, and what it says of odd sweeps."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from faultsweep.analysis.pareto import is_on_front, pareto_front
+from hypothesis import given
+from hypothesis import strategies as st
+
+import faultsweep as fs
+from faultsweep.errors import InputError
+from tests.cluster.sweeping import command
+from tests.strategies import examples
+
+VALUES = st.sampled_from((0.0, 1.0, 2.0, 3.0, np.nan, np.inf))
+
+
+@examples(200)
+@given(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=12), st.tuples(*[st.booleans()] * 3))
+def test_on_the_front_is_whom_nobody_beats(points, higher):
+    found = is_on_front(list(np.array(points).T), higher)
+    costs = np.array(points) * np.where(higher, -1.0, 1.0)
+    for row, own in zip(found, costs, strict=True):
+        known = np.isfinite(own).all()
+        others = costs[np.isfinite(costs).all(1)]
+        beaten = any((other <= own).all() and (other < own).any() for other in others)
+        assert row == (known and not beaten)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("front") / "a.zarr"
+    sweep = fs.Sweep(
+        axes={"scheduler": ["fcfs", "backfill"], "load_scale": [1.0, 1.3]},
+        fixed={"log": "sdsc-model", "num_jobs": 100, "machine": "flat:128", "fairness": True, "num_users": 5},
+        replicates=2,
+    )
+    sweep.run(path, workers=1, progress=False)
+    return path
+
+
+def test_the_front_of_a_sweep(store):
+    results = fs.open_results(store)
+    every = pareto_front(results, ["mean_wait_s", "gini_wait"], every=True)
+    assert list(every.columns) == ["scheduler", "load_scale", "mean_wait_s", "gini_wait", "n", "on_front"]
+    assert len(every) == 4
+    assert every["n"].tolist() == [2] * 4
+    assert every["mean_wait_s"].is_monotonic_increasing
+    row = every.iloc[0]
+    cell = results.sel(scheduler=row["scheduler"], load_scale=row["load_scale"])
+    assert row["mean_wait_s"] == pytest.approx(float(cell["mean_wait_s"].mean()))
+    front = pareto_front(results, ["mean_wait_s", "gini_wait"])
+    assert front["mean_wait_s"].tolist() == every[every["on_front"]]["mean_wait_s"].tolist()
+    assert pareto_front(results, ["utilisation", "mean_wait_s"])["utilisation"].is_monotonic_decreasing
+
+
+def test_a_sweep_of_one_configuration_is_its_front(store):
+    one = fs.open_results(store).isel(scheduler=[0], load_scale=[0])
+    assert pareto_front(one, ["mean_wait_s", "gini_wait"]).columns.tolist() == ["mean_wait_s", "gini_wait", "n"]
+
+
+def test_configurations_without_a_result_are_left_out(store):
+    results = fs.open_results(store)
+    results["status"] = results["status"].copy()
+    results["status"][0] = 0
+    assert set(pareto_front(results, ["mean_wait_s", "gini_wait"], every=True)["scheduler"]) == {"backfill"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sentence"),
+    [
+        (["mean_wait_s"], "a Pareto front is of two metrics or more"),
+        (["mean_wait_s", "mean_wait_s"], "a Pareto front is of two metrics or more"),
+        (["mean_wait_s", "wait"], "unknown metric 'wait'"),
+    ],
+)
+def test_what_has_no_front_is_one_sentence(store, metrics, sentence):
+    with pytest.raises(InputError, match=sentence):
+        pareto_front(fs.open_results(store), metrics)
+
+
+def test_the_command_prints_the_front_with_units(store):
+    said = command("pareto", store, "utilisation", "mean_wait_s")
+    assert said.returncode == 0
+    assert "of 4 configurations are on the Pareto front" in said.stdout
+    rows = json.loads(command("pareto", store, "utilisation", "mean_wait_s", "--json").stdout)
+    assert rows["configurations"] == 4
+    assert len(rows["front"]) == int(said.stdout.split()[0])
+    assert command("pareto", store, "utilisation", code=2).stderr.strip() == "a Pareto front is of two metrics or more"

@@ -1,0 +1,238 @@
+"""A real SLURM of 16 virtual nodes that plays traces of jobs, and what our scheduler makes of the same jobs.
+
+``python -m tests.cluster.recorded_slurm FOLDER [TRACE ...]`` (``make against-slurm``) records each trace, which takes
+about four minutes, and prints in which passes the two start other jobs. Those of tests/simcore/recorded were made so.
+Priorities are static, by ``--nice``, and there is no accounting: nothing but the passes is compared.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.cluster.virtual_slurm import USER, VirtualSlurm, _free_ports, _wait_for
+from tests.recorded import CORES, GPUS, MEMORY_MB, NODES, PLAYING_S, Played, Recording, differences, passes_of, write
+
+NAMES = tuple(f"n{number}" for number in range(1, NODES + 1))
+CONFIG = """
+ClusterName=played
+SlurmctldHost=localhost
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={base}/munge.socket
+CredType=cred/munge
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+SlurmctldPort={port}
+SlurmctldPidFile={base}/slurmctld.pid
+SlurmctldDebug=verbose
+SlurmctldLogFile={base}/controller.log
+LogTimeFormat=iso8601_ms
+StateSaveLocation={base}/state
+SlurmdPidFile={base}/slurmd-%n.pid
+SlurmdSpoolDir={base}/spool-%n
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+GresTypes=gpu
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerType=sched/backfill
+SchedulerParameters={parameters}
+PriorityType=priority/multifactor
+PriorityWeightPartition=20000
+ReturnToService=1
+KillWait=2
+MinJobAge=3600
+SlurmctldTimeout=60
+SlurmdTimeout=60
+InactiveLimit=0
+PropagateResourceLimits=NONE
+NodeName=DEFAULT CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={memory}
+{nodes}
+PartitionName=batch Nodes=n[1-12] Default=YES DefMemPerCPU=500 MaxTime=60 PriorityJobFactor=1 State=UP
+PartitionName=gpu Nodes=n[13-16] DefMemPerCPU=500 MaxTime=60 PriorityJobFactor=2 State=UP
+"""
+
+
+class Asked(NamedTuple):
+    """A job to submit."""
+
+    sleep: int
+    minutes: int
+    nice: int
+    nodes: int
+    cores: int = CORES
+    memory_mb: int = 500  # of each core
+    gpus: int = 0
+
+
+class Trace(NamedTuple):
+    """Jobs that are submitted one after another, and the settings of the passes, SLURM's and ours."""
+
+    parameters: str
+    settings: dict[str, float]
+    jobs: tuple[Asked, ...]
+
+
+def whole_nodes(seed: int, count: int) -> Iterator[Asked]:
+    draw = random.Random(seed)
+    for nice in draw.sample(range(1, 5000), count):
+        yield Asked(draw.randint(4, 12), draw.choice((1, 1, 2, 3)), nice, draw.choice((1, 1, 2, 2, 3, 4, 6)))
+
+
+def shared_nodes(seed: int, count: int) -> Iterator[Asked]:
+    draw = random.Random(seed)
+    for nice in draw.sample(range(1, 5000), count):
+        asked = Asked(draw.randint(5, 15), draw.choice((1, 1, 2, 3)), nice, draw.choice((1, 1, 1, 2, 3, 6)))
+        asked = asked._replace(cores=draw.choice((1, 2, 2, 3, 4)), memory_mb=draw.choice((500, 500, 1500, 3000)))
+        if draw.random() < 0.3:
+            asked = asked._replace(nodes=draw.choice((1, 1, 2)), gpus=draw.choice((1, 1, 2)))
+        yield asked._replace(memory_mb=min(asked.memory_mb, MEMORY_MB // asked.cores))
+
+
+def _passes(interval: int, resolution: int, depth: int) -> tuple[str, dict[str, float]]:
+    parameters = f"sched_interval=1,batch_sched_delay=0,bf_interval={interval},bf_resolution={resolution}"
+    settings = {"main_interval_s": 1.0, "full_interval_s": 1.0, "backfill_interval_s": float(interval)}
+    settings |= {"backfill_resolution_s": float(resolution), "backfill_depth": depth}
+    return f"{parameters},bf_window=1440,bf_max_job_test={depth}", settings
+
+
+TRACES = {
+    "whole": Trace(*_passes(1, 1, 1000), tuple(whole_nodes(11, 80))),
+    "shared": Trace(*_passes(1, 1, 1000), tuple(shared_nodes(12, 120))),
+    "coarse": Trace(*_passes(5, 60, 20), tuple(whole_nodes(13, 80))),
+    "coarse-shared": Trace(*_passes(3, 60, 40), tuple(shared_nodes(14, 120))),
+}
+"""Whole nodes or shared ones with cores, memory and GPUs; passes every second, or fewer that see fewer jobs."""
+BETWEEN_S = 0.3  # submissions
+
+
+class PlayingSlurm(VirtualSlurm):
+    """The daemons of 16 nodes, four of them with GPUs that are plain files."""
+
+    def __init__(self, parameters: str) -> None:
+        """Remember the settings of the scheduler."""
+        super().__init__()
+        self.parameters = parameters
+
+    def _start(self) -> None:
+        base = self.base
+        base.chmod(0o711)
+        for folder in ("state", *(f"spool-{node}" for node in NAMES)):
+            (base / folder).mkdir()
+        key = base / "munge.key"
+        key.touch(mode=0o600)
+        key.write_bytes(os.urandom(1024))
+        files = {"key-file": key, "socket": base / "munge.socket", "pid-file": base / "munge.pid"}
+        files |= {"seed-file": base / "munge.seed", "log-file": base / "munge.log"}
+        self._launch("munged", "--foreground", "--force", *(f"--{name}={path}" for name, path in files.items()))
+        _wait_for("munge", lambda: (base / "munge.socket").exists())
+        port, *ports = _free_ports(1 + NODES)
+        lines = [
+            f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={own}"
+            + (f" Gres=gpu:{GPUS}" if number >= 12 else "")
+            for number, (name, own) in enumerate(zip(NAMES, ports, strict=True))
+        ]
+        for gpu in range(GPUS):
+            (base / f"gpu{gpu}").touch()
+        (base / "gres.conf").write_text(f"NodeName=n[13-16] Name=gpu File={base}/gpu[0-{GPUS - 1}]\n")
+        names = {"user": USER, "base": base, "port": port, "cpus": CORES, "memory": MEMORY_MB}
+        self.config.write_text(CONFIG.format(**names, parameters=self.parameters, nodes="\n".join(lines)))
+        self._launch_controller()
+        for node in NAMES:
+            self._launch("slurmd", "-D", "-N", node, "-f", self.config, name=node)
+        idle = lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == set(NAMES)  # noqa: E731
+        _wait_for("idle nodes", idle, 60)
+
+    def submit(self, name: str, job: Asked) -> str:
+        """Submit a job that sleeps, and return its number."""
+        size = ("-N", str(job.nodes), f"--ntasks-per-node={job.cores}", f"--mem-per-cpu={job.memory_mb}")
+        where = ("-p", "gpu", f"--gres=gpu:{job.gpus}") if job.gpus else ("-p", "batch")
+        options = ("-t", str(job.minutes), f"--nice={job.nice}", "-o", "/dev/null", "-J", name)
+        return self.ask("sbatch", "--parsable", *size, *where, *options, "--wrap", f"sleep {job.sleep}")
+
+
+def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...]) -> dict[str, str]:
+    """Submit the jobs and wait for their ends; return the name of each number."""
+    numbers, begin = {}, time.monotonic()
+    for place, job in enumerate(jobs):
+        time.sleep(max(0.0, begin + place * BETWEEN_S - time.monotonic()))
+        numbers[slurm.submit(f"t{place}", job)] = f"t{place}"
+    _wait_for("the end of all jobs", lambda: not slurm.jobs(), 900)
+    return numbers
+
+
+def hosts(text: str) -> tuple[int, ...]:
+    """Return the nodes of a list such as n[1-3,7], from 0 on."""
+    found: list[int] = []
+    for part in re.sub(r"[n\[\]]", "", text).split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first) - 1, int(last or first))
+    return tuple(found)
+
+
+def jobs_of(log: str, numbers: dict[str, str], asked: dict[str, Asked]) -> tuple[Played, ...]:
+    """Return what the controller's log says of the jobs, in order of submission."""
+    seen: dict[str, dict] = {number: {} for number in numbers}
+    for at, text in re.findall(r"\[(\S+)\] (.*)", log):
+        of_job = re.search(r"JobId=(\d+)", text)
+        if not of_job or of_job[1] not in seen:
+            continue
+        job, when = seen[of_job[1]], datetime.fromisoformat(at).timestamp()
+        if priority := re.search(r"_slurm_rpc_submit_batch_job: .*InitPrio=(\d+)", text):
+            job |= {"submit": when, "priority": int(priority[1])}
+        elif allocated := re.search(r"sched: Allocate .*NodeList=(\S+)", text):
+            job |= {"start": when, "by": "main", "hosts": hosts(allocated[1])}
+        elif "Started JobId" in text:
+            job |= {"start": when, "by": "backfill", "hosts": hosts(text.rpartition(" on ")[2].strip())}
+        elif re.search(r"_job_complete: .* done$", text):
+            job["end"] = when
+    found = []
+    for number, job in seen.items():
+        line = asked[numbers[number]]
+        size = {"nodes": line.nodes, "cores": line.cores, "gpus": line.gpus, "memory_mb": line.cores * line.memory_mb}
+        times = {"run_s": line.sleep + PLAYING_S, "limit_s": 60.0 * line.minutes}
+        found.append(Played(numbers[number], **job, **times, **size, partition="gpu" if line.gpus else "batch"))
+    return tuple(sorted(found, key=lambda job: job.submit))
+
+
+def record(name: str) -> Recording:
+    """Play a trace."""
+    trace = TRACES[name]
+    with PlayingSlurm(trace.parameters) as slurm:
+        numbers = play(slurm, trace.jobs)
+        log = (slurm.base / "controller.log").read_text(errors="replace")
+    asked = {f"t{place}": job for place, job in enumerate(trace.jobs)}
+    return Recording(name, trace.settings, jobs_of(log, numbers, asked))
+
+
+def main(folder: Path, names: list[str]) -> None:
+    """Record traces and compare them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or TRACES:
+        recording = record(name)
+        write(recording, folder / f"{name}.json")
+        with tempfile.TemporaryDirectory() as scratch:
+            other = differences(Path(scratch), recording)
+        passes = passes_of(recording)
+        by = sum(job.by == "backfill" for job in recording.jobs)
+        print(f"{name}: {len(recording.jobs)} jobs, {by} by backfill; {len(passes)} passes, {len(other)} not as ours")
+        for at, kind, theirs, ours in other:
+            print(f"  {at:8.2f} s, {kind}: SLURM starts {sorted(theirs)}, ours {sorted(ours)}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
