@@ -697,8 +697,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         CONSECUTIVE,
-        "(left <= total < most)",
-        "(left <= total > most)",
+        "(not is_enough or total < most)",
+        "(not is_enough or total > most)",
         "the largest row that is sufficient is chosen, not the smallest",
     ),
     # what makes every run end

@@ -142,6 +142,7 @@ class SiteSimulator(Simulator):
 
     def choose_nodes(self, job: Job, free: list[Bag], time=None) -> dict[int, int]:
         """How many chunks each node gets; there are enough."""
+        self.chooses = job
         left, chosen = self.needs[job].chunks, {}
         takes = {node: self.chunks_on(job, node, bag, time) for node, bag in enumerate(free)}
         self.shuffled = self.shuffle(job, [node for node, count in takes.items() if count > 0])
@@ -189,11 +190,22 @@ class SiteSimulator(Simulator):
             if begun:
                 self.row += 1
                 return begun[0][0]
-        sums = [sum(usable[node] for node in row) for row in rows]
-        enough = [(total, row[0]) for total, row in zip(sums, rows, strict=True) if total >= left]
-        best = min(enough)[1] if enough else min((-total, row[0]) for total, row in zip(sums, rows, strict=True))[1]
-        self.row = best + 1
-        return best
+        need, best = self.needs[self.chooses], None
+        nodes_wanted = ceil(left / need.per_node) if need.per_node else 1
+        for row in rows:
+            cores = sum(self.usable_cores(need, free[node]) for node in row)
+            is_enough = cores >= left * need.each[0] and len(row) >= nodes_wanted
+            if best is None or (is_enough and not best[1]):
+                best = cores, is_enough, row[0]
+            elif (is_enough and cores < best[0]) or (not is_enough and cores > best[0]):
+                best = cores, is_enough, row[0]
+        self.row = best[2] + 1
+        return best[2]
+
+    @staticmethod
+    def usable_cores(need: Need, free: Bag) -> int:
+        """The free cores that have as much memory each as a core of the job."""
+        return min(free[0], free[2] * need.each[0] // need.each[2]) if need.each[2] else free[0]
 
     row = 0
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import choose
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, State
 
 
 @kernel
 def choose_consecutive(s: State, job: int) -> None:
-    """Choose from the row of nodes that can take the fewest chunks, and all that are left; else from the row that can
-    take most, and from other rows then.
+    """Choose row after row until the job has all its chunks.
 
-    A row is of neighbouring nodes that each can take a chunk; of equal rows it is the first, and nodes are taken from
-    its beginning on.
+    A row is of neighbouring nodes that each can take a chunk; nodes are taken from its beginning on.
     """
     left = s.job.chunks[job]
     while left > 0:
-        first = _best_row(s, left)
-        node = first
+        node = _best_row(s, job, left)
         while left > 0 and node < s.takes.shape[0] and s.takes[node] > 0:
             chunks = min(left, s.takes[node])
             choose(s, node, chunks)
@@ -29,24 +26,39 @@ def choose_consecutive(s: State, job: int) -> None:
 
 
 @inlined
-def _best_row(s: State, left: int) -> int:
-    """Return the first node of the row that is best for so many chunks."""
-    best, most, node = -1, 0, 0
+def _best_row(s: State, job: int, left: int) -> int:
+    """Return the first node of the row that is best for so many chunks: one with enough cores and nodes and the fewest
+    cores; a row with more cores than that, which has too few nodes, comes before it."""
+    wanted, per_node = left * s.job.chunk_cores[job], s.job.chunks_per_node[job]
+    nodes_wanted = (left + per_node - 1) // per_node if per_node > 0 else 1
+    best, most, is_enough, node = -1, 0, False, 0
     while node < s.takes.shape[0]:
         first, total = node, 0
         while node < s.takes.shape[0] and s.takes[node] > 0:
-            total += s.takes[node]
+            total += _usable_cores(s, job, node)
             node += 1
-        if total == 0:
+        if node == first:
             node += 1
-        elif best < 0 or (total > most and most < left) or (left <= total < most):
-            best, most = first, total
+            continue
+        enough = total >= wanted and node - first >= nodes_wanted
+        if best < 0 or (enough and (not is_enough or total < most)) or (not enough and total > most):
+            best, most, is_enough = first, total, enough
     return best
+
+
+@inlined
+def _usable_cores(s: State, job: int, node: int) -> int:
+    """Return the cores of a node that are free and have as much memory as the job wants of each."""
+    plans = s.reserves in (ALL_JOBS, IN_PLANS)
+    cores = s.window_cores[node] if plans else s.free_cores[node]
+    memory = s.window_memory[node] if plans else s.free_memory[node]
+    need = s.job.chunk_memory[job]
+    return min(cores, memory * s.job.chunk_cores[job] // need) if need > 0 else cores
 
 
 POLICY = Policy(
     "consecutive",
-    "The smallest row of neighbouring nodes that can take the job, else the largest, as SLURM's cons_tres (site).",
+    "The smallest row of neighbouring nodes with room for the job, else the largest, as SLURM's cons_tres (site).",
     aliases=("cons-tres",),
     machines=(SITE,),
     kernels={"choose_nodes": choose_consecutive},

@@ -119,7 +119,7 @@ def _room_now(s: State, job: int) -> int:
         count = 0
         if s.node_members[node] & s.blocked == 0:
             count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
-        s.takes[node], s.window_cores[node] = count, s.free_cores[node]
+        s.takes[node], s.window_cores[node], s.window_memory[node] = count, s.free_cores[node], s.free_memory[node]
         total += count
     s.num_chosen = 0
     if total >= s.job.chunks[job]:
