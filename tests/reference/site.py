@@ -195,9 +195,12 @@ class SiteSimulator(Simulator):
         for row in rows:
             cores = sum(self.usable_cores(need, free[node]) for node in row)
             is_enough = cores >= left * need.each[0] and len(row) >= nodes_wanted
-            if best is None or (is_enough and not best[1]):
-                best = cores, is_enough, row[0]
-            elif (is_enough and cores < best[0]) or (not is_enough and cores > best[0]):
+            if (
+                best is None
+                or (is_enough and not best[1])
+                or (is_enough and cores < best[0])
+                or (not is_enough and cores > best[0])
+            ):
                 best = cores, is_enough, row[0]
         self.row = best[2] + 1
         return best[2]
