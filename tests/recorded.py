@@ -149,7 +149,8 @@ def passes_of(recording: Recording) -> list[tuple[float, str, set[str]]]:
 def decided(folder: Path, recording: Recording, time: float, kind: str) -> set[str]:
     """The jobs that one pass of ours starts with the running and waiting jobs as they were.
 
-    The running jobs have the highest priorities, each in a partition of the nodes that it held. SLURM counts time in
+    The running jobs have the highest priorities, each in a partition of the nodes that it held, and do not count for the
+    depth. SLURM counts time in
     whole seconds, and half minutes since 1970, so the clock begins at a whole minute.
     """
     running = [job for job in recording.jobs if job.start < time < job.end]
@@ -164,7 +165,8 @@ def decided(folder: Path, recording: Recording, time: float, kind: str) -> set[s
     held = {f"r{place}": job.hosts for place, job in enumerate(running)}
     at_once = TICKS[2:] if kind == "backfill" else TICKS[:2]
     ticks = dict.fromkeys(TICKS, 1e9) | dict.fromkeys(at_once, 0.0)
-    starts = simulated(folder, rows, PARTITIONS | held, **(recording.settings | ticks))[1:] - (now - begin)
+    depth = {"backfill_depth": recording.settings["backfill_depth"] + len(running)}
+    starts = simulated(folder, rows, PARTITIONS | held, **(recording.settings | ticks | depth))[1:] - (now - begin)
     assert (starts[: len(running)] == 0).all()
     return {job.name for job, start in zip(waiting, starts[len(running) :], strict=True) if start == 0}
 
