@@ -1,8 +1,8 @@
 """Which policy is best, and whether that can be told: ranked tables under common random numbers.
 
 The best one is chosen by the data, so all pairs are the family that is corrected for, not only the pairs with the best:
-p-values by Holm's method, intervals by Bonferroni's. Ratios of means and differences are paired, replicate by
-replicate. Of metrics that are never negative the ratio decides, of others the difference.
+p-values by Holm's method, and intervals at the levels of its steps. Ratios of means and differences are paired,
+replicate by replicate. Of metrics that are never negative the ratio decides, of others the difference.
 """
 
 from __future__ import annotations
@@ -57,6 +57,22 @@ def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
+def holm_levels(p: Sequence[float] | NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """Return the level of the interval of each difference at which Holm's method tests it.
+
+    Such an interval leaves out zero exactly where the adjusted p-value is at most 1 - ``level``. The smallest p-value
+    has Bonferroni's level, and those behind the first one that is not significant have that one's.
+    """
+    values, alpha = np.asarray(p, float), 1 - level
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    left = np.arange(len(order), 0, -1)
+    kept = np.flatnonzero(values[order] * left > alpha)
+    levels = np.full(values.shape, 1 - alpha / max(1, len(values)))
+    levels[order] = 1 - alpha / np.maximum(left, left[kept[0]] if len(kept) else 1)
+    return levels
+
+
 def rank(
     values: xr.DataArray,
     along: str,
@@ -71,16 +87,16 @@ def rank(
     values : a metric with the dimensions ``along`` and ``replicate``, and no other.
     along : the axis of the policies.
     status : the store's status of the same cells, to count copies once.
-    level : of single intervals, and of all intervals of differences together.
+    level : of single intervals, and of all p-values and decisions together.
     higher_is_better : whether the largest mean is the best.
 
     Returns
     -------
     Along ``along``, sorted, labels without a result left out: ``mean, low, high, n`` of each; ``difference,
-    difference_low, difference_high`` to the best and ``ratio, ratio_low, ratio_high``, with simultaneous intervals (the
-    ratios NaN where some value is negative); ``p``, adjusted by Holm's method over all pairs, of being equal to the
-    best (NaN for the best, and where fewer than two pairs of replicates differ); and ``as_good``, whether the best
-    cannot be told from it at this level.
+    difference_low, difference_high`` to the best and ``ratio, ratio_low, ratio_high``, with intervals at the levels of
+    Holm's method (the ratios NaN where some value is negative); ``p``, adjusted by Holm's method over all pairs, of
+    being equal to the best (NaN for the best, and where fewer than two pairs of replicates differ); and ``as_good``,
+    whether the best cannot be told from it at this level.
     """
     if along not in values.dims:
         raise unknown_name("axis", along, map(str, values.dims))
@@ -98,7 +114,7 @@ def rank(
 
 
 def _to_best(values: xr.DataArray, along: str, status: xr.DataArray | None, level: float) -> xr.Dataset:
-    """Return the ratios and differences to the first label with simultaneous intervals and adjusted p-values."""
+    """Return the ratios and differences to the first label with intervals and p-values that agree (Holm)."""
     labels = values[along].values
     if not len(labels):
         return xr.Dataset()
@@ -106,7 +122,6 @@ def _to_best(values: xr.DataArray, along: str, status: xr.DataArray | None, leve
     together = 1 - (1 - level) / max(1, len(pairs))
     signed = bool((values < 0).any())
     raw: dict[tuple[int, int], float] = {}
-    first: list[xr.Dataset] = []
     for base, label in enumerate(labels):
         ratio = paired_ratio(values, along, label, status, together)
         n = ratio["n"].values
@@ -115,16 +130,19 @@ def _to_best(values: xr.DataArray, along: str, status: xr.DataArray | None, leve
             found = _p_values({name: np.log(ratio[name].values) for name in ("mean", "high")}, n, together)
         if base == 0 or np.isnan(np.delete(found, base)).any():
             difference = paired_difference(values, along, label, status, together)
-            first = first or [difference, ratio]
             found = np.where(np.isnan(found), _p_values(difference, n, together), found)
         raw |= {(base, other): found[other] for other in range(base + 1, len(labels))}
-    adjusted = dict(zip(pairs, holm([raw[pair] for pair in pairs]), strict=True))
+    in_order = [raw[pair] for pair in pairs]
+    adjusted = dict(zip(pairs, holm(in_order), strict=True))
     p = np.array([np.nan, *(adjusted[0, other] for other in range(1, len(labels)))])
-    parts = {
-        f"{name}{bound}": found["mean" if not bound else bound[1:]].drop_vars(_MARKS)
-        for name, found in zip(("difference", "ratio"), first, strict=True)
-        for bound in ("", "_low", "_high")
-    }
+    levels = [together, *holm_levels(in_order, level)[: len(labels) - 1]]  # the pairs of the first label come first
+    parts: dict[str, xr.DataArray] = {}
+    for name, interval in (("difference", paired_difference), ("ratio", paired_ratio)):
+        made = {at: interval(values, along, labels[0], status, at) for at in dict.fromkeys(levels)}
+        each = xr.concat([made[at].isel({along: [place]}) for place, at in enumerate(levels)], along)
+        for bound in ("", "_low", "_high"):
+            part = each["mean" if not bound else bound[1:]].drop_vars(_MARKS)
+            parts[f"{name}{bound}"] = part.where(xr.DataArray(not signed)) if name == "ratio" else part
     return xr.Dataset(parts).assign(p=(along, p), as_good=(along, ~(p <= 1 - level)))
 
 

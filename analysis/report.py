@@ -399,7 +399,7 @@ def _regions(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> st
     return (
         f"<h2>Best {escape(policy)} per region</h2>{tables}"
         '<p class="small">The margin is how much worse the next one is, by paired ratios of means over replicates; '
-        "intervals and p-values are corrected for all pairs of a region (Bonferroni, Holm). What is not significantly "
+        "intervals and p-values are corrected for all pairs of a region by Holm's method. What is not significantly "
         "different from the best (5\u00a0% level) is as good.</p>"
     )
 

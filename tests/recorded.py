@@ -149,9 +149,8 @@ def passes_of(recording: Recording) -> list[tuple[float, str, set[str]]]:
 def decided(folder: Path, recording: Recording, time: float, kind: str) -> set[str]:
     """The jobs that one pass of ours starts with the running and waiting jobs as they were.
 
-    The running jobs have the highest priorities, each in a partition of the nodes that it held, and do not count for the
-    depth. SLURM counts time in
-    whole seconds, and half minutes since 1970, so the clock begins at a whole minute.
+    The running jobs have the highest priorities, each in a partition of the nodes that it held, and do not count for
+    the depth. SLURM counts time in whole seconds, and half minutes since 1970, so the clock begins at a whole minute.
     """
     running = [job for job in recording.jobs if job.start < time < job.end]
     waiting = [job for job in recording.jobs if job.submit < time <= job.start]

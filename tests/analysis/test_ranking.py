@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from faultsweep.analysis.ranking import holm, rank
+from faultsweep.analysis.ranking import holm, holm_levels, rank
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -43,6 +43,26 @@ def test_holm_by_hand_and_without_what_is_missing():
     assert np.isnan(holm([np.nan])).all()
 
 
+def test_levels_by_hand():
+    """Of four, the second is tested at 0.05 / 3 and is not significant: nor are those behind it."""
+    assert (1 - holm_levels([0.2, 0.001, 0.03, 0.04], 0.95)).tolist() == pytest.approx([0.05 / k for k in (3, 4, 3, 3)])
+    assert (1 - holm_levels([0.001, 0.002], 0.95)).tolist() == pytest.approx([0.025, 0.05])
+    assert (1 - holm_levels([np.nan, 0.01], 0.95)).tolist() == pytest.approx([0.025, 0.05])
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from((0.02, 0.1, 0.5)), st.sampled_from((3, 8, 25)))
+def test_an_interval_leaves_out_one_exactly_where_the_difference_is_significant(seed, count, effect, replicates):
+    rng = np.random.default_rng(seed)
+    rows = (
+        rng.lognormal(3, 0.5, replicates)
+        * (1 + effect * rng.random((count, 1)))
+        * rng.lognormal(0, 0.1, (count, replicates))
+    )
+    table = rank(results(rows)["x"], "policy")
+    for low, high, p in zip(table["ratio_low"].values, table["ratio_high"].values, table["p"].values, strict=True):
+        assert np.isnan(p) or (low > 1 or high < 1) == (p <= 0.05)
+
+
 def test_a_table_has_the_p_values_of_paired_t_tests():
     rng = np.random.default_rng(4)
     rows = rng.normal(-100, 30, 8) + np.array([[5], [0], [2], [9]]) + rng.normal(0, 2, (4, 8))
@@ -53,7 +73,10 @@ def test_a_table_has_the_p_values_of_paired_t_tests():
     pairs = list(combinations(order, 2))
     adjusted = dict(zip(pairs, holm([stats.ttest_rel(rows[a], rows[b]).pvalue for a, b in pairs]), strict=True))
     assert table["p"].values[1:] == pytest.approx([adjusted[order[0], other] for other in order[1:]], rel=1e-6)
-    expected = stats.ttest_rel(rows[order[2]], rows[order[0]]).confidence_interval(1 - 0.05 / 6)
+    raw = sorted(stats.ttest_rel(rows[a], rows[b]).pvalue for a, b in pairs)
+    test = stats.ttest_rel(rows[order[2]], rows[order[0]])
+    assert [value * left > 0.05 for value, left in zip(raw, range(6, 0, -1), strict=True)].index(True) > 1
+    expected = test.confidence_interval(1 - 0.05 / (6 - raw.index(test.pvalue)))
     assert (table["difference_low"][2].item(), table["difference_high"][2].item()) == pytest.approx(tuple(expected))
     assert table["as_good"].values.tolist() == [True, *(table["p"].values[1:] > 0.05)]
 

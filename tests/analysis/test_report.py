@@ -14,6 +14,7 @@ from faultsweep.analysis.dashboard.choices import default_choices
 from faultsweep.analysis.dashboard.view import figure_of
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.open import open_results
+from faultsweep.analysis.ranking import holm_levels
 from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
 from faultsweep.analysis.report import write_report
 from faultsweep.analysis.verdict import scope_of
@@ -48,6 +49,12 @@ def results(path, **attributes):
     return open_results(write_results(path / "a.zarr", data))
 
 
+def p_of_ratio(one, other) -> float:
+    """The p-value of two means being equal, by the delta method on the logarithm of their ratio."""
+    error = stats.sem(one / one.mean() - other / other.mean())
+    return 2 * stats.t.sf(abs(np.log(one.mean() / other.mean())) / error, len(one) - 1)
+
+
 def test_the_best_policy_of_a_region_has_the_margin_of_the_ratio_of_means(tmp_path):
     data = results(tmp_path)
     found = best_policies(data, "mean_wait_s", "scheduler")
@@ -58,7 +65,8 @@ def test_the_best_policy_of_a_region_has_the_margin_of_the_ratio_of_means(tmp_pa
     assert (row["best"], row["next"], row["as_good"]) == ("backfill", "conservative", "backfill")
     ratio = waits[2].mean() / waits[1].mean()
     error = stats.sem(waits[2] / waits[2].mean() - waits[1] / waits[1].mean())
-    factor = np.exp(stats.t.ppf(1 - 0.05 / 3 / 2, waits.shape[1] - 1) * error)
+    level = holm_levels([p_of_ratio(waits[b], waits[a]) for a, b in ((1, 2), (1, 0), (2, 0))], 0.95)[0]
+    factor = np.exp(stats.t.ppf((1 + level) / 2, waits.shape[1] - 1) * error)
     assert row["margin"] == pytest.approx(ratio - 1)
     assert (row["margin_low"], row["margin_high"]) == pytest.approx((ratio / factor - 1, ratio * factor - 1))
     close = found[found["load_scale"] == 2.0]

@@ -28,7 +28,8 @@ def rule(nodes, estimate_s, slope):
 """
 
 
-RARE = {"burst_spacing_s", "failure_fit", "num_failures", "failures_per_day", "node_map"}
+RARE = {f"burst_{name}" for name in ("spacing_s", "largest", "shape", "locality", "same_node", "zipf_alpha", "tail")}
+RARE |= {"failure_fit", "num_failures", "failures_per_day", "node_map"}
 """Of bursts, of which few jobs see none."""
 
 
