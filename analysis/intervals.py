@@ -39,7 +39,7 @@ _WIDEST = 3.0
 def moments(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Return mean, standard error of the mean and number of the observations in each row; NaN is no observation."""
     count = np.isfinite(rows).sum(-1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # where there is no observation, or one
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # none, one, infinite, or too large to square
         mean = np.nansum(rows, -1) / count
         error = np.sqrt(np.nansum((rows - mean[..., None]) ** 2, -1) / (count - 1) / count)
     return mean, error, count
@@ -88,7 +88,7 @@ def log_spread(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     mean, error, count = moments(rows)
     lowest = np.fmin.reduce(rows, -1, initial=np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         logs = np.log(np.where(lowest[..., None] > 0, rows, np.nan))
         found = moments(logs)[1] * np.sqrt(count)
         by_moments = np.sqrt(np.log1p((error / mean) ** 2 * count))

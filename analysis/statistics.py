@@ -103,7 +103,7 @@ def paired_ratio(
     rows = counted.transpose(*dims).values.astype(float)
     base = reference.where(counted.notnull()).transpose(*dims).values.astype(float)
     (mean, _, count), (base_mean, _, _) = moments(rows), moments(base)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ratio = mean / base_mean
         parts = rows / mean[..., None] - base / base_mean[..., None]
         known = (mean > 0) & (base_mean > 0) & _differ(parts, 1.0)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, Bars, Curve, Figure, Panel, Style
+from faultsweep.analysis.figures.words import in_words, label_in_words
 from faultsweep.analysis.open import fixed_parameters, metric_names
 from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.regions import policy_axis
@@ -47,6 +48,7 @@ class Verdict:
         ``worse, worse_low, worse_high`` (how much worse than the best, 0.12 is 12 %) and ``result`` in words.
     simulations, saved : replicates of all policies that were looked at, and how many fewer these are than if all
         policies of a region had as many as the one with most.
+    metric : what decided, in words.
     scope : what the answer holds for, "" if for more than one log.
     """
 
@@ -54,6 +56,7 @@ class Verdict:
     table: pd.DataFrame
     simulations: int
     saved: int
+    metric: str
     scope: str = ""
 
 
@@ -76,8 +79,9 @@ def compare_policies(
     -------
     A row per region and policy, best first: labels of the region; the policy; ``mean, low, high, n``; ``ratio,
     ratio_low, ratio_high`` to the best mean, paired under common random numbers; ``p``, adjusted by Holm's method over
-    all pairs of the region; and ``as_good``, whether it cannot be told from the best. ``attrs["scope"]`` says "for this
-    log only" where all replicates are of one log.
+    all pairs of the region; and ``as_good``, whether it cannot be told from the best: ``pd.NA`` where the means differ
+    and too few replicates do to test that, as with one. ``attrs["scope"]`` says "for this log only" where all
+    replicates are of one log.
 
     Raises
     ------
@@ -103,8 +107,9 @@ def compare_policies(
         for number, label in enumerate(table[policy].values):
             row = {dim: at[dim] for dim in shown} | {policy: label}
             row |= {name: table[name].values[number] for name in _COLUMNS}
-            rows.append(row)
-    frame = pd.DataFrame(rows, columns=[*shown, policy, *_COLUMNS])
+            untested = np.isnan(row["p"]) and table["difference"].values[number] != 0
+            rows.append(row | ({"as_good": pd.NA} if untested else {}))
+    frame = pd.DataFrame(rows, columns=[*shown, policy, *_COLUMNS]).astype({"as_good": "boolean"})
     frame.attrs["scope"] = scope_of(results)
     return frame
 
@@ -171,7 +176,7 @@ def describe_promise(best: Best | None, verdict: Verdict) -> str:
     if best is None:
         return ""
     return (
-        f"Selected by {best.metric}: the best, or within {100 * best.zone:g}\u00a0% of it, with a probability of "
+        f"Selected by {verdict.metric}: the best, or within {100 * best.zone:g}\u00a0% of it, with a probability of "
         f"{100 * best.confidence:g}\u00a0% in all regions; {verdict.simulations:,} simulations."
     )
 
@@ -183,8 +188,15 @@ def judge(results: xr.Dataset, best: Best, regions: Sequence[Region]) -> Verdict
     simulations = int(sum(count.sum() for count in counts))
     whole = int(sum(len(count) * count.max(initial=0) for count in counts))
     scope = scope_of(results)
-    sentence = _sentence(best, regions, tables) + (f" This holds {scope}." if scope else "")
-    return Verdict(sentence, pd.concat(tables, ignore_index=True), simulations, whole - simulations, scope)
+    metric = in_words(results, best.metric)
+    said = [table.assign(policy=[_label(results, best.axis, label) for label in table["policy"]]) for table in tables]
+    sentence = _sentence(best, metric, regions, said) + (f" This holds {scope}." if scope else "")
+    return Verdict(sentence, pd.concat(tables, ignore_index=True), simulations, whole - simulations, metric, scope)
+
+
+def _label(results: xr.Dataset, axis: str, label: Any) -> str:
+    """Return a policy as a sentence has it: numbers with what they are of, names as specs have them."""
+    return label if isinstance(label, str) else label_in_words(results, axis, label)
 
 
 def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
@@ -229,10 +241,10 @@ def _row(part: xr.Dataset, best: Best, region: Region, selection: Selection, pla
     return row
 
 
-def _sentence(best: Best, regions: Sequence[Region], tables: Sequence[pd.DataFrame]) -> str:
+def _sentence(best: Best, metric: str, regions: Sequence[Region], tables: Sequence[pd.DataFrame]) -> str:
     decided = [region.selection is not None and region.selection.decided for region in regions]
     if len(regions) == 1:
-        return _of_one(best, regions[0], tables[0])
+        return _of_one(best, metric, regions[0], tables[0])
     names = [_name(table) if known else "not decided" for table, known in zip(tables, decided, strict=True)]
     counts = Counter(names).most_common()
     if len(counts) == 1 and decided[0]:
@@ -249,16 +261,16 @@ def _name(table: pd.DataFrame) -> str:
     return " = ".join(str(label) for label in table.loc[table["result"] == "best", "policy"])
 
 
-def _of_one(best: Best, region: Region, table: pd.DataFrame) -> str:
+def _of_one(best: Best, metric: str, region: Region, table: pd.DataFrame) -> str:
     selection = region.selection
     if selection is None:
         return "Not decided: simulations of all policies failed."
     if not selection.decided:
-        left = ", ".join(str(region.labels[row]) for row in selection.alive)
+        left = ", ".join(table.loc[table["result"] == "not decided", "policy"])
         why = f"{best.most} replicates" if not selection.needed else "the replicates so far"
-        return f"Not decided after {why}: each of {left} may be the best by {best.metric}."
+        return f"Not decided after {why}: each of {left} may be the best by {metric}."
     rest = table[table["result"].isin(OUT)]
-    text = f"{_name(table)} is best by {best.metric}"
+    text = f"{_name(table)} is best by {metric}"
     if rest.empty:
         return f"{text}."
     second = rest.iloc[0]
@@ -305,14 +317,14 @@ def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
         ]
         categories = regions
     else:
-        bars = [_bars(best.metric, [cells["", label] for label in policies], Style(BLUE), higher)]
+        bars = [_bars(verdict.metric, [cells["", label] for label in policies], Style(BLUE), higher)]
         categories = policies
     highest = max((float(np.nanmax(part.y, initial=1.0)) for part in bars), default=1.0)
-    label = f"{best.metric}, ratio to the best mean"
+    label = f"{verdict.metric[:1].upper()}{verdict.metric[1:]}, ratio to the best mean"
     panel = Panel("", "", label, bars=bars, categories=categories, log_y=highest > _MOST_LINEAR)
     level, zone = f"{100 * best.confidence:g}\u00a0%", f"{100 * best.zone:g}\u00a0%"
     caption = [
-        f"Ratios of the means of {best.metric} to the best one, paired under common random numbers, with {level} "
+        f"Ratios of means ({verdict.metric}) to the best one, paired under common random numbers, with {level} "
         "confidence intervals.",
         f"What is called best is the best, or within {zone} of it, with a probability of {level}"
         + (" in all regions together." if axes else "."),

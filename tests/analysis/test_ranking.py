@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import xarray as xr
 from faultsweep.analysis.ranking import holm, holm_levels, rank
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,3 +129,11 @@ def test_a_table_of_one_policy_or_of_two_axes():
     data = make_results({"policy": ["a"], "load": [1.0]}, {"x": np.ones((1, 1, 2))}, replicates=2)
     with pytest.raises(InputError, match="choose a label of load"):
         rank(data["x"], "policy")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", [np.inf, 1e200, 1e308, 0.0, np.nan])
+def test_odd_values_raise_no_warnings(odd):
+    values = xr.DataArray([[1.0, 2.0, 3.0], [2.0, 3.0, odd], [odd, odd, odd]], dims=("policy", "replicate"))
+    found = rank(values.assign_coords(policy=["a", "b", "c"]), "policy")
+    assert found["mean"].sel(policy="a") == 2.0

@@ -7,6 +7,7 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from faultsweep.analysis import report
 from faultsweep.analysis.open import open_results
@@ -89,7 +90,7 @@ def test_one_region_is_one_sentence(client, tmp_path):
     study = sweep(axes={"policy": ["bad", "good", "near"]}, fixed={"load": 1.0})
     study.run(tmp_path / "a.zarr", cluster=client, progress=False)
     sentence = verdict_of(tmp_path / "a.zarr", study)[0].sentence
-    assert sentence.startswith("good is best by wait_s; second is near, ")
+    assert sentence.startswith("good is best by wait s; second is near, ")
     share = float(sentence.split("near, ")[1].split(" %")[0])
     assert 5 < share < 15
     assert " % worse (" in sentence
@@ -99,7 +100,7 @@ def test_a_cap_is_kept_and_the_answer_is_not_decided(client, tmp_path):
     study = sweep(axes={"policy": ["good", "near", "bad"]}, fixed={"load": 1.0}, best={"most": 11, "zone": "1%"})
     study.run(tmp_path / "a.zarr", cluster=client, progress=False)
     verdict, _ = verdict_of(tmp_path / "a.zarr", study)
-    assert verdict.sentence == "Not decided after 11 replicates: each of good, near may be the best by wait_s."
+    assert verdict.sentence == "Not decided after 11 replicates: each of good, near may be the best by wait s."
     assert counts(tmp_path / "a.zarr").values.tolist() == [11, 11, 10]
 
 
@@ -160,7 +161,7 @@ def test_policies_that_tie_at_zero_have_bars_of_the_ratio_one(client, tmp_path):
 
 def test_a_policy_is_compared_with_a_best_mean_of_zero_by_its_own_mean(client, tmp_path):
     sentence = idle_verdict(client, tmp_path / "a.zarr", ["never", "wild"], [1.0])[0].sentence
-    assert re.fullmatch(r"never is best by wait_s; second is wild, [34]\d\.\d+ against 0\.", sentence)
+    assert re.fullmatch(r"never is best by wait s; second is wild, [34]\d\.\d+ against 0\.", sentence)
 
 
 def test_a_policy_whose_interval_reaches_below_the_best_is_not_called_worse(client, tmp_path):
@@ -299,7 +300,7 @@ scheduler = ["fcfs", "backfill"]
     answer = json.loads(capsys.readouterr().out)
     assert {row["policy"] for row in answer["table"]} == {"fcfs", "backfill"}
     assert answer["simulations"] + answer["saved"] in (20, 24)
-    assert "mean_bounded_slowdown" in answer["verdict"]
+    assert "mean bounded slowdown" in answer["verdict"]
     assert (tmp_path / "out" / "study-best.png").stat().st_size > 10_000
 
 
@@ -393,3 +394,27 @@ def test_a_selection_that_was_stopped_in_its_first_stage_has_a_report(store, tmp
 )
 def test_a_margin_is_said_in_percent_or_as_a_factor(shares, words):
     assert how_much_worse(*shares) == words
+
+
+def test_one_replicate_leaves_open_what_is_as_good(client, tmp_path):
+    study = Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=[Output("speed", better="higher")])
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    assert compare_policies(open_results(tmp_path / "a.zarr"))["as_good"].tolist() == [True, pd.NA]
+
+
+def growing(checkpoint_interval_s, replicate, seed=0):
+    return checkpoint_interval_s * float(np.exp(0.1 * np.random.default_rng([seed, replicate]).normal()))
+
+
+def test_numeric_policies_are_said_in_words(client, tmp_path):
+    study = Sweep(
+        axes={"checkpoint_interval_s": [3600.0, 7200.0]},
+        function=growing,
+        outputs=[Output("wait_s", better="lower")],
+        best={"axis": "checkpoint_interval_s"},
+    )
+    study.run(tmp_path / "a.zarr", cluster=client, progress=False)
+    found, results = verdict_of(tmp_path / "a.zarr", study)[1], open_results(tmp_path / "a.zarr")
+    results["checkpoint_interval_s"].attrs["units"] = results["wait_s"].attrs["units"] = "s"
+    sentence = judge(results, study.spec.best, found).sentence
+    assert sentence == "checkpoint interval = 1 h is best by wait; second is checkpoint interval = 2 h, 100 % worse."
