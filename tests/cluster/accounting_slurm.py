@@ -8,7 +8,6 @@ limit, a reservation, and GPUs that are plain files. It takes about four minutes
 from __future__ import annotations
 
 import gzip
-import os
 import subprocess
 import sys
 import time
@@ -100,25 +99,11 @@ class AccountingSlurm(VirtualSlurm):
     """The daemons of SLURM, slurmdbd and MariaDB, as a context manager."""
 
     def _start(self) -> None:
-        base = self.base
-        base.chmod(0o711)
-        for folder in ("state", "db", *(f"spool-{node}" for node in NODES)):
-            (base / folder).mkdir()
-        key = base / "munge.key"
-        key.touch(mode=0o600)
-        key.write_bytes(os.urandom(1024))
-        files = {"key-file": key, "socket": base / "munge.socket", "pid-file": base / "munge.pid"}
-        files |= {"seed-file": base / "munge.seed", "log-file": base / "munge.log"}
-        self._launch("munged", "--foreground", "--force", *(f"--{name}={path}" for name, path in files.items()))
-        _wait_for("munge", lambda: (base / "munge.socket").exists())
+        self._start_munge("db", *(f"spool-{node}" for node in NODES))
         ports = _free_ports(2 + len(NODES))
         self._start_database(ports[1])
         self._configure(ports)
-        self._launch_controller()
-        for node in NODES:
-            self._launch("slurmd", "-D", "-N", node, "-f", self.config, name=node)
-        idle = lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == set(NODES)  # noqa: E731
-        _wait_for("idle nodes", idle, 60)
+        self._start_nodes(*NODES)
 
     def _start_database(self, dbd_port: int) -> None:
         base = self.base

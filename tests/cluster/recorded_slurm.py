@@ -7,7 +7,6 @@ Priorities are static, by ``--nice``, and there is no accounting: nothing but th
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import sys
@@ -130,16 +129,7 @@ class PlayingSlurm(VirtualSlurm):
 
     def _start(self) -> None:
         base = self.base
-        base.chmod(0o711)
-        for folder in ("state", *(f"spool-{node}" for node in NAMES)):
-            (base / folder).mkdir()
-        key = base / "munge.key"
-        key.touch(mode=0o600)
-        key.write_bytes(os.urandom(1024))
-        files = {"key-file": key, "socket": base / "munge.socket", "pid-file": base / "munge.pid"}
-        files |= {"seed-file": base / "munge.seed", "log-file": base / "munge.log"}
-        self._launch("munged", "--foreground", "--force", *(f"--{name}={path}" for name, path in files.items()))
-        _wait_for("munge", lambda: (base / "munge.socket").exists())
+        self._start_munge(*(f"spool-{node}" for node in NAMES))
         port, *ports = _free_ports(1 + NODES)
         lines = [
             f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={own}"
@@ -151,11 +141,7 @@ class PlayingSlurm(VirtualSlurm):
         (base / "gres.conf").write_text(f"NodeName=n[13-16] Name=gpu File={base}/gpu[0-{GPUS - 1}]\n")
         names = {"user": USER, "base": base, "port": port, "cpus": CORES, "memory": MEMORY_MB}
         self.config.write_text(CONFIG.format(**names, parameters=self.parameters, nodes="\n".join(lines)))
-        self._launch_controller()
-        for node in NAMES:
-            self._launch("slurmd", "-D", "-N", node, "-f", self.config, name=node)
-        idle = lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == set(NAMES)  # noqa: E731
-        _wait_for("idle nodes", idle, 60)
+        self._start_nodes(*NAMES)
 
     def submit(self, name: str, job: Asked) -> str:
         """Submit a job that sleeps, and return its number."""

@@ -124,10 +124,11 @@ class VirtualSlurm:
             raise AssertionError(f"{error}\n{logs}") from None
         return self
 
-    def _start(self) -> None:
+    def _start_munge(self, *folders: str) -> None:
+        """Make the folders of the daemons, and start what proves who asks."""
         base = self.base
         base.chmod(0o711)  # so that daemons reach the socket
-        for folder in ("state", *(f"spool-{node}" for node in (*NODES, LARGE))):
+        for folder in ("state", *folders):
             (base / folder).mkdir()
         key = base / "munge.key"
         key.touch(mode=0o600)
@@ -137,18 +138,25 @@ class VirtualSlurm:
         # --force: the folder is the user's, not of a daemon's account
         self._launch("munged", "--foreground", "--force", *(f"--{name}={path}" for name, path in files.items()))
         _wait_for("munge", lambda: (base / "munge.socket").exists())
+
+    def _start_nodes(self, *nodes: str) -> None:
+        """Start the controller and the nodes, and wait until they are idle."""
+        self._launch_controller()
+        for node in nodes:
+            self._launch("slurmd", "-D", "-N", node, "-f", self.config, name=node)
+        idle = lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == set(nodes)  # noqa: E731
+        _wait_for("idle nodes", idle, 60)
+
+    def _start(self) -> None:
+        base = self.base
+        self._start_munge(*(f"spool-{node}" for node in (*NODES, LARGE)))
         port, port1, port2, port3 = _free_ports(4)
         lua = any(Path("/usr/lib").glob("*/slurm-wlm/job_submit_lua.so"))
         (base / "job_submit.lua").write_text(SUBMIT_RULE)
         names = {"user": USER, "base": base, "cpus": CPUS, "memory": MEMORY_MB}
         names |= {"port": port, "port1": port1, "port2": port2, "port3": port3, "plugins": "lua" if lua else ""}
         self.config.write_text(CONFIG.format(**names))
-        self._launch_controller()
-        for node in (*NODES, LARGE):
-            self._launch("slurmd", "-D", "-N", node, "-f", self.config, name=node)
-        _wait_for(
-            "idle nodes", lambda: set(self.ask("sinfo", "-hN", "-t", "idle", "-o", "%N").split()) == {*NODES, LARGE}
-        )
+        self._start_nodes(*NODES, LARGE)
 
     def _launch(self, program: str, *arguments: object, name: str = "") -> None:
         path = shutil.which(program, path=_PATH)
