@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from faultsweep.simcore.engine.jit import is_interpreted
+from faultsweep.simcore.engine.site_checks import SiteChecker
+from faultsweep.simcore.engine.state import RUNNING
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Demand, Workload
@@ -17,7 +20,7 @@ from faultsweep.simcore.sites.hosts import hosts_text
 from faultsweep.simcore.workloads.accounting.records import JobRecords, to_text, to_workload
 from faultsweep.simcore.workloads.accounting.units import expand_hosts
 
-from faultsweep.errors import InputError
+from faultsweep.errors import InputError, InvariantError
 
 SITE = """
 format = "faultsweep site, 1"
@@ -424,3 +427,42 @@ def test_curie_on_shared_nodes_is_simulated_in_seconds(shared, tmp_path):
 
 CURIE = ((4528, 16), (1016, 20))
 """Nodes and their cores: 5,544 with about as many cores as the log has."""
+
+
+def add(name, place, more):
+    def corrupt(state):
+        whose, _, field = name.rpartition(".")
+        getattr(state.job if whose else state, field)[place] += more
+
+    return corrupt
+
+
+def count_one_more(state):
+    state.finished += 1
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "corrupt", "sentence"),
+    [
+        ("fcfs", add("free_cores", 0, 1), "sharing: node 0 is marked with"),
+        ("fcfs", add("job.chunks", 0, 1), "demands: job 0 needs 2 chunks and holds 1"),
+        ("fcfs", count_one_more, "cores: 1 finished jobs are counted and there are 0"),
+        ("backfill", add("head_extra", 0, -99), "reservations: at the reservation of job 2 the free cores are"),
+        ("conservative", add("profile_cores", (0, 0), 1), "profile: "),
+        ("slurm", add("first_tick", slice(None), 0.25), "ticks: job 0 starts between the ticks of all passes"),
+    ],
+)
+def test_each_check_of_a_site_is_seen_to_fail(site, monkeypatch, scheduler, corrupt, sentence):
+    """Jobs 0 and 1 run and job 2 waits when the state is changed; under slurm, job 0 has just started."""
+    workload = jobs(*((at, 20, chunks, 4, 0, 100, "batch") for at, chunks in ((0, 1), (1, 1), (2, 3))))
+    plain = SiteChecker.check
+
+    def check(self, state):
+        started = (state.job.status == RUNNING).sum()
+        if started == (1 if scheduler == "slurm" else 2) and (scheduler == "slurm" or state.now >= 2):
+            corrupt(state)
+        plain(self, state)
+
+    monkeypatch.setattr(SiteChecker, "check", check)
+    with pytest.raises(InvariantError, match=re.escape(sentence)):
+        simulate(workload, machine=site, scheduler=scheduler, debug=True)
