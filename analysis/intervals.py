@@ -26,7 +26,8 @@ FRACTIONS = frozenset(
     {
         *("utilisation", "unused_capacity", "lost_capacity", "lost_to_fragmentation", "lost_to_failures"),
         *("lost_to_growth", "lost_to_down_time", "lost_to_hold", "lost_to_delay", "lost_to_congestion"),
-        *("lost_to_overhead", "trunk_utilisation", "saturated_time_frac", "migrations_per_attempt"),
+        *("lost_to_overhead", "lost_to_preemption"),
+        *("trunk_utilisation", "saturated_time_frac", "migrations_per_attempt"),
     }
 )
 """Metrics between 0 and 1, whose intervals are made on the logit of the mean."""

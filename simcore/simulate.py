@@ -36,6 +36,7 @@ from faultsweep.simcore.policies.failures.source import FailureSource, Span, Tra
 from faultsweep.simcore.policies.limits import check_owners, rules_of, unlimited_sentence
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
+from faultsweep.simcore.policies.preemption import check_preempting
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
 from faultsweep.simcore.workloads.limited import within_limits
@@ -165,6 +166,7 @@ def simulate(
     _check_times(prepared, estimate_s)
     if machine.site is not None:
         machine = replace(machine, site=machine.site.on_clock(date_of(prepared) + prepared.origin_s))
+        check_preempting(run_of(config), machine)
     span = Span.of(workload, prepared, config["arrival_scale"])
     source = _source_of(failures, config, machine, span)
     watch = _Watch(events, debug, progress, before_compiling)

@@ -91,6 +91,10 @@ ENGINE_NAMES = {
     "backfill_user_depth": "backfill_user_depth",
     "backfill_window": "backfill_window_h",
     "backfill_resolution": "backfill_resolution_s",
+    "preemption": "preemption",
+    "preempt_grace": "preempt_grace_s",
+    "preempt_exempt": "preempt_exempt_s",
+    "site_tiers": "site_tiers",
 }
 STATISTICS = ("mean", "median", "p90", "p99", "max")
 METRIC_NAMES = {

@@ -37,6 +37,10 @@ LIMITS = "simcore/engine/limits.py"
 GROUPS = "simcore/model/limits.py"
 SITE_LIMITS = "simcore/sites/limits.py"
 MENU = "simcore/policies/scheduling/menu.py"
+VICTIMS = "simcore/policies/preemption/victims.py"
+LEAVING = "simcore/policies/preemption/leaving.py"
+LAST_SAVE = "simcore/policies/preemption/checkpoint.py"
+CANCELS = "simcore/policies/preemption/cancel.py"
 SLURM = "simcore/policies/scheduling/slurm.py"
 PIECES = "simcore/engine/pieces.py"
 MOVES = "simcore/policies/node_choice/moves.py"
@@ -60,8 +64,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(LIMITS, "if s.job.status[job] == WAITING:", "if may_run(s, job):", "jobs at a limit are lost"),
     Mutant(
         ENGINE,
-        "count_running(s, job, -1)\n    s.changed",
-        "count_running(s, job, 0)\n    s.changed",
+        "count_running(s, job, -1)\n    stop_leaving",
+        "count_running(s, job, 0)\n    stop_leaving",
         "jobs that have ended count for limits",
     ),
     Mutant(REQUEUE, "count_running(s, job, 1)", "count_running(s, job, 0)", "jobs that wait for nodes do not count"),
@@ -92,7 +96,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "no compression after a completion whose nodes were free before",
     ),
     Mutant(
-        ENGINE,
+        ALLOCATION,
         "max(0.0, now - s.job.resumed[job])\n    unspent",
         "now - s.job.resumed[job]\n    unspent",
         "negative work of a job killed before it works",
@@ -118,7 +122,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "reservations are kept through failures",
     ),
     # queue and expected releases
-    Mutant(EVENTS, "s.queue[at] < job:", "s.queue[at] > job:", "a killed job does not return to its place"),
+    Mutant(EVENTS, "    return other < job", "    return other > job", "a killed job does not return to its place"),
     Mutant(
         EVENTS,
         "s.release_time[at - 1] > time:",
@@ -408,8 +412,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SAVING, "= 1 if saves else 0", "= 0", "no checkpoint is ever used"),
     Mutant(
         ALLOCATION,
-        "if s.job.restarts[job] > 0 else 0.0",
-        "if s.job.restarts[job] > 1 else 0.0",
+        "s.job.preemptions[job] > 0 else 0.0",
+        "s.job.preemptions[job] > 1 else 0.0",
         "no restart cost",
     ),
     Mutant(
@@ -585,8 +589,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SHARED,
-        "nothing_overdue(s) and s.num_windows == 0:",
-        "nothing_overdue(s):",
+        "nothing_overdue(s) and s.num_windows == 0 and",
+        "nothing_overdue(s) and",
         "a job that an advance reservation kept out is not looked at again",
     ),
     Mutant(
@@ -621,7 +625,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "simcore/policies/node_choice/best_fit.py",
-        "s.window_cores if s.reserves in (ALL_JOBS, IN_PLANS) else s.free_cores",
+        "s.window_cores if s.chooses_in_window == 1 else s.free_cores",
         "s.free_cores",
         "a reservation on a site fits best what is free now",
     ),
@@ -832,7 +836,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         SLURM, "return end if end > s.now else s.now + _OVERDUE_S", "return max(end, s.now)", "overdue jobs end now"
     ),
-    Mutant(SLURM, "        if s.open_node[node] == 1:\n", "        if True:\n", "cores of planned nodes come free"),
+    Mutant(PIECES, "        if s.open_node[node] == 1:\n", "        if True:\n", "cores of planned nodes come free"),
     Mutant(
         ENGINE,
         "    s.next_arrival = job + 1\n    s.changed = 1\n",
@@ -873,4 +877,56 @@ MUTANTS: tuple[Mutant, ...] = (
         "failures are given out before those of other nodes that come first",
     ),
     Mutant(MTBF, "* (1 if system else nodes)", "", "the nominal rate is that of one node"),
+    Mutant(VICTIMS, "or s.job.leaving[job] != STAYS:\n            continue", ":\n            continue", "told twice"),
+    Mutant(VICTIMS, "< s.preempt_exempt:", "<= s.preempt_exempt:", "safe for longer"),
+    Mutant(VICTIMS, "s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + ", "", "whatever their class"),
+    Mutant(VICTIMS, "+ count_pieces(s, job))", ")", "whatever their nodes"),
+    Mutant(VICTIMS, "s.victims[place - 1] > job", "s.victims[place - 1] < job", "the last to arrive first"),
+    Mutant(
+        VICTIMS,
+        "        if choose_in_window(s, job, closed):  # when",
+        "        if False:  # when",
+        "others leave, too",
+    ),
+    Mutant(VICTIMS, "rounds == _ROUNDS or", "", "tried without end"),
+    Mutant(VICTIMS, "_FIRST if at == last else", "0 if at == last else", "not first the next time"),
+    Mutant(VICTIMS, "_is_on_chosen(s, job) if at < last else 0", "0", "not by the nodes chosen"),
+    Mutant(
+        VICTIMS,
+        "        if _is_on_chosen(s, victim) > 0:\n            tell",
+        "        if True:\n            tell",
+        "all",
+    ),
+    Mutant(
+        VICTIMS, "s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0", "s.open_node[node] = 1", "barred"
+    ),
+    Mutant(
+        VICTIMS,
+        "if job >= 0 and s.job.leaving[job] != STAYS:\n            free",
+        "if False:\n            free",
+        "leaving",
+    ),
+    Mutant(LEAVING, "if until < s.job.expected_end[job]:", "if False:", "expected as before"),
+    Mutant(LEAVING, "s.job.preempted_nodes[job] += lost * s.job.allocated[job]", "pass", "nothing is lost"),
+    Mutant(LEAVING, "    s.changed = 1\n", "", "no pass of slurm follows"),
+    Mutant(LAST_SAVE, "if s.job.resumed[job] < s.now:", "if True:", "saves nothing"),
+    Mutant(
+        LAST_SAVE, "        if s.job.saving[job] != NOT_SAVING:\n            return\n", "", "two checkpoints at a time"
+    ),
+    Mutant(
+        CANCELS, "s.job.preempted_nodes[job] += s.job.saved[job] * s.job.allocated[job]", "pass", "saved work stays"
+    ),
+    Mutant(
+        ALLOCATION, "if s.job.leaving[job] != STAYS:\n        s.job.leaving", "if False:\n        s.job.leaving", "late"
+    ),
+    Mutant(EVENTS, "return s.job.queue_rank[other] > s.job.queue_rank[job]", "return other < job", "tiers"),
+    Mutant(
+        "simcore/policies/queue_order/order.py",
+        "return s.job.queue_rank[other] < s.job.queue_rank[job]",
+        "pass",
+        "tiers",
+    ),
+    Mutant("simcore/model/preempting.py", "(depths[other] + 1 for other", "(depths[other] for other", "one rank"),
+    Mutant("simcore/sites/preempting.py", "and other.preempt_mode.upper() != NEVER", "", "of partitions that are OFF"),
+    Mutant("simcore/sites/preempting.py", "if qos.preempt_mode.upper() != NEVER", "", "of QOS that are OFF"),
 )

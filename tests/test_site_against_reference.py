@@ -55,10 +55,12 @@ def _given(most) -> list[str]:
     return [f"{key} = {value}" for key, value in most.items() if value is not None]
 
 
-def site_file(site, windows=(), rules=NO_RULES, limits=None) -> str:
-    """The site as a file; windows are (begin, end, nodes of each row), rules: accounts, QOS, factors of partitions."""
+def site_file(site, windows=(), rules=NO_RULES, limits=None, preempting=()) -> str:
+    """The site as a file; windows are (begin, end, nodes of each row), rules: accounts, QOS, factors of partitions;
+    preempting: by what, tiers of partitions, and (name, priority, QOS that it preempts, mode) of each QOS."""
     (rows, partitions), (accounts, qos, factors) = site, rules
-    lines = ['format = "faultsweep site, 1"']
+    by, tiers, classes = preempting or ("", (), ())
+    lines = ['format = "faultsweep site, 1"', f'preempt_by = "{by}"']
     for place, (cores, gpus, memory, count) in enumerate(rows):
         lines += ["[[nodes]]", f'name = "c{place}"', f"count = {count}", f"cores = {cores}", f"gpus = {gpus}"]
         lines += [f"memory_mb = {memory}"]
@@ -66,6 +68,7 @@ def site_file(site, windows=(), rules=NO_RULES, limits=None) -> str:
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[partitions]]", f'name = "p{place}"', f"nodes = {{{nodes}}}", f"exclusive = {str(whole).lower()}"]
         lines += [f"priority_factor = {factors[place]}"] if factors else []
+        lines += [f"priority_tier = {tiers[place][0]}", f'preempt_mode = "{tiers[place][1]}"'] if tiers else []
         lines += [f'qos = "{limits[1][place]}"', *_given(limits[2][place])] if limits else []
     for place, (begin, end, counts) in enumerate(windows):
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
@@ -76,6 +79,9 @@ def site_file(site, windows=(), rules=NO_RULES, limits=None) -> str:
         lines += [f"shares = {shares}"]
     for name, priority in qos:
         lines += ["[[qos]]", f'name = "{name}"', f"priority = {priority}"]
+    for name, priority, preempted, mode in classes:
+        lines += ["[[qos]]", f'name = "{name}"', f"priority = {priority}", f"preempts = {list(preempted)!r}"]
+        lines += [f'preempt_mode = "{mode}"']
     lines += rows_of_limits(limits) if limits else []
     text = "\n".join(lines)
     path = Path(_FOLDER.name) / f"{abs(hash(text))}.toml"
@@ -154,7 +160,7 @@ def demand_of(rows, partitions: int) -> Demand:
     return Demand(*arrays, partitions=tuple(f"p{place}" for place in range(partitions)))
 
 
-def engine(case, rules=NO_RULES, limits=None, **options):
+def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
     site, rows, failures, windows = case
     plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
     from dataclasses import replace
@@ -164,7 +170,7 @@ def engine(case, rules=NO_RULES, limits=None, **options):
     named = {ENGINE_NAMES[name]: value for name, value in ({"lff_moves": False} | options).items()}
     run = simulate(
         workload,
-        machine=site_file(site, windows, rules, limits),
+        machine=site_file(site, windows, rules, limits, preempting),
         site_limits=limits is not None,
         failures=failures_of(failures, rows),
         events=True,
@@ -174,12 +180,14 @@ def engine(case, rules=NO_RULES, limits=None, **options):
     return outcome_of(run), run
 
 
-def assert_same(case, rules=NO_RULES, limits=None, **options) -> None:
-    """Compare engine and reference; limits: of a site's file, and what the reference makes of them."""
+def assert_same(case, rules=NO_RULES, limits=None, preempting=None, **options) -> None:
+    """Compare engine and reference; limits and preempting: of a site's file, and what the reference makes of them."""
     site, rows, failures, windows = case
     options = {"estimates": "requested"} | options
-    found, run = engine(case, rules, limits and limits[0], **options)
+    found, run = engine(case, rules, limits and limits[0], preempting[0] if preempting else (), **options)
     options |= {"limits": limits[1]} if limits else {}
+    options.pop("site_tiers", None)
+    options |= preempting[1] if preempting else {}
     if rules != NO_RULES:
         options["tree"], options["qos_factors"] = rules[:2]
         options["partition_factors"] = tuple((f"p{place}", rules[2][place]) for place in range(len(site[1])))
@@ -194,7 +202,9 @@ def assert_same(case, rules=NO_RULES, limits=None, **options) -> None:
     nodes = {e.job_id: e.nodes for e in reference.events if e.kind in ("start", "migrate")}
     for job in reference.jobs:
         row = found.jobs[job.job_id]
-        expected = (job.start, job.first_start, job.finish, job.restarts, job.checkpoints, nodes[job.job_id])
+        if job.is_cancelled:
+            job.start, nodes[job.job_id] = None, row["nodes"]
+        expected = (job.start, job.first_start, job.finish, job.restarts, job.checkpoints, nodes.get(job.job_id, ()))
         assert tuple(map(plain_of, expected)) == tuple(
             plain_of(row[name]) for name in ("start", "first_start", "finish", "restarts", "checkpoints", "nodes")
         ), job.job_id
@@ -203,9 +213,13 @@ def assert_same(case, rules=NO_RULES, limits=None, **options) -> None:
         assert row["work_lost"] == pytest.approx(float(job.work_lost))
         assert row["checkpoint_overhead"] == pytest.approx(float(job.overhead))
     assert run.metrics["failures_that_hit"] == reference.failures_hitting
-    work = sum(job.requested_size * job.run for job in reference.jobs)
+    assert run.metrics["preemptions"] == sum(job.preemptions for job in reference.jobs)
+    assert run.metrics["jobs_cancelled"] == sum(job.is_cancelled for job in reference.jobs)
+    work = sum(job.requested_size * job.run for job in reference.jobs if not job.is_cancelled)
     capacity = run.metrics["makespan_s"] * sum(node.has[0] for node in nodes_of(site))
     assert run.metrics["utilisation"] == pytest.approx(float(work) / capacity)
+    lost = sum(job.preempted_seconds for job in reference.jobs)
+    assert run.metrics["lost_to_preemption"] == pytest.approx(float(lost) / capacity)
 
 
 def plain_of(value):

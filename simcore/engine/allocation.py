@@ -5,22 +5,25 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
-from faultsweep.simcore.engine.events import add_release, push_timer, trace_row
+from faultsweep.simcore.engine.events import add_release, cancel_timer, drop_release, push_timer, trace_row
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.limits import note_start
+from faultsweep.simcore.engine.limits import count_running, note_start
 from faultsweep.simcore.engine.pieces import count_pieces, give_back_pieces, holds_piece, next_job_on
 from faultsweep.simcore.engine.state import (
     COMPLETION_TIMER,
+    LEAVE_TIMER,
+    ORDER_TIMER,
     RUNNING,
     SAVES_NOTHING,
     SCHEDULE_EVENT,
     START_EVENT,
+    STAYS,
     SUBMITS_FIRST,
     TIMER_STRIDE,
     State,
 )
 from faultsweep.simcore.model.machines import FLAT, SITE
-from faultsweep.simcore.policies.checkpointing.saving import begin_attempt
+from faultsweep.simcore.policies.checkpointing.saving import begin_attempt, end_saving
 from faultsweep.simcore.policies.placement.rules import box_holds, take, unpack_box, vacate
 
 
@@ -32,8 +35,8 @@ def remaining_estimate(s: State, job: int) -> float:
 
 @inlined
 def restart_cost(s: State, job: int) -> float:
-    """Return how long a waiting job pauses when it starts, because it starts again after a failure, s."""
-    return s.restart_cost if s.job.restarts[job] > 0 else 0.0
+    """Return how long a waiting job pauses when it starts, because it starts again, s."""
+    return s.restart_cost if s.job.restarts[job] + s.job.preemptions[job] > 0 else 0.0
 
 
 @inlined
@@ -124,6 +127,38 @@ def free_nodes_of(s: State, job: int) -> None:
     s.free += s.job.allocated[job]
     s.version += 1
     s.released = 1
+
+
+@kernel
+def end_attempt(s: State, job: int) -> float:
+    """End the attempt of a running job that is not complete, which keeps its nodes for now; return the work lost, s."""
+    now = s.now
+    s.without_job = 0
+    drop_release(s, job)
+    cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
+    end_saving(s, job)
+    stop_leaving(s, job)
+    hooks.usage_changes(s, job, -s.job.allocated[job])
+    if s.limited == 1:
+        count_running(s, job, -1)
+    done = s.job.worked[job] + max(0.0, now - s.job.resumed[job])
+    unspent = max(0.0, s.job.resumed[job] - max(now, s.job.start[job]))
+    s.job.overhead_nodes[job] -= unspent * s.job.allocated[job]
+    if now <= s.job.start[job]:  # inside its start delay, or at its end: failures come before starts
+        s.delayed -= (s.job.start[job] - now) * s.job.allocated[job]
+        if s.job.first_start[job] == s.job.start[job]:
+            s.job.first_start[job] = np.nan
+    return done - s.job.saved[job]
+
+
+@inlined
+def stop_leaving(s: State, job: int) -> None:
+    """Forget that a job makes way for another one, or can do so from some time on: its attempt ends."""
+    if s.preempt_exempt > 0.0:
+        cancel_timer(s, ORDER_TIMER * TIMER_STRIDE + 1 + job)
+    if s.job.leaving[job] != STAYS:
+        s.job.leaving[job] = STAYS
+        cancel_timer(s, LEAVE_TIMER * TIMER_STRIDE + job)
 
 
 @kernel

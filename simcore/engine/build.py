@@ -20,6 +20,7 @@ from faultsweep.simcore.model.limits import Groups, groups_of
 from faultsweep.simcore.model.machines import FLAT, SITE, TORUS, Machine
 from faultsweep.simcore.model.menus import Menu
 from faultsweep.simcore.model.nodes import NodeTable
+from faultsweep.simcore.model.preempting import Classes, classes_of
 from faultsweep.simcore.model.workload import DEMANDED, LABELS, Label
 from faultsweep.simcore.parameters import run_of
 from faultsweep.simcore.policies.catalogue import ROLES
@@ -73,11 +74,12 @@ def build_state(
     run = run_of(config)
     groups = groups_of(rules_of(run, () if machine.site is None else machine.site.limits), _owners(jobs), n)
     limited = len(groups.of_job)
+    classes = _classes(machine, jobs)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     state = State.zeros(
         job_f=n,
         job_i=n,
-        agenda=n + nodes + 2 + st.PASS_KINDS + (0 if machine.site is None else len(machine.site.windows)),
+        agenda=_agenda(machine, n),
         lists=max(2 * n, nodes) + 2,
         failures=rows.shape[1],
         masks=words,
@@ -86,6 +88,8 @@ def build_state(
         own_values=(st.OWN_ROLES, st.MOST_OWN),
         own_key=(st.OWN_ROLES,),
         pass_kinds=st.PASS_KINDS,
+        may_preempt=classes.may_preempt.shape,
+        preempt_order=classes.order.shape,
         planned_of_user=(n + 1,),
         profile=breakpoints,
         associations=len(tree.parent),
@@ -106,6 +110,7 @@ def build_state(
     _set_jobs(state, jobs)
     _set_tree(state, tree)
     _set_limits(state, groups)
+    _set_classes(state, classes)
     state.job.priority[:] = _priorities(jobs, machine, run)
     _set_machine(state, machine)
     _set_codes(state, machine, config)
@@ -132,6 +137,15 @@ def build_state(
         state.slots[:slots] = np.arange(slots)
         state.free_slots = slots
     return state
+
+
+def _agenda(machine: Machine, jobs: int) -> int:
+    """Return how many timers there can be: two of each running job, one of each other job and each node that is down;
+    on a site jobs share nodes, and have two more where others may take their place."""
+    count = jobs + machine.capacity + 2
+    if machine.site is None:
+        return count
+    return count + 2 * min(jobs, machine.capacity) + st.PASS_KINDS + len(machine.site.windows)
 
 
 def _site_shapes(site: NodeTable | None, breakpoints: int, reserved: int) -> dict[str, int | tuple[int, ...]]:
@@ -303,6 +317,20 @@ def _set_limits(s: State, groups: Groups) -> None:
     s.most_nodes[:] = groups.most_nodes
 
 
+def _classes(machine: Machine, jobs: Mapping[str, NDArray[Any]]) -> Classes:
+    """Return the classes of jobs that decide who preempts whom."""
+    if machine.site is None:
+        return Classes.one(len(jobs["submit_s"]))
+    return classes_of(machine.site.preempting, _owners(jobs), jobs["partition"])
+
+
+def _set_classes(s: State, classes: Classes) -> None:
+    s.job.preempt_class[:] = classes.of_job
+    s.job.queue_rank[:] = classes.rank
+    s.may_preempt[:] = classes.may_preempt
+    s.preempt_order[:] = classes.order
+
+
 def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
     """Return how many jobs may have a set of nodes at a time: running ones, and those that wait for their own."""
     waits = _recovers(run_of(config)) and not config["hold_nodes"]
@@ -387,6 +415,8 @@ def _set_codes(s: State, machine: Machine, config: Mapping[str, Any]) -> None:
     s.checkpoint = run.code("checkpointing")
     s.saves_by = run.policy("checkpointing").facts.get("saves_by", st.SAVES_NOTHING)
     s.queue_order = run.code("queue_order")
+    s.preemption = run.code("preemption") if machine.site is not None else st.DEFAULT
+    s.chooses_in_window = int(s.reserves in (st.ALL_JOBS, st.IN_PLANS))
     s.recovery = int(_recovers(run))
     s.hold_nodes = int(config["hold_nodes"])
     s.delay_kind = list(DISTRIBUTIONS).index(config["manual_delay_distribution"])

@@ -327,7 +327,8 @@ def _expected_up(checker: Checker) -> Nodes:
 
 
 def _check_queue(checker: Checker) -> str:
-    """The queue is all waiting jobs in the order of their arrival; recovered ones may stand anywhere.
+    """The queue is all waiting jobs in the order of their arrival, in tiers if it has some; recovered ones may stand
+    anywhere.
 
     By utility, the order is another one.
     """
@@ -339,6 +340,8 @@ def _check_queue(checker: Checker) -> str:
         return ""
     if state.recovery:
         queue, waiting = (jobs[state.job.restarts[jobs] == 0] for jobs in (queue, waiting))
+    if state.in_tiers:
+        waiting = waiting[np.argsort(-state.job.queue_rank[waiting], kind="stable")]
     if not np.array_equal(queue, waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs, by arrival, are {waiting.tolist()}"
     return ""

@@ -141,7 +141,7 @@ def enqueue_by_arrival(s: State, job: int) -> None:
     """Insert a job where its index, its order of arrival, puts it (MODEL default for killed jobs)."""
     s.blocks_until = 0
     at = s.queue_head
-    while at < s.queue_tail and s.queue[at] < job:
+    while at < s.queue_tail and _comes_before(s, s.queue[at], job):
         at += 1
     if s.queue_head > 0:
         for earlier in range(s.queue_head, at):
@@ -156,6 +156,14 @@ def enqueue_by_arrival(s: State, job: int) -> None:
         s.queue[later] = s.queue[later - 1]
     s.queue_tail += 1
     s.queue[at] = job
+
+
+@inlined
+def _comes_before(s: State, other: int, job: int) -> bool:
+    """Tell whether another job has a higher rank, where the queue is in tiers, or arrived before one."""
+    if s.in_tiers == 1 and s.job.queue_rank[other] != s.job.queue_rank[job]:
+        return s.job.queue_rank[other] > s.job.queue_rank[job]
+    return other < job
 
 
 @kernel
@@ -212,6 +220,6 @@ def trace_row(s: State, kind: int, job: int, num_nodes: int) -> int:
     s.trace[at] = s.now
     s.trace[at + 1] = kind
     s.trace[at + 2] = job
-    s.trace[at + 3] = s.job.restarts[job] if job >= 0 else 0
+    s.trace[at + 3] = s.job.restarts[job] + s.job.preemptions[job] if job >= 0 else 0
     s.trace[at + 4] = num_nodes
     return at + TRACE_HEAD

@@ -43,6 +43,7 @@ HOOKS = {
     "utility": Hook("queue_order", "queue_order", "job", "s.job.priority[job]"),
     "order_changes": Hook("queue_order", "queue_order", "", "np.inf"),
     "usage_changes": Hook("queue_order", "queue_order", "job, nodes", "None"),
+    "job_leaves": Hook("preemption", "preemption", "job", "None"),
     "start_jobs": Hook("scheduling", "scheduler", "", "True"),
 }
 
@@ -79,5 +80,7 @@ order_changes: Callable[[State], float]
 """(s): when the order of the queue changes next though nothing happens, s; infinity: never."""
 usage_changes: Callable[[State, int, int], None]
 """(s, job, nodes): a job begins to hold so many nodes, or, below 0, stops."""
+job_leaves: Callable[[State, int], None]
+"""(s, job): the grace of a preempted job is over, or its last checkpoint is complete."""
 start_jobs: Callable[[State], bool]
 """(s): one scheduling pass of a policy that is none of the engine's; False if a preallocated list does not fit."""

@@ -56,7 +56,6 @@ def note_start(s: State, job: int) -> None:
 def leave_out(s: State) -> None:
     """Take the jobs at a limit out of the queue for a pass."""
     head, end = s.queue_head, s.queue_head
-    s.passes_again = 0
     s.num_waiting = s.queue_tail - head
     for at in range(s.num_waiting):
         job = s.queue[head + at]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import bound as _bound  # noqa: F401 - binds the hooks
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import free_nodes_of, job_on
+from faultsweep.simcore.engine.allocation import end_attempt, free_nodes_of, job_on, stop_leaving
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.events import (
     add_release,
@@ -39,6 +39,7 @@ from faultsweep.simcore.engine.state import (
     INVALID,
     KILL_EVENT,
     LARGER_NEEDED,
+    LEAVE_TIMER,
     NEED_FAILURES,
     NEED_TRACE,
     NO_PROGRESS,
@@ -64,7 +65,7 @@ from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, cl
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
-from faultsweep.simcore.policies.checkpointing.saving import complete_saving, end_saving, reach_interval
+from faultsweep.simcore.policies.checkpointing.saving import complete_saving, reach_interval
 from faultsweep.simcore.policies.queue_order.order import await_next_order, order_queue
 from faultsweep.simcore.policies.recovery.requeue import (
     give_up_node,
@@ -241,6 +242,8 @@ def _apply_timer(s: State) -> None:
     kind, index = key // TIMER_STRIDE, key % TIMER_STRIDE
     if kind == COMPLETION_TIMER:
         _finish(s, s.job.sequence[index] if s.event_order == SUBMITS_FIRST else index)
+    elif kind == LEAVE_TIMER:
+        hooks.job_leaves(s, index)
     elif kind == REPAIR_TIMER:
         _repair(s, index)
     elif kind == CHECKPOINT_TIMER:
@@ -250,7 +253,7 @@ def _apply_timer(s: State) -> None:
     elif kind == RESUBMIT_TIMER:
         resubmit(s, index)
         s.changed = 1
-    elif kind != TICK_TIMER:  # the order of the queue changes, or an advance reservation ends
+    elif kind != TICK_TIMER:  # the order of the queue changes, an advance reservation ends, or a job can be preempted
         s.changed = 1
 
 
@@ -281,6 +284,7 @@ def _finish(s: State, job: int) -> None:
         hooks.usage_changes(s, job, -s.job.allocated[job])
     if s.limited == 1:
         count_running(s, job, -1)
+    stop_leaving(s, job)
     s.changed = 1
     s.released = 1  # also when its nodes were counted as free before: reservations are compressed at every completion
     s.job.status[job] = DONE
@@ -343,24 +347,9 @@ def _trace_transient(s: State, first: int) -> None:
 def kill(s: State, job: int) -> None:
     """End a job's attempt by a failure: its unsaved work is lost. It waits again at the place of its arrival, or does
     what its recovery option says."""
-    now = s.now
-    s.without_job = 0
-    drop_release(s, job)
-    cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
-    end_saving(s, job)
-    hooks.usage_changes(s, job, -s.job.allocated[job])
-    if s.limited == 1:
-        count_running(s, job, -1)
-    done = s.job.worked[job] + max(0.0, now - s.job.resumed[job])
-    unspent = max(0.0, s.job.resumed[job] - max(now, s.job.start[job]))
-    s.job.overhead_nodes[job] -= unspent * s.job.allocated[job]
-    lost = done - s.job.saved[job]
+    lost = end_attempt(s, job)
     s.job.lost[job] += lost
     s.job.lost_nodes[job] += lost * s.job.allocated[job]
-    if now <= s.job.start[job]:  # killed inside its start delay, or at its end: failures come before starts
-        s.delayed -= (s.job.start[job] - now) * s.job.allocated[job]
-        if s.job.first_start[job] == s.job.start[job]:
-            s.job.first_start[job] = np.nan
     if s.recovery == 1:
         recover(s, job)
         return
@@ -442,9 +431,10 @@ def schedule(s: State) -> bool:
         return False
     if s.num_suspended > 0 and s.released + s.disturbed > 0 and not restart_suspended(s):
         return False
-    if s.queue_order != DEFAULT:
+    if s.queue_order != DEFAULT or s.in_tiers == 1:
         order_queue(s)
     while True:
+        s.passes_again = 0
         if s.limited == 1:
             leave_out(s)
         if s.partitions > 0:

@@ -20,7 +20,7 @@ from faultsweep.simcore import policies
 
 _PACKAGE = __name__.partition(".")[0]
 _CATALOGUE = f"{policies.__name__}.catalogue"
-WITH_KERNELS = ("checkpointing", "node_choice", "queue_order", "scheduling")
+WITH_KERNELS = ("checkpointing", "node_choice", "preemption", "queue_order", "scheduling")
 """The roles whose policies the engine calls by hooks: their names decide the numbers of policies, too."""
 _HAS_DOCSTRING = 0x4000000  # a flag of code objects from Python 3.13 on
 _OPTIMISED = 0x1  # of functions; not of modules and bodies of classes

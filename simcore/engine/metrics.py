@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.state import DONE, State
 from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
 from numpy.typing import NDArray
 
@@ -83,6 +83,9 @@ METRICS: dict[str, Metric] = {
     ),
     "lost_to_delay": Metric("", "Capacity held between being scheduled and starting.", _OF_CAPACITY),
     "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters).", NOTHING),
+    "lost_to_preemption": Metric(
+        "", "Capacity of work that was lost because other jobs took the place of its job.", _OF_CAPACITY
+    ),
     "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts.", _OF_CAPACITY),
     "makespan_s": Metric("s", "Last finish, or the end of a run that is cut short (the horizon), - first submit."),
     "jobs_submitted": Metric("", "Jobs submitted."),
@@ -154,6 +157,9 @@ METRICS: dict[str, Metric] = {
         "s", "Mean over jobs of the time for which a limit of running jobs kept them from starting.", _OF_JOBS
     ),
     "jobs_at_limit": Metric("", "Finished jobs that a limit of running jobs kept from starting for a time.", NOTHING),
+    "preemptions": Metric("", "Times that a job left for another one.", NOTHING),
+    "jobs_preempted": Metric("", "Jobs that left for another one at least once.", NOTHING),
+    "jobs_cancelled": Metric("", "Jobs that ended without a result because others took their place.", NOTHING),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
 }
@@ -253,6 +259,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
         "lost_to_down_time": ratio(s.down, capacity),
         "lost_to_hold": ratio(s.kept_idle, capacity),
         "lost_to_delay": ratio(s.delayed, capacity),
+        "lost_to_preemption": ratio(float(np.sum(s.job.preempted_nodes)), capacity),
         "lost_to_overhead": ratio(float(np.sum(s.job.overhead_nodes)), capacity),
         "makespan_s": last - first,
         "offered_load": ratio(float(np.sum(work)), nodes * span),
@@ -294,4 +301,7 @@ def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         "migrations_per_attempt": s.successes / attempts if attempts else np.nan,
         "mean_time_between_migrations_s": s.attempt_gaps / (attempts - 1) if attempts > 1 else np.nan,
         "jobs_migrated": s.moves,
+        "preemptions": int(np.sum(s.job.preemptions)),
+        "jobs_preempted": int(np.sum(s.job.preemptions > 0)),
+        "jobs_cancelled": int(np.sum((s.job.status == DONE) & np.isnan(s.job.finish))),
     }

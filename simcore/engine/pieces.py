@@ -6,6 +6,7 @@ The pieces of a job are a list in order of the nodes, those that are held of a n
 
 from __future__ import annotations
 
+from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import State
 
@@ -40,6 +41,36 @@ def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: 
         count = min(count, memory // need)
     most = s.job.chunks_per_node[job]
     return min(count, most) if most > 0 else count
+
+
+@kernel
+def choose_in_window(s: State, job: int, closed: int) -> bool:
+    """Choose nodes for a job of what ``window_cores`` and so on say is free; tell whether that is enough."""
+    total = 0
+    for node in range(s.takes.shape[0]):
+        cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
+        s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
+        total += s.takes[node]
+    s.num_chosen = 0
+    if total < s.job.chunks[job]:
+        return False
+    hooks.choose_nodes(s, job)
+    return True
+
+
+@kernel
+def free_in_window(s: State, job: int) -> bool:
+    """Free there what a running job holds of the open nodes; tell whether it holds any."""
+    found, piece = False, s.job.first_piece[job]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        if s.open_node[node] == 1:
+            found = True
+            s.window_cores[node] += s.piece_cores[piece]
+            s.window_gpus[node] += s.piece_gpus[piece]
+            s.window_memory[node] += s.piece_memory[piece]
+        piece = s.piece_next[piece]
+    return found
 
 
 @kernel

@@ -43,6 +43,9 @@ LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is a
 # --- what a job that works on its saved state is doing --------------------------------------------------------------
 NOT_SAVING, SAVES, MOVES_AWAY = range(3)
 
+# --- whether a job makes way for another --------------------------------------------------------------------------
+STAYS, TOLD, SAVES_LAST = range(3)
+
 # --- event kinds of the trace, in the order in which events of one instant are applied ------------------------------
 FINISH_EVENT = 0
 CHECKPOINT_EVENT = 1
@@ -54,11 +57,16 @@ ARRIVE_EVENT = 6
 MIGRATE_EVENT = 7
 SCHEDULE_EVENT = 8
 START_EVENT = 9
-EVENT_NAMES = ("finish", "checkpoint", "fail", "kill", "repair", "requeue", "arrive", "migrate", "schedule", "start")
+PREEMPT_EVENT = 10
+EVENT_NAMES = (
+    *("finish", "checkpoint", "fail", "kill", "repair", "requeue", "arrive", "migrate", "schedule", "start"),
+    "preempt",
+)
 
 # --- kinds of timers in the event heap, in the order of one instant -------------------------------------------------
 COMPLETION_TIMER = 0
 CHECKPOINT_TIMER = 1
+LEAVE_TIMER = 2
 REPAIR_TIMER = 3
 OTHER_TIMER = 4
 RESUBMIT_TIMER = 5
@@ -128,6 +136,7 @@ class CommonJobs(Declared):
     resumed: FloatOfJob  # when work goes on from there: work at time t is worked + max(0, t - resumed)
     lost: FloatOfJob  # work done and lost to failures, s
     lost_nodes: FloatOfJob  # the same times nodes held, node-seconds
+    preempted_nodes: FloatOfJob  # work done and lost because other jobs took its place, node-seconds
     overhead: FloatOfJob  # time spent on checkpoints and moves, s
     overhead_nodes: FloatOfJob  # node-seconds held during all pauses, migrations among them
     saving_since: FloatOfJob  # when the checkpoint or move began that is under way
@@ -137,6 +146,7 @@ class CommonJobs(Declared):
     allocated: IntOfJob  # nodes held by the current attempt (growth)
     status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE or AWAY
     restarts: IntOfJob  # times that a failure killed it
+    preemptions: IntOfJob  # times that it left for another job
     migrations: IntOfJob  # moves to other nodes
     checkpoints: IntOfJob  # checkpoints completed
     unused_checkpoint: IntOfJob  # the saved state is a checkpoint of the current attempt
@@ -174,6 +184,9 @@ class Jobs(CommonJobs):
     partition: IntOfJob  # of the site
     plain: IntOfJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfJob  # of the list of what it holds; -1: nothing
+    leaving: IntOfJob  # STAYS, TOLD to leave, or SAVES_LAST before it leaves
+    preempt_class: IntOfJob  # decides whom it may preempt, and who may preempt it
+    queue_rank: IntOfJob  # jobs of a higher one come before it in the queue (in_tiers)
     user: IntOfJob  # whose it is; 0 if that is not known (slurm)
 
 
@@ -341,6 +354,11 @@ class State(Common):
     half_life: float  # of usage, s; 0: it never decays
     fair_tree: int  # whether associations are ranked (Fair Tree)
     priority_period: float  # time between calculations, s; 0: at every pass
+    in_tiers: int  # whether ranks order the queue before anything else
+    preemption: int  # its number
+    preempt_grace: float  # s
+    preempt_exempt: float  # s
+    chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
@@ -380,6 +398,8 @@ class State(Common):
     shape_first: ListRow  # by size: first row of s.shapes (torus)
     safest: ListRow  # nodes by (failures, index) (lff)
     suspended: ListRow  # jobs that wait for their own nodes, by index
+    victims: ListRow  # scratch: running jobs that may be preempted, those to leave first in front ...
+    victim_key: ListRow  # ... and what orders them
     base_gap: FailureRow  # only where the precision is below 1: gaps between failures of a node, ascending ...
     base_sum: FailureRow  # ... and their sums from the smallest on
     profile_time: ProfileRow  # a time ...
@@ -446,6 +466,10 @@ class State(Common):
 
     window_begin: WindowRow  # of an advance reservation, s ...
     window_end: WindowRow  # ... from here on its nodes are there for all jobs again
+
+    # by class of jobs that preempt others (site)
+    may_preempt: IntVector  # bits of the classes that it may preempt
+    preempt_order: IntVector  # 0 for the one whose jobs leave first, and so on
 
     # by kind of pass: MAIN_PASS, FULL_PASS, BACKFILL_PASS (slurm)
     tick_interval: PassRow  # s; 0: a pass at every event

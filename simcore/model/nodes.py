@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from faultsweep.simcore.model.limits import Rule
+from faultsweep.simcore.model.preempting import NOBODY, Preempting
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -49,6 +50,7 @@ class NodeTable:
     shares : (account, user, parent account, shares) of each account and user of the file, user "" for an account.
     partition_factors, qos_priorities : (name, number), as the file has them.
     limits : of running jobs.
+    preempting : which jobs may take the place of others.
     """
 
     cores: Ints
@@ -68,6 +70,7 @@ class NodeTable:
     partition_factors: tuple[tuple[str, float], ...] = ()
     qos_priorities: tuple[tuple[str, float], ...] = ()
     limits: tuple[Rule, ...] = ()
+    preempting: Preempting = NOBODY
 
     @property
     def total_cores(self) -> int:
@@ -121,6 +124,9 @@ def site_hash(site: NodeTable) -> str:
         names += repr((site.shares, site.partition_factors, site.qos_priorities)).encode()
     if site.limits:
         names += repr([_rule_row(rule) for rule in site.limits]).encode()
+    if site.preempting.by or len(set(site.preempting.tiers)) > 1:
+        names += repr(site.preempting._replace(preempts=())).encode()
+        names += repr([sorted(others) for others in site.preempting.preempts]).encode()
     return "sha256:" + hashlib.sha256(names + columns).hexdigest()
 
 
@@ -139,6 +145,7 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
     """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
     from faultsweep.simcore.sites.hosts import nodes_of
     from faultsweep.simcore.sites.limits import limits_of
+    from faultsweep.simcore.sites.preempting import preempting_of
 
     if len(site.partitions) > MOST_PARTITIONS:
         raise InputError(f"{path}: {len(site.partitions)} partitions (valid to simulate: up to {MOST_PARTITIONS})")
@@ -187,4 +194,5 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         partition_factors=tuple((each.name, float(each.priority_factor)) for each in site.partitions),
         qos_priorities=tuple((each.name, float(each.priority)) for each in site.qos),
         limits=limits_of(site),
+        preempting=preempting_of(site, path),
     )

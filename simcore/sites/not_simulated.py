@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultsweep.simcore.sites.limits import RUNNING_OF_QOS, limits_of
+from faultsweep.simcore.sites.preempting import NEVER
 from faultsweep.simcore.sites.site import Backfill, Priority, Qos, Site
 
 
@@ -18,9 +19,9 @@ def _lines(site: Site) -> Iterator[str]:
     rules = dict.fromkeys(rule.name for rule in limits_of(site))
     yield _named("limits of running jobs, unless asked for (--site-limits)", list(rules))
     yield _named("partitions that are down", [part.name for part in site.partitions if not part.up])
-    if len({part.priority_tier for part in site.partitions}) > 1:
-        yield "priority tiers of partitions"
-    yield _named("preemption, limits of submitted jobs and other rules of QOS", _with_rules(site))
+    if len({part.priority_tier for part in site.partitions}) > 1 and not site.preempt_by:
+        yield "priority tiers of partitions, unless they are asked for (--site-tiers)"
+    yield _named("limits of submitted jobs and other rules of QOS", _with_rules(site))
     submitting = [row.user or row.account for row in site.accounts if row.max_submit is not None]
     yield _named("limits of submitted jobs of accounts and users", submitting)
     windows = [window.name for window in site.reservations if not window.maintenance]
@@ -34,7 +35,9 @@ def _lines(site: Site) -> Iterator[str]:
     if site.scheduler == "slurm":
         yield f"the passes of SLURM, unless they are asked for: {' '.join(pass_options(site.backfill))}"
     if site.preempt_by:
-        yield f"preemption by {site.preempt_by}"
+        options = " ".join(preempt_options(site))
+        yield f"preemption by {site.preempt_by} and tiers of partitions, unless they are asked for: {options}"
+        yield _named("modes of preemption of their own", _with_modes(site))
 
 
 def pass_options(backfill: Backfill) -> list[str]:
@@ -52,6 +55,22 @@ def pass_options(backfill: Backfill) -> list[str]:
         "backfill-user-depth": backfill.max_job_user,
     }
     return ["--scheduler slurm", *(f"--{name} {value:.9g}" for name, value in values.items() if value is not None)]
+
+
+_MODES = {"REQUEUE": "requeue", "CANCEL": "cancel", "CHECKPOINT": "checkpoint"}
+
+
+def preempt_options(site: Site) -> list[str]:
+    """Return the options of a run in which jobs of a site preempt others."""
+    mode = next((_MODES[word] for word in site.preempt_mode.upper().split(",") if word in _MODES), "requeue")
+    grace_s = max((qos.grace_s for qos in site.qos), default=0.0)
+    return [f"--preemption {mode}", *([f"--preempt-grace-s {grace_s:.9g}"] if grace_s else [])]
+
+
+def _with_modes(site: Site) -> list[str]:
+    """Return the partitions or QOS whose jobs are preempted in another way than those of the site."""
+    owners = site.qos if site.preempt_by == "qos" else site.partitions
+    return [each.name for each in owners if each.preempt_mode.upper() not in ("", NEVER, site.preempt_mode.upper())]
 
 
 def priority_options(priority: Priority) -> list[str]:
@@ -81,8 +100,8 @@ def priority_options(priority: Priority) -> list[str]:
 
 
 def _with_rules(site: Site) -> list[str]:
-    """Return the QOS that say more than their priority and their limits of running jobs."""
-    plain = dict.fromkeys(RUNNING_OF_QOS) | {"priority": 0}
+    """Return the QOS that say more than their priority, their limits of running jobs and preemption."""
+    plain = dict.fromkeys(RUNNING_OF_QOS) | {"priority": 0, "preempts": [], "preempt_mode": "", "grace_s": 0.0}
     return [qos.name for qos in site.qos if qos.model_copy(update=plain) != Qos(name=qos.name)]
 
 

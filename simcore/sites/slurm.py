@@ -210,7 +210,7 @@ def _partition(keys: Keys, of_host: dict[str, str], classes: list[NodeClass], mi
         priority_tier=_whole(keys, "PriorityTier", "Priority") or 1,
         priority_factor=_whole(keys, "PriorityJobFactor", "Priority") or 1,
         qos=known(keys, "QoS"),
-        preempt_mode=known(keys, "PreemptMode").replace("OFF", ""),
+        preempt_mode=known(keys, "PreemptMode"),
     )
 
 

@@ -76,6 +76,7 @@ class Asked(NamedTuple):
     cores: int = CORES
     memory_mb: int = 500  # of each core
     gpus: int = 0
+    partition: str = ""  # that of the GPUs, or of the other nodes
 
 
 class Trace(NamedTuple):
@@ -122,6 +123,8 @@ BETWEEN_S = 0.3  # submissions
 class PlayingSlurm(VirtualSlurm):
     """The daemons of 16 nodes, four of them with GPUs that are plain files."""
 
+    template = CONFIG
+
     def __init__(self, parameters: str) -> None:
         """Remember the settings of the scheduler."""
         super().__init__()
@@ -140,22 +143,22 @@ class PlayingSlurm(VirtualSlurm):
             (base / f"gpu{gpu}").touch()
         (base / "gres.conf").write_text(f"NodeName=n[13-16] Name=gpu File={base}/gpu[0-{GPUS - 1}]\n")
         names = {"user": USER, "base": base, "port": port, "cpus": CORES, "memory": MEMORY_MB}
-        self.config.write_text(CONFIG.format(**names, parameters=self.parameters, nodes="\n".join(lines)))
+        self.config.write_text(self.template.format(**names, parameters=self.parameters, nodes="\n".join(lines)))
         self._start_nodes(*NAMES)
 
     def submit(self, name: str, job: Asked) -> str:
         """Submit a job that sleeps, and return its number."""
         size = ("-N", str(job.nodes), f"--ntasks-per-node={job.cores}", f"--mem-per-cpu={job.memory_mb}")
-        where = ("-p", "gpu", f"--gres=gpu:{job.gpus}") if job.gpus else ("-p", "batch")
+        where = ["-p", job.partition or ("gpu" if job.gpus else "batch")] + [f"--gres=gpu:{job.gpus}"] * (job.gpus > 0)
         options = ("-t", str(job.minutes), f"--nice={job.nice}", "-o", "/dev/null", "-J", name)
         return self.ask("sbatch", "--parsable", *size, *where, *options, "--wrap", f"sleep {job.sleep}")
 
 
-def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...]) -> dict[str, str]:
+def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...], between_s: float = BETWEEN_S) -> dict[str, str]:
     """Submit the jobs and wait for their ends; return the name of each number."""
     numbers, begin = {}, time.monotonic()
     for place, job in enumerate(jobs):
-        time.sleep(max(0.0, begin + place * BETWEEN_S - time.monotonic()))
+        time.sleep(max(0.0, begin + place * between_s - time.monotonic()))
         numbers[slurm.submit(f"t{place}", job)] = f"t{place}"
     _wait_for("the end of all jobs", lambda: not slurm.jobs(), 900)
     return numbers

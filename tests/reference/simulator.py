@@ -111,7 +111,7 @@ class Simulator:
 
     def log(self, kind: str, job: Job | None, nodes: Iterable[int] = (), time=None) -> None:
         time = self.now if time is None else time
-        job_id, attempt = (job.job_id, job.restarts) if job else (-1, -1)
+        job_id, attempt = (job.job_id, job.restarts + job.preemptions) if job else (-1, -1)
         self.events.append(
             Event(time, kind, job_id, attempt, tuple(sorted(n for n in nodes if n < self.machine.nodes)))
         )
@@ -123,7 +123,7 @@ class Simulator:
     # -- instants ------------------------------------------------------------------------------------------------
 
     def simulate(self) -> None:
-        while any(job.finish is None for job in self.jobs):
+        while any(job.finish is None and not job.is_cancelled for job in self.jobs):
             self.now = self.next_instant()
             if self.now - self.first_submit > self.options.horizon:
                 self.now = self.first_submit + self.options.horizon
@@ -156,6 +156,7 @@ class Simulator:
         for attempt in finished:
             self.finish(attempt)
         self.complete_checkpoints()
+        self.leave()
         while self.pending_failures and self.pending_failures[0][0] == self.now:
             self.fail(*self.pending_failures.pop(0))
         self.repair()
@@ -191,11 +192,21 @@ class Simulator:
         self.log("arrive", job)
         self.enqueue(job, (job.submit, job.index))
 
+    def leave(self) -> None:
+        """Jobs whose grace is over make way for others, on a site."""
+
+    def rank(self, job: Job) -> Any:
+        return self.options.rank(job) if self.options.rank else 0
+
     def enqueue(self, job: Job, key: tuple) -> None:
         """Insert by key; jobs that were given a place (options D and E) are not overtaken."""
         job.key = key
         if job.waits_since is None:
             job.waits_since = job.submit
+        if self.options.rank and not self.options.recovery:
+            later = [(-self.rank(other), other.key) > (-self.rank(job), key) for other in self.queue]
+            self.queue.insert(later.index(True) if True in later else len(self.queue), job)
+            return
         if self.options.queue_order != "fcfs":  # sorted before it is used: the place decides between equal utilities
             later = [] if self.options.recovery else [other.key > key for other in self.queue]
             self.queue.insert(later.index(True) if True in later else len(self.queue), job)
@@ -227,22 +238,27 @@ class Simulator:
 
     def kill(self, attempt: Attempt) -> None:
         job = attempt.job
-        self.running.remove(attempt)
-        job.held[-1][1] = self.now
         lost = attempt.work_at(self.now) - job.saved
         job.work_lost += lost
         job.node_seconds_lost += lost * self.size_of(attempt.nodes)
         job.lost_by_attempt[job.restarts] = lost
         job.saved_by_attempt[job.restarts] = job.saved
+        self.end(attempt)
+        self.log("kill", job, attempt.nodes)
+        job.restarts += 1
+        self.decide_recovery(job, attempt.nodes)
+
+    def end(self, attempt: Attempt) -> None:
+        """End an attempt that is not complete."""
+        job = attempt.job
+        self.running.remove(attempt)
+        job.held[-1][1] = self.now
         if attempt.saving:
             job.overhead += self.now - attempt.paused_since
         job.checkpoints_used += attempt.saved_by == "checkpoint"
         if self.now <= attempt.start and self.options.start_delay > 0:
             self.events.remove(attempt.start_row)
             job.first_start = None if job.first_start == attempt.start else job.first_start
-        self.log("kill", job, attempt.nodes)
-        job.restarts += 1
-        self.decide_recovery(job, attempt.nodes)
 
     def repair(self) -> None:
         for node in sorted(self.down):
@@ -298,6 +314,8 @@ class Simulator:
         """The highest comes first. WFP: the cube of the wait over the estimate, times the size asked for."""
         if job.fixed_utility is not None:
             return job.fixed_utility
+        if self.options.queue_order == "fcfs":
+            return 0
         if self.options.queue_order == "multifactor":
             return self.multifactor(job)
         if self.options.queue_order != "wfp":
@@ -365,7 +383,7 @@ class Simulator:
 
     def order(self) -> None:
         before = list(self.queue)
-        self.queue.sort(key=self.utility, reverse=True)
+        self.queue.sort(key=lambda job: (self.rank(job), self.utility(job)), reverse=True)
         if self.queue != before:  # all reservations are made anew in the new order
             self.conservative.broken = True
 
@@ -522,14 +540,14 @@ class Simulator:
 
     def duration(self, job: Job) -> Any:
         """How long the scheduler expects a job that starts now to hold its nodes."""
-        restart = self.options.restart_cost if job.restarts else 0
+        restart = self.options.restart_cost if job.restarts + job.preemptions else 0
         return self.options.start_delay + restart + job.remaining_estimate
 
     # -- the pass ------------------------------------------------------------------------------------------------
 
     def schedule(self) -> None:
         self.look()
-        if self.options.queue_order != "fcfs":
+        if self.options.queue_order != "fcfs" or self.options.rank:
             self.order()
         while not self.whole_pass():
             self.conservative.broken = True
@@ -630,7 +648,7 @@ class Simulator:
             self.queue.remove(job)
             self.last_node = max(nodes, key=lambda node: (node - self.last_node - 1) % self.machine.nodes)
         start = self.now + self.options.start_delay
-        restart_cost = self.options.restart_cost if job.restarts else 0
+        restart_cost = self.options.restart_cost if job.restarts + job.preemptions else 0
         job.start = start
         job.first_start = start if job.first_start is None else job.first_start
         job.held_size = self.size_of(nodes)

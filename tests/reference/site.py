@@ -12,7 +12,8 @@ from math import ceil, inf
 from typing import Any
 
 from .conservative import Conservative, Reservation
-from .simulator import Simulator
+from .preemption import Preemption
+from .simulator import PassAgainError, Simulator
 from .slurm import Passes
 from .state import Attempt, Job, Moment, Options, exact
 
@@ -64,6 +65,7 @@ class SiteSimulator(Simulator):
         self.machine = _Machine(len(nodes))
         self.conservative = SiteReservations(self)
         self.passes = Passes(self)
+        self.preemption = Preemption(self)
         self.failed_so_far = [0] * len(nodes)
         self.needs = {job: row[4] for job, row in zip(self.jobs, order, strict=True)}
 
@@ -95,7 +97,7 @@ class SiteSimulator(Simulator):
 
     def next_instant(self):
         ends = (end for _, end, _ in self.windows if end > self.now)
-        return min([super().next_instant(), *ends, self.passes.next_tick()])
+        return min([super().next_instant(), *ends, self.passes.next_tick(), *self.preemption.next_times()])
 
     def whole_instant(self) -> None:
         o = self.options
@@ -104,7 +106,12 @@ class SiteSimulator(Simulator):
         comes_up = self.now in self.down.values()
         if calculates or comes_back or comes_up or any(end == self.now for _, end, _ in self.windows):
             self.passes.changed = True
+        if any(a.start + o.preempt_exempt == self.now for a in self.running if o.preempt_exempt > 0):
+            self.passes.changed = True
         super().whole_instant()
+
+    def leave(self) -> None:
+        self.preemption.leave_those_due()
 
     def arrive(self, job: Job) -> None:
         self.passes.changed = True
@@ -238,12 +245,17 @@ class SiteSimulator(Simulator):
                             take(then, bags)
                     self.start_on(job, bags)
                     continue
+            if not self.shares_nodes_with(partition, blocked) and self.preemption.make_room(job, set(range(len(free)))):
+                raise PassAgainError
             if partition not in blocked:
                 if easy:
                     blocked.add(partition)
                     heads.append((job, *self.reservation_of(job)))
                 else:
                     blocked |= {p for node in self.nodes if partition in node.partitions for p in node.partitions}
+
+    def shares_nodes_with(self, partition: int, others: set[int]) -> bool:
+        return any(partition in node.partitions and node.partitions & others for node in self.nodes)
 
     def ends_by(self, job: Job, moment) -> bool:
         return job.remaining_estimate > 0 and (self.now + self.duration(job), 0) <= moment

@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
 
+from .simulator import PassAgainError
 from .state import Job
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Passes:
             site.row = 0
             if site.room(job, free) >= site.needs[job].chunks:
                 site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
+            elif site.preemption.make_room(job, set(range(len(free))) - barred):
+                raise PassAgainError
             else:
                 refused.add(partition)
                 barred |= {node for node, has in enumerate(site.nodes) if partition in has.partitions}

@@ -93,6 +93,13 @@ class Options:
     backfill_user_depth: int = 0
     backfill_window: Any = 24  # h
     backfill_resolution: Any = 60
+    # preemption (site): none, requeue, checkpoint, cancel
+    preemption: str = "none"
+    preempt_grace: Any = 0
+    preempt_exempt: Any = 0
+    preempts: Callable | None = None  # of two jobs: whether the first may preempt the second
+    preempt_order: Callable | None = None  # of a job: those with the lowest leave first
+    rank: Callable | None = None  # of a job: the highest comes first in the queue
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False
@@ -129,6 +136,10 @@ class Job:
     checkpoints: int = 0
     checkpoints_used: int = 0
     migrations: int = 0
+    preemptions: int = 0
+    preempted_seconds: Any = 0  # node-seconds of work lost by that
+    is_cancelled: bool = False
+    place: int = 0  # of its partition among those of a site
     held_size: int | None = None
     time_at_limit: Any = 0
     held: list[list[Any]] = field(default_factory=list)  # [begin, end or None, nodes] of each attempt
@@ -175,6 +186,9 @@ class Attempt:
     asked: Any = 0  # work up to which a checkpoint under "risk" was refused
     saved_by: str = ""  # what made the saved state in this attempt: "checkpoint" or "move"
     order: int = 0
+    is_leaving: bool = False  # makes way for another job ...
+    leaves_at: Any = None  # ... when its grace is over ...
+    saves_last: bool = False  # ... after a last checkpoint
     start_row: Event | None = None
 
     @property

@@ -14,9 +14,11 @@ from faultsweep.simcore.engine.state import (
     CHECKPOINT_EVENT,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
+    LEAVE_TIMER,
     NOT_SAVING,
     OTHER_TIMER,
     SAVES,
+    SAVES_LAST,
     TIMER_STRIDE,
     State,
 )
@@ -107,6 +109,8 @@ def complete_saving(s: State, job: int) -> None:
         s.job.interval[job] = hooks.next_interval(s, job)
         s.job.next_save[job] = s.job.saved[job] + s.job.interval[job]
         plan(s, job)
+    if s.job.leaving[job] == SAVES_LAST and s.job.saving_since[job] < s.now:
+        push_timer(s, s.now, LEAVE_TIMER * TIMER_STRIDE + job)
 
 
 @kernel

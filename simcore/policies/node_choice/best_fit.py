@@ -5,7 +5,7 @@ from __future__ import annotations
 from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import choose
-from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, State
+from faultsweep.simcore.engine.state import State
 
 
 @kernel
@@ -15,7 +15,7 @@ def choose_best_fit(s: State, job: int) -> None:
     Of equal nodes it is the first.
     """
     left = s.job.chunks[job]
-    free = s.window_cores if s.reserves in (ALL_JOBS, IN_PLANS) else s.free_cores
+    free = s.window_cores if s.chooses_in_window == 1 else s.free_cores
     while left > 0:
         most, best = 0, -1
         for node in range(s.takes.shape[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import choose
-from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, State
+from faultsweep.simcore.engine.state import State
 
 
 @kernel
@@ -49,9 +49,9 @@ def _best_row(s: State, job: int, left: int) -> int:
 @inlined
 def _usable_cores(s: State, job: int, node: int) -> int:
     """Return the cores of a node that are free and have as much memory as the job wants of each."""
-    plans = s.reserves in (ALL_JOBS, IN_PLANS)
-    cores = s.window_cores[node] if plans else s.free_cores[node]
-    memory = s.window_memory[node] if plans else s.free_memory[node]
+    in_window = s.chooses_in_window == 1
+    cores = s.window_cores[node] if in_window else s.free_cores[node]
+    memory = s.window_memory[node] if in_window else s.free_memory[node]
     need = s.job.chunk_memory[job]
     return min(cores, memory * s.job.chunk_cores[job] // need) if need > 0 else cores
 

@@ -16,7 +16,8 @@ from faultsweep.simcore.engine.state import ALL_JOBS, ORDER_TIMER, TIMER_STRIDE,
 
 @kernel
 def order_queue(s: State) -> None:
-    """Sort the queue by falling utility as of now; a recovered job may have a fixed one."""
+    """Sort the queue by rank if it is in tiers, and by falling utility as of now; a recovered job may have a fixed
+    one."""
     changed = False
     if s.own_order != 0:
         call_own(s.own_order, s, 0, 0, 0)
@@ -27,7 +28,7 @@ def order_queue(s: State) -> None:
             utility = hooks.utility(s, job)
         s.job.utility[job] = utility
         place = at  # jobs that it passes lose their reservations, which are made anew in the new order
-        while place > s.queue_head and s.job.utility[s.queue[place - 1]] < utility:
+        while place > s.queue_head and _is_behind(s, s.queue[place - 1], job):
             s.queue[place] = s.queue[place - 1]
             place -= 1
         s.queue[place] = job
@@ -36,6 +37,14 @@ def order_queue(s: State) -> None:
         s.disturbed = 1
         s.reorders += 1
     s.scanned_version = -1  # another job may be the head
+
+
+@inlined
+def _is_behind(s: State, other: int, job: int) -> bool:
+    """Tell whether a job must stand behind another one, whose utility is known, too."""
+    if s.in_tiers == 1 and s.job.queue_rank[other] != s.job.queue_rank[job]:
+        return s.job.queue_rank[other] < s.job.queue_rank[job]
+    return s.job.utility[other] < s.job.utility[job]
 
 
 @inlined

@@ -22,6 +22,7 @@ from faultsweep.simcore.engine.events import (
     add_release,
     drop_release,
     enqueue_behind,
+    enqueue_by_arrival,
     enqueue_last,
     push_timer,
     trace_event,
@@ -76,13 +77,20 @@ def _manual_delay(s: State, job: int) -> float:
 
 @kernel
 def resubmit(s: State, job: int) -> None:
-    """Put a job into the queue again: at the rear (A, B), behind half of the waiting jobs (D), or at the head (E).
+    """Put a job into the queue again: by its arrival, or, where options decide, at the rear (A, B), behind half of the
+    waiting jobs (D), or at the head (E).
 
-    Its utility counts from now on; at the head it is above all, in the middle midway between those of its neighbours.
+    Under an option its utility counts from now on; at the head it is above all, in the middle midway between those of
+    its neighbours.
     """
     option = s.job.option[job]
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
+    if s.recovery == 0:
+        if s.tracing == 1:
+            trace_event(s, REQUEUE_EVENT, job)
+        enqueue_by_arrival(s, job)
+        return
     s.job.utility_since[job] = s.now
     s.job.fixed_utility[job] = np.nan
     if s.tracing == 1:

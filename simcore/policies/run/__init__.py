@@ -166,6 +166,7 @@ POLICY = Policy(
         "scheduling",
         "queue_order",
         ("limits", on_one_machine),
+        ("preemption", lambda run: may_be_site(run["machine"])),
         ("placement", on_torus),
         ("node_choice", chooses_nodes),
         ("co_allocation", on_clusters),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import begin_run, expected_end
-from faultsweep.simcore.engine.events import dequeue_at
+from faultsweep.simcore.engine.events import dequeue_at, push_timer
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import (
     chunks_within,
@@ -25,7 +25,8 @@ from faultsweep.simcore.engine.pieces import (
     reserve_pieces,
     windows_met,
 )
-from faultsweep.simcore.engine.state import HEAD_JOB, State
+from faultsweep.simcore.engine.state import DEFAULT, HEAD_JOB, ORDER_TIMER, TIMER_STRIDE, State
+from faultsweep.simcore.policies.preemption.victims import make_room
 from faultsweep.simcore.policies.scheduling.backfill import nothing_overdue, remember
 from faultsweep.simcore.policies.scheduling.long_queue import ends_by
 
@@ -35,13 +36,13 @@ def schedule_site(s: State) -> None:
     """Run one pass: start every job that may start, in order of the queue."""
     position, easy = s.queue_head, s.reserves == HEAD_JOB
     every = (1 << s.head_job.shape[0]) - 1
-    if s.scanned_version == s.version and nothing_overdue(s) and s.num_windows == 0:
+    if s.scanned_version == s.version and nothing_overdue(s) and s.num_windows == 0 and s.preemption == DEFAULT:
         position = max(position, s.scanned)
     else:
         s.blocked = 0
         for partition in range(s.head_job.shape[0]):
             s.head_job[partition] = -1
-    while position < s.queue_tail and s.free > 0 and (easy or s.blocked != every):
+    while position < s.queue_tail and (s.free > 0 or s.preemption != DEFAULT) and (easy or s.blocked != every):
         job = s.queue[position]
         partition = s.job.partition[job]
         is_blocked = s.blocked >> partition & 1 == 1
@@ -53,6 +54,9 @@ def schedule_site(s: State) -> None:
             if s.passes_again == 1:
                 return
             continue
+        if s.preemption != DEFAULT and s.blocked & s.overlaps[partition] == 0 and make_room(s, job, 0):
+            s.passes_again = 1
+            return
         if not is_blocked:
             s.blocked |= 1 << partition if easy else s.overlaps[partition]
             if easy:
@@ -141,6 +145,8 @@ def start_on_pieces(s: State, job: int) -> None:
     hooks.pieces_taken(s, job)
     s.version += 1
     begin_run(s, job, held)
+    if s.preempt_exempt > 0.0:
+        push_timer(s, s.job.start[job] + s.preempt_exempt, ORDER_TIMER * TIMER_STRIDE + 1 + job)
 
 
 @inlined

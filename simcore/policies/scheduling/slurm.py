@@ -24,10 +24,17 @@ from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end
 from faultsweep.simcore.engine.events import dequeue_at, push_timer
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.pieces import chunks_within, reserve_pieces, windows_met
+from faultsweep.simcore.engine.pieces import (
+    choose_in_window,
+    chunks_within,
+    free_in_window,
+    reserve_pieces,
+    windows_met,
+)
 from faultsweep.simcore.engine.profile import breakpoint_at, set_point
 from faultsweep.simcore.engine.state import (
     BACKFILL_PASS,
+    DEFAULT,
     FULL_PASS,
     IN_PLANS,
     MAIN_PASS,
@@ -36,6 +43,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.policies.preemption.victims import make_room
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
@@ -94,7 +102,7 @@ def _main_pass(s: State, depth: int) -> None:
     s.blocked = 0
     position = s.queue_head
     for _ in range(depth):
-        if position >= s.queue_tail or s.free == 0:
+        if position >= s.queue_tail or (s.free == 0 and s.preemption == DEFAULT):
             return
         job = s.queue[position]
         if s.blocked >> s.job.partition[job] & 1 == 0:
@@ -105,6 +113,9 @@ def _main_pass(s: State, depth: int) -> None:
                 if s.passes_again == 1:
                     return
                 continue
+            if s.preemption != DEFAULT and make_room(s, job, s.blocked):
+                s.passes_again = 1
+                return
             s.blocked |= 1 << s.job.partition[job]
         position += 1
 
@@ -230,11 +241,11 @@ def _free_from(s: State, job: int, time: float) -> float:
     for node in range(s.open_node.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
-    if _fits(s, job, closed):
+    if choose_in_window(s, job, closed):
         return s.now
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0)
     while at < s.num_releases:
-        found = _take_away(s, int(s.release_item[at]))
+        found = free_in_window(s, int(s.release_item[at]))
         if found:
             end, untried = s.release_time[at], True
             if first == np.inf:
@@ -242,7 +253,7 @@ def _free_from(s: State, job: int, time: float) -> float:
         at = _next_job(s, at + 1)
         next_end = s.release_time[at] if at < s.num_releases else np.inf
         if next_end == np.inf or (found and next_end > first + span):
-            if untried and _fits(s, job, closed):
+            if untried and choose_in_window(s, job, closed):
                 return end if end > s.now else s.now + _OVERDUE_S
             untried = False
             while first + span < next_end < np.inf:
@@ -256,36 +267,6 @@ def _next_job(s: State, at: int) -> int:
     while at < s.num_releases and s.release_item[at] < 0:
         at += 1
     return at
-
-
-@kernel
-def _take_away(s: State, job: int) -> bool:
-    """Free what a running job holds of the open nodes; tell whether it holds any."""
-    found, piece = False, s.job.first_piece[job]
-    while piece >= 0:
-        node = s.piece_node[piece]
-        if s.open_node[node] == 1:
-            found = True
-            s.window_cores[node] += s.piece_cores[piece]
-            s.window_gpus[node] += s.piece_gpus[piece]
-            s.window_memory[node] += s.piece_memory[piece]
-        piece = s.piece_next[piece]
-    return found
-
-
-@kernel
-def _fits(s: State, job: int, closed: int) -> bool:
-    """Choose nodes for a job of what is free of the open ones; tell whether that is enough."""
-    total = 0
-    for node in range(s.takes.shape[0]):
-        cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
-        s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
-        total += s.takes[node]
-    s.num_chosen = 0
-    if total < s.job.chunks[job]:
-        return False
-    hooks.choose_nodes(s, job)
-    return True
 
 
 @kernel

@@ -1,0 +1,52 @@
+"""What every kind of preemption does with a running job: it is told to leave, and its attempt ends."""
+
+from __future__ import annotations
+
+from faultsweep.simcore.engine import hooks
+from faultsweep.simcore.engine.allocation import end_attempt, free_nodes_of
+from faultsweep.simcore.engine.events import add_release, drop_release, push_timer, trace_event
+from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.state import (
+    AWAY,
+    LEAVE_TIMER,
+    PREEMPT_EVENT,
+    RESUBMIT_TIMER,
+    TIMER_STRIDE,
+    TOLD,
+    State,
+)
+
+
+@kernel
+def tell(s: State, job: int) -> None:
+    """Have a running job leave: at once, or when its grace is over."""
+    s.job.leaving[job] = TOLD
+    if s.preempt_grace == 0.0:
+        hooks.job_leaves(s, job)
+        return
+    until = s.now + s.preempt_grace
+    push_timer(s, until, LEAVE_TIMER * TIMER_STRIDE + job)
+    if until < s.job.expected_end[job]:
+        s.job.expected_end[job] = until
+        drop_release(s, job)
+        add_release(s, until, job)
+        s.scanned_version = -1  # reservations may change though the free nodes do not
+
+
+@kernel
+def depart(s: State, job: int) -> None:
+    """End the attempt of a running job and free its nodes; its unsaved work is lost."""
+    lost = end_attempt(s, job)
+    s.job.preempted_nodes[job] += lost * s.job.allocated[job]
+    if s.tracing == 1:
+        trace_event(s, PREEMPT_EVENT, job)
+    s.job.preemptions[job] += 1
+    free_nodes_of(s, job)
+    s.changed = 1
+
+
+@kernel
+def come_back(s: State, job: int) -> None:
+    """Let a job that has left wait again once this event time is over."""
+    s.job.status[job] = AWAY
+    push_timer(s, s.now, RESUBMIT_TIMER * TIMER_STRIDE + job)

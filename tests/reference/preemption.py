@@ -1,0 +1,117 @@
+"""Preemption on a site, for the reference simulator: who makes way for whom, and what becomes of them.
+
+Written from the definitions in docs/model.md alone; it shares no code with the engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .state import Attempt, Job
+
+if TYPE_CHECKING:
+    from .site import SiteSimulator
+
+ROUNDS = 3
+
+
+class Preemption:
+    """The rules of a run: ``options.preempts`` tells of two jobs whether the first may preempt the second."""
+
+    def __init__(self, site: SiteSimulator):
+        self.site = site
+
+    @property
+    def is_on(self) -> bool:
+        return self.site.options.preemption != "none"
+
+    def next_times(self) -> list[Any]:
+        """When a grace ends, and when a job has run for long enough to be preempted."""
+        site = self.site
+        times = [a.leaves_at for a in site.running if a.leaves_at is not None]
+        if self.is_on and site.options.preempt_exempt > 0:
+            times += [a.start + site.options.preempt_exempt for a in site.running]
+        return [time for time in times if time > site.now]
+
+    def candidates(self, job: Job) -> list[Attempt]:
+        site = self.site
+        found = [
+            a
+            for a in site.running
+            if site.options.preempts(job, a.job)
+            and not a.is_leaving
+            and site.now - a.start >= site.options.preempt_exempt
+        ]
+        return sorted(found, key=lambda a: (site.options.preempt_order(a.job), len(site.bags[a]), a.job.index))
+
+    def make_room(self, job: Job, usable: set[int]) -> bool:
+        """Tell the jobs to leave whose place a job needs; whether one has left at once."""
+        victims, running = self.victims(job, usable), list(self.site.running)
+        for attempt in victims:
+            self.tell(attempt)
+        return running != self.site.running
+
+    def victims(self, job: Job, usable: set[int]) -> list[Attempt]:
+        if not self.is_on:
+            return []
+        candidates, leaving = self.candidates(job), [a for a in self.site.running if a.is_leaving]
+        rounds = 0
+        while True:
+            if self.nodes_without(job, usable, leaving):
+                return []
+            for last in range(len(candidates)):
+                chosen = self.nodes_without(job, usable, leaving + candidates[: last + 1])
+                if chosen:
+                    break
+            else:
+                return []
+            rounds += 1
+            overlap = {a: len(set(self.site.bags[a]) & chosen) for a in candidates}
+            if rounds == ROUNDS or len(candidates) <= rounds:
+                return [a for a in candidates[: last + 1] if overlap[a]]
+            first = sorted(candidates[:last], key=lambda a: -overlap[a])
+            candidates = [candidates[last], *first, *candidates[last + 1 :]]
+
+    def nodes_without(self, job: Job, usable: set[int], gone: list[Attempt]) -> set[int]:
+        """The nodes that a job would get if some jobs had gone; none if that is not enough."""
+        site = self.site
+        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(site.free(gone))]
+        site.row = 0
+        return set(site.choose_nodes(job, free)) if site.room(job, free) >= site.needs[job].chunks else set()
+
+    def tell(self, attempt: Attempt) -> None:
+        attempt.is_leaving = True
+        if self.site.options.preempt_grace == 0:
+            self.leave(attempt)
+            return
+        attempt.leaves_at = self.site.now + self.site.options.preempt_grace
+        attempt.estimated_end = min(attempt.estimated_end, attempt.leaves_at)
+
+    def leave_those_due(self) -> None:
+        for attempt in sorted(self.site.running, key=lambda a: a.job.index):
+            if attempt.leaves_at == self.site.now or (attempt.saves_last and not attempt.saving):
+                self.leave(attempt)
+
+    def leave(self, attempt: Attempt) -> None:
+        site, job = self.site, attempt.job
+        cost = site.options.checkpoint_cost
+        if site.options.preemption == "checkpoint" and not attempt.saves_last:
+            attempt.saves_last = True
+            if attempt.saving:
+                return
+            if attempt.resume < site.now:
+                site.begin_saving(attempt, cost, "checkpoint")
+                if cost > 0:
+                    return
+        lost = attempt.work_at(site.now) - job.saved
+        held = sum(bag[0] for bag in site.bags[attempt].values())
+        site.end(attempt)
+        site.log("preempt", job)
+        job.preemptions += 1
+        job.preempted_seconds += lost * held
+        site.passes.changed = True
+        if site.options.preemption == "cancel":
+            job.preempted_seconds += job.saved * held
+            job.is_cancelled = True
+        else:
+            site.resubmissions.append((site.now, job))

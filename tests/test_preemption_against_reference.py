@@ -1,0 +1,222 @@
+"""Preemption on a site against the reference: random small sites and jobs, and what makes way for what by hand."""
+
+from __future__ import annotations
+
+import pytest
+from faultsweep.simcore.simulate import simulate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
+from tests.adapter import workload_of
+from tests.reference.site import Need
+from tests.strategies import examples
+from tests.test_site_against_reference import CHOICES, assert_same, cases, engine
+from tests.test_slurm_against_reference import SETTINGS, first_ticks
+
+MODES = ("requeue", "checkpoint", "cancel")
+SCHEDULERS = ("fcfs", "backfill", "slurm")
+QOS = ("x", "y", "z")  # of jobs of the reference
+TIMES = st.fixed_dictionaries(
+    {
+        "preemption": st.sampled_from(MODES),
+        "preempt_grace": st.sampled_from((0, 0, 1, 3, 20)),
+        "preempt_exempt": st.sampled_from((0, 0, 2, 10)),
+        "checkpoint_cost": st.sampled_from((0, 1, 4)),
+        "restart_cost": st.sampled_from((0, 0, 2)),
+    }
+)
+
+
+@st.composite
+def tiers(draw, count: int):
+    """Partitions of tiers, some of whose jobs stay; what the reference makes of them."""
+    found = tuple((draw(st.integers(1, 3)), draw(st.sampled_from(("", "", "REQUEUE", "OFF")))) for _ in range(count))
+    every = (*found, (1, ""))  # jobs of no partition
+
+    def tier(job) -> int:
+        return every[job.place][0]
+
+    def preempts(job, other) -> bool:
+        return other.place < count and tier(job) > tier(other) and every[other.place][1] != "OFF"
+
+    return ("partition", found, ()), {"preempts": preempts, "preempt_order": tier, "rank": tier}
+
+
+@st.composite
+def classes(draw):
+    """QOS that preempt others behind them; what the reference makes of them."""
+    names = draw(st.permutations(QOS))
+    rows = []
+    for place, name in enumerate(names):
+        behind = tuple(other for other in names[place + 1 :] if draw(st.sampled_from((True, True, False))))
+        rows.append((name, draw(st.integers(0, 3)), behind, draw(st.sampled_from(("", "", "", "OFF")))))
+    table = {name: (priority, behind, mode) for name, priority, behind, mode in rows}
+
+    def below(name: str) -> set[str]:
+        return {other for other in table[name][1] if table[other][2] != "OFF"}
+
+    def depth(name: str) -> int:
+        return max((depth(other) + 1 for other in below(name)), default=0)
+
+    return ("qos", (), tuple(rows)), {
+        "preempts": lambda job, other: other.qos in below(job.qos),
+        "preempt_order": lambda job: table[job.qos][0],
+        "rank": lambda job: depth(job.qos),
+    }
+
+
+@st.composite
+def crowds(draw, failures: bool = False):
+    """A few nodes, which all partitions have nearly all of, and jobs that want most of them for a while."""
+    count, cores = draw(st.integers(1, 4)), draw(st.sampled_from((1, 2, 4)))
+    parts = tuple(
+        ((draw(st.integers((count + 1) // 2, count)),), draw(st.sampled_from((False, False, True)))) for _ in range(3)
+    )
+    rows, time = [], 0
+    for job_id in range(1, draw(st.integers(4, 14)) + 1):
+        time += draw(st.sampled_from((0, 0, 1, 2, 5)))
+        place = draw(st.integers(0, 3))
+        nodes, whole = (parts[place][0][0], parts[place][1]) if place < 3 else (count, False)
+        each = (draw(st.integers(1, cores)), 0, 0)
+        per_node = draw(st.sampled_from((0, 1)))
+        room = nodes * (1 if per_node else cores // each[0])
+        need = Need(draw(st.integers((room + 1) // 2, room)), each, per_node, whole, place)
+        run = draw(st.sampled_from((1, 3, 8, 20)))
+        rows.append((job_id, time, run, run * draw(st.sampled_from((1, 1, 2, 0.5))), need))
+    failed = [(draw(st.integers(0, 30)), draw(st.integers(0, count - 1)), 3) for _ in range(2 * failures)]
+    return (((cores, 0, 0, count),), parts), rows, sorted(failed), ()
+
+
+@st.composite
+def runs(draw, **kinds):
+    """A case, and who preempts whom in it."""
+    case = draw(
+        cases(**kinds) if "reservations" in kinds else st.one_of(crowds(**kinds), crowds(**kinds), cases(**kinds))
+    )
+    partitions = len(case[0][1])
+    found = draw(classes() if draw(st.booleans()) or not partitions else tiers(partitions))
+    return case, found
+
+
+def check_same(run, **options) -> None:
+    case, (written, known) = run
+    places = {row[0]: row[4].partition for row in case[1]}
+
+    def placed(rule):
+        def asked(*jobs):
+            for job in jobs:
+                job.place = places[job.job_id]
+            return rule(*jobs)
+
+        return asked
+
+    rules = {name: placed(rule) for name, rule in known.items()}
+    assert_same(case, preempting=(written, rules), **options)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+@given(runs(), TIMES, st.sampled_from(CHOICES), st.sampled_from((0, 0, 1)))
+@examples(120)
+def test_who_makes_way(scheduler, run, times, node_choice, delay):
+    check_same(run, scheduler=scheduler, node_choice=node_choice, start_delay=delay, **times)
+
+
+@given(runs(), TIMES, SETTINGS, st.sampled_from(CHOICES))
+@examples(120)
+def test_passes_of_slurm(run, times, settings, node_choice):
+    kinds = ("main_interval", "full_interval", "backfill_interval")
+    ticks = first_ticks([settings[name] for name in kinds])
+    check_same(run, scheduler="slurm", node_choice=node_choice, first_ticks=ticks, **settings, **times)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+@given(runs(failures=True), TIMES, st.sampled_from(("none", "periodic")), st.sampled_from(("fcfs", "sjf")))
+@examples(60)
+def test_with_failures_checkpoints_and_orders(scheduler, run, times, checkpoint, order):
+    check_same(run, scheduler=scheduler, checkpoint=checkpoint, checkpoint_interval=5, queue_order=order, **times)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
+@given(runs(reservations=True), TIMES, st.sampled_from((0, 1, 2)))
+@examples(40)
+def test_with_advance_reservations_and_limits(scheduler, run, times, most):
+    check_same(run, scheduler=scheduler, user_max_jobs=most, **times)
+
+
+def starts(rows, scheduler="fcfs", nodes=4, **options) -> list[tuple[float, float]]:
+    """When the last attempts of jobs (submission, run time, nodes, QOS) start and end, on nodes of one core.
+
+    QOS x preempts y and z, and y preempts z; engine and reference agree.
+    """
+    # the number of a job of the reference says which QOS it has
+    numbers = {name: iter([k for k in range(1, 100) if QOS[k % 5 % 3] == name]) for name in QOS}
+    jobs = [
+        (next(numbers[qos]), submit, run, run, Need(size, (1, 0, 0), 1, False, 0)) for submit, run, size, qos in rows
+    ]
+    case = ((((1, 0, 0, nodes),), ()), jobs, [], ())
+    below = {"x": ("y", "z"), "y": ("z",), "z": ()}
+    written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")))
+    known = {
+        "preempts": lambda job, other: other.qos in below[job.qos],
+        "preempt_order": lambda job: "zyx".index(job.qos),
+        "rank": lambda job: "zyx".index(job.qos),
+    }
+    options = {"preemption": "requeue", "scheduler": scheduler} | options
+    check_same((case, (written, known)), **options)
+    run = engine(case, preempting=written, estimates="requested", **options)[1]
+    return list(zip(run.jobs["start_s"].tolist(), run.jobs["finish_s"].tolist(), strict=True))
+
+
+def test_the_lowest_class_leaves_first_and_then_the_smallest_job():
+    rows = [(0, 100, 2, "y"), (0, 100, 2, "z"), (10, 5, 1, "x")]
+    assert starts(rows) == [(0, 100), (15, 115), (10, 15)]
+    rows = [(0, 100, 3, "z"), (0, 100, 1, "z"), (10, 5, 1, "x")]
+    assert starts(rows) == [(0, 100), (15, 115), (10, 15)]
+
+
+def test_a_job_that_is_not_needed_stays():
+    """One node is wanted by four: the small job is taken away first, then the large one, whose nodes suffice."""
+    rows = [(0, 100, 1, "z"), (0, 100, 3, "z"), (10, 5, 3, "x")]
+    assert starts(rows) == [(0, 100), (15, 115), (10, 15)]
+
+
+def test_grace_and_time_that_is_safe():
+    rows = [(0, 100, 4, "z"), (10, 5, 4, "x")]
+    assert starts(rows, preempt_grace=7)[1] == (17, 22)
+    assert starts(rows, preempt_exempt=30)[1] == (30, 35)
+    assert starts([(0, 12, 4, "z"), (10, 5, 4, "x")], preempt_grace=7) == [(0, 12), (12, 17)]
+
+
+def test_what_becomes_of_the_work():
+    rows = [(0, 100, 4, "z"), (10, 5, 4, "x")]
+    assert starts(rows) == [(15, 115), (10, 15)]
+    assert starts(rows, preemption="checkpoint", checkpoint_cost=3) == [(18, 108), (13, 18)]
+    assert starts(rows, restart_cost=2) == [(15, 117), (10, 15)]
+
+
+def test_nobody_leaves_for_a_job_that_would_not_fit_then_either():
+    rows = [(0, 100, 2, "x"), (0, 100, 2, "z"), (10, 5, 3, "y")]
+    assert starts(rows) == [(0, 100), (0, 100), (100, 105)]
+
+
+def test_many_small_jobs_with_checkpoints_share_nodes():
+    """Two timers of each of 150 running jobs on two nodes."""
+    rows = [(k + 1, 0, 100, 100, Need(1, (1, 0, 0), 0, False, 0)) for k in range(150)]
+    case = ((((100, 0, 0, 2),), ()), rows, [], ())
+    options = {"checkpoint": "periodic", "checkpoint_interval": 10.0, "checkpoint_cost": 1.0}
+    assert engine(case, estimates="requested", **options)[1].metrics["checkpoints"] == 150 * 9
+
+
+def test_sentences():
+    jobs = [(1, 0, 5, 5, Need(1, (1, 0, 0), 1, False, 0))]
+    case = ((((1, 0, 0, 2),), ()), jobs, [], ())
+    with pytest.raises(InputError, match=r"preemption: 'requeue' is not for scheduler = 'conservative' \(valid: fcfs"):
+        engine(case, preemption="requeue", scheduler="conservative")
+    with pytest.raises(InputError, match=r"preemption: 'requeue' is not for a flat machine .valid there: none"):
+        simulate(workload_of([(1, 0, 5, 5, 1)]), machine="flat:4", preemption="requeue")
+    with pytest.raises(InputError, match=r"preemption: .* does not say whose jobs .* \(valid: a file with preempt_by"):
+        engine(case, preemption="requeue")
+    round_about = ("qos", (), (("x", 0, ("y",), ""), ("y", 0, ("z",), ""), ("z", 0, ("x",), "")))
+    with pytest.raises(InputError, match="QOS x preempts itself, or others that preempt it"):
+        engine(case, preempting=round_about, preemption="requeue")
