@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.statistics import REPLICATE, mean_interval
+from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -38,6 +38,7 @@ def main_effect(values: xr.DataArray, axis: str, level: float = 0.95) -> xr.Data
     """
     if axis not in values.dims:
         raise unknown_name("axis", axis, map(str, values.dims))
+    check_axes(values.dims)
     values = values if REPLICATE in values.dims else values.expand_dims(REPLICATE, -1)
     others = [dim for dim in values.dims if dim not in (axis, REPLICATE)]
     complete = values.notnull().all(axis)

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 from faultsweep.analysis.open import has_result, metric_names
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.analysis.statistics import REPLICATE, check_axes
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -57,6 +57,7 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
             raise unknown_name("metric", name, known)
     if len(set(metrics)) < 2:
         raise InputError("a Pareto front is of two metrics or more")
+    check_axes(results["status"].dims)
     wanted = results[[*dict.fromkeys(metrics)]].load()
     shapes = {name: set(wanted[name].dims) for name in metrics}
     more = sorted({str(dim) for dims in shapes.values() for dim in dims} - set(map(str, results["status"].dims)))
@@ -65,7 +66,8 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
             f"a Pareto front is of metrics with a number for each simulation, and {', '.join(more)} is more"
         )
     done = has_result(results["status"])
-    means = wanted.where(done).mean(REPLICATE)
+    with np.errstate(over="ignore"):  # an infinite mean is beaten
+        means = wanted.where(done).mean(REPLICATE)
     means["n"] = done.sum(REPLICATE)
     axes = [str(dim) for dim in means["n"].dims if means.sizes[dim] > 1]
     frame = means.squeeze(drop=True).reset_coords(drop=True).to_dataframe().reset_index() if axes else _of_one(means)

@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.ranking import higher_is_better, rank
-from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.analysis.statistics import REPLICATE, check_axes
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -63,6 +63,7 @@ def best_policies(
     status: xr.DataArray | None = data["status"]
     if policy not in values.dims:
         raise unknown_name("axis", policy, map(str, values.dims))
+    check_axes(values.dims)
     chosen = region_axes(values, policy) if regions is None else list(regions)
     averaged = [dim for dim in values.dims if dim not in (policy, REPLICATE, *chosen) and values.sizes[dim] > 1]
     single = [dim for dim in values.dims if values.sizes[dim] == 1 and dim not in (policy, REPLICATE)]

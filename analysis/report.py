@@ -98,16 +98,17 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
     if policy is not None and policy not in data["status"].dims:
         raise unknown_name("axis", policy, map(str, data["status"].dims))
     if not bool(is_one_of(data["status"], RESULTS).any()):
-        raise InputError(f"{data.encoding.get('source', 'the store')}: no cell has a result yet; run the sweep first")
+        raise InputError(f"{_source(data)}: no cell has a result yet; run the sweep first")
     shown = in_units_to_read(data, chosen)
-    parts = [_verdict(shown, chosen, policy), _warnings(data), _first_figure(shown, chosen[0])]
-    parts += [_effects(shown, chosen), _importance(shown, chosen), _sensitivities(shown, chosen)]
-    parts += [
-        _regions(shown, [name for name in chosen if _has_direction(shown, name)], policy),
-        _failures(data),
-        _steadiness(data),
-        _provenance(data),
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):  # means of infinite numbers are infinite, or none
+        parts = [_verdict(shown, chosen, policy), _warnings(data), _first_figure(shown, chosen[0])]
+        parts += [_effects(shown, chosen), _importance(shown, chosen), _sensitivities(shown, chosen)]
+        parts += [
+            _regions(shown, [name for name in chosen if _has_direction(shown, name)], policy),
+            _failures(data),
+            _steadiness(data),
+            _provenance(data),
+        ]
     title = str(data.attrs.get("title") or data.attrs.get("name") or "sweep")
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_POLICY}<title>{escape(title)}</title>'
@@ -116,6 +117,10 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
     )
     with writing(path):
         path.write_text(page, encoding="utf-8")
+
+
+def _source(data: xr.Dataset) -> str:
+    return str(data.encoding.get("source", "the store"))
 
 
 def _metrics(data: xr.Dataset, wanted: Sequence[str] | None) -> list[str]:
@@ -127,6 +132,8 @@ def _metrics(data: xr.Dataset, wanted: Sequence[str] | None) -> list[str]:
     best = selection_of(data)
     if best is not None:  # the figure below the verdict is of the metric that decides
         usual = list(dict.fromkeys([best.metric, *usual]))[: max(1, len(usual))]
+    if not usual:
+        raise InputError(f"{_source(data)}: the store has no metric with a number for each simulation to report")
     return list(wanted or usual)
 
 

@@ -6,7 +6,7 @@ they copy: they never make an interval narrower, and there is no interval of zer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,10 @@ FEWEST_BOOTSTRAPPED = 20
 """Observations from which on bootstrap intervals are made: of five they cover some 75 % where they promise 95."""
 MOST_POINTS = 5
 """Observations up to which a figure shows the points themselves: an interval of so few says little more."""
+OF_INTERVALS = frozenset(("mean", "low", "high", "n", "interval_scale", "interval_log_sd", "flagged", "replicates"))
+_RANKED = {f"{of}{bound}" for of in ("ratio", "difference", "margin") for bound in ("", "_low", "_high")}
+OF_TABLES = OF_INTERVALS | _RANKED | {"p", "as_good", "best", "next", "effect", "combinations", "of", "on_front"}
+"""Columns of the tables that are made of results: no axis of such a table can have the name of one."""
 _RESAMPLES = 2000
 _MOST_NUMBERS = 20_000_000  # that are resampled at once
 _EQUAL = 1e-12  # relative differences between observations that are rounding
@@ -181,6 +185,16 @@ def describe_intervals(found: xr.Dataset, level: float = 0.95) -> str:
     return f"approximate {name} (measured coverage {100 * coverage.min():.0f}\u00a0% where replicates spread most)"
 
 
+def check_axes(axes: Iterable[Any], taken: Iterable[str] = OF_TABLES) -> None:
+    """Raise InputError, with the way out, if an axis has the name of a column of a table that is made of results."""
+    for axis in map(str, axes):
+        if axis in taken:
+            raise InputError(
+                f"{axis}: the table of results has a column of this name, so no axis of it can have it; in Python, "
+                f"results.rename({axis}=...) gives the axis another one"
+            )
+
+
 def observations(values: xr.DataArray, status: xr.DataArray | None = None) -> xr.DataArray:
     """Return the values along ``replicate`` with repeated copies as NaN: the points that a mean is made of."""
     return _observations(values, status)[0]
@@ -199,6 +213,7 @@ def _observations(
     A copy is recognised as the same observation as another replicate by its value (of a pair: both values), which
     independent replicates of a simulation do not share to the last bit.
     """
+    check_axes(values.dims, OF_INTERVALS)
     if REPLICATE not in values.dims:
         values = values.expand_dims(REPLICATE, axis=-1)
     copies = None if status is None else is_one_of(status, COPIES)

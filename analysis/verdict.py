@@ -17,7 +17,7 @@ from faultsweep.analysis.figures.words import in_words, label_in_words
 from faultsweep.analysis.open import fixed_parameters, metric_names
 from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.regions import policy_axis
-from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_ratio
+from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval, paired_ratio
 from faultsweep.simcore.workloads.models import is_model
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.best import Best, Region, read_best, regions_of
@@ -98,6 +98,7 @@ def compare_policies(
     values, status, higher = results[metric].load(), results["status"], higher_is_better(results, metric)
     if policy not in status.dims:
         raise unknown_name("axis", policy, map(str, status.dims))
+    check_axes(status.dims)
     others = [str(dim) for dim in status.dims if dim not in (policy, REPLICATE)]
     shown = [dim for dim in others if status.sizes[dim] > 1]
     rows = []
@@ -118,7 +119,10 @@ _COLUMNS = ("mean", "low", "high", "n", "ratio", "ratio_low", "ratio_high", "p",
 
 
 def _first_metric(results: xr.Dataset) -> str:
-    return metric_names(results)[0]
+    names = metric_names(results)
+    if not names:
+        raise InputError("nothing to compare: the results have no metric")
+    return names[0]
 
 
 def scope_of(results: xr.Dataset) -> str:

@@ -153,8 +153,10 @@ def default_choices(data: xr.Dataset) -> Choices:
         The store has no axis to draw over, or no metric.
     """
     metrics, axes = scalar_metrics(data), axes_of(data)
-    if not metrics or not axes:
-        raise InputError("nothing to show: the store has no metric or no axis")
+    if not metrics:
+        raise InputError("nothing to show: the store has no metric with a number for each simulation")
+    if not axes:
+        raise InputError("nothing to show: the sweep has no axis but the replicates")
     long = [axis for axis in axes if data.sizes[axis] > 1] or axes
     x = min(long, key=lambda axis: (_is_text(data, axis), axes.index(axis)))
     rest = [axis for axis in long if axis != x and data.sizes[axis] <= MOST_CURVES]

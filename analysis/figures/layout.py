@@ -180,11 +180,12 @@ def _limits(panels: list[Panel]) -> Limits | None:
         room = max((high / low) ** _ROOM, 1.1)
         return low / room, high * room
     if all(panel.stacked for panel in panels):
-        return 0.0, high
+        return 0.0, high or 1.0
     if signed or any(panel.bars for panel in panels) or low >= 0:
         low, high = min(low, 0.0), max(high, 0.0)
     room = _ROOM * (high - low) or 1.0
-    return low - room if low < 0 else 0.0, high + room if high > 0 else room * signed
+    open_above = high > 0 or signed or low == high  # all values may be zero
+    return low - room if low < 0 else 0.0, high + room if open_above else 0.0
 
 
 def _heights(panel: Panel) -> Numbers:

@@ -30,6 +30,7 @@ from faultsweep.analysis.statistics import (
 )
 from faultsweep.analysis.warmup import LONGEST_TAIL, unsteady
 
+_LARGEST_DRAWN = 1e300  # both ways to draw reckon with several times the largest number on an axis
 _HELD = ("machine", "scheduler", "load_scale", "estimates")
 
 
@@ -94,7 +95,8 @@ def replicates(data: xr.Dataset, metric: str) -> xr.DataArray | None:
     """Return the replicates themselves, where they are so few that they say more than an interval; else None."""
     if not 2 <= int(count_observations(data[metric], data["status"]).max()) <= MOST_POINTS:
         return None
-    return observations(data[metric], data["status"])
+    found = observations(data[metric], data["status"])
+    return found.where(abs(found) < _LARGEST_DRAWN)
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,17 @@ class Against:
 def intervals(data: xr.Dataset, metric: str, against: Against | None = None) -> xr.Dataset:
     """Return mean, low, high and n over replicates of a metric, or of its difference or ratio to a baseline."""
     if against is None:
-        return mean_interval(data[metric], data["status"])
+        return _drawable(mean_interval(data[metric], data["status"]))
     found = paired_difference(data[metric], against.axis, against.label, data["status"], relative=against.ratio)
     if against.ratio:
         found = found.assign({bound: found[bound] + 1 for bound in ("mean", "low", "high")})
-    return found if against.at is None else found.sel({against.axis: against.at}, drop=True)
+    return _drawable(found if against.at is None else found.sel({against.axis: against.at}, drop=True))
+
+
+def _drawable(found: xr.Dataset) -> xr.Dataset:
+    """Return intervals without the numbers that no axis can reach."""
+    parts = {name: found[name] for name in ("mean", "low", "high")}
+    return found.assign({name: part.where(abs(part) < _LARGEST_DRAWN) for name, part in parts.items()})
 
 
 def compared(data: xr.Dataset, metric: str, against: Against | None) -> str:
@@ -188,6 +196,8 @@ def describe(
     means = f"Means of {most} replicates{shown}."
     warm_up = [str(data[name].attrs["warm_up"]) for name in y if "warm_up" in data[name].attrs]
     caption = [*meanings, *warm_up, means if most > 1 else "One simulation a point, so there is no interval."]
+    if any(bool((abs(data[name]) >= _LARGEST_DRAWN).any()) for name in y):
+        caption.append("Infinite means are not drawn.")
     facts = [
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",
