@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from faultsweep.simcore.engine.metrics import METRICS
 
 from faultsweep.cli import app
 from faultsweep.cli.app import HelpCommand, HelpGroup
+from faultsweep.cli.output import print_table
 from tests.cluster.sweeping import command
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,13 +93,69 @@ def test_a_list_in_a_pipe_has_one_row_a_line(kind):
         assert line.endswith(text)
 
 
-def test_every_module_that_prints_a_table_offers_json():
-    """And prints it on a console that gives each row a line of its own in a pipe."""
-    for path in (ROOT / "faultsweep" / "cli").glob("*.py"):
+ANSWER_WITH_FILES = {
+    *("run", "cluster init", "figure", "view", "notebook", "dashboard", "report", "logs anonymise"),  # their names
+    "logs show",  # the log of a run as it is
+}
+
+
+def named_leaves(group, before=()):
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from named_leaves(one, (*before, name))
+        else:
+            yield " ".join((*before, name)), one
+
+
+def test_every_command_that_answers_with_facts_offers_json():
+    without = {
+        name
+        for name, one in named_leaves(typer.main.get_command(app))
+        if not any("--json" in param.opts for param in one.params)
+    }
+    assert without == ANSWER_WITH_FILES
+
+
+def test_tables_are_printed_in_one_place():
+    """Which gives each row a line of its own in a pipe."""
+    for path in ROOT.glob("faultsweep/cli/*.py"):
         text = path.read_text("utf-8")
         assert "Console(" not in text, f"{path.name}: use make_console"
-        if re.search(r"\b(_table|Table|print_rows)\(", text) and path.name != "output.py":
-            assert '"--json"' in text, path.name
+        assert path.name == "output.py" or "rich.table" not in text, f"{path.name}: use print_table"
+
+
+def test_a_table_in_a_pipe_has_a_line_for_each_row(capsys):
+    print_table(("name", "value"), [("a\nb", 1), ("a long name " * 20, "x\x1b[31m")], right=(1,))
+    first, *rows = capsys.readouterr().out.splitlines()
+    assert first.split() == ["name", "value"]
+    assert len(rows) == 2
+    assert rows[0].startswith("a b ")
+    assert rows[1].endswith("\\x1b[31m")
+    print_table((), [])
+    assert not capsys.readouterr().out.strip()
+
+
+def test_simulate_in_a_pipe_has_one_row_a_line():
+    line = ["simulate", "--log", "sdsc-model", "--num-jobs", "20", "--num-users", "3"]
+    said = command(*line, "--all", "--by", "user").stdout
+    names = [row.split()[0] for row in said.splitlines()]
+    metrics = [name for name in json.loads(command(*line, "--json").stdout) if name in METRICS and name in names]
+    assert len(metrics) > 20
+    first = names.index("metric") + 1
+    assert names[first : first + len(metrics)] == metrics, "no line but those of metrics in their table"
+    assert names[-4:-3] == ["user"], "and three users"
+    assert not set(said) & set("┃│━─┏┗├")
+
+
+def test_checks_and_merges_answer_in_json(tmp_path):
+    found = json.loads(command("check-policy", "queue_order", "sjf", "--draws", "1", "--json").stdout)
+    assert found["problems"] == []
+    assert found["ran"] > 0
+    out = tmp_path / "f.csv"
+    line = ["failures", "generate", "weibull", "--machine", "flat:8", "--days", "30"]
+    made = json.loads(command(*line, "-o", out, "--json").stdout)
+    assert made["nodes"] == 8
+    assert made["failures"] == len(out.read_text().splitlines()) - 2, "after the number of nodes and the header"
 
 
 def test_logs_as_json():

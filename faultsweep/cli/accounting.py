@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from faultsweep.cli.app import JsonOption
 from faultsweep.cli.logs import app
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def import_dump(
         str, typer.Option(help="What sizes count in the Standard Workload Format: nodes, cores or gpus.")
     ] = ("nodes"),
     skip_malformed: SkipOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Read what a machine's accounting knows of its jobs, write it, and say what was left out and what was guessed.
 
@@ -140,16 +141,13 @@ def _as_json(jobs: JobRecords) -> dict[str, object]:
 
 
 def _print(jobs: JobRecords) -> None:
-    from faultsweep.cli.logs import _table
+    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.accounting.records import COLUMNS
-    from faultsweep.terminal import make_console
 
-    table = _table("", "")
-    table.show_header = False
-    table.add_row("read", f"{jobs.report.rows:,} rows of {jobs.kind}, {len(jobs):,} jobs")
+    rows = [("read", f"{jobs.report.rows:,} rows of {jobs.kind}, {len(jobs):,} jobs")]
     for title, counts in jobs.report.parts():
         for reason, count in counts.items():
-            table.add_row(title, f"{count:,} {reason}")
+            rows.append((title, f"{count:,} {reason}"))
             title = ""
     states = jobs.text("state")
     ended = [f"{int((states.codes == code).sum()):,} {name}" for code, name in enumerate(states.names)]
@@ -162,5 +160,5 @@ def _print(jobs: JobRecords) -> None:
         ("content", jobs.content_hash),
     ):
         if text:
-            table.add_row(title, text)
-    make_console().print(table)
+            rows.append((title, text))
+    print_table((), rows)

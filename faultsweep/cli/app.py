@@ -7,11 +7,12 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ARGUMENTS, OPTIONS = "Arguments", "Options"
 WIDEST = 100
 """Columns of help; longer lines are hard to read."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 from faultsweep.cli.sweep import (
     ClusterOption,
     CredentialsOption,
@@ -63,7 +64,7 @@ def best(
     credentials: CredentialsOption = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the picture.")] = Path("."),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Say which policy is best, in every region of the other axes, with as few simulations as that needs.
 
@@ -113,28 +114,26 @@ def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:
         answer = {"verdict": verdict.sentence, "simulations": verdict.simulations, "saved": verdict.saved}
         typer.echo(json.dumps({**answer, "scope": verdict.scope, "table": rows}, indent=1))
         return
-    from rich.table import Table
-
-    from faultsweep.terminal import make_console
+    from faultsweep.cli.output import print_table
 
     typer.echo(verdict.sentence)
-    table = Table(box=None, header_style="bold")
     frame = verdict.table
     places = list(frame.columns[: list(frame.columns).index("policy")])
-    for name in (*places, "policy", "mean", "replicates", "worse, %", "result"):
-        table.add_column(name)
-    for row in frame.to_dict("records"):
-        mean = "" if row["mean"] != row["mean"] else f"{row['mean']:.4g}"
-        worse = "" if row["worse"] != row["worse"] else f"{100 * row['worse']:.1f}"
-        if row["worse_low"] == row["worse_low"] and worse:
-            worse += f" ({100 * row['worse_low']:.1f} to {100 * row['worse_high']:.1f})"
-        count = "" if row["n"] != row["n"] else f"{row['n']:.0f}"
-        table.add_row(*(str(row[place]) for place in places), str(row["policy"]), mean, count, worse, row["result"])
-    make_console(highlight=False, markup=False).print(table)
+    rows = ((*(row[place] for place in places), *_policy_row(row)) for row in frame.to_dict("records"))
+    print_table((*places, "policy", "mean", "replicates", "worse, %", "result"), rows)
     typer.echo(
         f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies; "
         f"drawn in {' and '.join(str(path) for path in paths)}"
     )
+
+
+def _policy_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    mean = "" if row["mean"] != row["mean"] else f"{row['mean']:.4g}"
+    worse = "" if row["worse"] != row["worse"] else f"{100 * row['worse']:.1f}"
+    if row["worse_low"] == row["worse_low"] and worse:
+        worse += f" ({100 * row['worse_low']:.1f} to {100 * row['worse_high']:.1f})"
+    count = "" if row["n"] != row["n"] else f"{row['n']:.0f}"
+    return str(row["policy"]), mean, count, worse, row["result"]
 
 
 @app.command()
@@ -173,7 +172,7 @@ def refine(
     credentials: CredentialsOption = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the picture.")] = Path("."),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Find where along an axis two policies cross, or one saturates: an interval as narrow as is asked for.
 
@@ -238,7 +237,7 @@ def refine(
 def pareto(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
     metrics: Annotated[list[str], typer.Argument(metavar="METRIC METRIC...", help="What counts: two metrics or more.")],
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Print the configurations that no other one beats: as good in every metric, and better in one.
 
@@ -260,19 +259,12 @@ def pareto(
 
 
 def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int) -> None:
-    from rich.table import Table
-
     from faultsweep.analysis.figures.words import label_to_read
-    from faultsweep.terminal import make_console, plain
+    from faultsweep.cli.output import print_table
 
-    table = Table(box=None, header_style="bold")
-    for name in front.columns:
-        table.add_column(plain("replicates" if name == "n" else name))
-    for row in front.to_dict("records"):
-        cells = [
-            label_to_read(results, name, value) if name in results.dims else f"{value:.4g}"
-            for name, value in row.items()
-        ]
-        table.add_row(*map(plain, cells))
+    rows = (
+        [label_to_read(results, name, value) if name in results.dims else f"{value:.4g}" for name, value in row.items()]
+        for row in front.to_dict("records")
+    )
     typer.echo(f"{len(front):,} of {count:,} configurations are on the Pareto front")
-    make_console(highlight=False, markup=False).print(table)
+    print_table(["replicates" if name == "n" else name for name in front.columns], rows)

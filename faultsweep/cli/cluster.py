@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 from faultsweep.cli.sweep import LogsOption, RecomputeOption, RetryOption, StoreOption, TimeLimitOption
 from faultsweep.errors import InputError
 
@@ -67,7 +67,6 @@ BatchSystemOption = Annotated[
         "--cluster", help="Batch system: slurm, pbs, or a site's FILE.py. [default: what is here]", show_default=False
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -271,13 +270,19 @@ def check(
     interface: InterfaceOption = None,
     cluster: BatchSystemOption = None,
     wait: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for the probe.")] = 600.0,
+    json_: JsonOption = False,
 ) -> None:
     """Submit a probe of a minute, from a folder that the nodes see, and say what works; exit code 1 if not all does."""
     from faultsweep.cluster.probe import check_site
     from faultsweep.cluster.site import read_site
+    from faultsweep.terminal import print_json
 
     settings = read_site(
         site, system=_absolute(cluster), partition=partition, account=account, nodes=nodes, interface=interface
     )
-    if not check_site(settings, typer.echo, wait):
+    said: list[str] = []
+    works = check_site(settings, said.append if json_ else typer.echo, wait)
+    if json_:
+        print_json({"works": works, "found": said})
+    if not works:
         raise typer.Exit(1)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from faultsweep.cli.app import App, JsonOption
 
 app = App(no_args_is_help=True)
 
@@ -32,7 +29,6 @@ ColumnsOption = Annotated[
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -126,16 +122,18 @@ def _as_fixed(found: dict[str, Any], name: str) -> str:
 
 def _print_fit(found: dict[str, Any], records: Any) -> None:
     """Print the parameters, and what log and model have in common: ten years drawn for as long on as many nodes."""
-    from faultsweep.cli.output import print_rows
+    from faultsweep.cli.output import print_table
 
-    print_rows(
-        (name.replace("_", "-"), f"{value:g}" if isinstance(value, float) else str(value))
-        for name, value in found.items()
+    print_table(
+        (),
+        (
+            (name.replace("_", "-"), f"{value:g}" if isinstance(value, float) else str(value))
+            for name, value in found.items()
+        ),
     )
-    table = _table("", "log", "model, mean of ten", right=0)
-    for name, log, model in _likeness(found, records):
-        table.add_row(name, _figure(log), _figure(model))
-    _console().print(table)
+    typer.echo()
+    rows = ((name, _figure(log), _figure(model)) for name, log, model in _likeness(found, records))
+    print_table(("", "log", "model, mean of ten"), rows)
 
 
 def _likeness(found: dict[str, Any], records: Any) -> list[tuple[str, float, float]]:
@@ -170,7 +168,7 @@ _ALIKE = (
 
 def _list_files(folder: Path, as_json: bool) -> None:
     """Print the failure logs of a folder with their formats, and what else there is."""
-    from faultsweep.cli.output import print_rows
+    from faultsweep.cli.output import print_table
     from faultsweep.errors import InputError
     from faultsweep.simcore.failure_logs.files import FORMATS, recognise
     from faultsweep.terminal import print_json
@@ -182,7 +180,7 @@ def _list_files(folder: Path, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_rows((path, FORMATS[kind].description) for path, kind in found.items())
+        print_table((), ((path, FORMATS[kind].description) for path, kind in found.items()))
 
 
 def _generate_options(_arguments: Sequence[str]) -> dict[str, tuple[Any, Any]]:
@@ -196,6 +194,7 @@ def _generate_options(_arguments: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         "source": (str, typer.Argument(help=f"{', '.join(others)} or {last}.", metavar="SOURCE")),
         "output": (str, typer.Option(..., "--output", "-o", help="The file (.csv, .csv.gz, .csv.xz).", metavar="FILE")),
         "days": (float, typer.Option(365.0, min=1e-6, max=1e6, help="Length of the trace.")),
+        "json_output": (bool, typer.Option(False, "--json", help="Print JSON.")),
     }
     names = [name for name, p in PARAMETERS.items() if p.group == "failures" and name not in _NOT_HERE]
     return options | {name: parameter_option(PARAMETERS[name]) for name in (*_SHOWN, *names)}
@@ -214,62 +213,50 @@ def _generate(**options: Any) -> None:
     from faultsweep.simcore.policies.failures.excess import excess_sentence
     from faultsweep.simcore.policies.failures.source import DAY_S
     from faultsweep.sweeps.failure_target import GENERATORS, generate
+    from faultsweep.terminal import print_json
 
-    kind, days, output = options.pop("source"), options.pop("days"), options.pop("output")
+    kind, days, output, as_json = (options.pop(name) for name in ("source", "days", "output", "json_output"))
     if kind not in GENERATORS:
         raise unknown_name("generator", kind, GENERATORS, where="SOURCE")
     check_writable([output])
     given = {name: value for name, value in options.items() if value is not None}
     trace, nodes = generate({"failures": kind, **given}, days)
     write_failures(trace, output, num_nodes=nodes)
-    excess = excess_sentence(resolve({"failures": kind, **given}), days * DAY_S)
+    notes = excess_sentence(resolve({"failures": kind, **given}), days * DAY_S)
+    if as_json:
+        print_json({"file": output, "failures": len(trace), "nodes": nodes, "days": days, "notes": notes})
+        return
     typer.echo(f"{output}: {len(trace):,} failures of {nodes:,} nodes in {days:g} days, {len(trace) / days:.3g} a day")
-    if excess:
-        typer.echo(excess)
-
-
-def _console() -> Any:
-    from faultsweep.terminal import make_console
-
-    return make_console()
-
-
-def _table(*columns: str, right: int = 0) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, style="bold" if number == 0 else "", justify="right" if number < right else "left")
-    return table
+    if notes:
+        typer.echo(notes)
 
 
 def _print(figures: dict[str, Any]) -> None:
     from rich.text import Text
 
+    from faultsweep.cli.output import print_table
     from faultsweep.simcore.failure_logs.files import FORMATS
+    from faultsweep.terminal import make_console
 
-    console = _console()
+    console = make_console()
     log = dict(figures["log"])
     console.print(Text(str(log.pop("name")), style="bold"))
-    facts = _table("", "")
-    facts.show_header = False
     log.pop("content_hash")
-    kind = log.pop("format")
-    facts.add_row(
-        "read", f"{FORMATS[kind].description}: " + "; ".join(f"{count:,} {reason}" for reason, count in log.items())
-    )
-    for name, text in _facts(figures):
-        facts.add_row(name, text)
-    console.print(facts)
+    read = f"{FORMATS[log.pop('format')].description}: "
+    read += "; ".join(f"{count:,} {reason}" for reason, count in log.items())
+    print_table((), [("read", read), *_facts(figures)])
+    console.print()
     if figures["fits"]:
-        table = _table("times between failures", "parameters", "KS distance", "AIC")
-        for name, fit in figures["fits"].items():
-            values = ", ".join(f"{key} {fit[key]:,.4g}" for key in fit if key not in ("ks", "aic", "log_likelihood"))
-            table.add_row(name, values, f"{fit['ks']:.4f}", f"{fit['aic']:,.1f}")
-        console.print(table)
+        rows = (
+            (name, _parameters(fit), f"{fit['ks']:.4f}", f"{fit['aic']:,.1f}") for name, fit in figures["fits"].items()
+        )
+        print_table(("times between failures", "parameters", "KS distance", "AIC"), rows)
         console.print(Text("fitted by maximum likelihood to times of more than 0 s; best first", style="dim"))
     console.print(Text(figures["log"]["content_hash"], style="dim"))
+
+
+def _parameters(fit: dict[str, float]) -> str:
+    return ", ".join(f"{key} {fit[key]:,.4g}" for key in fit if key not in ("ks", "aic", "log_likelihood"))
 
 
 def _facts(figures: dict[str, Any]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 
 if TYPE_CHECKING:
     from faultsweep.simcore.contract import Parameter
@@ -53,10 +53,10 @@ _SELECTORS = {
 @app.command("list")
 def list_(
     kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"{', '.join(list(Kind)[:-1])} or {list(Kind)[-1]}.")],
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""
-    from faultsweep.cli.output import print_rows
+    from faultsweep.cli.output import print_table
     from faultsweep.terminal import print_json
 
     if kind is Kind.logs:
@@ -74,7 +74,7 @@ def list_(
     if json_:
         print_json(dict(rows))
     else:
-        print_rows(rows)
+        print_table((), rows)
 
 
 def _policies(selector: str) -> list[tuple[str, str]]:
@@ -134,16 +134,22 @@ def check_policy(
     parameter: Annotated[str, typer.Argument(metavar="PARAMETER", help="What names it, such as queue_order.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="A name, or FILE.py:FUNCTION, which is executed.")],
     draws: Annotated[int, typer.Option(min=1, help="Configurations on each kind of machine.")] = 6,
+    json_: JsonOption = False,
 ) -> None:
     """Check that a policy holds what every policy must, among other policies on every kind of machine.
 
     Example: faultsweep check-policy queue_order rules.py:aged_area
     """
+    from dataclasses import asdict
+
     from faultsweep.simcore.conformance import check_policy as check
+    from faultsweep.terminal import print_json
 
     report = check(parameter, value, draws)
-    for sentence in report.problems:
-        typer.echo(sentence)
-    typer.echo(f"{parameter} {value}: {report.ran} configurations ran, {report.refused} are refused as they should be")
+    counts = f"{report.ran} configurations ran, {report.refused} are refused as they should be"
+    if json_:
+        print_json({"parameter": parameter, "value": value, **asdict(report)})
+    else:
+        typer.echo("".join(f"{sentence}\n" for sentence in report.problems) + f"{parameter} {value}: {counts}")
     if report.problems:
         raise typer.Exit(1)

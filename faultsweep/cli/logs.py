@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App, HelpGroup
+from faultsweep.cli.app import App, HelpGroup, JsonOption
 from faultsweep.sweeps.times import describe_time
 from faultsweep.terminal import plain
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from faultsweep.simcore.model.workload import Workload
     from faultsweep.simcore.workloads.fitted import Quality
 
@@ -39,7 +37,6 @@ LogsOption = Annotated[
     Path | None,
     typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
@@ -48,9 +45,10 @@ def list_logs(
     json_: JsonOption = False,
 ) -> None:
     """List the named logs and where they are on this machine, and the models that need no network."""
+    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.models import MODELS
     from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
-    from faultsweep.terminal import make_console, print_json
+    from faultsweep.terminal import print_json
 
     places = {name: find(log, logs) for name, log in NAMED_LOGS.items()}
     if json_:
@@ -60,20 +58,16 @@ def list_logs(
         }
         print_json({"logs": known, "models": {name: model.doc for name, model in MODELS.items()}})
         return
-    console = make_console()
-    table = _table("name", "machine", "here")
-    for name, log in NAMED_LOGS.items():
-        found = places[name]
-        here = "-" if found is None else "cache" if found.parent == cache_folder() else str(found.parent)
-        table.add_row(name, log.machine, here)
-    console.print(table)
-    table = _table("model", "")
-    for name, model in MODELS.items():
-        table.add_row(name, model.doc)
-    console.print(table)
-    console.print(
-        "A log that is not here is fetched at its first use; the path of an SWF file is valid everywhere, too."
-    )
+
+    def place(found: Path | None) -> str:
+        return "-" if found is None else "cache" if found.parent == cache_folder() else str(found.parent)
+
+    rows = ((name, log.machine, place(places[name])) for name, log in NAMED_LOGS.items())
+    print_table(("name", "machine", "here"), rows)
+    typer.echo()
+    print_table(("model", ""), ((name, model.doc) for name, model in MODELS.items()))
+    typer.echo()
+    typer.echo("A log that is not here is fetched at its first use; the path of an SWF file is valid everywhere, too.")
 
 
 @app.command()
@@ -120,14 +114,21 @@ def describe(
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Named logs, or 'all'.")],
     logs: LogsOption = None,
+    json_: JsonOption = False,
 ) -> None:
     """Download logs of the Parallel Workloads Archive into the user's cache, once, and check their content."""
     from faultsweep.sweeps.logs import NAMED_LOGS, find, load_workload, named_log
+    from faultsweep.terminal import print_json
 
+    fetched = []
     for name in NAMED_LOGS if names == ["all"] else names:
-        log = named_log(name)
-        workload = load_workload(name, logs)
-        typer.echo(f"{find(log, logs)}  {workload.content_hash}  {len(workload):,} valid jobs; thanks to {log.thanks}")
+        log, workload = named_log(name), load_workload(name, logs)
+        known = {"file": str(find(log, logs)), "content_hash": workload.content_hash, "valid_jobs": len(workload)}
+        fetched.append({"name": name, **known, "thanks": log.thanks})
+        if not json_:
+            typer.echo(f"{'  '.join(map(str, known.values()))} valid jobs; thanks to {log.thanks}")
+    if json_:
+        print_json({"logs": fetched})
 
 
 @app.command()
@@ -172,64 +173,44 @@ def fit(
 
 def _print_knobs(log: dict[str, float], model: dict[str, float]) -> None:
     """Print what the parameters that shape workloads are of a log, and of as many jobs of its model."""
-    from faultsweep.terminal import make_console
+    from faultsweep.cli.output import print_table
 
-    table = _table("as a parameter", "log", "model")
-    for name, value in log.items():
-        table.add_row(name, f"{value:.4g}", f"{model[name]:.4g}")
-    make_console().print(table)
+    rows = ((name, f"{value:.4g}", f"{model[name]:.4g}") for name, value in log.items())
+    print_table(("as a parameter", "log", "model"), rows)
 
 
 def _print_quality(quality: list[Quality]) -> None:
-    from faultsweep.terminal import make_console
+    from faultsweep.cli.output import print_table
 
-    table = _table("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for found in quality:
-        mean, second, _ = found.log
-        spread = max(0.0, second / mean**2 - 1.0) ** 0.5
-        off = max(abs(ours / theirs - 1.0) for ours, theirs in zip(found.model, found.log, strict=True))
-        order = str(found.order) if found.order else "constant"
-        row = (
-            f"{found.jobs:,}",
-            found.what,
-            order,
-            describe_time(mean),
-            f"{spread:.2f}",
-            f"{off:.1g}",
-            f"{found.distance:.3f}",
-        )
-        table.add_row(found.sizes, *row)
-    make_console().print(table)
+    heads = ("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
+    print_table(heads, map(_quality_row, quality), right=range(1, len(heads)))
     typer.echo("moments off by: the largest relative difference of the first three moments of log and model")
     typer.echo("distance: the largest difference of their distribution functions (Kolmogorov-Smirnov)")
+    typer.echo()
 
 
-def _table(*columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, style="bold" if number == 0 else "", overflow="fold")
-    return table
+def _quality_row(found: Quality) -> tuple[str, ...]:
+    mean, second, _ = found.log
+    spread = max(0.0, second / mean**2 - 1.0) ** 0.5
+    off = max(abs(ours / theirs - 1.0) for ours, theirs in zip(found.model, found.log, strict=True))
+    order = str(found.order) if found.order else "constant"
+    fit = (f"{spread:.2f}", f"{off:.1g}", f"{found.distance:.3f}")
+    return found.sizes, f"{found.jobs:,}", found.what, order, describe_time(mean), *fit
 
 
 def _print(whole: Workload, workload: Workload) -> None:
     from rich.text import Text
 
+    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.summary import acknowledgement
     from faultsweep.terminal import make_console
 
     console = make_console()
     console.print(Text(workload.name, style="bold"))
-    facts = _table("", "")
-    facts.show_header = False
-    for name, value in _facts(whole, workload):
-        facts.add_row(name, value)
-    console.print(facts)
-    console.print(_size_table(workload))
+    print_table((), _facts(whole, workload))
+    console.print()
+    _print_sizes(workload)
+    console.print()
     for line in acknowledgement(workload):
         console.print(Text(line, style="dim"))
 
@@ -353,26 +334,21 @@ def _quantiles(values: Any) -> str:
     )
 
 
-def _size_table(workload: Workload) -> Table:
+def _print_sizes(workload: Workload) -> None:
     import numpy as np
 
+    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.summary import size_classes, work
 
-    table = _table("size", "jobs", "jobs %", "work %", "mean run", "median", "90 %")
-    for column in table.columns:
-        column.justify = "right"
-        column.no_wrap = True
     of_work = work(workload)
+    shown = []
     for low, high, rows in size_classes(workload):
         run = workload.run_s[rows]
-        table.add_row(
-            str(high) if low == high else f"{low}-{high}",
-            f"{rows.sum():,}",
-            f"{100 * rows.mean():.1f}",
-            f"{100 * of_work[rows].sum() / of_work.sum():.1f}",
-            *(describe_time(float(value)) for value in (run.mean(), np.median(run), np.quantile(run, 0.9))),
-        )
-    return table
+        shares = (f"{100 * rows.mean():.1f}", f"{100 * of_work[rows].sum() / of_work.sum():.1f}")
+        times = (describe_time(float(value)) for value in (run.mean(), np.median(run), np.quantile(run, 0.9)))
+        shown.append((str(high) if low == high else f"{low}-{high}", f"{rows.sum():,}", *shares, *times))
+    heads = ("size", "jobs", "jobs %", "work %", "mean run", "median", "90 %")
+    print_table(heads, shown, right=range(len(heads)))
 
 
 @app.command()

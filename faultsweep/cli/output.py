@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from faultsweep.files import check_writable
-from faultsweep.terminal import make_console
+from faultsweep.terminal import make_console, plain
 
 if TYPE_CHECKING:
     from faultsweep.simcore.simulate import Run
@@ -52,16 +52,22 @@ def _readable(name: str, value: float, unit: str) -> str:
     return f"{value:,.6g} {unit}".rstrip()
 
 
-def print_rows(rows: Iterable[tuple[str, str]]) -> None:
-    """Print names with a text each."""
-    from rich.table import Table
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[int] = ()) -> None:
+    """Print rows under headings, or without any; ``right`` are the columns of numbers.
 
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    console = make_console(highlight=False, markup=False)
+    No lines are drawn, and in a pipe each row is one line, so that other programs can read it.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    console = make_console(highlight=False)
+    shown = [[plain(cell) for cell in row] for row in rows]
+    table = Table(box=None, pad_edge=False, show_header=bool(heads), header_style="bold")
+    for number, head in enumerate(heads or (shown[0] if shown else ())):
+        style = "" if number else "bold"
+        table.add_column(Text(head), style=style, justify="right" if number in right else "left", overflow="fold")
+    for row in shown:
+        table.add_row(*(Text(cell if console.is_terminal else " ".join(cell.split("\n"))) for cell in row))
     with console.capture() as captured:
         console.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
@@ -104,36 +110,28 @@ MOST_OWNERS = 20
 
 def print_owners(table: Mapping[str, Any]) -> None:
     """Print what users, accounts, partitions or QOS got, a row each."""
-    from rich.table import Table
-
-    shown = Table()
-    for place, heading in enumerate(table):
-        shown.add_column(heading, justify="right" if place else "left", no_wrap=True)
     rows = list(zip(*(values.tolist() for values in table.values()), strict=True))
-    for name, jobs, wait_s, slowdown, share in rows[:MOST_OWNERS]:
-        shown.add_row(name or "-", f"{jobs:,}", f"{wait_s:,.6g} s", f"{slowdown:,.4g}", f"{100 * share:.4g} %")
-    console = make_console(markup=False)
-    console.print(shown)
+    shown = (
+        (name or "-", f"{jobs:,}", f"{wait_s:,.6g} s", f"{slowdown:,.4g}", f"{100 * share:.4g} %")
+        for name, jobs, wait_s, slowdown, share in rows[:MOST_OWNERS]
+    )
+    print_table(list(table), shown, right=range(1, len(table)))
     if len(rows) > MOST_OWNERS:
-        console.print(f"{len(rows) - MOST_OWNERS:,} more: --json")
+        sys.stdout.write(f"{len(rows) - MOST_OWNERS:,} more: --json\n")
 
 
 def print_metrics(run: Run, speed: Mapping[str, float], every: bool = False) -> None:
     """Print the metrics of a run that matter as a table, or every one that it has."""
-    from rich.table import Table
     from rich.text import Text
 
     from faultsweep.simcore.engine.metrics import METRICS
 
     known = [name for name, value in run.metrics.items() if not math.isnan(value)]
     shown = known if every else headline(run.metrics, run.config)
-    table = Table(title=f"{run.config['scheduler']} on {run.config['machine']}, {run.status}", title_justify="left")
-    for heading in ("metric", "value", "meaning"):
-        table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=heading != "meaning")
-    for name in shown:
-        table.add_row(name, _readable(name, run.metrics[name], METRICS[name].unit), METRICS[name].doc)
     console = make_console()
-    console.print(table)
+    console.print(Text(f"{run.config['scheduler']} on {run.config['machine']}, {run.status}", style="bold"))
+    rows = ((name, _readable(name, run.metrics[name], METRICS[name].unit), METRICS[name].doc) for name in shown)
+    print_table(("metric", "value", "meaning"), rows, right=(1,))
     if len(shown) < len(known):
         console.print(f"{len(known) - len(shown)} more metrics: --all; as JSON: --json")
     for sentence in run.doubts:

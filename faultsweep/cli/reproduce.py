@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 from faultsweep.cli.sweep import LogsOption, WorkersOption
 from faultsweep.errors import InputError
 
@@ -61,7 +61,7 @@ def reproduce(
     accept: Annotated[
         bool, typer.Option("--accept", help="Keep the verdicts in the package's list of accepted ones.")
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Say which printed claims of the papers come out here: run what is missing, and judge claim by claim.
@@ -278,19 +278,16 @@ def _print(
 def _print_table(paper: str, reading: str, claims: list[Claim], judgements: dict[str, Judgement]) -> None:
     from collections import Counter
 
-    from rich.table import Table
+    from faultsweep.cli.output import print_table
 
-    from faultsweep.terminal import make_console
-
-    table = Table("claim", "here", "verdict", box=None, pad_edge=False, header_style="bold")
-    for claim in claims:
-        one = judgements[claim.name]
-        table.add_row(f"{claim.text} ({claim.place})", "\n".join(one.found) or claim.untestable, one.verdict)
-    console = make_console(highlight=False, markup=False)
-    console.print(f"\n{paper}, {reading}", style="bold")
-    console.print(table)
+    found = [(claim, judgements[claim.name]) for claim in claims]
+    typer.echo(f"\n{paper}, {reading}")
+    print_table(
+        ("claim", "here", "verdict"),
+        ((f"{one.text} ({one.place})", "\n".join(its.found) or one.untestable, its.verdict) for one, its in found),
+    )
     count = Counter(one.verdict for one in judgements.values())
-    console.print(f"{paper}, {reading}: " + ", ".join(f"{number} {verdict}" for verdict, number in count.items()))
+    typer.echo(f"{paper}, {reading}: " + ", ".join(f"{number} {verdict}" for verdict, number in count.items()))
 
 
 def _print_joint(paper: str, found: dict[str, dict[str, Judgement]]) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 from faultsweep.terminal import plain
 
 if TYPE_CHECKING:
-    from faultsweep.analysis.compare import Comparison
+    from faultsweep.analysis.compare import Comparison, MetricDifference
     from faultsweep.sweeps.store.pack import Packed
 
 app = App()
@@ -32,11 +32,12 @@ def pack(
         str | None,
         typer.Option(help="How to cite the results. [default: made from the title]", show_default=False),
     ] = None,
+    json_: JsonOption = False,
 ) -> None:
     """Pack a store into one file that opens by path or URL, with checksums, citation, licence and acknowledgements."""
     from faultsweep.sweeps.store.pack import pack as pack_store
 
-    _print_packed(pack_store(store, archive, licence=licence, citation=citation), "packed")
+    _print_packed(pack_store(store, archive, licence=licence, citation=citation), "packed", json_)
 
 
 @app.command()
@@ -49,6 +50,7 @@ def unpack(
         ),
     ] = None,
     sha256: Annotated[str, typer.Option(metavar="HEX", help="Refuse an archive with another SHA-256.")] = "",
+    json_: JsonOption = False,
 ) -> None:
     """Unpack a store that pack made, after checking that it is complete and can do no harm."""
     from faultsweep.sweeps.store.pack import unpack as unpack_store
@@ -56,12 +58,18 @@ def unpack(
     target = store if store is not None else Path(archive.name.removesuffix(".zip"))
     if target == archive:
         target = target.with_name(f"{target.name}.zarr")
-    _print_packed(unpack_store(archive, target, sha256=sha256), "unpacked")
+    _print_packed(unpack_store(archive, target, sha256=sha256), "unpacked", json_)
 
 
-def _print_packed(packed: Packed, what: str) -> None:
+def _print_packed(packed: Packed, what: str, as_json: bool) -> None:
+    from dataclasses import asdict
+
     from faultsweep.sweeps.runner.progress import format_bytes
+    from faultsweep.terminal import print_json
 
+    if as_json:
+        print_json({**asdict(packed), "path": str(packed.path)})
+        return
     typer.echo(f"{packed.path}: {what}, {packed.files:,} files, {format_bytes(packed.size_bytes)}")
     typer.echo(f"  sha256 of the archive: {packed.sha256}")
     if not packed.checked:
@@ -76,13 +84,14 @@ def _print_packed(packed: Packed, what: str) -> None:
 def merge(
     stores: Annotated[list[Path], typer.Argument(metavar="STORE STORE...", help="The stores to join.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The store to be made.", show_default=False)],
+    json_: JsonOption = False,
 ) -> None:
     """Join stores that were run in different places; conflicting cells are named, and nothing is done."""
     from faultsweep.sweeps.status import print_status
     from faultsweep.sweeps.store.merge import merge as merge_stores
 
     merge_stores(stores, output)
-    print_status(output, brief=True)
+    print_status(output, brief=True, as_json=json_)
 
 
 @app.command()
@@ -93,7 +102,7 @@ def compare(
         list[str] | None, typer.Option(help="Compare this metric only; may be repeated.", show_default=False)
     ] = None,
     tolerance: Annotated[float, typer.Option(min=0, help="Relative difference that counts as equal.")] = 0.0,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Say which cells of two stores differ, in what, and by how much; the exit code is 1 if anything does."""
     from dataclasses import asdict
@@ -111,8 +120,7 @@ def compare(
 
 
 def _print_comparison(found: Comparison) -> None:
-    from rich.table import Table
-
+    from faultsweep.cli.output import print_table
     from faultsweep.terminal import PIPE_WIDTH, make_console
 
     console = make_console(highlight=False, soft_wrap=True, markup=False, width=PIPE_WIDTH)
@@ -132,20 +140,19 @@ def _print_comparison(found: Comparison) -> None:
     console.print(f"  {found.equal:,} are equal, {found.both - found.equal:,} differ")
     if not found.metrics:
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "cells", "mean B - A", "largest B - A", "relative", "unit", "where (A, B)"):
-        table.add_column(heading, justify="left" if heading in ("metric", "unit", "where (A, B)") else "right")
-    for row in found.metrics:
-        where = f"{_place(row.at)} ({_value(row.a)}, {_value(row.b)})"
-        relative = f"{100 * row.relative:.3g} %"
-        table.add_row(row.metric, f"{row.cells:,}", f"{row.mean:.4g}", f"{row.largest:.4g}", relative, row.unit, where)
-    console.print(table)
+    heads = ("metric", "cells", "mean B - A", "largest B - A", "relative", "unit", "where (A, B)")
+    print_table(heads, map(_metric_row, found.metrics), right=range(1, 5))
     for cell in found.differing:
         at = {name: label for name, label in cell.items() if name not in ("metric", "a", "b")}
         console.print(f"  {_place(at)}: {cell['metric']} {cell['a']!r} in A, {cell['b']!r} in B")
     more = found.both - found.equal - len(found.differing)
     if more:
         console.print(f"  ... and {more:,} more")
+
+
+def _metric_row(one: MetricDifference) -> tuple[str, ...]:
+    amounts = (f"{one.mean:.4g}", f"{one.largest:.4g}", f"{100 * one.relative:.3g} %", one.unit)
+    return one.metric, f"{one.cells:,}", *amounts, f"{_place(one.at)} ({_value(one.a)}, {_value(one.b)})"
 
 
 def _value(value: Any) -> str:

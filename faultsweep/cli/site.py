@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 
 if TYPE_CHECKING:
-    from faultsweep.simcore.sites.site import Site
+    from faultsweep.simcore.sites.site import NodeClass, Partition, Qos, Site
 
 app = App(no_args_is_help=True)
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("import")
@@ -86,50 +85,22 @@ def _print(site: Site, as_json: bool) -> None:
 def _print_tables(site: Site) -> None:
     from rich.text import Text
 
-    from faultsweep.cli.logs import _table
+    from faultsweep.cli.output import print_table
     from faultsweep.simcore.sites.not_simulated import not_simulated
-    from faultsweep.sweeps.times import describe_time
     from faultsweep.terminal import make_console
 
     console = make_console()
     title = f"{site.name}: {site.num_nodes:,} nodes, {site.num_cores:,} cores ({site.scheduler or 'no scheduler'})"
     console.print(Text(title, style="bold"))
-    table = _table("class", "nodes", "cores", "GPUs", "memory", "features")
-    for of_class in site.nodes:
-        gpus = f"{of_class.gpus} {of_class.gpu_type}".strip() if of_class.gpus else ""
-        memory = f"{of_class.memory_mb / 1024:,.0f} GiB" if of_class.memory_mb else ""
-        table.add_row(
-            of_class.name, f"{of_class.count:,}", str(of_class.cores), gpus, memory, " ".join(of_class.features)
-        )
-    console.print(table)
-    if site.partitions:
-        table = _table("partition", "nodes", "longest", "tier", "factor", "")
-        for part in site.partitions:
-            longest = "no limit" if part.max_time_s is None else describe_time(part.max_time_s)
-            notes = [word for word, holds in (("default", part.default), ("exclusive", part.exclusive)) if holds]
-            notes += [] if part.up else ["down"]
-            counts = str(sum(part.nodes.values()))
-            table.add_row(
-                part.name, counts, longest, str(part.priority_tier), str(part.priority_factor), ", ".join(notes)
-            )
-        console.print(table)
-    if site.qos:
-        table = _table("QOS", "priority", "preempts", "running jobs of a user", "longest")
-        for qos in site.qos:
-            longest = "" if qos.max_wall_s is None else describe_time(qos.max_wall_s)
-            table.add_row(qos.name, str(qos.priority), " ".join(qos.preempts), str(qos.max_jobs_user or ""), longest)
-        console.print(table)
-    rules = _table("", "")
-    rules.show_header = False
-    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.priority.weights.items())
-    rules.add_row("priority", f"{site.priority.kind}{f': {weights}' if weights else ''}")
-    settings = site.backfill.model_dump(exclude_none=True)
-    rules.add_row("backfill", ", ".join(f"{name} {value}" for name, value in settings.items()))
-    if site.preempt_by:
-        rules.add_row("preemption", f"by {site.preempt_by}, {site.preempt_mode}")
-    for name, count in (("accounts and users", len(site.accounts)), ("reservations", len(site.reservations))):
-        rules.add_row(name, str(count))
-    console.print(rules)
+    for heads, rows in (
+        (("class", "nodes", "cores", "GPUs", "memory", "features"), map(_class_row, site.nodes)),
+        (("partition", "nodes", "longest", "tier", "factor", ""), map(_partition_row, site.partitions)),
+        (("QOS", "priority", "preempts", "running jobs of a user", "longest"), map(_qos_row, site.qos)),
+        ((), _rules(site)),
+    ):
+        if shown := list(rows):
+            print_table(heads, shown)
+            console.print()
     ignored = not_simulated(site)
     if ignored:
         console.print(Text("described, and not simulated:", style="bold"))
@@ -139,3 +110,36 @@ def _print_tables(site: Site) -> None:
         console.print(Text("not represented:", style="bold"))
         for line in site.not_represented:
             console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def _class_row(one: NodeClass) -> tuple[object, ...]:
+    gpus = f"{one.gpus} {one.gpu_type}".strip() if one.gpus else ""
+    memory = f"{one.memory_mb / 1024:,.0f} GiB" if one.memory_mb else ""
+    return one.name, f"{one.count:,}", one.cores, gpus, memory, " ".join(one.features)
+
+
+def _partition_row(one: Partition) -> tuple[object, ...]:
+    from faultsweep.sweeps.times import describe_time
+
+    longest = "no limit" if one.max_time_s is None else describe_time(one.max_time_s)
+    notes = (("default", one.default), ("exclusive", one.exclusive), ("down", not one.up))
+    said = ", ".join(word for word, holds in notes if holds)
+    return one.name, sum(one.nodes.values()), longest, one.priority_tier, one.priority_factor, said
+
+
+def _qos_row(one: Qos) -> tuple[object, ...]:
+    from faultsweep.sweeps.times import describe_time
+
+    longest = "" if one.max_wall_s is None else describe_time(one.max_wall_s)
+    return one.name, one.priority, " ".join(one.preempts), one.max_jobs_user or "", longest
+
+
+def _rules(site: Site) -> Iterator[tuple[str, object]]:
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.priority.weights.items())
+    yield "priority", f"{site.priority.kind}{f': {weights}' if weights else ''}"
+    settings = site.backfill.model_dump(exclude_none=True)
+    yield "backfill", ", ".join(f"{name} {value}" for name, value in settings.items())
+    if site.preempt_by:
+        yield "preemption", f"by {site.preempt_by}, {site.preempt_mode}"
+    yield "accounts and users", len(site.accounts)
+    yield "reservations", len(site.reservations)

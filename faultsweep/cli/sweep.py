@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def plan(
     recompute: RecomputeOption = False,
     measure: Annotated[bool, typer.Option(help="Time a few cells for the estimates.")] = True,
     resolved: Annotated[bool, typer.Option("--resolved", help="Print the resolved configuration, too.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Say what a run would do: cells, distinct simulations, tasks, time and size, and what the store has already.
 
@@ -166,7 +166,7 @@ def status(
     logs: LogsOption = None,
     cluster: ClusterOption = None,
     workers: WorkersOption = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
 
@@ -190,7 +190,7 @@ def check(
     ] = False,
     logs: LogsOption = None,
     workers: WorkersOption = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Compare every file of a store with its checksum, and name what is absent, damaged or of an earlier time.
 
@@ -222,7 +222,7 @@ def rerun(
     run_code: Annotated[
         bool, typer.Option("--run-code", help="Execute a placement score that the store names.")
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Run one cell of a store again, from the store and the pinned logs alone, and compare the two bit by bit."""
     from faultsweep.sweeps.rerun import print_rerun

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App
+from faultsweep.cli.app import App, JsonOption
 
 if TYPE_CHECKING:
     from faultsweep.simcore.workloads.accounting.records import JobRecords
@@ -34,7 +34,6 @@ SetOption = Annotated[
 ]
 PictureOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw real and simulated waits.")]
 PageOption = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page that works offline.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ZoneOption = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Zone of local times.", show_default="UTC")]
 
 
@@ -181,24 +180,21 @@ def _print(found: Validation) -> None:
     from rich.text import Text
 
     from faultsweep.analysis.pictures.validation import summary, waits
-    from faultsweep.cli.logs import _table
+    from faultsweep.cli.output import print_table
     from faultsweep.sweeps.times import describe_time
     from faultsweep.terminal import make_console
 
     console = make_console()
     console.print(Text(f"{found.log} on {found.machine}", style="bold"))
     console.print(Text(f"{summary(found)}."))
-    table = _table("mean and median wait", "jobs", "real", "sim", "real", "sim", "explained")
-    for column in table.columns:
-        column.no_wrap = True
-    for column in table.columns[1:]:
-        column.justify = "right"
+    rows = []
     for group in found.groups:
         if group.by != "hour":
             times = [describe_time(value) for value in waits(group)]
             name = group.name if group.by == "all" else f"{group.by} {group.name}"
-            table.add_row(name, f"{group.jobs:,}", *times, f"{group.explained:.2f}")
-    console.print(table)
+            rows.append((name, f"{group.jobs:,}", *times, f"{group.explained:.2f}"))
+    heads = ("mean and median wait", "jobs", "real", "sim", "real", "sim", "explained")
+    print_table(heads, rows, right=range(1, len(heads)))
     if found.names:
         told = ", ".join(f"{name} {value:.2f}" for name, value in found.names.items())
         console.print(Text(f"explained without a simulation, by past medians of the same: {told}"))
@@ -207,10 +203,7 @@ def _print(found: Validation) -> None:
 
 
 def _print_tried(tried: list[Any]) -> None:
-    from faultsweep.cli.logs import _table
-    from faultsweep.terminal import make_console
+    from faultsweep.cli.output import print_table
 
-    table = _table("before the cut", "explained", "rank correlation")
-    for settings, explained, correlation in tried:
-        table.add_row(", ".join(map(str, settings.values())), f"{explained:.3f}", f"{correlation:.2f}")
-    make_console().print(table)
+    rows = ((", ".join(map(str, settings.values())), f"{share:.3f}", f"{tau:.2f}") for settings, share, tau in tried)
+    print_table(("before the cut", "explained", "rank correlation"), rows)

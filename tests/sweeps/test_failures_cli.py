@@ -53,7 +53,7 @@ def test_what_a_single_failure_does_not_tell_is_not_shown_as_a_number(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("# nodes: 3\ntime_s,node,down_s\n5,2,60\n")
     said = output("describe", path, "--picture", tmp_path / "one.png")
-    assert "1 in 0.0 days " in said
+    assert "1 in 0.0 days\n" in said
     assert "nan" not in said
     assert "- of the system, - of a node" in said
 
