@@ -20,7 +20,7 @@ from typing import Any
 
 import dask
 from faultsweep.cluster.interrupts import interrupts_wait
-from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS
+from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS, SHORT_LOGS
 
 from faultsweep.errors import InputError, UnreachableError
 
@@ -79,7 +79,7 @@ def connect(
         with _quiet(), _running(str(cluster), credentials, timeout_s) as client:
             yield client
     elif hasattr(cluster, "scheduler_address"):
-        with distributed.Client(cluster) as client:
+        with dask.config.set(SHORT_LOGS), distributed.Client(cluster) as client:
             yield client
     else:
         raise InputError(f"cluster: expected local, an address, a scheduler file or a Client, got {cluster!r}")
@@ -210,7 +210,10 @@ def mend_workers(cluster: Any, gone: Mapping[Any, float]) -> dict[Any, float]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the pages that ``distributed`` logs about lost processes: the sweep says in a sentence what it means."""
+    """Silence the pages that ``distributed`` logs about lost processes, and let it keep few of its messages.
+
+    The sweep says in a sentence what they mean.
+    """
     import distributed  # its loggers have levels of their own, so each of them must be silenced
 
     names = (distributed.__name__, "tornado", "asyncio")
@@ -219,7 +222,8 @@ def _quiet() -> Iterator[None]:
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
     try:
-        yield
+        with dask.config.set(SHORT_LOGS):
+            yield
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)

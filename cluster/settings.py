@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+SHORT_LOGS: dict[str, Any] = {"distributed.admin.low-level-log-length": 16}
+"""Of every connection, Dask keeps its last 1,000 messages, and what is to be run is in them: a gigabyte, measured."""
 SETTINGS: dict[str, Any] = {
+    **SHORT_LOGS,
     "distributed.scheduler.allowed-failures": 0,  # the runner decides what a lost worker means
     "distributed.comm.timeouts.connect": "60s",
     "distributed.scheduler.http.routes": [],  # the HTTP server starts anyway, without TLS: it answers nothing

@@ -14,7 +14,7 @@ import numpy as np
 from faultsweep.sweeps.memory import grid_bytes, worker_bytes
 from faultsweep.sweeps.runner.prepare import LOOKED_AT, Prepared, assumptions, prepare
 from faultsweep.sweeps.runner.runner import PREPARE_S, count_tasks
-from faultsweep.sweeps.runner.task import BatchResult, Context, describe_error, run_batch, warm
+from faultsweep.sweeps.runner.task import BatchResult, Columns, Context, describe_error, run_batch, warm
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.jobs import compressed_size
@@ -213,7 +213,7 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
         plan.start_s = start_s + _warm(failed, client, packed, prepared, cells[0], partial(say, spec.target.preparing))
         for number, cell in enumerate(cells):
             one = np.array([cell])
-            arguments = (packed, 1, prepared.grid.columns(one), prepared.keys[:, one], _MEASURE_S)
+            arguments = (packed, 1, Columns(prepared.grid.columns(one)), prepared.keys[:, one], _MEASURE_S)
             begin = time.monotonic()
             try:
                 result: BatchResult = client.submit(run_batch, *arguments, pure=False).result(2 * _MEASURE_S)

@@ -675,8 +675,8 @@ class _Run:
     def _list_cells(self) -> None:
         """Let lookers-on know which cells the records of this run's journals belong to."""
         prepared = self.prepared
-        cells = np.flatnonzero((prepared.source >= 0) & (self.collector.status == PENDING))
-        list_cells(self.folder, self.run_id, prepared.grid.shape, cells, prepared.keys[:, cells])
+        wanted = (prepared.source >= 0) & (self.collector.status == PENDING)
+        list_cells(self.folder, self.run_id, prepared.grid.shape, wanted, prepared.keys)
 
     def _clear_folder(self, but: Path | None = None) -> None:
         """Remove journals and marks; what was in them is in the store, and on the disk."""
@@ -689,7 +689,8 @@ class _Run:
     def simulate(self, workers: _Workers) -> None:
         """Run what is missing."""
         todo = self.prepared.todo
-        todo = todo[self.collector.status[todo] == PENDING]
+        missing = self.collector.status[todo] == PENDING
+        todo = todo if missing.all() else todo[missing]
         if not len(todo):
             return
         client, local = workers.client()

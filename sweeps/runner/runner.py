@@ -50,7 +50,7 @@ from faultsweep.sweeps.runner.watch import (
 )
 from faultsweep.sweeps.store.collector import Collector, Results
 from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
-from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, journal_texts, read_journal
+from faultsweep.sweeps.store.journal import DIED, JournalWriter, follow, jobs_beside, journal_texts, read_journal
 from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
 from numpy.typing import NDArray
 
@@ -148,6 +148,8 @@ class Runner:
         self._unfetched = self._lost = self._idle = 0
         self._arrived: set[str] = set()
         self._journal: JournalWriter | None = None
+        self._own_segments = 0
+        self._death_journal: JournalWriter | None = None
         self._blind = False
         self._segments = Segments(folder / "journals", collector.store.path, collector.check)
 
@@ -166,8 +168,12 @@ class Runner:
         from distributed.client import ClosedClientError
         from distributed.comm import CommClosedError
 
-        self._suspects.extend(cell for cell in cells.tolist() if self._is_suspect(cell))
-        todo = Cursor(cells[~np.isin(cells, list(self._suspects))], self._durations)
+        suspects = [cell for cell in self._deaths if self._is_suspect(cell)]
+        if suspects:
+            is_suspect = np.isin(cells, suspects)
+            self._suspects.extend(cells[is_suspect].tolist())
+            cells = cells[~is_suspect]
+        todo = Cursor(cells, self._durations)
         try:
             with self._signals():
                 self._wait_for_workers()
@@ -191,8 +197,8 @@ class Runner:
             raise SweepStoppedError("the scheduler is gone") from None
         finally:
             self._segments.join()
-            if self._journal is not None:
-                self._journal.close()
+            for journal in filter(None, (self._journal, self._death_journal)):
+                journal.close()
         self._tell_workers(task.leave_run).join(2)
         if self.interrupts and self._left(todo):
             raise InterruptedSweepError("stopped")
@@ -367,7 +373,7 @@ class Runner:
             task.run_batch,
             self.packed,
             self._number,
-            self.grid.columns(cells),
+            task.Columns(self.grid.columns(cells)),
             self.keys[:, cells],
             2 * _task_s(self._workers),
             key=f"faultsweep-{self.context.run_id}-{self._number}",
@@ -550,12 +556,21 @@ class Runner:
                 journal.keep(pack_jobs(_load_jobs(part))) if part else (0, 0),
             )
         journal.sync()
+        self._segments.add(journal.path.name, len(cells), {})
 
     def _own_journal(self) -> JournalWriter:
+        """Return the journal of this process; another one if it is long."""
         if self._journal is None:
-            path = self.folder / "journals" / f"{self.context.run_id}-client.journal"
-            self._journal = JournalWriter(path, self.context.columns)
+            self._journal = JournalWriter(self._own_path("client"), self.context.columns)
+        old = self._journal
+        self._journal = follow(old, self._own_path(f"client.{self._own_segments + 1}"))
+        if self._journal is not old:
+            self._own_segments += 1
+            self._segments.add("", 0, {old.path.name: old.records})
         return self._journal
+
+    def _own_path(self, name: str) -> Path:
+        return self.folder / "journals" / f"{self.context.run_id}-{name}.journal"
 
     def _bury(self, flying: _Flying, error: Any) -> None:
         """Find out which configuration a dead worker was at, keep what it had finished, and hand out the rest again."""
@@ -604,9 +619,11 @@ class Runner:
         self._deaths[cell] = self._deaths.get(cell, 0) + deaths
         LOG.warning("a worker died at %s (death %d)", self.grid.labels(cell), self._deaths[cell])
         key = tuple(int(part) for part in self.keys[:, cell])
+        if self._death_journal is None:  # one of its own: it stays as long as the run does
+            self._death_journal = JournalWriter(self._own_path("client-deaths"), self.context.columns)
         for _ in range(deaths):
-            self._own_journal().write((key[0], key[1]), DIED, 0.0, [np.nan] * len(self.context.columns))
-        self._own_journal().sync()
+            self._death_journal.write((key[0], key[1]), DIED, 0.0, [np.nan] * len(self.context.columns))
+        self._death_journal.sync()
         if hung:
             self._quarantine(cell, f"exceeded the time limit of {self.context.time_limit_s:g} s")
         elif solo and self._deaths[cell] >= MOST_DEATHS:

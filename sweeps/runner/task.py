@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.store.jobs import pack_jobs
-from faultsweep.sweeps.store.journal import SEGMENT_BYTES, JournalWriter, jobs_beside, journal_texts
+from faultsweep.sweeps.store.journal import JournalWriter, follow, jobs_beside, journal_texts
 from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
 from faultsweep.sweeps.target import Output, Target
 from numpy.typing import NDArray
@@ -100,6 +100,22 @@ def _chosen(given: Sequence[Output], stored: Sequence[Output], count: Callable[[
     return [starts[out.name] + i for out in stored for i in range(count(out))]
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The varying parameters of some configurations, one list per parameter.
+
+    Dask looks for tasks and futures in every element of a list that it is given, and not within this.
+    """
+
+    values: Mapping[str, Sequence[Any]]
+
+    def rows(self, number: int) -> Iterator[dict[str, Any]]:
+        """Yield the parameters of each configuration; there are ``number`` of them, also where nothing varies."""
+        names = list(self.values)
+        for values in zip(*self.values.values(), strict=True) if names else [()] * number:
+            yield dict(zip(names, values, strict=True))
+
+
 @dataclass
 class BatchResult:
     """What a task gives back; arrays over the ``done`` configurations that it got through (the first ones).
@@ -170,31 +186,26 @@ def look(context: bytes) -> tuple[str, bool]:
     return session.context.target.processor(), session.journal is not None
 
 
-def run_batch(
-    context: bytes, task: int, columns: Mapping[str, Sequence[Any]], keys: NDArray[np.uint64], slice_s: float
-) -> BatchResult:
+def run_batch(context: bytes, task: int, columns: Columns, keys: NDArray[np.uint64], slice_s: float) -> BatchResult:
     """Run configurations until all are done or ``slice_s`` is over; what is left is the client's to hand out again."""
     session = _session(context)
     with beginning(session.context.run_id, task):
         return _run_batch(session, task, columns, keys, slice_s)
 
 
-def _run_batch(
-    session: _Session, task: int, columns: Mapping[str, Sequence[Any]], keys: NDArray[np.uint64], slice_s: float
-) -> BatchResult:
+def _run_batch(session: _Session, task: int, columns: Columns, keys: NDArray[np.uint64], slice_s: float) -> BatchResult:
     session.turn()
     start, session.preparing_s = time.perf_counter(), 0.0
     batch = _Batch(session, task, keys)
-    names = list(columns)
     try:
-        for values in zip(*columns.values(), strict=True) if names else [()] * keys.shape[1]:
+        for varying in columns.rows(keys.shape[1]):
             if (
                 batch.problem
                 or session.context.run_id in _stopped
                 or time.perf_counter() - start - session.preparing_s > slice_s
             ):
                 break
-            batch.run({**session.context.fixed, **dict(zip(names, values, strict=True))})
+            batch.run({**session.context.fixed, **varying})
     finally:
         session.leave()
     return batch.finish(time.perf_counter() - start - session.preparing_s)
@@ -338,16 +349,13 @@ class _Session:
 
     def turn(self) -> None:
         """Begin another journal if this one is long; what a task writes is in one of them."""
-        if self.journal is None or self.journal.size < SEGMENT_BYTES or self.context.folder is None:
+        if self.journal is None:
             return
-        old, self._segments = self.journal, self._segments + 1
-        try:
-            path = self.context.folder / "journals" / f"{self.name}.{self._segments}.journal"
-            self.journal = JournalWriter(path, self.context.columns)
-        except OSError:
-            return  # the one that is there has room ahead
-        old.close()
-        self._closed[old.path.name] = old.records
+        old = self.journal
+        self.journal = follow(old, old.path.with_name(f"{self.name}.{self._segments + 1}.journal"))
+        if self.journal is not old:
+            self._segments += 1
+            self._closed[old.path.name] = old.records
 
     def take_closed(self) -> dict[str, int]:
         """Return the journals that were left since this was asked, with their numbers of records."""

@@ -139,11 +139,20 @@ class Collector:
 
     def _link(self) -> None:
         """Count for each chunk the unfinished cells that it waits for, and note which chunks wait for each cell."""
-        wanted = np.flatnonzero((self.source >= 0) & ~np.isin(self.status, SETTLED))
-        pairs = np.unique(self.source[wanted] * self.store.chunks.num + self._chunk_of[wanted])
-        waited, chunk = np.divmod(pairs, self.store.chunks.num)
+        number, chunk_of = self.store.chunks.num, self._chunk_of
+        wanted = (self.source >= 0) & ~np.isin(self.status, SETTLED)
+        copies = np.flatnonzero(wanted)
+        copies = copies[self.source[copies] != copies]
+        wanted[copies] = False
+        self._own = wanted  # cells that only their own chunk waits for, unless they are among the others, too
+        self._waiting = np.bincount(chunk_of[wanted], minlength=number)
+        source, chunk = self.source[copies], chunk_of[copies]
+        apart = ~(self._own[source] & (chunk_of[source] == chunk))
+        pairs = np.sort(source[apart] * number + chunk[apart])  # np.unique would take a minute for 10^7 cells
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+        waited, chunk = np.divmod(pairs, number)
         open_ = ~np.isin(self.status[waited], FINAL)
-        self._waiting = np.bincount(chunk[open_], minlength=self.store.chunks.num)
+        self._waiting += np.bincount(chunk[open_], minlength=number)
         self._waited, self._waiting_chunk = waited[open_], chunk[open_]
         for ready in np.unique(chunk[~open_]):
             if self._waiting[ready] == 0:
@@ -246,7 +255,7 @@ class Collector:
     def _put(self, results: Results) -> None:
         """Lay results of simulated cells into the buffers of their chunks."""
         chunks = self._chunk_of[results.cells]
-        for chunk in np.unique(chunks):
+        for chunk in np.flatnonzero(np.bincount(chunks)):
             here = np.flatnonzero(chunks == chunk)
             buffer = self._load(int(chunk))
             places = self.store.chunks.places(int(chunk), results.cells[here])
@@ -257,7 +266,8 @@ class Collector:
                 buffer.jobs[:, places] = results.jobs[:, here]
             if buffer.texts is not None and results.texts is not None:
                 buffer.texts[places] = results.texts[here]
-            self._set_errors(buffer, places, [results.errors.get(int(i), "") for i in here])
+            if results.errors or buffer.errors:
+                self._set_errors(buffer, places, [results.errors.get(int(i), "") for i in here])
             buffer.dirty = True
 
     def with_jobs(self, results: Results, parts: Iterable[Mapping[str, Any] | None]) -> Results:
@@ -290,16 +300,16 @@ class Collector:
                 buffer.dirty_errors = True
 
     def _count_down(self, cells: Cells) -> None:
-        """Note that cells are finished, and finish the chunks that waited for the last of them."""
-        cells = np.unique(cells)
+        """Note that cells, each named once, are finished, and finish the chunks that waited for the last of them."""
         first = np.searchsorted(self._waited, cells, "left")
-        last = np.searchsorted(self._waited, cells, "right")
-        spans = [self._waiting_chunk[a:b] for a, b in zip(first, last, strict=True) if b > a]
-        if not spans:
-            return
-        touched = np.concatenate(spans)
-        np.subtract.at(self._waiting, touched, 1)
-        for chunk in np.unique(touched):
+        counts = np.searchsorted(self._waited, cells, "right") - first
+        places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        own = cells[self._own[cells]]
+        self._own[own] = False
+        ended = np.bincount(self._chunk_of[own], minlength=len(self._waiting))
+        ended += np.bincount(self._waiting_chunk[places], minlength=len(self._waiting))
+        self._waiting -= ended
+        for chunk in np.flatnonzero(ended):
             if self._waiting[chunk] == 0:
                 self._finish(int(chunk))
 
@@ -330,7 +340,8 @@ class Collector:
                 buffer.jobs[:, here] = results.jobs
             if buffer.texts is not None and results.texts is not None:
                 buffer.texts[here] = results.texts
-            self._set_errors(buffer, here, [results.errors.get(i, "") for i in range(len(here))])
+            if results.errors or buffer.errors:
+                self._set_errors(buffer, here, [results.errors.get(i, "") for i in range(len(here))])
             self.status[cells[here]] = buffer.status[here]
         buffer.dirty = True
 

@@ -122,12 +122,14 @@ class JournalWriter:
 
     Attributes
     ----------
+    path, outputs : its file, and the names of the values of every record.
     records : how many have been written.
     """
 
     def __init__(self, path: Path, outputs: Sequence[str]) -> None:
         """Create the file; ``outputs`` name the values of every record, in order."""
         self.path = path
+        self.outputs = tuple(outputs)
         self.records = 0
         header = json.dumps({"outputs": list(outputs)}).encode()
         self._head = struct.Struct("<QQdIIQ")
@@ -185,6 +187,18 @@ class JournalWriter:
         """Close the files."""
         for file in filter(None, (self._jobs, self._records)):
             file.close()
+
+
+def follow(journal: JournalWriter, path: Path) -> JournalWriter:
+    """Close a journal that is long, and return the one that follows it; the same one if the disk has no room for it."""
+    if journal.size < SEGMENT_BYTES:
+        return journal
+    try:
+        following = JournalWriter(path, journal.outputs)
+    except OSError:
+        return journal  # which has room ahead
+    journal.close()
+    return following
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 CELLS = "cells.npz"
 MOST_CELLS = 2_000_000
 """Cells that a run lists; the results of a larger one are seen when chunks have them."""
+_CELL_BYTES = 24
 _ROOM = 20
 """Times its size that has to be free for the list of cells."""
 MOST_READ_BYTES = 16_000_000
@@ -32,19 +33,20 @@ MOST_HELD_BYTES = 64_000_000
 """Memory of results that the store does not have yet; more is read when it has some of them."""
 
 
-def list_cells(folder: Path, run_id: str, shape: tuple[int, ...], cells: Cells, keys: Keys) -> None:
-    """Write which cells of a grid a run will have results of, and the key of each, shape (2, cells).
+def list_cells(folder: Path, run_id: str, shape: tuple[int, ...], wanted: NDArray[np.bool_], keys: Keys) -> None:
+    """Write which cells of a grid a run will have results of, and the key of each; ``keys`` are those of all cells.
 
     It is for lookers-on alone: where there is not much room on the disk, results need it.
     """
     place, partial = folder / CELLS, folder / f"{CELLS}.partial"
     with contextlib.suppress(OSError):
         place.unlink(missing_ok=True)
-        size = cells.nbytes + keys.nbytes
-        if 0 < len(cells) <= MOST_CELLS and shutil.disk_usage(folder).free > _ROOM * size:
-            order = np.argsort(keys[0], kind="stable")
+        number = int(np.count_nonzero(wanted))
+        if 0 < number <= MOST_CELLS and shutil.disk_usage(folder).free > _ROOM * _CELL_BYTES * number:
+            cells = np.flatnonzero(wanted)
+            cells = cells[np.argsort(keys[0, cells], kind="stable")]
             with partial.open("wb") as file:
-                np.savez(file, run=np.array(run_id), shape=np.array(shape), cells=cells[order], keys=keys[:, order])
+                np.savez(file, run=np.array(run_id), shape=np.array(shape), cells=cells, keys=keys[:, cells])
             os.replace(partial, place)
     with contextlib.suppress(OSError):
         partial.unlink(missing_ok=True)

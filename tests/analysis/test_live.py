@@ -98,7 +98,7 @@ def listed(tmp_path):
     folder = tmp_path / "s.zarr.run"
     folder.mkdir()
     keys = np.array([[50, 40, 30, 40, 20, 10], [7, 7, 7, 7, 7, 8]], np.uint64)
-    list_cells(folder, "r", (2, 3), np.arange(6), keys)
+    list_cells(folder, "r", (2, 3), np.ones(6, bool), keys)
     return tmp_path / "s.zarr", folder
 
 
@@ -148,9 +148,9 @@ def test_a_list_of_cells_that_is_not_sound_shows_nothing(listed, harm):
     elif harm == "objects":
         np.savez(folder / CELLS, run=np.array("r"), shape=np.array([2, 3]), cells=np.array([{}]), keys=keys)
     else:
-        list_cells(
-            folder, "r", (3, 2) if harm == "other grid" else (2, 3), np.array([6 if harm == "outside" else 0]), keys
-        )
+        wanted = np.array([False] * 6 + [True]) if harm == "outside" else np.array([True])
+        shape = (3, 2) if harm == "other grid" else (2, 3)
+        list_cells(folder, "r", shape, wanted, np.repeat(keys, len(wanted), axis=1))
     newest = Newest(path)
     newest.read()
     assert found(newest) == {}

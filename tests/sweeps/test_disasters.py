@@ -455,11 +455,12 @@ def test_a_slow_disk_slows_the_sweep_and_nothing_else(slow_disk, client):
     limit_s, writes_per_s = 0.3, 60
     store = slow_disk.folder / "s.zarr"
     long_sweep(rows=1, replicates=1, sleep_s=0.0).run(store, cluster=client, progress=False)
-    tasks, stop = [], threading.Event()
+    tasks, stop, others = [], threading.Event(), set(client.cluster.scheduler.tasks)
 
     def count() -> None:
         while not stop.wait(0.05):
-            tasks.append(sum(key.startswith("faultsweep-") for key in map(str, client.cluster.scheduler.tasks)))
+            new = set(client.cluster.scheduler.tasks) - others
+            tasks.append(sum(key.startswith("faultsweep-") for key in map(str, new)))
 
     watcher = threading.Thread(target=count)
     watcher.start()

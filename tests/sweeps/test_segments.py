@@ -13,10 +13,10 @@ import xarray as xr
 from faultsweep.sweeps.runner import segments as segments_module
 from faultsweep.sweeps.runner import task as task_module
 from faultsweep.sweeps.runner.segments import Segments
-from faultsweep.sweeps.runner.task import Context, run_batch
+from faultsweep.sweeps.runner.task import Columns, Context, run_batch
 from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.store import journal as journal_module
-from faultsweep.sweeps.store.journal import RESERVE_BYTES, JournalWriter, read_journal
+from faultsweep.sweeps.store.journal import DIED, RESERVE_BYTES, JournalWriter, read_journal
 from faultsweep.sweeps.sweep import Sweep
 
 from tests.sweeps.disks import small_disk
@@ -49,7 +49,7 @@ class Watch:
 
     def __init__(self, monkeypatch, path):
         self.path, self.most, self.removed = path, 0, 0
-        monkeypatch.setattr(task_module, "SEGMENT_BYTES", 2000)
+        monkeypatch.setattr(journal_module, "SEGMENT_BYTES", 2000)
         remove = Segments._remove
 
         def watched(segments, names):
@@ -69,6 +69,53 @@ def test_journals_are_removed_while_a_sweep_runs(tmp_path, monkeypatch):
     assert_complete(path)
     assert watch.removed > 20, "3,000 records of 56 bytes are more than 80 journals of 2,000"
     assert watch.most < watch.removed
+
+
+def let_workers_be_blind(monkeypatch):
+    """Let no worker see the folder of the run, so that the run itself keeps the journal."""
+    monkeypatch.setattr(task_module._Session, "_sees", lambda session, folder: False)
+
+
+def test_the_journal_of_the_run_itself_is_removed_while_it_goes_on(tmp_path, monkeypatch):
+    path = tmp_path / "s.zarr"
+    watch = Watch(monkeypatch, path)
+    let_workers_be_blind(monkeypatch)
+    with simulated(monkeypatch, Cluster(workers=3)):
+        sweep().run(path, progress=False)
+    assert_complete(path)
+    assert watch.removed > 20
+    assert watch.most < watch.removed
+
+
+def test_deaths_are_known_after_journals_were_removed(tmp_path, monkeypatch):
+    """A configuration at which workers die is no result: what is known of it stays as long as the run does."""
+    path = tmp_path / "s.zarr"
+    watch = Watch(monkeypatch, path)
+    with simulated(monkeypatch, plain := Cluster(workers=3)):
+        sweep().run(tmp_path / "plain.zarr", progress=False)
+    at = next(number for number, name in enumerate(plain.points) if name == "write" and number > 1500)
+    cluster = Cluster([Fault("death", at), Fault("scheduler", 4001)], workers=3)
+    with simulated(monkeypatch, cluster), pytest.raises(SweepStoppedError):
+        sweep().run(path, progress=False)
+    assert cluster.happened == ["death", "scheduler"]
+    assert watch.removed
+    assert [int(status) for file in journals(path) for part in read_journal(file) for status in part.status].count(DIED)
+
+
+@pytest.mark.parametrize("kind", ["scheduler", "ENOSPC", "death"])
+def test_a_journal_of_the_run_itself_holds_what_was_taken(tmp_path, monkeypatch, kind):
+    path = tmp_path / "s.zarr"
+    Watch(monkeypatch, path)
+    let_workers_be_blind(monkeypatch)
+    cluster = Cluster([Fault(kind, 400, lasting=kind == "ENOSPC")], workers=3)
+    with simulated(monkeypatch, cluster), contextlib.suppress(SweepStoppedError):
+        sweep().run(path, progress=False)
+    assert cluster.happened[0] == kind
+    if kind != "death":
+        assert 0 < sweep().plan(path, measure=False).missing < 3000
+    with simulated(monkeypatch, Cluster(workers=3)):
+        sweep().run(path, progress=False)
+    assert_complete(path)
 
 
 @pytest.mark.parametrize("kind", ["scheduler", "ENOSPC", "SIGINT twice", "death", "deaths", "last death"])
@@ -123,9 +170,9 @@ def test_a_worker_stops_before_the_room_is_used_up(small_disk, tmp_path):
     context = Context("r", target, sweep().spec.outputs, {"b": 2.0, "seed": 0, "replicate": 0}, small_disk, "n").pack()
     keys = np.arange(20_000, dtype=np.uint64).reshape(2, -1)
     columns = {"a": [float(i) for i in range(10_000)]}
-    assert run_batch(context, 1, {"a": columns["a"][:3]}, keys[:, :3], 60.0).problem is None
+    assert run_batch(context, 1, Columns({"a": columns["a"][:3]}), keys[:, :3], 60.0).problem is None
     fill(small_disk)
-    result = run_batch(context, 2, columns, keys, 60.0)
+    result = run_batch(context, 2, Columns(columns), keys, 60.0)
     assert result.problem[0] == errno.ENOSPC
     assert 0 < result.done < 1000
     (journal,) = (small_disk / "journals").iterdir()
