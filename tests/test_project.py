@@ -64,11 +64,50 @@ def test_what_a_feature_says_of_its_package_is_the_extra_that_installs_it():
     assert {canonicalize_name(package): extra for package, extra in EXTRAS.items()} == extras
 
 
-def test_version_is_the_same_everywhere():
-    version = PROJECT["version"]
-    assert faultsweep.__version__ == version
-    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+def releases() -> dict[str, str]:
+    """The versions of the changelog, the last first, each with its date or "unreleased"."""
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.M)
+    pairs = [re.fullmatch(r"(\d+\.\d+\.\d+) \((unreleased|\d{4}-\d\d-\d\d)\)", heading) for heading in headings]
+    assert None not in pairs, headings
+    return {pair[1]: pair[2] for pair in pairs}
+
+
+def test_version_and_date_are_the_same_everywhere():
+    version, date = next(iter(releases().items()))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert [faultsweep.__version__, PROJECT["version"], citation["version"]] == [version] * 3
+    assert str(citation.get("date-released", "unreleased")) == date
+
+
+def test_every_tag_is_a_released_version():
+    if not (ROOT / ".git").exists():
+        pytest.skip("tags are in the repository")
+    tags = subprocess.run(["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    dated = {f"v{version}" for version, date in releases().items() if date != "unreleased"}
+    assert set(tags.split()) <= dated
+
+
+def test_every_place_says_the_same_licence():
+    parts = PROJECT["license"].split(" AND ")
+    assert parts == ["BSD-3-Clause", "LicenseRef-SDSC-SP2"]
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert PROJECT["license"] in citation
+    assert "license" not in yaml.safe_load(citation), "the format has no expression, and a part alone is not true"
+    notice = (ROOT / "NOTICE").read_text("utf-8")
+    assert all(part in notice for part in parts)
+    assert {path.stem for path in (ROOT / "LICENSES").iterdir()} == set(parts[1:])
+    said = next(part for part in (ROOT / "README.md").read_text("utf-8").split("\n\n") if part.startswith("Licence: "))
+    assert parts[0] in said
+    assert "[NOTICE](NOTICE)" in said
+
+
+def test_classifiers_name_what_was_tested():
+    rows = re.findall(r"^\| (3\.\d+) \| (.*) \|$", (ROOT / "docs" / "install.md").read_text("utf-8"), flags=re.M)
+    tested = {python for python, what in rows if what != "nothing"}
+    named = {text.rsplit(" ", 1)[1] for text in PROJECT["classifiers"] if "Python :: 3." in text}
+    assert named == tested
+    systems = [text for text in PROJECT["classifiers"] if text.startswith("Operating System")]
+    assert systems == ["Operating System :: POSIX :: Linux"]
 
 
 def test_the_page_of_versions_has_a_row_for_every_model_and_format():
