@@ -210,7 +210,8 @@ def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], No
     begin = time.monotonic()
     with connect("local", 1) as client:
         start_s = time.monotonic() - begin
-        plan.start_s = start_s + _warm(failed, client, packed, prepared, cells[0], partial(say, spec.target.preparing))
+        note = partial(say, spec.target.preparing_note([prepared.grid.config(int(cells[0]))]))
+        plan.start_s = start_s + _warm(failed, client, packed, prepared, cells[0], note)
         for number, cell in enumerate(cells):
             one = np.array([cell])
             arguments = (packed, 1, Columns(prepared.grid.columns(one)), prepared.keys[:, one], _MEASURE_S)

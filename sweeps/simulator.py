@@ -58,7 +58,6 @@ class SimulatorTarget(Target):
     """Runs ``simcore.simulate`` on the named log; a process reads a log once."""
 
     name = "simulator"
-    preparing = "preparing the workers (the first use of a version compiles it, which takes about a minute)"
     compiled_by = ("machine", "finder", *OWN_PARAMETERS)
     assumed_by = (
         *("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),
@@ -405,6 +404,14 @@ class SimulatorTarget(Target):
         """Return what decides which kernels a configuration uses: clusters, finders and scores have their own."""
         own = (config[name] for name in OWN_PARAMETERS if is_own(name, config[name]))
         return config["machine"].partition(":")[0], config["finder"], *own
+
+    def preparing_note(self, configs: Sequence[Config]) -> str:
+        """Return what the user is told; of the compiler only where it has something to compile."""
+        from faultsweep.simcore.engine.jit import is_compiled
+
+        engines = {config["machine"].startswith("clusters:") for config in configs}
+        compiling = "" if all(map(is_compiled, engines)) else " (the simulator is compiled, which takes about a minute)"
+        return super().preparing_note(configs) + compiling
 
     def warm(self, config: Config) -> None:
         """Compile the kernels, or load them from the disk, with a few jobs of this configuration."""

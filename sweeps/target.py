@@ -109,6 +109,10 @@ class Target(ABC):
     outputs: tuple[Output, ...]
     version: str
 
+    def preparing_note(self, configs: Sequence[Config]) -> str:
+        """Return what the user is told when ``warm`` takes a while for one of these configurations."""
+        return self.preparing
+
     def check(self, name: str, value: Any) -> Any:
         """Return ``value`` as parameter ``name`` takes it, or raise InputError."""
         if name not in self.parameters:

@@ -232,7 +232,8 @@ class Runner:
             if not sees_folder:
                 self._tell_blind()
         start = time.monotonic()
-        note, configs = self.context.target.preparing, self._preparations(cells)
+        configs = self._preparations(cells)
+        note = self.context.target.preparing_note(configs)
         for worker, problem in self._on_each(first.values(), task.warm, configs, note=note).items():
             LOG.info("warmed %s in %.1f s %s", worker, time.monotonic() - start, problem)
 

@@ -366,7 +366,13 @@ def test_what_takes_long_before_the_first_run_is_said(tmp_path, on_client, monke
     assert capsys.readouterr().err == ""
     sweep.run(tmp_path / "s.zarr")
     assert capsys.readouterr().err == "heating the oven\n"
-    assert "compiles it" in SimulatorTarget.preparing
+
+
+def test_compiling_is_said_only_where_something_is_compiled(monkeypatch):
+    compiled = {False: True, True: False}
+    monkeypatch.setattr("faultsweep.simcore.engine.jit.is_compiled", lambda clusters: compiled[clusters])
+    notes = [SimulatorTarget().preparing_note([{"machine": each}]) for each in ("flat:4", "clusters:x.toml")]
+    assert ["compiled" in note for note in notes] == [False, True]
 
 
 def test_plan_says_which_timed_cells_fail_and_why(tmp_path, on_client):
