@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.ranking import higher_is_better, rank
-from faultsweep.analysis.statistics import REPLICATE, check_axes
+from faultsweep.analysis.statistics import REPLICATE, check_axes, count_observations
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -83,6 +83,14 @@ def best_policies(
 def is_as_good(row: Mapping[str, Any], label: str) -> bool:
     """Tell whether a label does not differ significantly from the best of a row; labels may have commas."""
     return f", {label}, " in f", {row['as_good']}, "
+
+
+def not_significant(values: xr.DataArray, status: xr.DataArray, row: Mapping[str, Any]) -> str:
+    """Return what follows a margin that is not significant; nothing behind one that is."""
+    if not is_as_good(row, row["next"]):
+        return ""
+    one = int(count_observations(values, status).max()) < 2
+    return ": one replicate cannot tell them apart" if one else ": no significant difference"
 
 
 def _row(table: xr.Dataset, policy: str) -> dict[str, Any]:

@@ -23,10 +23,10 @@ from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
 from faultsweep.analysis.figures.layout import DARK, LIGHT, caption_of
 from faultsweep.analysis.figures.picture import svg_text
 from faultsweep.analysis.figures.units import in_units_to_read
-from faultsweep.analysis.figures.words import quantity, row_label
+from faultsweep.analysis.figures.words import in_words, label_to_read, quantity, row_label
 from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import best_policies, is_as_good, policy_axis
+from faultsweep.analysis.regions import best_policies, is_as_good, not_significant, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
 from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.analysis.statistics import REPLICATE, count_observations
@@ -232,8 +232,8 @@ def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> st
     silent = [metric for metric in metrics if metric not in known]
     if silent and policy is not None:
         rests += (
-            f'<p class="small">No best policy by {escape(", ".join(silent))}: nothing says whether more is better. The '
-            "table [better] of the spec does.</p>"
+            f'<p class="small">No best policy by {escape(_named(data, silent))}: nothing says whether more is better. '
+            "The table [better] of the spec does.</p>"
         )
     return (f'<p class="verdict">{escape(first)}</p>' if first else "") + more + rests
 
@@ -272,11 +272,9 @@ def _best_of(data: xr.Dataset, metric: str, policy: str) -> str:
     text = f"{best} has the {which} {words}"
     if row["next"]:
         text += f"; second is {second}, {_worse(row)}"
-        one = int(count_observations(data[metric], data["status"]).max()) < 2
-        same = ": one replicate shows no significance" if one else ": no significant difference"
-        text += same if is_as_good(row, row["next"]) else ""
+        text += not_significant(data[metric], data["status"], row)
     rest = [axis for axis in varied(data[metric]) if axis != policy]
-    text += f". Means over {', '.join(rest)}" if rest else ""
+    text += f". Means over {_named(data, rest)}" if rest else ""
     return text + _where_another_is_best(data, metric, policy, row["best"])
 
 
@@ -289,7 +287,8 @@ def _where_another_is_best(data: xr.Dataset, metric: str, policy: str, best: str
     others = [row for row in regions.to_dict("records") if best != row["best"] and not is_as_good(row, best)]
     if not others:
         return f"; no other is significantly better in any of {len(regions)} regions."
-    names = ", ".join(f"{name} {count}" for name, count in Counter(row["best"] for row in others).most_common(3))
+    most = Counter(row["best"] for row in others).most_common(3)
+    names = ", ".join(f"{row_label(policy, name)} {count}" for name, count in most)
     return f"; another is significantly better in {len(others)} of {len(regions)} regions ({names})."
 
 
@@ -351,9 +350,8 @@ def _effects_on(data: xr.Dataset, metric: str) -> str:
             curve = Curve(words, np.asarray(labels, float), effect, low, high, LOOKS[0])
             panels.append(Panel("", x, f"Effect on {_low(words)}", curves=[curve], signed=True))
         if int(found["combinations"]) < int(found["of"]):
-            notes.append(
-                f"{axis}: over {int(found['combinations']):,} of {int(found['of']):,} combinations of the others"
-            )
+            count, every = int(found["combinations"]), int(found["of"])
+            notes.append(f"{in_words(data, axis)}: over {count:,} of {every:,} combinations of the others")
     caption = [
         "Difference to the mean of all labels, the other axes averaged over, with 95\u00a0% confidence intervals."
     ]
@@ -384,7 +382,10 @@ def _importance(data: xr.Dataset, metrics: Sequence[str]) -> str:
         pair for pair in sorted(axes, key=lambda pair: -axes[pair]) if len(pair) == 1 or axes[pair] >= _SMALL_SHARE
     ]
     rows = [
-        [" × ".join(pair), *(f"{shares[pair]:.1%}" if pair in shares else "" for shares in found.values())]
+        [
+            " × ".join(_heading(data, axis) for axis in pair),
+            *(f"{shares[pair]:.1%}" if pair in shares else "" for shares in found.values()),
+        ]
         for pair in shown
     ]
     rows.append(["three axes or more", *(f"{max(1 - sum(shares.values()), 0):.1%}" for shares in found.values())])
@@ -404,7 +405,7 @@ def _regions(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> st
     if not tables:
         return ""
     return (
-        f"<h2>Best {escape(policy)} per region</h2>{tables}"
+        f"<h2>Best {escape(in_words(data, policy))} per region</h2>{tables}"
         '<p class="small">The margin is how much worse the next one is, by paired ratios of means over replicates; '
         "intervals and p-values are corrected for all pairs of a region by Holm's method. What is not significantly "
         "different from the best (5\u00a0% level) is as good.</p>"
@@ -417,29 +418,31 @@ def _regions_of(data: xr.Dataset, metric: str, policy: str) -> str:
         return ""
     regions = list(found.columns[: list(found.columns).index("best")])
     averaged = [axis for axis in varied(data[metric]) if axis not in (policy, *regions)]
+    labels = [str(label) for label in data[policy].values]
     rows = [
         [
-            *(str(row[axis]) for axis in regions),
-            row["best"],
+            *(label_to_read(data, axis, row[axis]) for axis in regions),
+            row_label(policy, row["best"]),
             _number(row["mean"], row["low"], row["high"]),
-            row["next"],
+            row_label(policy, row["next"]),
             _margin(row),
             "" if np.isnan(row["p"]) else f"{row['p']:.2g}",
-            row["as_good"],
+            ", ".join(row_label(policy, label) for label in labels if is_as_good(row, label)),
         ]
         for row in found.to_dict("records")
     ]
     which = "highest is best" if higher_is_better(data, metric) else "lowest is best"
     text = f"<h3>{escape(quantity(data, metric))}, {which}</h3>"
-    text += f'<p class="small">Averaged over: {escape(", ".join(averaged))}.</p>' if averaged else ""
-    return text + _table([*regions, "best", "mean", "next", "margin", "p", "as good"], rows)
+    text += f'<p class="small">Averaged over: {escape(_named(data, averaged))}.</p>' if averaged else ""
+    heads = [_heading(data, axis) for axis in regions]
+    return text + _table([*heads, "Best", "Mean", "Next", "Margin", "p", "As good"], rows)
 
 
 def _sensitivities(data: xr.Dataset, metrics: Sequence[str]) -> str:
     pairs = [(axis, metric) for metric in metrics for axis in sampled_axes(data)]
     text = ""
     for axis, metric in pairs:
-        text += f"<h3>Sensitivities of {escape(quantity(data, metric))} over {escape(axis)}</h3>"
+        text += f"<h3>Sensitivities of {escape(quantity(data, metric))} over {escape(in_words(data, axis))}</h3>"
         try:
             found = sobol_indices(data, metric, axis)
         except InputError as error:
@@ -495,6 +498,14 @@ def _provenance(data: xr.Dataset) -> str:
 
 
 # What parts are made of
+
+
+def _named(data: xr.Dataset, names: Iterable[str]) -> str:
+    return ", ".join(in_words(data, name) for name in names)
+
+
+def _heading(data: xr.Dataset, axis: str) -> str:
+    return quantity(data, axis).partition(" (")[0]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, Bars, Curve, Figure, Panel, Style
-from faultsweep.analysis.figures.words import in_words, label_in_words
+from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
+from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, range_in_words
 from faultsweep.analysis.open import fixed_parameters, metric_names
 from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.regions import policy_axis
@@ -32,6 +33,8 @@ from faultsweep.errors import InputError, unknown_name
 USUAL_METRIC = "mean_bounded_slowdown"
 OUT = ("worse", "as good or worse")
 """Results of policies that a selection has left behind; of the latter the interval reaches beyond the best."""
+NO_RESULT = "no result"
+"""Of policies with a simulation that failed, or that gave no number."""
 _SHOWN_REGIONS = 12
 _MOST_IN_PERCENT = 3.0  # of the best mean; more is said as a factor
 _MOST_LINEAR = 5.0  # a ratio above which the axis of ratios is logarithmic
@@ -46,6 +49,7 @@ class Verdict:
     sentence : the answer.
     table : a row per region and policy, best first: the labels of the region, ``policy``, ``mean, low, high, n``,
         ``worse, worse_low, worse_high`` (how much worse than the best, 0.12 is 12 %) and ``result`` in words.
+    shown : the same rows for people: regions and policies in words, and columns of regions named in words.
     simulations, saved : replicates of all policies that were looked at, and how many fewer these are than if all
         policies of a region had as many as the one with most.
     metric : what decided, in words.
@@ -54,6 +58,7 @@ class Verdict:
 
     sentence: str
     table: pd.DataFrame
+    shown: pd.DataFrame
     simulations: int
     saved: int
     metric: str
@@ -193,14 +198,25 @@ def judge(results: xr.Dataset, best: Best, regions: Sequence[Region]) -> Verdict
     whole = int(sum(len(count) * count.max(initial=0) for count in counts))
     scope = scope_of(results)
     metric = in_words(results, best.metric)
-    said = [table.assign(policy=[_label(results, best.axis, label) for label in table["policy"]]) for table in tables]
+    said = [_in_words(results, best, table) for table in tables]
     sentence = _sentence(best, metric, regions, said) + (f" This holds {scope}." if scope else "")
-    return Verdict(sentence, pd.concat(tables, ignore_index=True), simulations, whole - simulations, metric, scope)
+    every, shown = (pd.concat(parts, ignore_index=True) for parts in (tables, said))
+    return Verdict(sentence, every, shown, simulations, whole - simulations, metric, scope)
 
 
-def _label(results: xr.Dataset, axis: str, label: Any) -> str:
-    """Return a policy as a sentence has it: numbers with what they are of, names as specs have them."""
-    return label if isinstance(label, str) else label_in_words(results, axis, label)
+def _in_words(results: xr.Dataset, best: Best, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of a region with regions and policies as people read them."""
+    places = list(table.columns[: list(table.columns).index("policy")])
+    labels = {place: [label_to_read(results, place, label) for label in table[place]] for place in places}
+    policies = [named_policy(results, best.axis, label) for label in table["policy"]]
+    return table.assign(**labels, policy=policies).rename(
+        columns={place: quantity(results, place).partition(" (")[0] for place in places}
+    )
+
+
+def named_policy(results: xr.Dataset, axis: str, label: Any) -> str:
+    """Return a policy as a sentence has it: names as figures have them, numbers with what they are of."""
+    return (label_to_read if isinstance(label, str) else label_in_words)(results, axis, label)
 
 
 def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
@@ -213,7 +229,7 @@ def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
         rows = [_row(part, best, region, selection, place, label) for place, label in enumerate(region.labels)]
         rows.sort(key=lambda row: (row["result"] != "best", np.nan_to_num(row["worse"], nan=np.inf), row["mean"]))
     for label in region.failed_labels:
-        rows.append({"policy": label, "result": "failed"})
+        rows.append({"policy": label, "result": NO_RESULT})
     columns = ["policy", "mean", "low", "high", "n", "worse", "worse_low", "worse_high", "result"]
     frame = pd.DataFrame(rows, columns=columns)
     for place, (axis, label) in enumerate(region.at.items()):
@@ -268,7 +284,7 @@ def _name(table: pd.DataFrame) -> str:
 def _of_one(best: Best, metric: str, region: Region, table: pd.DataFrame) -> str:
     selection = region.selection
     if selection is None:
-        return "Not decided: simulations of all policies failed."
+        return f"Not decided: each policy has a simulation without a result by {metric}."
     if not selection.decided:
         left = ", ".join(table.loc[table["result"] == "not decided", "policy"])
         why = f"{best.most} replicates" if not selection.needed else "the replicates so far"
@@ -305,9 +321,9 @@ def _percent(share: float) -> str:
 
 def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
     """Return the picture of a verdict: the ratio of each policy to the best one, by region."""
-    table = verdict.table[verdict.table["result"] != "failed"]
+    table = verdict.shown[verdict.shown["result"] != NO_RESULT]
     axes = list(table.columns[: list(table.columns).index("policy")])
-    keys = [", ".join(f"{axis} {label}" for axis, label in zip(axes, row, strict=True)) for row in table[axes].values]
+    keys = [_in_line(zip(axes, row, strict=True)) for row in table[axes].values]
     regions = list(dict.fromkeys(keys))[:_SHOWN_REGIONS]
     policies = list(dict.fromkeys(str(label) for label in table["policy"]))
     cells = {
@@ -337,6 +353,12 @@ def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
     return Figure(f"{name}-best", verdict.sentence, caption, [panel], 1)
 
 
+def _in_line(places: Iterable[tuple[str, str]]) -> str:
+    """Return the labels of a region in one line: "load scale = 1.5, machine = torus 4x4x8"."""
+    text = ", ".join(f"{axis} = {label}" for axis, label in places)
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
 def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
     parts = ("worse_low", "worse", "worse_high")
     worse = np.array([[np.nan if row is None else row[part] for part in parts] for row in rows], float).reshape(-1, 3)
@@ -344,45 +366,53 @@ def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
     return Bars(label, mean, style, low, high)
 
 
-def describe_searches(searches: Sequence[Search], found: Sequence[Refined]) -> str:
+def describe_searches(searches: Sequence[Search], found: Sequence[Refined], results: xr.Dataset) -> str:
     """Return the answer in every region, a sentence each."""
-    return " ".join(describe_search(search, one) for search, one in zip(searches, found, strict=True))
+    return " ".join(describe_search(search, one, results) for search, one in zip(searches, found, strict=True))
 
 
-def _region(search: Search) -> str:
-    return ", ".join(f"{axis} {label}" for axis, label in search.at.items())
+def _region(search: Search, results: xr.Dataset) -> str:
+    return ", ".join(label_in_words(results, axis, label) for axis, label in search.at.items())
 
 
-def describe_search(search: Search, found: Refined) -> str:
-    """Return in a sentence where policies cross or one saturates, or why that is not known."""
-    text = _answer(search, found)
-    return f"{_region(search)}: {text}" if search.at else text
+def describe_search(search: Search, found: Refined, results: xr.Dataset) -> str:
+    """Return in a sentence where policies cross or one saturates, or why that is not known.
+
+    ``results`` are those of the search, or of the sweep, for what axes and metrics are called.
+    """
+    text = _answer(search, found, results)
+    return f"{_region(search, results)}: {text}" if search.at else text
 
 
-def _answer(search: Search, found: Refined) -> str:
+def _answer(search: Search, found: Refined, results: xr.Dataset) -> str:
     low, high = found.low, found.high
-    ends = f"{search.along} {low:.4g} to {high:.4g}"
-    name = search.policies[0] if search.policies else "It"
+    ends = range_in_words(results, search.along, low, high)
+    names = [named_policy(results, search.axis, label) for label in search.policies]
     if found.lacks is not None:
-        return f"Not decided: {search.along} {found.lacks:.4g} is excluded, or simulations failed there."
+        place = range_in_words(results, search.along, found.lacks)
+        return f"Not decided: {place} is excluded, or a simulation there has no result."
     if found.low_answer is None or found.high_answer is None:
-        at = low if found.low_answer is None else high
-        return f"Not decided: {search.most} replicates leave the answer at {search.along} {at:.4g} open."
+        place = range_in_words(results, search.along, low if found.low_answer is None else high)
+        return f"Not decided: {search.most} replicates leave the answer at {place} open."
     level = f"{100 * search.confidence:g} % confidence"
     if search.find == "saturation":
+        name = names[0] if names else "It"
         if not found.found and found.low_answer:
             return f"{name} does not saturate at {ends}."
         if not found.found:
-            return f"{name} is saturated at {search.along} {low:.4g} already."
+            return f"{name} is saturated at {range_in_words(results, search.along, low)} already."
         text = f"{name} saturates at {ends} ({level})"
     else:
+        metric = in_words(results, search.metric)
         greater = found.low_answer != search.higher_is_better
-        below, above = (search.policies[1], search.policies[0]) if greater else search.policies[:2]
+        below, above = (names[1], names[0]) if greater else names[:2]
         if not found.found:
-            return f"No crossing: {below} is better by {search.metric} at both ends of {ends}."
-        text = f"{below} is better by {search.metric} below {ends} ({level}), {above} above"
-    narrow = high - low <= search.width
-    return f"{text}." if narrow else f"{text}; {search.most} replicates do not narrow it to {search.width:g}."
+            return f"No crossing: {below} is better by {metric} at both ends of {ends}."
+        text = f"{below} is better by {metric} below {ends} ({level}), {above} above"
+    if high - low <= search.width:
+        return f"{text}."
+    width = range_in_words(results, search.along, search.width).removeprefix(in_words(results, search.along)).strip()
+    return f"{text}; {search.most} replicates do not narrow it to {width}."
 
 
 def search_figure(
@@ -401,7 +431,7 @@ def search_figure(
     answers = [found] if isinstance(found, Refined) else list(found)
     tested = [(search, one) for search, one in zip(every, answers, strict=True) if one.points]
     if not tested:
-        raise InputError(f"refine: there is nothing to draw; {describe_searches(every, answers)}")
+        raise InputError(f"refine: there is nothing to draw; {describe_searches(every, answers, results)}")
     panels = [_search_panel(results, search, one) for search, one in tested]
     search = every[0]
     counts = [count for one in answers for count in one.points.values()]
@@ -412,10 +442,11 @@ def search_figure(
         f"{max(counts)} replicates.",
     ]
     if len(every) == 1:
-        return Figure(f"{name}-{search.find}", describe_search(search, answers[0]), caption, panels, 1)
-    where = f"Where {' and '.join(search.policies)} cross" if search.find == "crossing" else "Where it saturates"
-    title = f"{where} along {search.along}, in {len(every)} regions"
-    return Figure(f"{name}-{search.find}", title, [*caption, describe_searches(every, answers)], panels, 2)
+        return Figure(f"{name}-{search.find}", describe_search(search, answers[0], results), caption, panels, 1)
+    names = " and ".join(named_policy(results, search.axis, label) for label in search.policies)
+    where = f"Where {names} cross" if search.find == "crossing" else "Where it saturates"
+    title = f"{where} along the {in_words(results, search.along)}, in {len(every)} regions"
+    return Figure(f"{name}-{search.find}", title, [*caption, describe_searches(every, answers, results)], panels, 2)
 
 
 def _search_panel(results: xr.Dataset, search: Search, found: Refined) -> Panel:
@@ -423,18 +454,20 @@ def _search_panel(results: xr.Dataset, search: Search, found: Refined) -> Panel:
     at = {axis: results[axis].values[0] for axis in results["status"].dims if axis not in (*known, REPLICATE)}
     part = results[[search.metric, "status"]].sel({**at, **search.at})
     part = part.dropna(search.along, how="all", subset=[search.metric])
+    part = axis_to_read(in_units_to_read(part, [search.metric]), search.along)
     values, status = part[search.metric].load(), part["status"]
     if search.find == "crossing":
         one, other = search.policies
         ratio = paired_ratio(values, search.axis, other, status, search.confidence).sel({search.axis: one})
         drawn = 100 * (ratio[["mean", "low", "high"]] - 1)
-        label, signed = f"{search.metric}: {one} against {other}, %", True
+        names = [named_policy(results, search.axis, label) for label in (one, other)]
+        label, signed = f"{quantity(part, search.metric).partition(' (')[0]}: {' against '.join(names)}, %", True
     else:
         chosen = {search.axis: search.policies[0]} if search.axis else {}
         drawn = mean_interval(values.sel(chosen), status.sel(chosen), search.confidence)
-        label, signed = search.metric, False
+        label, signed = quantity(part, search.metric), False
     drawn = drawn.sortby(search.along)
     drawn = drawn.isel({search.along: np.isfinite(drawn["mean"].values)})
     x = drawn[search.along].values.astype(float)
     curve = Curve(label, x, drawn["mean"].values, drawn["low"].values, drawn["high"].values, LOOKS[0])
-    return Panel(_region(search), search.along, label, curves=[curve], signed=signed)
+    return Panel(_region(search, results), quantity(part, search.along), label, curves=[curve], signed=signed)

@@ -63,7 +63,7 @@ class Region:
     ----------
     at : the labels of the other axes, by axis; of axes with more than one label.
     rows, labels : rows and labels of the compared axis that are in the region, in the order of the selection's.
-    failed_labels : labels that are out of it because a simulation failed.
+    failed_labels : labels that are out of it because a simulation failed, or its result is no number.
     selection : how far it is; None if no policy is left.
     """
 
@@ -158,7 +158,7 @@ def regions_of(
     labels = list(axes[best.axis])
     status, values = np.moveaxis(status, place, 0), np.moveaxis(values, place, 0)
     wanted: NDArray[Any] = np.moveaxis(asked, place, 0)
-    known = np.isin(status, WITH_RESULT)
+    known = np.isin(status, WITH_RESULT) & np.isfinite(values)  # what is no number has no mean
     values = np.where(known, values, np.nan)
     if (values < 0).any():
         raise InputError(f"best: {best.metric} is negative in some results, so there is no ratio to the best")

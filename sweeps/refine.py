@@ -16,7 +16,7 @@ from faultsweep.sweeps.grid import Grid
 from faultsweep.sweeps.refinement import Pairs, Refined, refine
 from faultsweep.sweeps.search import Search
 from faultsweep.sweeps.spec import Spec, read_spec
-from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, Store
+from faultsweep.sweeps.store.store import WITH_RESULT, Store
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.extras import require
@@ -70,7 +70,7 @@ def _results(store: Store, search: Search, place: float, policy: str) -> np.ndar
     shape = store.chunks.shape
     status = store.status().reshape(shape)[tuple(index)]
     values = np.asarray(store.arrays[search.metric][...], float).reshape(shape)[tuple(index)]
-    over = np.isin(status, WITH_RESULT) & ~np.isin(status, (PENDING, NOT_REQUESTED))
+    over = np.isin(status, WITH_RESULT) & np.isfinite(values)
     return values[: len(over) if over.all() else int(over.argmin())]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import os
 import re
 import runpy
@@ -27,51 +29,68 @@ def blocks(page: Path) -> list[re.Match]:
     return list(BLOCK.finditer(page.read_text(encoding="utf-8")))
 
 
-def as_a_process(words: list[str]) -> None:
-    """Run a command or a program as its reader does."""
+def as_a_process(words: list[str]) -> str:
+    """Run a command or a program as its reader does, and return what it prints."""
     command = [sys.executable, *(["-P", "-m"] if words[0] == "faultsweep" else []), *words]
     # Where the environment names a source tree for the package, commands of the page use it, too.
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
-def in_this_process(words: list[str]) -> None:
-    """Run a command or a program without starting Python, importing all and starting workers every time."""
+def in_this_process(words: list[str]) -> str:
+    """Do as ``as_a_process`` without starting Python, importing all and starting workers every time."""
     before, sys.argv = sys.argv, list(words)
-    code = None
+    code, printed = None, io.StringIO()
     try:
-        if words[0] == "faultsweep":
-            cli.main()
-        else:
-            runpy.run_path(words[0], run_name="__main__")
+        with contextlib.redirect_stdout(printed):
+            if words[0] == "faultsweep":
+                cli.main()
+            else:
+                runpy.run_path(words[0], run_name="__main__")
     except SystemExit as end:
         code = end.code
     finally:
         sys.argv = before
     assert not code, f"{shlex.join(words)} ends with {code}"
+    return printed.getvalue()
+
+
+def assert_printed(shown: str, printed: str, where: str) -> None:
+    """Hold what a page shows against what was printed; a line of three dots stands for any lines."""
+    lines = ["(.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + "\n" for line in shown.splitlines()]
+    found = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+    assert re.search(f"^{''.join(lines)}", found, re.M), f"{where} shows\n{shown}\nbut this is printed:\n{found}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
 def test_everything_on_a_page_runs(page, tmp_path, monkeypatch, request):
-    """The commands of the first page as processes, with workers of their own; the others on the tests' workers."""
+    """The commands of the first page as processes, with workers of their own; the others on the tests' workers.
+
+    A block of ``text`` is what the block before it prints.
+    """
     run = as_a_process if page.stem == "README" else in_this_process
     if run is in_this_process:
         request.getfixturevalue("on_client")
     monkeypatch.chdir(tmp_path)
+    printed = ""
     for number, block in enumerate(blocks(page)):
         language, text = block["language"], block["text"]
         if language in ("toml", "python") and block["file"]:
             (tmp_path / block["file"]).write_text(text)
+        elif language == "text":
+            assert_printed(text, printed, page.name)
         elif language == "sh":
+            printed = ""
             for line in text.splitlines():
                 words = shlex.split(line, comments=True)
                 if words:
                     assert words[0] == "faultsweep", f"{page.name}: only commands of faultsweep are run, not {line!r}"
-                    run(words)
+                    printed += run(words)
         elif language == "python":
             program = tmp_path / f"program{number}.py"
             program.write_text(text)
-            run([str(program)])
+            printed = run([str(program)])
         else:
             pytest.fail(f"{page.name}: nobody runs a block of {language}")
 

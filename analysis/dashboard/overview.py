@@ -22,8 +22,8 @@ from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, row_label
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import best_policies, is_as_good, policy_axis, region_axes
-from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.analysis.regions import best_policies, is_as_good, not_significant, policy_axis, region_axes
+from faultsweep.analysis.statistics import count_observations
 from faultsweep.analysis.verdict import OUT, describe_promise, how_much_worse, selected, selection_of
 
 from faultsweep.errors import InputError
@@ -135,11 +135,12 @@ def _verdict(
     sentence = f"{first} has the {which} {words}"
     if row["next"]:
         worse = how_much_worse(*(float(row[part]) for part in _MARGIN))
-        apart = ": no significant difference" if is_as_good(row, row["next"]) else ""
-        sentence += f"; second is {second}, {worse}{apart}"
+        sentence += f"; second is {second}, {worse}{not_significant(data[metric], data['status'], row)}"
     rest = [in_words(data, axis) for axis in varied(data[metric]) if axis != policy]
     over = f" over {', '.join(rest)} and" if rest else " over"
-    rests_on = f"Means{over} {data.sizes.get(REPLICATE, 1)} replicates, compared in pairs; intervals are of 95 %."
+    most = int(count_observations(data[metric], data["status"]).max())
+    count = f"{most} replicates, compared in pairs; intervals are of 95 %" if most > 1 else "one replicate"
+    rests_on = f"Means{over} {count}."
     return f"{sentence}.", rests_on, regions
 
 

@@ -44,6 +44,5 @@ def _to_read(data: xr.Dataset, name: str) -> xr.Dataset:
 
 def unit_of(data: xr.Dataset, name: str) -> str:
     """Return the unit of a metric or parameter; that of node-seconds is in the name, because a store has seconds."""
-    if name.endswith("_node_s") and SUFFIX not in data.variables[name].attrs:
-        return "node s"
-    return str(data.variables[name].attrs.get("units", ""))  # data[name] would make a new array of it
+    known = data.variables[name].attrs if name in data.variables else {}  # data[name] would make a new array of it
+    return "node s" if name.endswith("_node_s") and SUFFIX not in known else str(known.get("units", ""))

@@ -9,7 +9,7 @@ import xarray as xr
 from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name
 from faultsweep.analysis.figures.units import SUFFIX, unit_of
 
-from faultsweep.units import SECONDS
+from faultsweep.units import SECONDS, time_unit
 
 _ABBREVIATIONS = {"mtbf": "MTBF", "mttr": "MTTR", "ram": "RAM", "id": "ID"}
 _DAYS_FROM_S = 1_728_000.0
@@ -19,7 +19,8 @@ _DAYS_FROM_S = 1_728_000.0
 def quantity(data: xr.Dataset, name: str) -> str:
     """Return a metric or parameter in words, with its unit: ``mean_wait_s`` is "Mean wait (s)"."""
     unit = unit_of(data, name)
-    words = words_of(name, str(data.variables[name].attrs.get(SUFFIX, unit)))
+    known = data.variables[name].attrs if name in data.variables else {}
+    words = words_of(name, str(known.get(SUFFIX, unit)))
     return f"{words} ({unit})" if unit and unit != "1" else words
 
 
@@ -45,7 +46,8 @@ def row_label(axis: str, label: Any) -> str:
 
 def label_to_read(data: xr.Dataset, axis: str, label: Any) -> str:
     """Return a label of an axis with its unit: "4 h" for 14400 s. The label may be text, as links have it."""
-    if data.variables[axis].dtype.kind not in "iuf":
+    kind = data.variables[axis].dtype.kind if axis in data.variables else np.asarray(label).dtype.kind
+    if kind not in "iuf":
         return row_label(axis, str(label))
     unit, value = unit_of(data, axis), float(label)
     if unit == "s":
@@ -65,6 +67,15 @@ def labels_to_read(data: xr.Dataset, axis: str) -> list[str]:
 def label_in_words(data: xr.Dataset, axis: str, label: Any) -> str:
     """Return a label with what it is of: "checkpoint interval = 4 h"."""
     return f"{in_words(data, axis)} = {label_to_read(data, axis, label)}"
+
+
+def range_in_words(data: xr.Dataset, axis: str, *ends: float) -> str:
+    """Return places along an axis with what they are of, in one unit: "load scale 0.73 to 0.75"."""
+    unit, divisor = unit_of(data, axis), 1.0
+    if unit == "s":
+        unit, divisor = time_unit(max(map(abs, ends)))
+    text = f"{in_words(data, axis)} {' to '.join(f'{end / divisor:.4g}' for end in ends)}"
+    return f"{text} {unit}" if unit and unit != "1" else text
 
 
 def _time_to_read(seconds: float) -> tuple[float, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,22 +118,24 @@ def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:
     from faultsweep.cli.output import print_table
 
     typer.echo(verdict.sentence)
-    frame = verdict.table
+    frame = verdict.shown
     places = list(frame.columns[: list(frame.columns).index("policy")])
+    metric = f"{verdict.metric[:1].upper()}{verdict.metric[1:]}"
     rows = ((*(row[place] for place in places), *_policy_row(row)) for row in frame.to_dict("records"))
-    print_table((*places, "policy", "mean", "replicates", "worse, %", "result"), rows)
+    print_table((*places, "Policy", metric, "Replicates", "Against the best", "Result"), rows)
     typer.echo(
         f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies; "
         f"drawn in {' and '.join(str(path) for path in paths)}"
     )
 
 
-def _policy_row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    mean = "" if row["mean"] != row["mean"] else f"{row['mean']:.4g}"
-    worse = "" if row["worse"] != row["worse"] else f"{100 * row['worse']:.1f}"
-    if row["worse_low"] == row["worse_low"] and worse:
-        worse += f" ({100 * row['worse_low']:.1f} to {100 * row['worse_high']:.1f})"
-    count = "" if row["n"] != row["n"] else f"{row['n']:.0f}"
+def _policy_row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
+    from faultsweep.analysis.verdict import how_much_worse
+
+    mean = "" if math.isnan(row["mean"]) else f"{row['mean']:.4g}"
+    share = (row["worse"], row["worse_low"], row["worse_high"])
+    worse = how_much_worse(*share) if share[0] and not math.isnan(share[0]) else ""
+    count = "" if math.isnan(row["n"]) else f"{row['n']:.0f}"
     return str(row["policy"]), mean, count, worse, row["result"]
 
 
@@ -184,6 +187,8 @@ def refine(
     from contextlib import ExitStack
     from dataclasses import asdict
 
+    from xarray import Dataset
+
     from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.verdict import describe_search, describe_searches, search_figure
@@ -214,16 +219,17 @@ def refine(
         if any(one.needs is not None for one in found):
             client = stack.enter_context(connect(cluster, workers, credentials))
             found = [run_search(sweep, search, path, cluster=client, progress=not quiet) for search in searches]
-    answers = [describe_search(search, one) for search, one in zip(searches, found, strict=True)]
+    results = open_results(path) if path.exists() else Dataset()  # all that was needed may be excluded
+    answers = [describe_search(search, one, results) for search, one in zip(searches, found, strict=True)]
     paths = []
     if any(one.points for one in found):
-        paths = draw(search_figure(sweep.spec.name, open_results(path), searches, found), output)
+        paths = draw(search_figure(sweep.spec.name, results, searches, found), output)
     if json_:
         every = [
             {"at": dict(search.at), "answer": answer, **asdict(one)}
             for search, answer, one in zip(searches, answers, found, strict=True)
         ]
-        whole = {"answer": describe_searches(searches, found), "regions": every}
+        whole = {"answer": describe_searches(searches, found, results), "regions": every}
         typer.echo(json.dumps({**(every[0] if len(every) == 1 else {}), **whole}, indent=1))
         return
     for answer in answers:
@@ -245,10 +251,12 @@ def pareto(
     """
     import json
 
+    from faultsweep.analysis.figures.units import in_units_to_read
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.pareto import pareto_front
 
     results = open_results(store)
+    results = results if json_ else in_units_to_read(results, metrics)
     every = pareto_front(results, metrics, every=True)
     front = every[every["on_front"]].drop(columns="on_front")
     if json_:
@@ -259,12 +267,14 @@ def pareto(
 
 
 def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int) -> None:
-    from faultsweep.analysis.figures.words import label_to_read
+    from faultsweep.analysis.figures.words import label_to_read, quantity
     from faultsweep.cli.output import print_table
 
+    names = {name: quantity(results, name) for name in front.columns.drop("n")}
+    heads = [words.partition(" (")[0] if name in results.dims else words for name, words in names.items()]
     rows = (
         [label_to_read(results, name, value) if name in results.dims else f"{value:.4g}" for name, value in row.items()]
         for row in front.to_dict("records")
     )
     typer.echo(f"{len(front):,} of {count:,} configurations are on the Pareto front")
-    print_table(["replicates" if name == "n" else name for name in front.columns], rows)
+    print_table([*heads, "Replicates"], rows)

@@ -261,7 +261,7 @@ def test_what_is_not_a_store_is_one_sentence(tmp_path):
 
 
 def test_a_store_without_axes_has_nothing_to_show():
-    with pytest.raises(InputError, match="nothing to show: the store has no metric or no axis"):
+    with pytest.raises(InputError, match="nothing to show: the sweep has no axis but the replicates"):
         ch.default_choices(make_results({}, {"y": np.ones(3)}, replicates=3))
 
 
@@ -569,7 +569,7 @@ def test_a_store_that_was_waited_for_and_has_no_numbers_says_so(tmp_path):
     write_results(tmp_path / "words.zarr", data.drop_vars("y").assign_attrs({**data.attrs, "metrics": '["word"]'}))
     assert store.look()
     page = make_page(store)
-    assert "nothing to show: the store has no metric or no axis" in str(page.select(pn.pane.HTML)[0].object)
+    assert "nothing to show: the store has no metric with a number" in str(page.select(pn.pane.HTML)[0].object)
 
 
 def test_axes_may_have_the_names_of_choices(tmp_path):
@@ -605,3 +605,11 @@ def test_a_baseline_is_read_back_whatever_signs_a_name_has():
     data = make_results(axes, {"mean_wait_s": np.ones((2, 2, 2, 3))}, replicates=3)
     assert {ch.baseline_of(data, one) for one in ch.baselines(data, "s")} <= {("a=b", "c"), ("a=b", "d=e"), ("a", "x")}
     assert ch.baseline_of(data, "") == ("", "")
+
+
+def test_one_replicate_tells_nothing_apart(tmp_path):
+    waits = np.array([[[1.0], [2.0]], [[3.0], [5.0]]])
+    data = make_results({"scheduler": ["fcfs", "backfill"], "load": [1.0, 2.0]}, {"mean_wait_s": waits})
+    found = make_overview(open_results(write_results(tmp_path / "a.zarr", data)))
+    assert found.sentence.endswith("167 % worse: one replicate cannot tell them apart.")
+    assert found.rests_on == "Means over load and one replicate."

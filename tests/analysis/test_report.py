@@ -186,7 +186,7 @@ def test_a_sampled_axis_is_reported_by_its_parameters(tmp_path):
     [
         (np.zeros((2, 2, 3)), "All have the same mean wait"),
         (np.full((2, 2, 3), 5.0), "All have the same mean wait"),
-        (np.array([[[1.0], [2.0]], [[3.0], [5.0]]]), "167 % worse: one replicate shows no significance"),
+        (np.array([[[1.0], [2.0]], [[3.0], [5.0]]]), "167 % worse: one replicate cannot tell them apart"),
     ],
 )
 def test_what_is_the_same_everywhere_or_seen_once_has_no_best_policy(tmp_path, waits, said):

@@ -13,7 +13,7 @@ from faultsweep.analysis import report
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.report import write_report
 from faultsweep.analysis.verdict import compare_policies, how_much_worse, judge, selected, verdict_figure
-from faultsweep.sweeps.best import Best, regions
+from faultsweep.sweeps.best import Best, regions, regions_of
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.runner.prepare import prepare
 from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, select, survivors
@@ -31,7 +31,7 @@ def wait(policy, load, replicate, seed=0):
     rng = np.random.default_rng([seed, replicate, int(10 * load)])
     common, own = rng.normal(), rng.normal(size=3)
     index = {"good": 0, "twin": 0, "near": 1, "bad": 2}[policy]
-    return MEANS[policy] * float(np.exp(0.4 * common + 0.1 * own[index]))
+    return MEANS[policy] * float(np.exp(0.4 * common + 0.06 * own[index]))
 
 
 def sweep(**changed):
@@ -82,7 +82,8 @@ def test_the_verdict_names_the_best_and_how_much_worse_the_others_are(store):
         assert row["worse_low"] > 0
         assert row["result"] == "worse"
     figure = verdict_figure("a", sweep().spec.best, verdict)
-    assert figure.panels[0].categories == ["load 0.5", "load 1.0"]
+    assert figure.panels[0].categories == ["load = 0.5", "load = 1"]
+    assert verdict.shown.columns[0] == "Load"
     assert figure.title == verdict.sentence
 
 
@@ -135,7 +136,17 @@ def test_a_policy_that_fails_is_out_and_the_answer_says_so(client, tmp_path):
     study.run(tmp_path / "a.zarr", cluster=client, progress=False)
     verdict, _ = verdict_of(tmp_path / "a.zarr", study)
     assert verdict.sentence.startswith("b is best by y; second is c, 200 % worse")
-    assert verdict.table.set_index("policy")["result"].to_dict() == {"b": "best", "c": "worse", "broken": "failed"}
+    assert verdict.table.set_index("policy")["result"].to_dict() == {"b": "best", "c": "worse", "broken": "no result"}
+
+
+def test_a_policy_without_a_number_is_out():
+    best, axes = Best("policy", "y"), {"policy": ["a", "b"], "replicate": list(range(10))}
+    values = np.random.default_rng(1).lognormal(0, 0.1, (2, 10))
+    for number in (np.nan, np.inf):
+        values[0, 3] = number
+        [region] = regions_of(best, axes, np.full((2, 10), DONE, np.int8), values, np.ones(2, bool))
+        assert (region.failed_labels, region.labels) == (["a"], ["b"])
+        assert region.selection.decided
 
 
 def idle(policy, load, replicate, seed=0):

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+import xarray as xr
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.verdict import describe_search, describe_searches, search_figure
 from faultsweep.sweeps import search as searching
@@ -25,7 +26,7 @@ CROSSING = 0.745
 def wait(policy, load, replicate, seed=0):
     """Means of 10 and of 10 load / 0.745, log-normal, with most of the noise in common."""
     rng = np.random.default_rng([seed, replicate])
-    noise = 0.4 * rng.normal() + 0.02 * rng.normal(size=2)[int(policy == "steep")]
+    noise = 0.4 * rng.normal() + 0.01 * rng.normal(size=2)[int(policy == "steep")]
     return 10 * (load / CROSSING if policy == "steep" else 1) * float(np.exp(noise))
 
 
@@ -56,8 +57,8 @@ def test_a_crossing_is_found_to_the_width(searched):
     path, search, found = searched
     assert found.low <= CROSSING <= found.high
     assert found.high - found.low <= 0.05
-    sentence = describe_search(search, found)
-    assert sentence.startswith("steep is better by wait_s below load 0.73")
+    sentence = describe_search(search, found, open_results(path))
+    assert sentence.startswith("steep is better by wait s below load 0.73")
     assert sentence.endswith("(95 % confidence), flat above.")
     figure = search_figure("a", open_results(path), search, found)
     assert len(figure.panels[0].curves[0].x) == len(found.points) == open_results(path).sizes["load"]
@@ -79,8 +80,9 @@ def test_saturation_is_found(client, tmp_path):
     found = run_search(study, search, tmp_path / "a.zarr", cluster=client, progress=False)
     assert found.low <= 0.8 <= found.high
     assert found.high - found.low <= 0.1
-    assert describe_search(search, found).startswith("It saturates at load 0.")
-    assert search_figure("a", open_results(tmp_path / "a.zarr"), search, found).panels[0].curves[0].y.max() < 0.82
+    results = open_results(tmp_path / "a.zarr")
+    assert describe_search(search, found, results).startswith("It saturates at load 0.")
+    assert search_figure("a", results, search, found).panels[0].curves[0].y.max() < 0.82
 
 
 def simulated(place: float, seed: int, spread: float):
@@ -109,15 +111,17 @@ def test_a_cap_leaves_the_interval_wide_and_says_so():
     assert found.high - found.low > 0.05
     assert 5.0 in found.open
     search = read_search({"width": 0.05}, sweep().spec)
-    assert "; 200 replicates do not narrow it to 0.05." in describe_search(search, found)
+    assert "; 200 replicates do not narrow it to 0.05." in describe_search(search, found, xr.Dataset())
 
 
 def test_two_policies_that_do_not_cross():
     found = refine(simulated(-5, 1, 1.0), 0.0, 10.0, 0.5)
     search = read_search({}, sweep().spec)
-    assert describe_search(search, found) == "No crossing: flat is better by wait_s at both ends of load 0 to 10."
+    sentence = "No crossing: flat is better by wait s at both ends of load 0 to 10."
+    assert describe_search(search, found, xr.Dataset()) == sentence
     open_end = refine(simulated(0, 1, 1.0), 0.0, 10.0, 0.5)
-    assert describe_search(search, open_end).startswith("Not decided: 200 replicates leave the answer at load 0 open")
+    said = describe_search(search, open_end, xr.Dataset())
+    assert said.startswith("Not decided: 200 replicates leave the answer at load 0 open")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ most = 10
         main()
     assert end.value.code == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["answer"].startswith(("No crossing: backfill is better", "Not decided"))
+    assert answer["answer"].startswith(("No crossing: Backfill is better", "Not decided"))
     assert (tmp_path / "out" / "study-crossing.png").stat().st_size > 10_000
 
 
@@ -181,11 +185,12 @@ def test_every_region_has_a_place_of_its_own(client, tmp_path):
         assert one.low <= place <= one.high
         assert one.high - one.low <= 0.1
     assert [look(search, path) for search in searches] == found
-    text = describe_searches(searches, found)
-    assert "site near: steep is better by wait_s below load 0.4" in text
-    assert "site far: steep is better by wait_s below load 0." in text
-    drawn = search_figure("a", open_results(path), searches, found)
-    assert [panel.title for panel in drawn.panels] == ["site near", "site far"]
+    results = open_results(path)
+    text = describe_searches(searches, found, results)
+    assert "site = near: steep is better by wait s below load 0.4" in text
+    assert "site = far: steep is better by wait s below load 0." in text
+    drawn = search_figure("a", results, searches, found)
+    assert [panel.title for panel in drawn.panels] == ["site = near", "site = far"]
     assert [len(panel.curves[0].x) for panel in drawn.panels] == [len(one.points) for one in found]
 
 
@@ -200,12 +205,21 @@ def test_a_region_that_is_excluded_or_fails_does_not_stop_the_rest(client, tmp_p
     assert [one.lacks for one in found] == [None, 0.2, 0.2, None]
     assert [one.found for one in found] == [True, False, False, True]
     assert found == [run_search(study, search, path, cluster=client, progress=False) for search in searches]
-    text = describe_searches(searches, found)
-    assert "site left out: Not decided: load 0.2 is excluded, or simulations failed there." in text
+    text = describe_searches(searches, found, open_results(path))
+    assert "site = left out: Not decided: load 0.2 is excluded, or a simulation there has no result." in text
     drawn = search_figure("a", open_results(path), searches, found)
-    assert [panel.title for panel in drawn.panels] == ["site near", "site far"]
-    with pytest.raises(InputError, match="nothing to draw; site left out: Not decided"):
+    assert [panel.title for panel in drawn.panels] == ["site = near", "site = far"]
+    with pytest.raises(InputError, match="nothing to draw; site = left out: Not decided"):
         search_figure("a", open_results(path), searches[1], found[1])
+
+
+def test_a_point_without_a_number_is_lacking(searched, tmp_path):
+    path, search, found = searched
+    store = Store(shutil.copytree(path, tmp_path / "a.zarr"))
+    values = store.arrays["wait_s"][...]
+    store.arrays["wait_s"][...] = np.where(np.arange(values.shape[-1]) == 4, np.nan, values)
+    assert look(search, tmp_path / "a.zarr").needs == (search.low, 10)
+    assert found.needs is None
 
 
 def partly(policy, load, site, replicate, seed=0):
