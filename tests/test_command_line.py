@@ -74,6 +74,7 @@ def test_no_help_shows_a_type_of_the_program():
         text = one.get_help(typer.Context(one, info_name=one.name))
         assert not re.search(r"<[a-z]+[^x=]*>", text), one.name
         assert "\\[" not in text, one.name
+        assert not set(text.partition("\n\n")[0]) & set("{}"), one.name
         assert not re.search(r"^  [a-z]", text.partition("Arguments:")[2].partition("Options:")[0], re.M), one.name
 
 

@@ -52,7 +52,7 @@ app.add_typer(validate.app)
 app.add_typer(sweep.app)
 app.add_typer(best.app)
 app.add_typer(cluster.app)
-app.add_typer(cluster.cluster_app, name="cluster", help="Settings of this SLURM: init, check.")
+app.add_typer(cluster.cluster_app, name="cluster", help="Settings of this cluster: init, check.")
 app.add_typer(figure.app)
 app.add_typer(reproduce.app)
 app.add_typer(view.app)
@@ -60,7 +60,7 @@ app.add_typer(share.app)
 app.add_typer(dashboard.app)
 app.add_typer(lists.app)
 app.add_typer(site.app, name="site", help="The machine of a site: import, describe.")
-app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, generate.")
+app.add_typer(failures.app, name="failures", help="Failure logs and generators: describe, fit, generate.")
 app.add_typer(
     accounting.app,
     name="logs",

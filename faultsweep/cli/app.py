@@ -71,6 +71,13 @@ class _Help:
 class HelpCommand(_Help, TyperCommand):
     """A command whose help lists its options under the headings that they name (``rich_help_panel``)."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the line of usage, arguments by their names alone; "..." is part of those that repeat."""
+        return [
+            re.sub(r"^\{(.*?)\}(\.\.\.)?$|^\[(\[.*\])\]\.\.\.$", r"\1\3", one)
+            for one in super().collect_usage_pieces(ctx)
+        ]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each heading, in the order of first use."""
         sections: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], OPTIONS: []}

@@ -70,8 +70,8 @@ def best(
     """Say which policy is best, in every region of the other axes, with as few simulations as that needs.
 
     Replicates are added to policies that may still be the best, until all but one are worse or within the zone of the
-    best; the table [best] of the spec says the same as the options. Run it again to go on where it was stopped. Where
-    the cap is reached first the answer is "not decided".
+    best. The options can also stand in the table [best] of the spec. Run it again to go on where it was stopped. If the
+    cap is reached first, the answer is "not decided".
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
     from faultsweep.analysis.open import open_results
@@ -180,8 +180,8 @@ def refine(
     """Find where along an axis two policies cross, or one saturates: an interval as narrow as is asked for.
 
     There is an answer for each region of the other axes. Points are added between the ends of the axis, and replicates
-    to a point until its answer is certain; the table [refine] of the spec says the same as the options. Run it again to
-    go on where it was stopped. The store is one of its own, NAME-refined.zarr.
+    to a point until its answer is certain. The options can also stand in the table [refine] of the spec. Run it again
+    to go on where it was stopped. Results are in a store of their own, NAME-refined.zarr.
     """
     import json
     from contextlib import ExitStack

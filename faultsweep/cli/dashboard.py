@@ -27,7 +27,7 @@ def dashboard(
         bool, typer.Option("--allow-rerun", help="Let the page simulate a run again; for a store of your own.")
     ] = False,
 ) -> None:
-    """Look at a store in a browser: every axis is a knob, and a store that is being written is followed.
+    """Look at a store in a browser, by any axis and metric; a store that is being written is followed.
 
     The printed link carries a token; nobody gets in without it, on this machine either. Ctrl-C ends it. From another
     machine: ssh -L 8888:127.0.0.1:8888 HOST, with --port 8888 here, and open the link there.

@@ -52,7 +52,7 @@ def unpack(
     sha256: Annotated[str, typer.Option(metavar="HEX", help="Refuse an archive with another SHA-256.")] = "",
     json_: JsonOption = False,
 ) -> None:
-    """Unpack a store that pack made, after checking that it is complete and can do no harm."""
+    """Unpack a store that pack made, after checking that it is complete and safe."""
     from faultsweep.sweeps.store.pack import unpack as unpack_store
 
     target = store if store is not None else Path(archive.name.removesuffix(".zip"))
@@ -86,7 +86,7 @@ def merge(
     output: Annotated[Path, typer.Option("--output", "-o", help="The store to be made.", show_default=False)],
     json_: JsonOption = False,
 ) -> None:
-    """Join stores that were run in different places; conflicting cells are named, and nothing is done."""
+    """Join stores that were run in different places; where cells conflict, name them and write nothing."""
     from faultsweep.sweeps.status import print_status
     from faultsweep.sweeps.store.merge import merge as merge_stores
 

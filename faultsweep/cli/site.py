@@ -27,7 +27,7 @@ def import_site(
     cores: Annotated[int, typer.Option(min=1, help="PBS: cores of each of them.")] = 1,
     json_: JsonOption = False,
 ) -> None:
-    """Make site.toml of what an operator can print, and list what it cannot hold.
+    """Write site.toml from what SLURM or PBS prints of itself, and list what it cannot hold.
 
     SLURM: scontrol show config, show partition -o, show node -o, show reservation -o; sacctmgr -P list qos, -P list
     assoc (or sacctmgr dump). PBS: qmgr -c 'print server', qmgr -c 'print node @default'.

@@ -51,8 +51,8 @@ def validate(
 ) -> None:
     """Compare the real schedule of a log with the simulated one: waits by partition, size and hour, load and queue.
 
-    The simulation starts warm at the cut: with the jobs that ran and waited then. Judged are jobs submitted one largest
-    run time later or more.
+    The simulation starts warm at the cut: with the jobs that ran and waited then. Only jobs that were submitted at
+    least one longest run time after the cut are judged.
     """
     from faultsweep.sweeps.validation import validate as compare
 
