@@ -30,10 +30,13 @@ import numpy as np
 import psutil
 import xarray as xr
 from faultsweep.cluster.settings import SCHEDULER
+from faultsweep.sweeps.runner.progress import PROGRESS
 from faultsweep.sweeps.runner.watch import SweepStoppedError
+from faultsweep.sweeps.store.store import run_folder
 from faultsweep.sweeps.sweep import Sweep
 
 from benchmarks.sweep_overhead import RESULTS, Figures, axis, circumstances, folder
+from faultsweep.files import read_fields
 
 METRICS = 4
 SIMULATED_WORKERS = 1000
@@ -182,6 +185,44 @@ def run_simulated(cells: int, workers: int) -> Figures:
         }
 
 
+def killed(most: int) -> list[Figures]:
+    """Kill a sweep and a worker with signal 9, twice, at a third and at two thirds; the sweep is resumed twice."""
+    return [_fresh("run_killed", min(most, 10**6), 8)]
+
+
+def run_killed(cells: int, workers: int) -> Figures:
+    """Run cells on real workers in three lives of the sweep, of which two are killed; returns what was left beside."""
+    sweep = sweep_of(cells)
+    journals, sizes = 0, []
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as base:
+        store = Path(base) / "s.zarr"
+        with cluster(Path(base) / "cluster", workers) as (file, _, nannies):
+            for share in (1 / 3, 2 / 3, 1):
+                command = [sys.executable, "-m", "benchmarks.grid", "--into", str(store), str(cells), str(file)]
+                life = subprocess.Popen(command)
+                while life.poll() is None and (share == 1 or _done(store) < share * cells):
+                    time.sleep(0.05)
+                if life.poll() is None:
+                    nannies.children()[-1].kill()
+                    life.kill()
+                    left = [path.stat().st_size for path in (run_folder(store) / "journals").iterdir()]
+                    journals, sizes = max(journals, len(left)), [*sizes, sum(left)]
+                life.wait()
+        return {
+            "cells": int(np.prod([len(one) for one in sweep.spec.axes])),
+            "workers": workers,
+            "kills of the sweep": len(sizes),
+            "journals at a kill, files": journals,
+            "journals at a kill, MB": max(sizes, default=0) / 1e6,
+            "right to the bit": str(is_right(store, sweep)),
+        }
+
+
+def _done(store: Path) -> int:
+    progress = read_fields(run_folder(store) / PROGRESS, {"done": int})
+    return int(progress["done"]) if progress else 0
+
+
 def _fresh(name: str, cells: int, workers: int) -> Figures:
     """Measure in a process of its own: its memory and its processor time are its own.
 
@@ -200,7 +241,8 @@ def _short(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:,.4g}"
 
 
-PARTS = {"cells": cells, "workers": workers, "simulated": simulated}
+PARTS = {"cells": cells, "workers": workers, "killed": killed, "simulated": simulated}
+MEASURED = {"run": run, "run_killed": run_killed, "run_simulated": run_simulated}
 
 
 def draw(figures: dict[str, list[Figures]], path: Path) -> None:
@@ -232,13 +274,19 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Figures]]:
     parser.add_argument("--small", action="store_true", help="one small measurement of each part, nothing written")
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--into", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.measure:
         name, number, at = options.measure
-        print(json.dumps({"run": run, "run_simulated": run_simulated}[name](int(number), int(at))))
+        print(json.dumps(MEASURED[name](int(number), int(at))))
+        return {}
+    if options.into:
+        store, number, file = options.into
+        sweep_of(int(number)).run(store, cluster=file, progress=False)
         return {}
     if options.small:
-        return {"run": [_fresh("run", 1000, 2)], "simulated": [_fresh("run_simulated", 3000, 50)]}
+        small = {"run": (1000, 2), "run_killed": (3000, 2), "run_simulated": (3000, 50)}
+        return {name.removeprefix("run_"): [_fresh(name, *sizes)] for name, sizes in small.items()}
     options.output.mkdir(parents=True, exist_ok=True)
     file = options.output / "grid.json"
     known = json.loads(file.read_text()) if file.exists() else {}

@@ -34,17 +34,21 @@ from typing import Any
 from faultsweep.cluster.batch_systems import default_system, find
 from faultsweep.cluster.batch_systems.common import BatchSystemError, NoAnswerError, Node
 from faultsweep.cluster.phases import (
+    DISK_FULL,
     NO_SPACE,
     REQUEUED,
     RESTARTING,
+    ROOM,
     RUNNING,
     SAVING,
     SAVING_BEFORE_WALLTIME,
     STARTING,
     STARTING_WORKERS,
     PhaseFile,
+    free_bytes,
     has_room,
     keep_reserve,
+    says_full,
     use_reserve,
 )
 from faultsweep.cluster.processes import Kept, end, log, say, start
@@ -70,6 +74,8 @@ _FINISHED_STEP_S = 60.0
 _EARLY_ENDS = 5
 """So many early ends of the workers' step in a row are no accident."""
 _ASK_AGAIN_S = 5.0
+_TRY_ROOM_S = 300.0
+"""A sweep that found too little room, where there is some, is tried again after so long, or when there is more."""
 
 
 class _Heard:
@@ -132,18 +138,20 @@ class Allocation:
                 if code in FINAL:
                     return self._finish("failed", words, code) if code else self._finish("finished", "", code)
                 gained = _has_gained(before, self._progress())
-                fruitful = self._wait_for_room() or fruitful or gained
+                waited = self._wait_for_room(words)
+                fruitful = waited or fruitful or gained
                 if self.told_to_end:
                     return self._finish("cancelled", "by scancel, faultsweep cancel or preemption", 143)
                 if self.warned:
                     return self._requeue(fruitful)
-                fruitless = 0 if gained else fruitless + 1
-                if fruitless >= self.options.max_restarts:
+                if gained or not waited:  # for room is waited as long as the walltime lasts
+                    fruitless = 0 if gained else fruitless + 1
+                if not waited and fruitless >= self.options.max_restarts:
                     return self._finish("failed", words or f"the sweep ended with {code}", 1)
                 why = words or f"the sweep ended with {code}"
                 say(f"{why}: everything is started again")
                 self._phase.enter(RESTARTING, why)
-                self._rest(_PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)])
+                self._rest(_PAUSES_S[max(0, min(fruitless, len(_PAUSES_S) - 1))])
         finally:
             self._remove_credentials()
 
@@ -169,14 +177,22 @@ class Allocation:
     def _note_end(self, *_: object) -> None:
         self.told_to_end = True
 
-    def _wait_for_room(self) -> bool:
-        """Wait while the disk of the store is full; returns whether it was. The walltime or a signal ends the wait."""
-        if has_room(self.options.progress.parent):
+    def _wait_for_room(self, words: str) -> bool:
+        """Wait while the disk of the store is full; returns whether it was. The walltime or a signal ends the wait.
+
+        It also is if the sweep said so in its last ``words``, which needs more than what is asked for here.
+        """
+        place, too_little = self.options.progress.parent, says_full(words)
+        if not too_little and has_room(place):
             return False
-        text = f"{self.options.progress.parent}: the disk is full; the job goes on when there is room"
+        text = f"{place}: {DISK_FULL}; the job goes on when there is room"
         say(text)
         self._phase.enter(NO_SPACE, text)
-        while not (self.warned or self.told_to_end or has_room(self.options.progress.parent)):
+        begin, before = time.monotonic(), free_bytes(place)
+        while not (self.warned or self.told_to_end):
+            is_new = time.monotonic() - begin > _TRY_ROOM_S or free_bytes(place) > before + ROOM // 2
+            if (is_new or not too_little) and has_room(place):
+                break
             self._rest(_ASK_AGAIN_S)
         return True
 
@@ -197,6 +213,7 @@ class Allocation:
             self._phase.enter(STARTING_WORKERS)
             if self.options.elastic:
                 self._phase.enter(RUNNING)
+                keep_reserve(self.folder)
                 sweep = _Heard(self.command, **{SCHEDULER_VARIABLE: "slurm"})
                 return self._watch(None, None, sweep.process), sweep.last_words()
             shown = ["--dashboard"] if self.options.dashboard else []

@@ -24,7 +24,9 @@ _SIZE = 1024
 _TEXT = 400
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a full disk, or of a quota that is used up."""
-_ROOM = 1 << 20
+DISK_FULL = "the disk is full"
+"""What the sentence of whoever ends for want of room has in it."""
+ROOM = 1 << 20
 _RESERVE, _RESERVE_BYTES = "reserve", 1 << 16
 
 
@@ -76,12 +78,23 @@ def use_reserve(folder: Path) -> None:
     (folder / _RESERVE).unlink(missing_ok=True)
 
 
+def says_full(words: str) -> bool:
+    """Tell whether a process that ended with these words did so for want of room."""
+    return any(text in words for text in (DISK_FULL, *map(os.strerror, FULL)))
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the room of the file system of a folder; a quota may leave less."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
 def has_room(folder: Path) -> bool:
     """Tell whether a mebibyte can be written into a folder; an error other than a full disk does not count."""
     path = folder / f"room-{os.getpid()}.partial"
     try:
         with path.open("wb") as file:
-            file.write(bytes(_ROOM))
+            file.write(bytes(ROOM))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
+from faultsweep.cluster.phases import DISK_FULL
 from faultsweep.sweeps.batch_job import refuse_if_submitted
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
 from faultsweep.sweeps.grid import Grid, first_cell
@@ -420,7 +421,7 @@ def _cannot_write(error: OSError, folder: Path) -> Exception:
 def _describe_os_error(error: OSError, path: Path) -> str:
     where = error.filename or error.strerror or path
     if error.errno in _FULL:
-        return f"{path}: the disk is full; make room and run again, nothing that was finished is lost"
+        return f"{path}: {DISK_FULL}; make room and run again, nothing that was finished is lost"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return _not_here(error, where)
     return f"{where}: {error.strerror or error}"

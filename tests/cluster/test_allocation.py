@@ -11,7 +11,13 @@ import time
 
 import pytest
 from faultsweep.cluster.allocation import _has_gained
+from faultsweep.cluster.phases import NO_SPACE, has_room, read_phase
 from faultsweep.sweeps.runner.progress import Progress
+
+from tests.cluster.sweeping import wait
+from tests.sweeps.disks import small_disk
+
+__all__ = ["small_disk"]  # a fixture
 
 FAILS = """
 import json, pathlib, sys
@@ -26,6 +32,16 @@ import json, pathlib, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
 pathlib.Path("progress.json").write_text(json.dumps({"done": 5}))
 time.sleep(60)
+"""
+
+
+FULL = """
+import pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+with open(folder / "starts", "a") as file:
+    file.write("x")
+if (folder / "fill").exists():
+    sys.exit("s.zarr: the disk is full; make room and run again")
 """
 
 
@@ -58,6 +74,19 @@ def test_restarts_without_a_new_result_are_limited(tmp_path, results, starts):
     assert process.wait(60) == 1
     assert len((tmp_path / "starts").read_text()) == starts
     assert (outcome(tmp_path)["outcome"], outcome(tmp_path)["text"]) == ("failed", f"start {starts} has failed")
+
+
+def test_a_sweep_that_found_too_little_room_waits_for_more(small_disk):
+    """There is a mebibyte, which is enough to say something, and not for its chunks."""
+    (small_disk / "fill").write_bytes(bytes(800_000))
+    process = start(small_disk, ("--max-restarts", 0), FULL, small_disk)
+    wait("the phase", lambda: (read_phase(small_disk / "slurm") or {}).get("phase") == NO_SPACE)
+    assert has_room(small_disk)
+    time.sleep(6)
+    assert (small_disk / "starts").read_text() == "x"
+    (small_disk / "fill").unlink()
+    assert process.wait(60) == 0
+    assert (small_disk / "starts").read_text() == "xx"
 
 
 @pytest.mark.parametrize(("code", "starts"), [(2, 1), (75, 2)])

@@ -272,6 +272,20 @@ def test_a_job_that_waits_is_known_by_the_store_whatever_its_name(slurm):
     assert f"by job {job}: cancelled\n" in command("logs", "link", code=2).stderr
 
 
+@pytest.mark.slow
+def test_status_answers_within_seconds_where_slurm_does_not(slurm):
+    """Its controller is down; how long SLURM's commands would wait for it is of the site's settings."""
+    Path("sweep.toml").write_text(SPEC)
+    command("submit", "sweep.toml", "--sbatch=--hold")
+    begin = time.monotonic()
+    assert status("sweep.zarr")["state"] == "waiting"
+    usual_s = time.monotonic() - begin
+    with slurm.controller_away():
+        begin = time.monotonic()
+        assert status("sweep.zarr")["state"] == "unknown"
+        assert time.monotonic() - begin < usual_s + 4
+
+
 def test_a_job_that_could_not_start_says_why(slurm):
     Path("sweep.toml").write_text(SPEC)
     Path("cluster.toml").write_text('interface = "lo"\npython = "/nowhere/python"\n')

@@ -10,8 +10,9 @@ from benchmarks import grid
 @pytest.mark.slow
 def test_large_grids_small():
     figures = grid.main(["--small"])
-    (run,), (simulated,) = figures["run"], figures["simulated"]
-    assert run["right to the bit"] == simulated["the same to the bit"] == "True"
+    (run,), (killed,), (simulated,) = figures["run"], figures["killed"], figures["simulated"]
+    assert run["right to the bit"] == killed["right to the bit"] == simulated["the same to the bit"] == "True"
+    assert killed["kills of the sweep"] == 2
     assert run["sweep, us of processor a cell"] > 0
     assert simulated["stops with faults"] == 2, "the sweep was resumed twice"
 
