@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -14,6 +16,7 @@ import yaml
 from faultsweep.simcore.simulate import MODEL_VERSION
 from faultsweep.sweeps.store.store import FORMAT
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -22,6 +25,7 @@ from faultsweep.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYTHONS = ("3.11.0", "3.11.2", "3.12.0", "3.13.0", "3.14.0")
 TARGETS = {"demo", "test", "check", "bench", "mutants", "reproduce", "clean"}
 
 
@@ -30,21 +34,43 @@ def requirements() -> list[Requirement]:
     return [Requirement(text) for text in texts if not text.startswith("faultsweep[")]
 
 
-def constraints() -> dict[str, Version]:
+def pins() -> list[Requirement]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
-    return {canonicalize_name(name): Version(version) for name, version in pairs}
+    return [Requirement(line) for line in lines if line and not line.startswith("#")]
 
 
-def test_every_dependency_has_a_tested_version_within_its_bounds():
-    tested = constraints()
+def constraints(python: str = platform.python_version()) -> dict[str, Version]:
+    """What is pinned for a Python; each package once."""
+    held = [pin for pin in pins() if pin.marker is None or pin.marker.evaluate({"python_full_version": python})]
+    found = {canonicalize_name(pin.name): Version(str(pin.specifier).removeprefix("==")) for pin in held}
+    assert len(found) == len(held)
+    return found
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_dependency_has_a_tested_version_within_its_bounds(python):
+    tested = constraints(python)
     for requirement in requirements():
         assert tested[canonicalize_name(requirement.name)] in requirement.specifier
 
 
 def test_constraints_are_names_and_versions_only():
     for line in (ROOT / "constraints.txt").read_text().splitlines():
-        assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*", line), line
+        pin = r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*(; python_full_version (<|>=) \"3\.[0-9.]+\")?"
+        assert line.startswith("#") or re.fullmatch(pin, line), line
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_no_constraint_refuses_a_python_that_the_project_takes(python):
+    """As far as the packages are installed here, which say it."""
+    wanted = constraints(python)
+    refused = [
+        f"{one.name} {one.version}"
+        for one in importlib.metadata.distributions()
+        if wanted.get(canonicalize_name(one.name)) == Version(one.version)
+        and python not in SpecifierSet(one.metadata["Requires-Python"] or "")
+    ]
+    assert refused == []
 
 
 def test_environment_file_has_the_bounds_of_the_project():
