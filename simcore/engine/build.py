@@ -64,49 +64,22 @@ def build_state(
     score : the user's placement score, if there is one.
     base_rate : of the failures; needed where the predictor's precision is below 1.
     """
-    nodes, n = machine.nodes, len(jobs["submit_s"])
-    words = _words(machine)
-    reserves = run_of(config).policy("scheduling").facts.get("reserves")
-    reservations = reserves == st.ALL_JOBS
-    breakpoints = _breakpoints(machine, n) * capacity if reserves in (st.ALL_JOBS, st.IN_PLANS) else 1
-    rows = failure_rows(failures, base_rate)
-    slots = _slots(machine, config, n) if machine.kind == FLAT else 0
+    n = len(jobs["submit_s"])
     run = run_of(config)
+    rows = failure_rows(failures, base_rate)
     groups = groups_of(rules_of(run, () if machine.site is None else machine.site.limits), _owners(jobs), n)
-    limited = len(groups.of_job)
     classes = _classes(machine, jobs)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
-    state = State.zeros(
-        job_f=n,
-        job_i=n,
-        agenda=_agenda(machine, n),
-        lists=max(2 * n, nodes) + 2,
-        failures=rows.shape[1],
-        masks=words,
-        slot_masks=(slots, words),
-        trace=1,
-        own_values=(st.OWN_ROLES, st.MOST_OWN),
-        own_key=(st.OWN_ROLES,),
-        pass_kinds=st.PASS_KINDS,
-        may_preempt=classes.may_preempt.shape,
-        preempt_order=classes.order.shape,
-        planned_of_user=(n + 1,),
-        profile=breakpoints,
-        associations=len(tree.parent),
-        parent=(len(tree.parent),),
-        path=tree.path.shape,
-        limit_groups=len(groups.most_jobs),
-        limited_jobs=limited,
-        limited_times=limited,
-        groups_of=groups.of_job.shape,
-        ranking=(len(tree.path),),
-        profile_masks=(breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
-        **_index(machine, breakpoints, n, config["scheduler"]),
-        **_tables(machine, capacity),
-        **_site_shapes(machine.site, breakpoints, n * capacity if reservations else 0),
-    ).with_arrays(failures=rows)
+    shapes = {
+        **_sizes(machine, config, n, capacity),
+        "failures": rows.shape[1],
+        "trace": 1,
+        **_shapes_of_policies(n, groups, classes, tree),
+    }
+    state = State.zeros(**shapes).with_arrays(failures=rows)
     if tracing:
         state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
+    state.tracing = int(tracing)
     _set_jobs(state, jobs)
     _set_tree(state, tree)
     _set_limits(state, groups)
@@ -117,26 +90,57 @@ def build_state(
     _set_numbers(state, config, base_rate)
     _begin_policies(state, run)
     run.policy("scheduling").facts.get("checks", _checks_nothing)(jobs, run)
-    state.tracing = int(tracing)
     if score:
         state.score, state.score_needs = score.address, score.needs
     if machine.site is not None:
         _set_site(state, machine.site, jobs)
     if machine.menu is not None:
         state = _with_menu(state, machine.menu)
-    state.down_until[:] = -np.inf
-    state.levels[:] = _levels(nodes)
     if _searches(machine, config):
         state = _with_searches(state, make_block(config["finder"], machine.sides))
     state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
-    if machine.menu is not None:
-        state.shape_first[: nodes + 2] = np.searchsorted(machine.menu.sizes, np.arange(nodes + 2))
-    if machine.kind == TORUS:
-        state.shapes[:], state.shape_first[: nodes + 2] = shape_table(machine.sides)
-    else:
-        state.slots[:slots] = np.arange(slots)
-        state.free_slots = slots
     return state
+
+
+def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -> dict[str, Any]:
+    """Return the shapes of the tables that follow from the machine and the number of jobs."""
+    words, scheduling = _words(machine), run_of(config).policy("scheduling")
+    reserves = scheduling.facts.get("reserves")
+    breakpoints = _breakpoints(machine, n) * capacity if reserves in (st.ALL_JOBS, st.IN_PLANS) else 1
+    return {
+        "job_f": n,
+        "job_i": n,
+        "agenda": _agenda(machine, n),
+        "lists": max(2 * n, machine.nodes) + 2,
+        "masks": words,
+        "slot_masks": (_slots(machine, config, n), words),
+        "profile": breakpoints,
+        "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
+        **_index(machine, breakpoints, n, reserves == st.ALL_JOBS),
+        **_tables(machine, capacity),
+        **_site_shapes(machine.site, breakpoints, n * capacity if reserves == st.ALL_JOBS else 0),
+    }
+
+
+def _shapes_of_policies(n: int, groups: Groups, classes: Classes, tree: Associations) -> dict[str, Any]:
+    """Return the shapes of what policies keep: own values, limits, classes of preemption, the tree of accounts."""
+    limited = len(groups.of_job)
+    return {
+        "own_values": (st.OWN_ROLES, st.MOST_OWN),
+        "own_key": (st.OWN_ROLES,),
+        "pass_kinds": st.PASS_KINDS,
+        "planned_of_user": (n + 1,),
+        "may_preempt": classes.may_preempt.shape,
+        "preempt_order": classes.order.shape,
+        "limit_groups": len(groups.most_jobs),
+        "limited_jobs": limited,
+        "limited_times": limited,
+        "groups_of": groups.of_job.shape,
+        "associations": len(tree.parent),
+        "parent": (len(tree.parent),),
+        "path": tree.path.shape,
+        "ranking": (len(tree.path),),
+    }
 
 
 def _agenda(machine: Machine, jobs: int) -> int:
@@ -333,6 +337,8 @@ def _set_classes(s: State, classes: Classes) -> None:
 
 def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
     """Return how many jobs may have a set of nodes at a time: running ones, and those that wait for their own."""
+    if machine.kind != FLAT:
+        return 0
     waits = _recovers(run_of(config)) and not config["hold_nodes"]
     return jobs if waits else min(machine.nodes, jobs)
 
@@ -345,10 +351,10 @@ def _every_node(machine: Machine, words: int) -> NDArray[np.uint64]:
     return mask
 
 
-def _index(machine: Machine, breakpoints: int, jobs: int, scheduler: str) -> dict[str, tuple[int, ...]]:
+def _index(machine: Machine, breakpoints: int, jobs: int, all_reserved: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the indices of the profile and of the queue (flat)."""
     shapes: dict[str, tuple[int, ...]] = {"room": (1, 1), "settled": (1, 1), "smallest": (1,), "shortest": (1, 1)}
-    if machine.kind == FLAT and scheduler == "conservative":
+    if machine.kind == FLAT and all_reserved:
         shapes |= {"room": (breakpoints // 64 + 2, st.LEVELS), "settled": (st.LEVELS, st.LENGTHS)}
     elif machine.kind == FLAT:
         blocks = jobs // st.BLOCK + 1
@@ -389,6 +395,15 @@ def _set_machine(s: State, machine: Machine) -> None:
     if machine.kind != SITE:
         every = _every_node(machine, len(s.free_nodes))
         s.free_nodes[:] = (1 << machine.sides[2]) - 1 if machine.kind == TORUS else every
+    s.down_until[:] = -np.inf
+    s.levels[:] = _levels(machine.nodes)
+    if machine.menu is not None:
+        s.shape_first[: machine.nodes + 2] = np.searchsorted(machine.menu.sizes, np.arange(machine.nodes + 2))
+    if machine.kind == TORUS:
+        s.shapes[:], s.shape_first[: machine.nodes + 2] = shape_table(machine.sides)
+    else:
+        s.free_slots = len(s.slot_masks)
+        s.slots[: s.free_slots] = np.arange(s.free_slots)
 
 
 def _recovers(run: Run) -> bool:
