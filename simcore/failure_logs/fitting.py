@@ -140,23 +140,10 @@ def fit_times(
     times between failures. "repeat" and "exact" superpose copies of the log, shifted around the span by random times;
     bursts stay what they are, and slower variation evens out, as it does where machines are added.
     """
-    if fit not in FAILURE_FITS:
-        raise unknown_name("fit", fit, FAILURE_FITS, where="failure_fit")
-    fit = ("exact" if records.own else "scale") if fit == "auto" else fit
-    if fit == "calendar" and not records.own:
-        raise InputError(
-            f"{records.name}: is on a clock of its own, so failure_fit = calendar cannot bring it to the jobs' clock "
-            "(valid: exact, scale, repeat)"
-        )
+    fit = _known_fit(records, fit)
     wanted = _wanted(span, num_failures, failures_per_day)
-    keeps = fit in ("exact", "calendar")
-    if span.length_s <= 0 and not (keeps and wanted is None):
-        raise InputError(
-            f"{records.name}: the jobs used are all submitted at one time, so there is no span to fit failures to "
-            "(failure_fit = exact keeps their own times)"
-        )
-    if not keeps and records.span_s <= 0:
-        raise InputError(f"{records.name}: all its failures are of one time, so they cannot be brought to another span")
+    keeps = fit in _KEEPING
+    _check_spans(records, span, keeps, counted=wanted is not None)
     if fit == "scale":
         if wanted is None:
             wanted = math.floor(len(records) * node_ratio * span.length_s / records.span_s + 0.5)
@@ -177,6 +164,36 @@ def fit_times(
         raise InputError(f"{records.name}: has no failure in the span of the jobs, so it cannot be brought to {wanted}")
     first, length = (time_s[0], time_s[-1] - time_s[0]) if keeps else (0.0, span.length_s)
     return _choose(time_s, row, wanted, float(first), float(length), rng)._replace(period_s=period)
+
+
+_KEEPING = ("exact", "calendar")
+"""Fits that keep the times between failures."""
+
+
+def _known_fit(records: FailureRecords, fit: str) -> str:
+    """Return a fit by its name, "auto" as what it is for these failures; refuse one that is not for them."""
+    if fit not in FAILURE_FITS:
+        raise unknown_name("fit", fit, FAILURE_FITS, where="failure_fit")
+    if fit == "auto":
+        return "exact" if records.own else "scale"
+    if fit == "calendar" and not records.own:
+        raise InputError(
+            f"{records.name}: is on a clock of its own, so failure_fit = calendar cannot bring it to the jobs' clock "
+            "(valid: exact, scale, repeat)"
+        )
+    return fit
+
+
+def _check_spans(records: FailureRecords, span: Span, keeps: bool, counted: bool) -> None:
+    """Refuse a span of no length, of the jobs or of the failures, where it is needed: ``counted`` says that a number
+    of failures was asked for."""
+    if span.length_s <= 0 and (counted or not keeps):
+        raise InputError(
+            f"{records.name}: the jobs used are all submitted at one time, so there is no span to fit failures to "
+            "(failure_fit = exact keeps their own times)"
+        )
+    if not keeps and records.span_s <= 0:
+        raise InputError(f"{records.name}: all its failures are of one time, so they cannot be brought to another span")
 
 
 def _wanted(span: Span, num_failures: int, failures_per_day: float) -> int | None:

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.sweeps.axes import Axis, label_values, one_type
@@ -112,87 +112,132 @@ def prepare(
         The store cannot take the spec's results; all reasons, one a line.
     """
     pins = spec.target.pins(values_of(spec))
-    store = None
-    axes, outputs = spec.axes, spec.outputs
-    new_outputs: tuple[Output, ...] = ()
-    dropped: list[str] = []
-    requested: list[NDArray[np.bool_]] | None = None
-    old_shape: tuple[int, ...] = ()
-    if path.exists() or path.is_symlink():
-        store = Store(path)
+    store = Store(path) if path.exists() or path.is_symlink() else None
+    if store is not None:
         check_belongs(store, spec, pins, recompute)
         recompute = recompute or store.recomputing == "begun"
-        axes, requested = _join_axes(store, spec)
-        old_shape = store.chunks.shape
-        dropped = _dropped(store, spec)
-        outputs, new_outputs = _join_outputs(store, spec, dropped)
-    if store is not None and (store.status() == DAMAGED).any():
-        requested = None  # any cell may have to be run: formulas need values everywhere
-        asked_rows = None if mend else _join_axes(store, spec)[1]
-    else:
-        asked_rows = requested
-    try:
-        grid = Grid(spec.target, axes, spec.fixed, spec.formulas, spec.exclude, requested)
-        excluded = grid.excluded()
-    except InputError as error:
-        raise InputError(f"{spec.where}: {error}" if spec.where else str(error)) from None
+    joined = _join(store, spec)
+    grid, excluded = _grid(store, spec, joined)
     status, unfinished = _stored_status(store, grid.shape)
-    adding = [*(store.adding if store else ()), *(out.name for out in new_outputs)]
-    adding = [name for name in adding if name not in dropped]
-    kept_jobs = store is not None and store.keeps_jobs and "jobs_offset" not in dropped
-    derived = [name for name in adding if kept_jobs and name in spec.target.derivable()]
-    known = _known_outputs(store, spec, grid, adding)
-    unasked: list[str] = []
-    if store is not None and not recompute:
-        unasked = _unasked(store, spec, status, known, [out.name for out in new_outputs if out.name not in derived])
-    if unasked:
-        outputs, new_outputs = (
-            tuple(out for out in some if out.name not in unasked) for some in (outputs, new_outputs)
-        )
-        adding = [name for name in adding if name not in unasked]
-        known = _known_outputs(store, spec, grid, adding)
-    again = _again(store, spec, status, grid.shape, adding, derived, recompute, known)
+    kept_jobs = store is not None and store.keeps_jobs and "jobs_offset" not in joined.dropped
+    added = _added(store, spec, grid, joined, status, recompute, kept_jobs)
+    again = _again(store, spec, status, grid.shape, added.names, added.derived, recompute, added.known)
     again |= status == DAMAGED
     if retry_failed:
         again |= np.isin(status, FAILURES)
-    chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape, outputs))
-    keys = grid.keys()
-    skip = (excluded if asked_rows is None else excluded | ~_outer(asked_rows)) & ~unfinished
     if mend:
         skip = status != DAMAGED
+    else:
+        skip = (excluded if joined.rows is None else excluded | ~_outer(joined.rows)) & ~unfinished
     if replicates is not None:
         skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
-    final = np.isin(status, FINAL) & ~again
-    source = sources(keys, skip & ~np.isin(status, SETTLED), _rank(chunks, final, status))
-    wanted = source[(source >= 0) & (~skip | again)]
-    missing = np.zeros(grid.size, dtype=bool)  # np.unique would take a minute for 10^7 cells
-    missing[wanted[~final[wanted]]] = True
-    todo = np.flatnonzero(missing)
-    todo = todo[np.argsort(chunks.of_all()[todo], kind="stable")]
-    grows = store is not None and (grid.shape != old_shape or bool(new_outputs) or (spec.keep_jobs and not kept_jobs))
+    keys = grid.keys()
+    chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape, added.outputs))
+    source, todo = _to_run(keys, chunks, status, skip, again)
+    new_jobs = spec.keep_jobs and not kept_jobs
     return Prepared(
         path=path,
         store=store,
         grid=grid,
-        outputs=outputs,
-        new_outputs=new_outputs,
-        derived=derived,
-        dropped=dropped,
+        outputs=added.outputs,
+        new_outputs=added.new_outputs,
+        derived=added.derived,
+        dropped=joined.dropped,
         keys=keys,
         source=source,
         excluded=excluded,
         again=again,
         status=status,
         todo=todo,
-        grows=grows,
+        grows=store is not None and (grid.shape != store.chunks.shape or bool(added.new_outputs) or new_jobs),
         pins=pins,
         recompute=recompute,
         retry_failed=retry_failed,
         keep_jobs=spec.keep_jobs or kept_jobs,
         asked=~skip,
-        known=known,
-        unasked=unasked,
+        known=added.known,
+        unasked=added.unasked,
     )
+
+
+class _Joined(NamedTuple):
+    """A spec and a store together: axes, outputs (also the new ones alone), names of variables to drop, and which rows
+    of each axis the spec asks for, None for all."""
+
+    axes: Sequence[Axis]
+    outputs: tuple[Output, ...]
+    new_outputs: tuple[Output, ...]
+    dropped: list[str]
+    rows: list[NDArray[np.bool_]] | None
+
+
+def _join(store: Store | None, spec: Spec) -> _Joined:
+    if store is None:
+        return _Joined(spec.axes, spec.outputs, (), [], None)
+    axes, rows = _join_axes(store, spec)
+    dropped = _dropped(store, spec)
+    return _Joined(axes, *_join_outputs(store, spec, dropped), dropped, rows)
+
+
+def _grid(store: Store | None, spec: Spec, joined: _Joined) -> tuple[Grid, NDArray[np.bool_]]:
+    """Return the grid, and the cells that the spec excludes."""
+    damaged = store is not None and (store.status() == DAMAGED).any()
+    rows = None if damaged else joined.rows  # of damaged cells any may have to be run: formulas need values everywhere
+    try:
+        grid = Grid(spec.target, joined.axes, spec.fixed, spec.formulas, spec.exclude, rows)
+        return grid, grid.excluded()
+    except InputError as error:
+        raise InputError(f"{spec.where}: {error}" if spec.where else str(error)) from None
+
+
+class _Added(NamedTuple):
+    """The outputs of the store as it will be, and of those that are being added: names, names of those that per-job
+    results give, what is known of them without a run; ``unasked`` are left out."""
+
+    outputs: tuple[Output, ...]
+    new_outputs: tuple[Output, ...]
+    names: list[str]
+    derived: list[str]
+    known: KnownOutputs
+    unasked: list[str]
+
+
+def _added(
+    store: Store | None,
+    spec: Spec,
+    grid: Grid,
+    joined: _Joined,
+    status: NDArray[np.int8],
+    recompute: bool,
+    kept_jobs: bool,
+) -> _Added:
+    outputs, new_outputs = joined.outputs, joined.new_outputs
+    names = [*(store.adding if store else ()), *(out.name for out in new_outputs)]
+    names = [name for name in names if name not in joined.dropped]
+    derived = [name for name in names if kept_jobs and name in spec.target.derivable()]
+    known = _known_outputs(store, spec, grid, names)
+    unasked: list[str] = []
+    if store is not None and not recompute:
+        unasked = _unasked(store, spec, status, known, [out.name for out in new_outputs if out.name not in derived])
+    if unasked:
+        outputs = tuple(out for out in outputs if out.name not in unasked)
+        new_outputs = tuple(out for out in new_outputs if out.name not in unasked)
+        names = [name for name in names if name not in unasked]
+        known = _known_outputs(store, spec, grid, names)
+    return _Added(outputs, new_outputs, names, derived, known, unasked)
+
+
+def _to_run(
+    keys: Keys, chunks: Chunks, status: NDArray[np.int8], skip: NDArray[np.bool_], again: NDArray[np.bool_]
+) -> tuple[Cells, Cells]:
+    """Return the cell whose result each cell takes, and the cells to simulate, chunk by chunk."""
+    final = np.isin(status, FINAL) & ~again
+    source = sources(keys, skip & ~np.isin(status, SETTLED), _rank(chunks, final, status))
+    wanted = source[(source >= 0) & (~skip | again)]
+    missing = np.zeros(len(status), dtype=bool)  # np.unique would take a minute for 10^7 cells
+    missing[wanted[~final[wanted]]] = True
+    todo = np.flatnonzero(missing)
+    return source, todo[np.argsort(chunks.of_all()[todo], kind="stable")]
 
 
 def assumptions(spec: Spec, prepared: Prepared) -> list[str]:
