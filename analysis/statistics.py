@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.intervals import (
+from faultsweep.analysis.open import COPIES, is_one_of, label_on
+from faultsweep.sweeps.intervals import (
     FRACTIONS,
     SCALES,
     TOLERANCE,
     choose_scales,
     coverage_of,
+    differ,
     log_spread,
+    mean_bounds,
     moments,
-    student_bounds,
+    repeated_copies,
 )
-from faultsweep.analysis.open import COPIES, is_one_of, label_on
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -42,7 +44,6 @@ OF_TABLES = OF_INTERVALS | _RANKED | {"p", "as_good", "best", "next", "effect", 
 """Columns of the tables that are made of results: no axis of such a table can have the name of one."""
 _RESAMPLES = 2000
 _MOST_NUMBERS = 20_000_000  # that are resampled at once
-_EQUAL = 1e-12  # relative differences between observations that are rounding
 
 
 def mean_interval(
@@ -110,7 +111,7 @@ def paired_ratio(
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ratio = mean / base_mean
         parts = rows / mean[..., None] - base / base_mean[..., None]
-        known = (mean > 0) & (base_mean > 0) & _differ(parts, 1.0)
+        known = (mean > 0) & (base_mean > 0) & differ(parts, 1.0)
         factor = np.exp(stats.t.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * moments(parts)[1])
         low, high = np.where(known, ratio / factor, np.nan), np.where(known, ratio * factor, np.nan)
     if method == "bootstrap":
@@ -222,7 +223,7 @@ def _observations(
         if REPLICATE not in copies.dims:
             copies = copies.expand_dims(REPLICATE, axis=-1)
         repeated = xr.apply_ufunc(
-            _repeated,
+            repeated_copies,
             copies,
             *keys,
             input_core_dims=[[REPLICATE]] * (len(keys) + 1),
@@ -232,17 +233,6 @@ def _observations(
         )
         values = values.where(~repeated)
     return values, values.notnull().sum(REPLICATE)
-
-
-def _repeated(copies: NDArray[np.bool_], *keys: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which replicates repeat, as copies, the observation of another one; all of shape (replicates,)."""
-    seen = {tuple(key[i] for key in keys) for i in range(len(copies)) if not copies[i]}
-    repeated = np.zeros(len(copies), dtype=bool)
-    for i in np.flatnonzero(copies):
-        observation = tuple(key[i] for key in keys)
-        repeated[i] = observation in seen
-        seen.add(observation)
-    return repeated
 
 
 def _check(level: float, method: str, scale: str) -> None:
@@ -259,20 +249,13 @@ def _interval(
 ) -> xr.Dataset:
     _check(level, method, scale)
     rows = values.transpose(*n.dims, REPLICATE).values.astype(float)
-    mean, error, count = moments(rows)
+    mean, _, count = moments(rows)
     scales = choose_scales(rows, values.name in FRACTIONS) if scale == "auto" else np.full(mean.shape, scale)
-    known = (count > 1) & _differ(rows)
-    low, high = (np.where(known, bound, np.nan) for bound in student_bounds(mean, error, count, level, scales))
+    low, high = mean_bounds(rows, level, scales)
     if method == "bootstrap":
-        chosen = known & (count >= FEWEST_BOOTSTRAPPED)
+        chosen = differ(rows) & (count >= FEWEST_BOOTSTRAPPED)
         _replace(low, high, chosen, _bootstrap((rows[chosen],), level))
     return _dataset(n, {"mean": mean, "low": low, "high": high}, attributes, scales, log_spread(rows))
-
-
-def _differ(rows: NDArray[np.float64], size: float = 0.0) -> NDArray[np.bool_]:
-    """Return which rows have two observations that differ, by more than rounding of numbers of this size."""
-    with np.errstate(invalid="ignore"):
-        return np.fmax.reduce(rows, -1, initial=np.nan) - np.fmin.reduce(rows, -1, initial=np.nan) > _EQUAL * size
 
 
 def _replace(

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from faultsweep.sweeps.axes import Axis
-from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, STATUS_NAMES, WITH_RESULT, Store
+from faultsweep.sweeps.intervals import FRACTIONS, choose_scales, mean_bounds, moments, repeated_copies
+from faultsweep.sweeps.store.store import COPY, NOT_REQUESTED, PENDING, TRUNCATED_COPY, WITH_RESULT, Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 
@@ -148,18 +148,15 @@ def _next_round(
     name: str, values: NDArray[Any], status: NDArray[np.int8], precision: Precision, scale: str
 ) -> NDArray[np.int64]:
     """Return how many replicates configurations should have by one metric of a round, shape (configurations, count)."""
-    from faultsweep.analysis.statistics import mean_interval
-
-    dims, count = ("configuration", "replicate"), values.shape[1]
-    flags = {"flag_values": list(range(len(STATUS_NAMES))), "flag_meanings": " ".join(STATUS_NAMES)}
-    known = np.isin(status, WITH_RESULT)
-    found = mean_interval(
-        xr.DataArray(values, dims=dims, name=name).where(known),
-        xr.DataArray(status, dims=dims, attrs=flags),
-        precision.level,
-        scale=scale,
-    )
-    mean, high, n = (found[part].values for part in ("mean", "high", "n"))
+    count = values.shape[1]
+    rows = np.where(np.isin(status, WITH_RESULT), values.astype(float), np.nan)
+    copies = np.isin(status, (COPY, TRUNCATED_COPY))
+    for row in np.flatnonzero(copies.any(1)):
+        rows[row, repeated_copies(copies[row], rows[row])] = np.nan
+    mean = moments(rows)[0]
+    scales = choose_scales(rows, name in FRACTIONS) if scale == "auto" else np.full(mean.shape, scale)
+    high = mean_bounds(rows, precision.level, scales)[1]
+    n = (~np.isnan(rows)).sum(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = (high - mean) / (precision.within * np.abs(mean))
         wanted = np.ceil(n * np.minimum(excess, 1e3) ** 2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from faultsweep.analysis.intervals import measured_coverage
 from faultsweep.analysis.statistics import mean_interval, paired_ratio
+from faultsweep.sweeps.intervals import measured_coverage
 from scipy import stats
 
 RUNS = 40_000

@@ -33,6 +33,7 @@ FRACTIONS = frozenset(
 """Metrics between 0 and 1, whose intervals are made on the logit of the mean."""
 TOLERANCE = 0.02
 """How far the measured coverage may be from the level before an interval is called approximate."""
+_EQUAL = 1e-12  # relative differences between observations that are rounding
 _RUNS, _NUMBERS = 4_000, 400_000  # of a measured coverage: runs at least, and numbers that are drawn otherwise
 _WIDEST = 3.0
 
@@ -79,6 +80,33 @@ def student_bounds(
         high = np.where(scale == "logit", special.expit(centre + spread), high)
     unknown = ~np.isfinite(mean)
     return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+
+
+def repeated_copies(copies: NDArray[np.bool_], *keys: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which replicates repeat, as copies, the observation of another one; all of shape (replicates,)."""
+    seen = {tuple(key[i] for key in keys) for i in range(len(copies)) if not copies[i]}
+    repeated = np.zeros(len(copies), dtype=bool)
+    for i in np.flatnonzero(copies):
+        observation = tuple(key[i] for key in keys)
+        repeated[i] = observation in seen
+        seen.add(observation)
+    return repeated
+
+
+def differ(rows: NDArray[np.float64], size: float = 0.0) -> NDArray[np.bool_]:
+    """Return which rows have two observations that differ, by more than rounding of numbers of this size."""
+    with np.errstate(invalid="ignore"):
+        return np.fmax.reduce(rows, -1, initial=np.nan) - np.fmin.reduce(rows, -1, initial=np.nan) > _EQUAL * size
+
+
+def mean_bounds(
+    rows: NDArray[np.float64], level: float, scale: NDArray[np.str_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the bounds of the interval of the mean of each row; NaN where fewer than two observations differ."""
+    mean, error, count = moments(rows)
+    known = (count > 1) & differ(rows)
+    low, high = student_bounds(mean, error, count, level, scale)
+    return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 def log_spread(rows: NDArray[np.float64]) -> NDArray[np.float64]:
