@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import socket
 import sys
 import tempfile
 import time
@@ -15,6 +17,7 @@ from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import cancel_job, describe_job, plan_job, submit_job
 
+from faultsweep import __version__
 from faultsweep.errors import InputError
 
 ANSWER = "probe.json"
@@ -140,21 +143,13 @@ def _report(job: Any, folder: Path, say: Any, until: float) -> bool:
 
 def _look(folder: str) -> dict[str, Any]:
     """Return what one worker is and sees; runs on it."""
-    import socket
-
-    from faultsweep import __version__
-
     return {"host": socket.gethostname(), "sees": (Path(folder) / "job.sh").is_file(), "version": __version__}
 
 
 def main() -> None:
     """Be the client of the probe: wait for the workers, ask each of them, and write the answer down."""
-    import os
-
     from distributed import KilledWorker
     from faultsweep.cluster.connect import connect
-
-    from faultsweep import __version__
 
     folder = Path(sys.argv[1])
     try:

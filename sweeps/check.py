@@ -20,7 +20,7 @@ from faultsweep.sweeps.store.store import Store, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError
-from faultsweep.terminal import make_console
+from faultsweep.terminal import make_console, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,8 +77,6 @@ def print_check(
     path: Path, mend: bool, seal: bool, logs: Path | None, workers: int | None, as_json: bool = False
 ) -> int:
     """Check a store, mend or seal it first if that is asked for, and print what is found; returns the exit code."""
-    from faultsweep.terminal import print_json
-
     path = path.resolve()
     console = make_console(highlight=False, soft_wrap=True, markup=False, stderr=as_json)
     if path.is_file():
@@ -108,8 +106,6 @@ def print_check(
 
 
 def _print_archive(path: Path, change: bool, console: Console, as_json: bool) -> int:
-    from faultsweep.terminal import print_json
-
     if change:
         raise InputError(f"{path}: an archive, which is never changed; unpack it, and mend or seal the store")
     found = check_archive(path)

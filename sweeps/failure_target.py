@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.contract import Config, Parameter
 from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.parameters import PARAMETERS, inert, resolve
 from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.sweeps.target import Outcome, Output, Target
@@ -47,7 +48,6 @@ def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
         If a value is not valid, or parameters contradict each other.
     """
     from faultsweep.simcore.failure_sources import source_for
-    from faultsweep.simcore.model.machines import parse_machine
     from faultsweep.simcore.policies.failures.source import DAY_S, Span
 
     config = resolve(values)
@@ -97,8 +97,6 @@ class FailureTarget(Target):
 
     def precheck(self, values: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return a sentence for every machine there is not."""
-        from faultsweep.simcore.model.machines import parse_machine
-
         problems = []
         for machine in values.get("machine", ()):
             try:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.cluster.connect import connect
 from faultsweep.sweeps.memory import grid_bytes, worker_bytes
 from faultsweep.sweeps.runner.prepare import LOOKED_AT, Prepared, assumptions, prepare
+from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
 from faultsweep.sweeps.runner.runner import PREPARE_S, count_tasks
 from faultsweep.sweeps.runner.task import BatchResult, Columns, Context, describe_error, run_batch, warm
 from faultsweep.sweeps.spec import Spec
@@ -21,6 +23,8 @@ from faultsweep.sweeps.store.jobs import compressed_size
 from faultsweep.sweeps.store.replay import count_journalled
 from faultsweep.sweeps.store.store import LABEL_CHUNK, STATUS_NAMES, chunk_shape
 from faultsweep.sweeps.target import VARIABLES
+
+from faultsweep.terminal import make_console, print_json
 
 MEASURED_CELLS = 8
 _MEASURE_S = 20.0
@@ -199,8 +203,6 @@ def _foresee(spec: Spec, prepared: Prepared) -> dict[str, int]:
 
 def _measure(plan: Plan, spec: Spec, prepared: Prepared, say: Callable[[str], None]) -> None:
     """Time some missing cells, spread over the grid, in a process of their own (one may hang, or end it)."""
-    from faultsweep.cluster.connect import connect
-
     step = max(1, len(prepared.todo) // MEASURED_CELLS)
     cells = prepared.todo[step // 2 :: step][:MEASURED_CELLS]
     cells = np.concatenate([cells[:1], cells])  # the first run of a process reads the log; it is not timed
@@ -284,9 +286,6 @@ def _warm(
 
 def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> None:
     """Print a plan, as text or JSON."""
-    from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
-
-    from faultsweep.terminal import make_console, print_json
 
     console = make_console(highlight=False, soft_wrap=True, markup=False)
     if as_json:

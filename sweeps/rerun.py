@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
+from faultsweep.sweeps.grid import find_rows
 from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store.store import STATUS_NAMES, WITH_RESULT, Store
 from faultsweep.sweeps.target import Outcome, Output, Target, describe_lost, describe_version, has_default
 
 from faultsweep.errors import InputError
+from faultsweep.files import check_csv, check_writable, write_jobs
+from faultsweep.terminal import make_console, print_json
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,6 @@ def stored_values(store: Store) -> dict[str, list[Any]]:
 
 
 def _find(store: Store, target: Target, select: Mapping[str, Any]) -> tuple[tuple[int, ...], dict[str, Any]]:
-    from faultsweep.sweeps.grid import find_rows
-
     axes = store.axes()
     rows = find_rows(axes, select, target.plain_name)
     return rows, {axis.name: axis.labels[row] for axis, row in zip(axes, rows, strict=True)}
@@ -210,9 +211,6 @@ def print_rerun(
     trace_out: Path | None = None,
 ) -> None:
     """Run a cell again, print it, and write its event trace, the agent's steps and per-job results if asked to."""
-    from faultsweep.files import check_csv, check_writable, write_jobs
-    from faultsweep.terminal import make_console, print_json
-
     outputs = [path for path in (events_out, jobs_out, trace_out) if path is not None]
     check_csv(outputs)
     check_writable(outputs)

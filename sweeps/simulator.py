@@ -11,10 +11,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from faultsweep.simcore.engine.jit import ENTRIES, is_compiled, kernel_hash
+from faultsweep.simcore.model.machines import parse_machine
+from faultsweep.simcore.model.menus import menu_hash
+from faultsweep.simcore.model.nodes import site_hash
 from faultsweep.simcore.outside import provided, source_of
 from faultsweep.simcore.parameters import (
+    COMBINED,
     OWN_PARAMETERS,
     PARAMETERS,
+    check_combination,
     check_own,
     inert,
     is_own,
@@ -181,16 +187,11 @@ class SimulatorTarget(Target):
         return self._file(name) if name.endswith(".toml") else name
 
     def _machine(self, name: str) -> Any:
-        from faultsweep.simcore.model.machines import parse_machine
-
         return parse_machine(self._menu_file(name))
 
     def _menu_hash(self, name: str) -> str:
         """Return the content hash of a site or of a machine's menu, or nothing for a machine that its name says all
         of."""
-        from faultsweep.simcore.model.menus import menu_hash
-        from faultsweep.simcore.model.nodes import site_hash
-
         if not name.endswith(".toml"):
             return ""
         machine = self._machine(name)
@@ -287,8 +288,6 @@ class SimulatorTarget(Target):
 
     def foresights(self) -> Sequence[Foresight]:
         """Return the checks of parameters that cannot be combined, and of jobs that are not there or too large."""
-        from faultsweep.simcore.parameters import COMBINED
-
         return (
             Foresight(COMBINED, self._bad_combination),
             Foresight(_SIZED, self._bad_sizes),
@@ -345,8 +344,6 @@ class SimulatorTarget(Target):
 
     def _bad_combination(self, config: Config) -> str:
         """Return the sentence for parameters that cannot be combined."""
-        from faultsweep.simcore.parameters import check_combination
-
         try:
             check_combination(config, self._machine(config["machine"]))
         except InputError as error:
@@ -396,8 +393,6 @@ class SimulatorTarget(Target):
 
     def processor(self) -> str:
         """Return what the compiled kernels of this process depend on."""
-        from faultsweep.simcore.engine.jit import ENTRIES, kernel_hash
-
         return kernel_hash(*ENTRIES)
 
     def preparation(self, config: Config) -> Hashable:
@@ -407,8 +402,6 @@ class SimulatorTarget(Target):
 
     def preparing_note(self, configs: Sequence[Config]) -> str:
         """Return what the user is told; of the compiler only where it has something to compile."""
-        from faultsweep.simcore.engine.jit import is_compiled
-
         engines = {config["machine"].startswith("clusters:") for config in configs}
         compiling = "" if all(map(is_compiled, engines)) else " (the simulator is compiled, which takes about a minute)"
         return super().preparing_note(configs) + compiling

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.cluster.batch_systems import find
 from faultsweep.sweeps.batch_job import read_run
+from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds, recommend_memory
 from faultsweep.sweeps.spec import find_spec, load_toml
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.lock import say_owner
@@ -29,6 +31,7 @@ from faultsweep.sweeps.store.store import (
 )
 
 from faultsweep.errors import InputError
+from faultsweep.terminal import make_console, print_json
 
 DAMAGED_CODE = 7
 """Exit code where files of a store are absent or damaged."""
@@ -140,9 +143,6 @@ def _failures(store: Store, status: np.ndarray) -> list[dict[str, Any]]:
 
 def print_status(path: Path, as_json: bool = False, brief: bool = False) -> int:
     """Print the status of a store, as text or JSON; returns the exit code that says it in a number."""
-    from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
-
-    from faultsweep.terminal import make_console, print_json
 
     found = read_status(path)
     console = make_console(highlight=False, soft_wrap=True, markup=False)
@@ -188,8 +188,6 @@ def _print_damage(console: Any, path: Path, found: Mapping[str, Any]) -> None:
 
 def _print_run(console: Any, found: dict[str, Any]) -> None:
     """Print what the run or the batch job is doing, or how it ended, and what memory it took."""
-    from faultsweep.sweeps.runner.progress import format_bytes, format_seconds, recommend_memory
-
     owner, job, progress = found["running"], found["job"], found["progress"]
     if job is not None:
         _print_job(console, job)
@@ -218,8 +216,6 @@ def _print_run(console: Any, found: dict[str, Any]) -> None:
 
 def say_phase(phase: dict[str, Any]) -> str:
     """Return in words what a run is doing: ``phase: compiling for 40 s``."""
-    from faultsweep.sweeps.runner.progress import format_seconds
-
     since = phase["since"]
     lasting = f" for {format_seconds(max(1.0, round(time.time() - since)))}" if since is not None else ""
     more = f": {phase['text']}" if phase["text"] else ""
@@ -237,8 +233,6 @@ def _print_job(console: Any, job: dict[str, Any]) -> None:
 
 def say_state(job: dict[str, Any]) -> str:
     """Return number and state of a batch job in words, and why it waits or has ended where that is known."""
-    from faultsweep.cluster.batch_systems import find
-
     if not job["job"]:
         return "a job of which nothing is known here"
     if job["over"] is None:
@@ -260,8 +254,6 @@ def say_state(job: dict[str, Any]) -> str:
 
 def describe_failures(path: Path) -> str:
     """Return the errors of failed cells with their counts, the most frequent first, one a line; "" if none failed."""
-    from faultsweep.sweeps.runner.progress import format_count
-
     store = Store(path, mode="r")
     failed = np.flatnonzero(np.isin(store.status(), FAILURES))
     if not len(failed):

@@ -13,6 +13,7 @@ from typing import Any
 from faultsweep.sweeps.built_in import SIMULATOR, built_in_target, check_target
 from faultsweep.sweeps.runner.prepare import values_of
 from faultsweep.sweeps.spec import experiments, find_spec, load_toml, read_spec
+from faultsweep.sweeps.store.store import check_format
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError
@@ -90,8 +91,6 @@ def lacks_results(sweep: Sweep, place: Path) -> bool:
 
 def _pins(place: Path) -> dict[str, str]:
     """Return the content hashes of the logs that a store has; nothing if there is no store yet."""
-    from faultsweep.sweeps.store.store import check_format
-
     return dict(json.loads(check_format(place)["pins"])) if place.exists() else {}
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.cluster.connect import choose, connect
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.cluster.phases import DISK_FULL
 from faultsweep.sweeps.batch_job import refuse_if_submitted
@@ -457,8 +458,6 @@ class _Workers:
 
     def client(self) -> tuple[Any, bool]:
         """Return a client, and whether the workers are processes of this machine that were started for this run."""
-        from faultsweep.cluster.connect import choose, connect
-
         cluster = choose(self._cluster)
         if self._client is None:
             self._client = self._started.enter_context(connect(cluster, **self._options))

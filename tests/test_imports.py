@@ -60,7 +60,6 @@ WITHIN_SIMCORE = {
 }
 """The same for the folders of the simulator core; modules that import each other's folders have no cycle."""
 UPWARD = {
-    ("sweeps.precision", "analysis.statistics"),
     ("sweeps.sweep", "analysis.open"),
 }
 """Imports that go up all the same, inside functions: to be removed."""
@@ -82,17 +81,26 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(modules()[module].read_text())
+
+
+def named(node: ast.AST) -> list[str]:
+    """The modules of the package that an import names; none of anything else."""
+    if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "faultsweep":
+        inner = [f"{node.module}.{alias.name}" for alias in node.names]
+        return [name if name in modules() else str(node.module) for name in inner]
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names if alias.name.partition(".")[0] == "faultsweep"]
+    return []
+
+
 def imports(module: str) -> Iterator[tuple[str, bool]]:
     """What a module imports of the package, and whether it does so inside a function."""
-    tree = ast.parse(modules()[module].read_text())
+    tree = tree_of(module)
     for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "faultsweep":
-            inner = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if name in modules() else str(node.module) for name in inner]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names if alias.name.partition(".")[0] == "faultsweep"]
-        for name in names:
+        for name in named(node):
             if name != module:
                 yield name, node not in tree.body
 
@@ -140,6 +148,34 @@ def test_no_module_imports_itself_by_way_of_others():
 
     for module in graph:
         walk(module, ())
+
+
+def inside_functions(module: str) -> set[str]:
+    """The modules of the package that a module imports inside functions."""
+    functions = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {name for function in functions for node in ast.walk(function) for name in named(node)} - {module}
+
+
+@cache
+def at_top(module: str) -> set[str]:
+    """The modules of the package that are imported when a module is, its own folder with it."""
+    body = tree_of(module).body if module in modules() else []
+    return {name for node in body for name in named(node)} | {module.rpartition(".")[0] or module}
+
+
+def loaded_with(module: str) -> set[str]:
+    """The modules of the package that are loaded when a module is imported."""
+    found: set[str] = set()
+    todo = {module}
+    while todo:
+        found |= todo
+        todo = {name for one in todo for name in at_top(one)} - found
+    return found
+
+
+def test_an_import_inside_a_function_spares_one_at_start():
+    needless = {(short(a), short(b)) for a in modules() for b in inside_functions(a) & loaded_with(a)}
+    assert {pair for pair in needless if pair[0] not in INNER} == set()
 
 
 def test_the_core_imports_inside_functions_only_for_a_reason():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from faultsweep.analysis.view import Content, Pauses, make_content, replay
+from faultsweep.analysis.view.html import plots_of_run
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.sweeps.rerun import rerun
 
@@ -42,7 +43,6 @@ def simulate(store: Path, labels: Mapping[str, Any]) -> Content:
 def chart_of(content: Content) -> Any:
     """Return the Gantt chart, the queue and the shares of a run as one Bokeh layout."""
     from bokeh.layouts import column
-    from faultsweep.analysis.view.html import plots_of_run
 
     plots = plots_of_run(content)
     for plot in plots[:3]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,6 @@ def _most_changed(values: xr.DataArray, words: str) -> list[list[str]]:
 
 def difference_html(now: xr.Dataset, before: xr.Dataset) -> str:
     """Return the comparison as HTML; whatever a store says is text."""
-    from html import escape
-
     try:
         found = Difference(now, before)
     except InputError as error:

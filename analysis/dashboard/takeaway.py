@@ -17,6 +17,7 @@ from faultsweep.analysis.dashboard.jobs import COLUMNS, distribution_figure, job
 from faultsweep.analysis.dashboard.metrics import varying
 from faultsweep.analysis.dashboard.overview import make_overview, overview_figure
 from faultsweep.analysis.dashboard.view import cells_at, cells_of, runs_of, shown
+from faultsweep.analysis.figures.draw import draw_html, draw_picture
 
 from faultsweep.errors import InputError
 
@@ -73,8 +74,6 @@ def figure_to_take(taken: Taken) -> Figure:
 
 def _picture(suffix: str) -> Make:
     def make(taken: Taken) -> bytes:
-        from faultsweep.analysis.figures.draw import draw_html, draw_picture
-
         figure = figure_to_take(taken)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"figure.{suffix}"

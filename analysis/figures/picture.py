@@ -17,6 +17,7 @@ import numpy as np
 from faultsweep.analysis.figures import heat, parallel
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Table
 from faultsweep.analysis.figures.layout import (
+    DARK,
     LARGEST_IN_FULL,
     LIGHT,
     LIKE_INK,
@@ -92,7 +93,6 @@ def draw_picture(figure: Figure, path: Path, width_in: float | None = None, them
 
 def svg_text(figure: Figure, width_in: float) -> str:
     """Return the figure as an SVG without a background, whose colours follow the reader's choice of light or dark."""
-    from faultsweep.analysis.figures.layout import DARK
     from matplotlib import rc_context
 
     # Odd colours stand for the theme's, so that they can be found in the file.

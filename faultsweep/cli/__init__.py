@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from faultsweep import __version__
 from faultsweep.cli import (
     accounting,
     best,
@@ -70,7 +71,6 @@ app.add_typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from faultsweep import __version__
         from faultsweep.simcore.simulate import MODEL_VERSION
         from faultsweep.sweeps.store.store import FORMAT
 

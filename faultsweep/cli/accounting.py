@@ -9,6 +9,8 @@ import typer
 
 from faultsweep.cli.app import JsonOption
 from faultsweep.cli.logs import app
+from faultsweep.errors import InputError, unknown_name
+from faultsweep.terminal import print_json
 
 if TYPE_CHECKING:
     from faultsweep.simcore.workloads.accounting.records import JobRecords
@@ -63,13 +65,11 @@ def import_dump(
 
     Parquet keeps everything; the Standard Workload Format keeps times, sizes, users, accounts, QOS and partitions.
     """
-    from faultsweep.errors import InputError, unknown_name
     from faultsweep.files import check_writable
     from faultsweep.simcore.workloads.accounting.files import read_records
     from faultsweep.simcore.workloads.accounting.records import SIZES
     from faultsweep.simcore.workloads.accounting.table import parse_mapping
     from faultsweep.simcore.workloads.accounting.write import check_output, write_records
-    from faultsweep.terminal import print_json
 
     if size not in SIZES:
         raise unknown_name("size", size, SIZES, "--size")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
     from faultsweep.analysis.verdict import Verdict
     from faultsweep.sweeps.best import Best
+    from faultsweep.sweeps.refinement import Refined
+    from faultsweep.sweeps.search import Search
     from faultsweep.sweeps.sweep import Sweep
 
 app = App()
@@ -109,8 +114,6 @@ def _selecting(sweep: Sweep, options: dict[str, Any]) -> tuple[Sweep, Best]:
 
 def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:
     if as_json:
-        import json
-
         rows = json.loads(verdict.table.to_json(orient="records"))
         answer = {"verdict": verdict.sentence, "simulations": verdict.simulations, "saved": verdict.saved}
         typer.echo(json.dumps({**answer, "scope": verdict.scope, "table": rows}, indent=1))
@@ -183,23 +186,18 @@ def refine(
     to a point until its answer is certain. The options can also stand in the table [refine] of the spec. Run it again
     to go on where it was stopped. Results are in a store of their own, NAME-refined.zarr.
     """
-    import json
-    from contextlib import ExitStack
-    from dataclasses import asdict
-
     from xarray import Dataset
 
     from faultsweep.analysis.figures import draw
     from faultsweep.analysis.open import open_results
-    from faultsweep.analysis.verdict import describe_search, describe_searches, search_figure
+    from faultsweep.analysis.verdict import search_figure
     from faultsweep.cluster.connect import connect
     from faultsweep.files import check_folder
     from faultsweep.sweeps.refine import look, run_search
-    from faultsweep.sweeps.search import read_search
 
     check_folder(output)
     sweep, _ = open_sweep(spec, store, logs)
-    parts: dict[str, Any] = {
+    parts = {
         "along": along,
         "axis": axis,
         "find": find,
@@ -207,12 +205,9 @@ def refine(
         "width": width,
         "confidence": confidence,
         "most": most,
+        "policies": None if policies is None else [label.strip() for label in policies.split(",")],
     }
-    asked = {key: value for key, value in parts.items() if value is not None}
-    if policies is not None:
-        asked["policies"] = [label.strip() for label in policies.split(",")]
-    table = {**sweep.spec.raw.get("refine", {}), **asked}
-    searches = read_search(table, sweep.spec.axes, sweep.spec.outputs, sweep.spec.target.plain_name)
+    searches = _searches(sweep, {key: value for key, value in parts.items() if value is not None})
     path = (store or Path(f"{sweep.spec.name}-refined.zarr")).resolve()
     with ExitStack() as stack:
         found = [look(search, path) for search in searches]
@@ -220,11 +215,27 @@ def refine(
             client = stack.enter_context(connect(cluster, workers, credentials))
             found = [run_search(sweep, search, path, cluster=client, progress=not quiet) for search in searches]
     results = open_results(path) if path.exists() else Dataset()  # all that was needed may be excluded
-    answers = [describe_search(search, one, results) for search, one in zip(searches, found, strict=True)]
     paths = []
     if any(one.points for one in found):
         paths = draw(search_figure(sweep.spec.name, results, searches, found), output)
-    if json_:
+    _print_found(searches, found, results, paths, json_)
+
+
+def _searches(sweep: Sweep, options: dict[str, Any]) -> list[Search]:
+    """Return the searches of the sweep's spec, one for each region, with these options instead."""
+    from faultsweep.sweeps.search import read_search
+
+    table = {**sweep.spec.raw.get("refine", {}), **options}
+    return read_search(table, sweep.spec.axes, sweep.spec.outputs, sweep.spec.target.plain_name)
+
+
+def _print_found(
+    searches: Sequence[Search], found: Sequence[Refined], results: xr.Dataset, paths: list[Path], as_json: bool
+) -> None:
+    from faultsweep.analysis.verdict import describe_search, describe_searches
+
+    answers = [describe_search(search, one, results) for search, one in zip(searches, found, strict=True)]
+    if as_json:
         every = [
             {"at": dict(search.at), "answer": answer, **asdict(one)}
             for search, answer, one in zip(searches, answers, found, strict=True)
@@ -249,8 +260,6 @@ def pareto(
 
     Metrics are means over replicates. What two of them cost each other is drawn by the dashboard.
     """
-    import json
-
     from faultsweep.analysis.figures.units import in_units_to_read
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.pareto import pareto_front

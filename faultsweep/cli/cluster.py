@@ -10,6 +10,7 @@ import typer
 from faultsweep.cli.app import App, JsonOption
 from faultsweep.cli.sweep import LogsOption, RecomputeOption, RetryOption, StoreOption, TimeLimitOption
 from faultsweep.errors import InputError
+from faultsweep.terminal import plain, print_json
 
 if TYPE_CHECKING:
     from faultsweep.cluster.site import Site
@@ -112,22 +113,16 @@ def submit(
 
     Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
     """
-    from faultsweep.cluster.batch_systems import SYSTEMS
     from faultsweep.cluster.site import read_site
-    from faultsweep.terminal import plain
 
-    if cluster is not None and cluster not in SYSTEMS and not cluster.endswith(".py"):
-        raise InputError(
-            f"--cluster: submit knows {' and '.join(SYSTEMS)}, not {cluster!r}; a site's own batch system is a FILE.py"
-            " (docs/batch-systems.md), and 'faultsweep run --cluster ADDRESS' uses any running Dask cluster"
-        )
+    _check_system(cluster)
+    if max_jobs is not None and not elastic:
+        raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
     if elastic and (nodes is not None or workers_per_node is not None):
         raise InputError(
             "--elastic: every worker is a job of its own, and --max-jobs says how many; leave out --nodes and"
             " --workers-per-node"
         )
-    if max_jobs is not None and not elastic:
-        raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
     settings = read_site(
         site,
         system=_absolute(cluster),
@@ -154,10 +149,20 @@ def submit(
     elif submission.complete:
         _say_complete(submission, json_)
     else:
-        job = submission.submit()
         at_most = f"up to {settings.max_jobs} worker jobs"
         where = at_most if elastic else f"{settings.nodes} x {submission.workers} workers"
-        _say_submitted(submission, job, spec, where, json_)
+        _say_submitted(submission, submission.submit(), spec, where, json_)
+
+
+def _check_system(cluster: str | None) -> None:
+    """Refuse what is no batch system, such as the address of a running cluster."""
+    from faultsweep.cluster.batch_systems import SYSTEMS
+
+    if cluster is not None and cluster not in SYSTEMS and not cluster.endswith(".py"):
+        raise InputError(
+            f"--cluster: submit knows {' and '.join(SYSTEMS)}, not {cluster!r}; a site's own batch system is a FILE.py"
+            " (docs/batch-systems.md), and 'faultsweep run --cluster ADDRESS' uses any running Dask cluster"
+        )
 
 
 def _absolute(cluster: str | None) -> str | None:
@@ -185,8 +190,6 @@ def _prepare(
 
 
 def _say_script(submission: Submission, as_json: bool) -> None:
-    from faultsweep.terminal import print_json
-
     if as_json:
         known = {"store": str(submission.store), "missing": submission.missing, "script": submission.script}
         print_json({"job": None, **known, "log": None})
@@ -196,8 +199,6 @@ def _say_script(submission: Submission, as_json: bool) -> None:
 
 def _say_complete(submission: Submission, as_json: bool) -> None:
     """Say that there is nothing to do; cells that failed are an error, as they are of a run."""
-    from faultsweep.terminal import print_json
-
     if as_json:
         print_json({"job": None, "store": str(submission.store), "missing": 0, "log": None})
     else:
@@ -209,8 +210,6 @@ def _say_complete(submission: Submission, as_json: bool) -> None:
 
 def _say_submitted(submission: Submission, job: Job, spec: str, where: str, as_json: bool) -> None:
     """Say what job it is and how to look after it."""
-    from faultsweep.terminal import print_json
-
     store, missing = submission.store, submission.missing
     if as_json:
         print_json({"job": job.job, "store": str(store), "missing": missing, "log": str(job.log)})
@@ -232,7 +231,6 @@ def cancel(
     from faultsweep.sweeps import batch_job
     from faultsweep.sweeps.status import find_store
     from faultsweep.sweeps.store.lock import say_owner
-    from faultsweep.terminal import print_json
 
     path = find_store(spec, store).resolve()
     job, cancelled, other = batch_job.cancel(path)
@@ -275,7 +273,6 @@ def check(
     """Submit a probe of a minute, from a folder that the nodes see, and say what works; exit code 1 if not all does."""
     from faultsweep.cluster.probe import check_site
     from faultsweep.cluster.site import read_site
-    from faultsweep.terminal import print_json
 
     settings = read_site(
         site, system=_absolute(cluster), partition=partition, account=account, nodes=nodes, interface=interface

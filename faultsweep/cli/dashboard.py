@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from faultsweep.cli.app import App
+from faultsweep.extras import require
 
 app = App()
 
@@ -32,8 +33,6 @@ def dashboard(
     The printed link carries a token; nobody gets in without it, on this machine either. Ctrl-C ends it. From another
     machine: ssh -L 8888:127.0.0.1:8888 HOST, with --port 8888 here, and open the link there.
     """
-    from faultsweep.extras import require
-
     require("the dashboard", "panel", "hvplot", "matplotlib", "scipy")
     from faultsweep.analysis.dashboard.follow import FollowedStore
     from faultsweep.analysis.dashboard.server import serve
@@ -72,7 +71,6 @@ def report(
     """
     from faultsweep.analysis.open import open_results
     from faultsweep.analysis.report import write_report
-    from faultsweep.extras import require
     from faultsweep.files import check_writable
 
     require("a report", "matplotlib", "scipy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.simulate import parameter_option
+from faultsweep.errors import InputError, unknown_name
+from faultsweep.terminal import make_console, print_json
 
 app = App(no_args_is_help=True)
 
@@ -61,8 +65,6 @@ def describe(
     records = read_failures(file, system=system, filter_s=filter_s, columns=columns)
     figures = summary(records)
     if json_:
-        from faultsweep.terminal import print_json
-
         print_json(figures)
     else:
         _print(figures)
@@ -95,7 +97,6 @@ def fit(
     from faultsweep.files import check_writable, writing
     from faultsweep.simcore.failure_logs.estimate import estimate_bursts
     from faultsweep.simcore.failure_logs.files import read_failures
-    from faultsweep.terminal import print_json
 
     if output is not None:
         check_writable([output], [file])
@@ -114,8 +115,6 @@ def fit(
 
 def _as_fixed(found: dict[str, Any], name: str) -> str:
     """Return parameters as the [fixed] table of a spec."""
-    import json
-
     lines = [f"# Bursts as in {' '.join(name.split())}.", "[fixed]"]
     return "\n".join([*lines, *(f"{key} = {json.dumps(value)}" for key, value in found.items()), ""])
 
@@ -169,9 +168,7 @@ _ALIKE = (
 def _list_files(folder: Path, as_json: bool) -> None:
     """Print the failure logs of a folder with their formats, and what else there is."""
     from faultsweep.cli.output import print_table
-    from faultsweep.errors import InputError
     from faultsweep.simcore.failure_logs.files import FORMATS, recognise
-    from faultsweep.terminal import print_json
 
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     found = {str(path): kind for path in files if (kind := recognise(path))}
@@ -185,7 +182,6 @@ def _list_files(folder: Path, as_json: bool) -> None:
 
 def _generate_options(_arguments: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     """Return the options of the command: one for every parameter that a generator heeds."""
-    from faultsweep.cli.simulate import parameter_option
     from faultsweep.simcore.parameters import PARAMETERS
     from faultsweep.sweeps.failure_target import GENERATORS
 
@@ -206,14 +202,12 @@ def _generate(**options: Any) -> None:
 
     Example: faultsweep failures generate weibull --machine flat:320 --days 62 --burst-window 32 -o failures.csv
     """
-    from faultsweep.errors import unknown_name
     from faultsweep.files import check_writable
     from faultsweep.simcore.failure_logs.plain import write_failures
     from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.policies.failures.excess import excess_sentence
     from faultsweep.simcore.policies.failures.source import DAY_S
     from faultsweep.sweeps.failure_target import GENERATORS, generate
-    from faultsweep.terminal import print_json
 
     kind, days, output, as_json = (options.pop(name) for name in ("source", "days", "output", "json_output"))
     if kind not in GENERATORS:
@@ -236,7 +230,6 @@ def _print(figures: dict[str, Any]) -> None:
 
     from faultsweep.cli.output import print_table
     from faultsweep.simcore.failure_logs.files import FORMATS
-    from faultsweep.terminal import make_console
 
     console = make_console()
     log = dict(figures["log"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.logs import list_logs
+from faultsweep.terminal import print_json
 
 if TYPE_CHECKING:
     from faultsweep.simcore.contract import Parameter
@@ -57,11 +60,8 @@ def list_(
 ) -> None:
     """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""
     from faultsweep.cli.output import print_table
-    from faultsweep.terminal import print_json
 
     if kind is Kind.logs:
-        from faultsweep.cli.logs import list_logs
-
         list_logs(json_=json_)
         return
     listed = {
@@ -140,10 +140,7 @@ def check_policy(
 
     Example: faultsweep check-policy queue_order rules.py:aged_area
     """
-    from dataclasses import asdict
-
     from faultsweep.simcore.conformance import check_policy as check
-    from faultsweep.terminal import print_json
 
     report = check(parameter, value, draws)
     counts = f"{report.ran} configurations ran, {report.refused} are refused as they should be"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from faultsweep.cli.app import App, HelpGroup, JsonOption
+from faultsweep.extras import require
 from faultsweep.sweeps.times import describe_time
-from faultsweep.terminal import plain
+from faultsweep.terminal import make_console, plain, print_json
 
 if TYPE_CHECKING:
     from faultsweep.simcore.model.workload import Workload
@@ -48,7 +50,6 @@ def list_logs(
     from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.models import MODELS
     from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
-    from faultsweep.terminal import print_json
 
     places = {name: find(log, logs) for name, log in NAMED_LOGS.items()}
     if json_:
@@ -90,7 +91,6 @@ def describe(
     from faultsweep.simcore.workloads.models import DEFAULT_JOBS
     from faultsweep.simcore.workloads.transforms import span
     from faultsweep.sweeps.logs import is_model, load_workload
-    from faultsweep.terminal import print_json
 
     if picture is not None:
         check_picture(picture, log)
@@ -118,7 +118,6 @@ def fetch(
 ) -> None:
     """Download logs of the Parallel Workloads Archive into the user's cache, once, and check their content."""
     from faultsweep.sweeps.logs import NAMED_LOGS, find, load_workload, named_log
-    from faultsweep.terminal import print_json
 
     fetched = []
     for name in NAMED_LOGS if names == ["all"] else names:
@@ -146,13 +145,11 @@ def fit(
 
     Interarrival times and run times are hyper-Erlang of common order with the first three moments of the log.
     """
-    from faultsweep.extras import require
     from faultsweep.files import check_writable, writing
     from faultsweep.simcore.workloads.fitted import fit_model, fit_quality, generate, model_text
     from faultsweep.simcore.workloads.shaping import knobs
     from faultsweep.simcore.workloads.transforms import map_sizes, span
     from faultsweep.sweeps.logs import load_workload
-    from faultsweep.terminal import print_json
 
     require("a hyper-Erlang model of jobs", "scipy")
     check_writable([output], [log])
@@ -203,7 +200,6 @@ def _print(whole: Workload, workload: Workload) -> None:
 
     from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.summary import acknowledgement
-    from faultsweep.terminal import make_console
 
     console = make_console()
     console.print(Text(workload.name, style="bold"))
@@ -373,7 +369,6 @@ def show(
 def _print_end(path: Path, lines: int, follow: bool) -> None:
     """Print the last lines of a file, and, if asked to, what is appended to it."""
     import time
-    from collections import deque
 
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in deque(file, maxlen=lines):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +13,8 @@ import typer
 
 from faultsweep.cli.app import App, JsonOption
 from faultsweep.cli.sweep import LogsOption, WorkersOption
-from faultsweep.errors import InputError
+from faultsweep.errors import InputError, unknown_name
+from faultsweep.extras import require
 
 if TYPE_CHECKING:
     from faultsweep.analysis.claims.claim import Claim, Reading
@@ -71,7 +74,6 @@ def reproduce(
     """
     from faultsweep.analysis.claims.page import FULL, QUICK, changed, read_accepted, write_page
     from faultsweep.analysis.claims.page import accept as keep
-    from faultsweep.extras import require
 
     if figure is not None:
         from faultsweep.analysis.pictures.picture import check_suffix
@@ -129,7 +131,6 @@ class _Lane:
 def _readings(paper: str, name: str | None, every: bool, failure_logs: Path | None) -> list[Reading]:
     """Return the readings of a paper that are asked for, besides the shipped one; of all, those whose log is there."""
     from faultsweep.analysis.claims.claim import read_readings
-    from faultsweep.errors import unknown_name
 
     known = {reading.name: reading for reading in read_readings(paper)}
     if name is not None:
@@ -148,7 +149,6 @@ def _readings(paper: str, name: str | None, every: bool, failure_logs: Path | No
 def _claims(wanted: str) -> dict[str, list[Claim]]:
     """Return the claims by paper that are asked for."""
     from faultsweep.analysis.claims.claim import papers, read_claims
-    from faultsweep.errors import unknown_name
 
     paper, _, name = wanted.partition("/")
     found = {one: read_claims(one) for one in ([paper] if paper else papers())}
@@ -233,8 +233,6 @@ def _judged(claim: Claim, data: Any) -> Judgement:
 
 def _print_plan(lane: _Lane, claims: dict[str, list[Claim]], chosen: dict[str, list[Reading]], as_json: bool) -> None:
     """Print what each experiment still needs, and the processor hours of all."""
-    import json
-
     rows, hours = [], 0.0
     for (name, of), reading in _experiments(claims, chosen).items():
         sweep, place, _ = lane.sweep(name, reading)
@@ -256,9 +254,6 @@ def _print_plan(lane: _Lane, claims: dict[str, list[Claim]], chosen: dict[str, l
 def _print(
     claims: dict[str, list[Claim]], found: dict[str, dict[str, dict[str, Judgement]]], news: list[str], as_json: bool
 ) -> None:
-    import json
-    from dataclasses import asdict
-
     if as_json:
         out = {
             paper: {reading: {name: asdict(one) for name, one in part.items()} for reading, part in readings.items()}
@@ -276,8 +271,6 @@ def _print(
 
 
 def _print_table(paper: str, reading: str, claims: list[Claim], judgements: dict[str, Judgement]) -> None:
-    from collections import Counter
-
     from faultsweep.cli.output import print_table
 
     found = [(claim, judgements[claim.name]) for claim in claims]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from faultsweep.cli.app import App, JsonOption
-from faultsweep.terminal import plain
+from faultsweep.terminal import PIPE_WIDTH, make_console, plain, print_json
 
 if TYPE_CHECKING:
     from faultsweep.analysis.compare import Comparison, MetricDifference
@@ -62,10 +63,7 @@ def unpack(
 
 
 def _print_packed(packed: Packed, what: str, as_json: bool) -> None:
-    from dataclasses import asdict
-
     from faultsweep.sweeps.runner.progress import format_bytes
-    from faultsweep.terminal import print_json
 
     if as_json:
         print_json({**asdict(packed), "path": str(packed.path)})
@@ -105,10 +103,7 @@ def compare(
     json_: JsonOption = False,
 ) -> None:
     """Say which cells of two stores differ, in what, and by how much; the exit code is 1 if anything does."""
-    from dataclasses import asdict
-
     from faultsweep.analysis.compare import compare as compare_stores
-    from faultsweep.terminal import print_json
 
     found = compare_stores(a, b, metrics=metric or (), tolerance=tolerance)
     if json_:
@@ -121,7 +116,6 @@ def compare(
 
 def _print_comparison(found: Comparison) -> None:
     from faultsweep.cli.output import print_table
-    from faultsweep.terminal import PIPE_WIDTH, make_console
 
     console = make_console(highlight=False, soft_wrap=True, markup=False, width=PIPE_WIDTH)
     console.print(f"A = {found.a}\nB = {found.b}")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from faultsweep.cli.app import App
+from faultsweep.errors import InputError, unknown_name
+from faultsweep.terminal import print_json
 
 if TYPE_CHECKING:
     from faultsweep.simcore.contract import Parameter
@@ -77,7 +79,6 @@ def parameter_option(parameter: Parameter) -> tuple[Any, Any]:
 
 def _parameters(arguments: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     """Return the type and the option of all that the command takes; files that are named may declare more."""
-    from faultsweep.errors import InputError
     from faultsweep.simcore.parameters import PARAMETERS, known_parameters
 
     options = dict(_NOT_PARAMETERS)
@@ -103,7 +104,6 @@ def simulate(**options: Any) -> None:
     Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
     """
     from faultsweep.cli.output import say_compiling
-    from faultsweep.errors import InputError, unknown_name
     from faultsweep.files import check_csv, check_writable
     from faultsweep.simcore.engine.fairness import OWNERS
     from faultsweep.simcore.parameters import resolve
@@ -162,7 +162,6 @@ def _write(run: Run, options: Mapping[str, Any]) -> None:
 
 def _report(run: Run, content_hash: str, as_json: bool, every: bool, by: str) -> None:
     from faultsweep.cli.output import print_metrics, print_owners
-    from faultsweep.terminal import print_json
 
     speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
     if as_json:

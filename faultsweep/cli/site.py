@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.sweeps.times import describe_time
+from faultsweep.terminal import make_console, print_json
 
 if TYPE_CHECKING:
     from faultsweep.simcore.sites.site import NodeClass, Partition, Qos, Site
@@ -73,7 +75,6 @@ def describe(
 
 def _print(site: Site, as_json: bool) -> None:
     from faultsweep.simcore.sites.not_simulated import not_simulated
-    from faultsweep.terminal import print_json
 
     if as_json:
         counts = {"num_nodes": site.num_nodes, "num_cores": site.num_cores, "not_simulated": not_simulated(site)}
@@ -87,7 +88,6 @@ def _print_tables(site: Site) -> None:
 
     from faultsweep.cli.output import print_table
     from faultsweep.simcore.sites.not_simulated import not_simulated
-    from faultsweep.terminal import make_console
 
     console = make_console()
     title = f"{site.name}: {site.num_nodes:,} nodes, {site.num_cores:,} cores ({site.scheduler or 'no scheduler'})"
@@ -119,8 +119,6 @@ def _class_row(one: NodeClass) -> tuple[object, ...]:
 
 
 def _partition_row(one: Partition) -> tuple[object, ...]:
-    from faultsweep.sweeps.times import describe_time
-
     longest = "no limit" if one.max_time_s is None else describe_time(one.max_time_s)
     notes = (("default", one.default), ("exclusive", one.exclusive), ("down", not one.up))
     said = ", ".join(word for word, holds in notes if holds)
@@ -128,8 +126,6 @@ def _partition_row(one: Partition) -> tuple[object, ...]:
 
 
 def _qos_row(one: Qos) -> tuple[object, ...]:
-    from faultsweep.sweeps.times import describe_time
-
     longest = "" if one.max_wall_s is None else describe_time(one.max_wall_s)
     return one.name, one.priority, " ".join(one.preempts), one.max_jobs_user or "", longest
 

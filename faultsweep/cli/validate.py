@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.errors import InputError, unknown_name
+from faultsweep.sweeps.times import describe_time
+from faultsweep.terminal import make_console, print_json
 
 if TYPE_CHECKING:
     from faultsweep.simcore.workloads.accounting.records import JobRecords
@@ -75,7 +79,6 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Choose scheduler, estimates and order of the queue on the first part of a log, and judge them on the rest."""
-    from faultsweep.errors import InputError
     from faultsweep.sweeps.validation import calibrate as choose
     from faultsweep.sweeps.validation import validate as compare
 
@@ -101,7 +104,6 @@ def _check_outputs(log: str, picture: Path | None, page: Path | None) -> None:
 
 def _given(log: str, machine: str, logs: Path | None, timezone: str) -> tuple[JobRecords, int, list[str]]:
     """Return the jobs, the nodes of the machine, and what the site has that no simulation knows."""
-    from faultsweep.errors import InputError
     from faultsweep.simcore.model.machines import FLAT, parse_machine
     from faultsweep.simcore.sites.not_simulated import not_simulated
     from faultsweep.simcore.sites.site import read_site
@@ -128,7 +130,6 @@ def _site(machine: str) -> str:
 
 
 def _settings(given: list[str] | None) -> dict[str, Any]:
-    from faultsweep.errors import InputError, unknown_name
     from faultsweep.simcore.parameters import PARAMETERS
 
     settings: dict[str, Any] = {}
@@ -149,7 +150,6 @@ def _report(
     found: Validation, picture: Path | None, page: Path | None, as_json: bool, tried: list[Any] | None = None
 ) -> None:
     from faultsweep.analysis.pictures import validation as drawing
-    from faultsweep.terminal import print_json
 
     if picture is not None:
         drawing.draw(found, picture)
@@ -165,8 +165,6 @@ def _report(
 
 
 def _as_json(found: Validation, tried: list[Any] | None) -> dict[str, Any]:
-    from dataclasses import asdict
-
     content = asdict(found)
     del content["curves"]
     content |= {name: getattr(found, name)._asdict() for name in ("explained", "rank_correlation")}
@@ -181,8 +179,6 @@ def _print(found: Validation) -> None:
 
     from faultsweep.analysis.pictures.validation import summary, waits
     from faultsweep.cli.output import print_table
-    from faultsweep.sweeps.times import describe_time
-    from faultsweep.terminal import make_console
 
     console = make_console()
     console.print(Text(f"{found.log} on {found.machine}", style="bold"))

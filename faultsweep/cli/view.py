@@ -13,6 +13,7 @@ import typer
 from faultsweep.cli.app import App
 from faultsweep.cli.sweep import LogsOption
 from faultsweep.errors import InputError
+from faultsweep.extras import require
 
 if TYPE_CHECKING:
     from faultsweep.simcore.engine.event_trace import EventTrace
@@ -57,7 +58,6 @@ def view(
     100,000 rectangles the chart is a raster; --start-h and --stop-h look closer.
     """
     from faultsweep.analysis.view import Pauses, draw_html, draw_png, make_content, replay
-    from faultsweep.extras import require
     from faultsweep.files import check_folder, writing
     from faultsweep.simcore.model.machines import parse_machine
 
