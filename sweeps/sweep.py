@@ -301,27 +301,7 @@ class Sweep:
                 run.say(text)
             own = None if credentials is None else Path(credentials)
             shown = _print if dask_dashboard else None
-            try:
-                with _Workers(cluster, workers, own, folder / "slurm", shown) as started:
-                    first = run.infer(started)
-                    with interrupts_wait():  # which do not end what makes, grows or tidies up a store
-                        run = run if recompute or retry_failed else run.begun_round()
-                        run.open(recompute, retry_failed)
-                        run.take_first(first)
-                    while True:
-                        run.simulate(started)
-                        with interrupts_wait():
-                            run.close()
-                            following = run.next_round()
-                            if following is None:
-                                break
-                            run = following
-                            run.open(recompute=False, retry_failed=False)
-                run.check_added()
-            except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
-                run.say_stopped("stopped", InterruptedSweepError())
-            except OSError as error:
-                run.say_stopped(_describe_os_error(error, path))
+            _run_rounds(run, _Workers(cluster, workers, own, folder / "slurm", shown), recompute, retry_failed)
         return open_results(path)
 
     def _known(self, path: Path) -> Spec:
@@ -393,6 +373,31 @@ def _make_target(
     if made.name in TARGETS:
         raise InputError(f"function: {made.name!r} is the name of what a spec can run without one; rename the function")
     return made
+
+
+def _run_rounds(run: _Run, workers: _Workers, recompute: bool, retry_failed: bool) -> None:
+    """Simulate what is missing, and what follows from that, round by round; say so where the run ends early."""
+    try:
+        with workers as started:
+            first = run.infer(started)
+            with interrupts_wait():  # which do not end what makes, grows or tidies up a store
+                run = run if recompute or retry_failed else run.begun_round()
+                run.open(recompute, retry_failed)
+                run.take_first(first)
+            while True:
+                run.simulate(started)
+                with interrupts_wait():
+                    run.close()
+                    following = run.next_round()
+                    if following is None:
+                        break
+                    run = following
+                    run.open(recompute=False, retry_failed=False)
+        run.check_added()
+    except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
+        run.say_stopped("stopped", InterruptedSweepError())
+    except OSError as error:
+        run.say_stopped(_describe_os_error(error, run.path))
 
 
 def _make_run_folder(path: Path) -> Path:
