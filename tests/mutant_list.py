@@ -102,9 +102,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "negative work of a job killed before it works",
     ),
     Mutant(
-        ENGINE,
-        "    if now <= s.job.start[job]:  # killed",
-        "    if now < s.job.start[job]:  # killed",
+        ALLOCATION,
+        "    if now <= s.job.start[job]:  # inside",
+        "    if now < s.job.start[job]:  # inside",
         "a job killed at the instant of its start has started",
     ),
     Mutant(
