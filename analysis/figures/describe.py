@@ -161,16 +161,17 @@ def _values_with_results(data: xr.Dataset, name: str, part: Mapping[str, str]) -
     return data[name].values[known.any([dim for dim in known.dims if dim != name]).values].tolist()
 
 
-def describe_replicates(found: xr.Dataset, of: str = "") -> str:
+def describe_replicates(found: xr.Dataset, of: str = "", dots: bool = False) -> str:
     """Return a sentence that says of how many replicates means are, and what their intervals are.
 
-    ``of`` names what alone has intervals, such as "changes".
+    ``of`` names what alone has intervals, such as "changes"; ``dots`` tells whether replicates are drawn, too.
     """
     most = int(found["n"].max()) if found["n"].size else 0
     if most < 2:
         return "One simulation a point: nothing is random, so there is no interval."
     of = f" of the {of}" if of else ""
-    return f"Means of {most} replicates; intervals{of} are {describe_intervals(found)}."
+    drawn = " and dashes the replicates" if dots else ""
+    return f"Means of {most} replicates; intervals{of} are {describe_intervals(found)}{drawn}."
 
 
 def describe_truncated(data: xr.Dataset) -> str:

@@ -35,8 +35,9 @@ from faultsweep.analysis.figures.figure import (
     Style,
     Table,
 )
+from faultsweep.analysis.figures.sweep import replicates
 from faultsweep.analysis.open import open_jobs
-from faultsweep.analysis.statistics import mean_interval, saturation
+from faultsweep.analysis.statistics import REPLICATE, mean_interval, saturation
 
 UTILISATION = "Utilisation of the machine"
 _HELD = ("machine", "start_delay_s", "estimates", "growth_limit")
@@ -221,7 +222,7 @@ def _curves(data: xr.Dataset, name: str, title: str, metric: str, axis: str = "s
     caption = [
         f"{label.partition(' (')[0]} against the utilisation that is reached; a point per load.",
         describe_logs(data),
-        describe_replicates(mean_interval(data[metric], data["status"])),
+        describe_replicates(mean_interval(data[metric], data["status"]), dots=replicates(data, metric) is not None),
     ]
     facts = [
         describe_varied(data),
@@ -245,7 +246,9 @@ def _curve(part: xr.Dataset, metric: str, row: str, divisor: float = 1.0) -> Cur
     """Return the curve of one scheduler or policy of one workload over its utilisation."""
     x = mean_interval(part["utilisation"], part["status"])["mean"]
     y = mean_interval(part[metric], part["status"]) / divisor
-    return Curve(label_of(row), x.values, y["mean"].values, y["low"].values, y["high"].values, style_of(part, row))
+    curve = Curve(label_of(row), x.values, y["mean"].values, y["low"].values, y["high"].values, style_of(part, row))
+    points = replicates(part, metric)
+    return curve if points is None else replace(curve, replicates=points.transpose(..., REPLICATE).values / divisor)
 
 
 def label_of(row: str) -> str:

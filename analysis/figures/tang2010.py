@@ -21,6 +21,7 @@ from faultsweep.analysis.figures.describe import (
     unique,
 )
 from faultsweep.analysis.figures.figure import BLACK, LOOKS, SKY, Bars, Figure, Panel, Style
+from faultsweep.analysis.figures.layout import asks_for_log
 from faultsweep.analysis.statistics import mean_interval, paired_difference, paired_ratio
 
 RESP, FSD = "mean_response_s", "failure_slowdown"
@@ -42,7 +43,8 @@ def baseline(data: xr.Dataset) -> Figure:
             cases = [case for case in names(data, "case") if metric == RESP or case != "FF"]  # it has no failed jobs
             part = data.sel(queue_order=order, case=cases)
             bars = [_bars(part[metric], part, "mean", LOOKS[0], metric)]
-            panels.append(Panel(ORDERS[order], "", _LABELS[metric], bars=bars, categories=cases))
+            label, log_y = _LABELS[metric], _is_wide(bars)
+            panels.append(Panel(ORDERS[order], "", label, bars=bars, categories=cases, log_y=log_y))
     title = "Response and failure slowdown with and without automatic recovery"
     return _figure("baseline", title, "slide 16", data, panels, _changes(data, "case", "MR", skip=("FF",)))
 
@@ -105,6 +107,11 @@ def _bars(values: xr.DataArray, data: xr.Dataset, label: str, style: Style, metr
     return Bars(label, mean, style, low, high)
 
 
+def _is_wide(bars: list[Bars]) -> bool | None:
+    """Tell whether most bars would be flat beside the highest: failure slowdowns of few jobs may be."""
+    return asks_for_log([bar.y[bar.y > 0] for bar in bars]) or None
+
+
 def _by_group(part: xr.Dataset, metric: str, title: str) -> Panel:
     """Return one metric by group of jobs: bars of every case beside each other, and all jobs last."""
     stem = "mean_response_{}_s" if metric == RESP else "failure_slowdown_{}"
@@ -115,7 +122,7 @@ def _by_group(part: xr.Dataset, metric: str, title: str) -> Panel:
         mean, low, high = (np.array([getattr(bar, side) for bar in each], float) for side in ("y", "low", "high"))
         bars.append(Bars(case, mean, style, low, high))
     categories = [*GROUPS.upper(), "all"]
-    return Panel(title, "Group of jobs", _LABELS[metric], bars=bars, categories=categories)
+    return Panel(title, "Group of jobs", _LABELS[metric], bars=bars, categories=categories, log_y=_is_wide(bars))
 
 
 def _over(data: xr.Dataset, name: str, x: str, x_label: str, title: str, slide: int) -> Figure:
