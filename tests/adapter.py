@@ -91,6 +91,7 @@ ENGINE_NAMES = {
     "backfill_user_depth": "backfill_user_depth",
     "backfill_window": "backfill_window_h",
     "backfill_resolution": "backfill_resolution_s",
+    "top_jobs": "top_jobs",
     "preemption": "preemption",
     "preempt_grace": "preempt_grace_s",
     "preempt_exempt": "preempt_exempt_s",

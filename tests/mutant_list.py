@@ -37,6 +37,7 @@ LIMITS = "simcore/engine/limits.py"
 GROUPS = "simcore/model/limits.py"
 SITE_LIMITS = "simcore/sites/limits.py"
 MENU = "simcore/policies/scheduling/menu.py"
+TOP = "simcore/policies/scheduling/top_jobs.py"
 VICTIMS = "simcore/policies/preemption/victims.py"
 LEAVING = "simcore/policies/preemption/leaving.py"
 LAST_SAVE = "simcore/policies/preemption/checkpoint.py"
@@ -929,4 +930,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("simcore/model/preempting.py", "(depths[other] + 1 for other", "(depths[other] for other", "one rank"),
     Mutant("simcore/sites/preempting.py", "and other.preempt_mode.upper() != NEVER", "", "of partitions that are OFF"),
     Mutant("simcore/sites/preempting.py", "if qos.preempt_mode.upper() != NEVER", "", "of QOS that are OFF"),
+    Mutant(TOP, "planned < s.top_jobs):", "planned < s.top_jobs - 1):", "the last top job is not planned"),
+    Mutant(TOP, "        if fits == _NO and planned == s.top_jobs:", "        if fits == _NO:", "no reservations"),
+    Mutant(TOP, "            planned += 1\n", "", "all jobs have reservations"),
+    Mutant(
+        TOP,
+        "    if blocked_at(s, row, end, s.job.size[job]) >= 0:\n        return _NO\n",
+        "",
+        "later reservations are delayed",
+    ),
+    Mutant(
+        TOP, "return _YES if has_room(s, job, row, end) else _NO", "return _YES", "jobs behind the top ones are planned"
+    ),
 )

@@ -106,7 +106,8 @@ def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -
     """Return the shapes of the tables that follow from the machine and the number of jobs."""
     words, scheduling = _words(machine), run_of(config).policy("scheduling")
     reserves = scheduling.facts.get("reserves")
-    breakpoints = _breakpoints(machine, n) * capacity if reserves in (st.ALL_JOBS, st.IN_PLANS) else 1
+    reserved = reserves in (st.ALL_JOBS, st.TOP_JOBS)
+    breakpoints = _breakpoints(machine, n) * capacity if reserved or reserves == st.IN_PLANS else 1
     return {
         "job_f": n,
         "job_i": n,
@@ -116,9 +117,9 @@ def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -
         "slot_masks": (_slots(machine, config, n), words),
         "profile": breakpoints,
         "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
-        **_index(machine, breakpoints, n, reserves == st.ALL_JOBS),
+        **_index(machine, breakpoints, n, reserved),
         **_tables(machine, capacity),
-        **_site_shapes(machine.site, breakpoints, n * capacity if reserves == st.ALL_JOBS else 0),
+        **_site_shapes(machine.site, breakpoints, n * capacity if reserved else 0),
     }
 
 
@@ -351,10 +352,10 @@ def _every_node(machine: Machine, words: int) -> NDArray[np.uint64]:
     return mask
 
 
-def _index(machine: Machine, breakpoints: int, jobs: int, all_reserved: bool) -> dict[str, tuple[int, ...]]:
+def _index(machine: Machine, breakpoints: int, jobs: int, reserved: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the indices of the profile and of the queue (flat)."""
     shapes: dict[str, tuple[int, ...]] = {"room": (1, 1), "settled": (1, 1), "smallest": (1,), "shortest": (1, 1)}
-    if machine.kind == FLAT and all_reserved:
+    if machine.kind == FLAT and reserved:
         shapes |= {"room": (breakpoints // 64 + 2, st.LEVELS), "settled": (st.LEVELS, st.LENGTHS)}
     elif machine.kind == FLAT:
         blocks = jobs // st.BLOCK + 1
@@ -431,7 +432,7 @@ def _set_codes(s: State, machine: Machine, config: Mapping[str, Any]) -> None:
     s.saves_by = run.policy("checkpointing").facts.get("saves_by", st.SAVES_NOTHING)
     s.queue_order = run.code("queue_order")
     s.preemption = run.code("preemption") if machine.site is not None else st.DEFAULT
-    s.chooses_in_window = int(s.reserves in (st.ALL_JOBS, st.IN_PLANS))
+    s.chooses_in_window = int(s.reserves in (st.ALL_JOBS, st.IN_PLANS, st.TOP_JOBS))
     s.recovery = int(_recovers(run))
     s.hold_nodes = int(config["hold_nodes"])
     s.delay_kind = list(DISTRIBUTIONS).index(config["manual_delay_distribution"])

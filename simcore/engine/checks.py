@@ -149,7 +149,10 @@ class Checker:
         queue = seen_jobs(self.state)
         if self.state.reserves == st.ALL_JOBS:
             yield from ((int(job), float(self.state.job.reserved[job])) for job in queue)
-        elif len(queue) and self.state.reserves != st.OWN_PASS:  # a rule of the user's may delay whom it will
+        elif len(queue) and self.state.reserves not in (
+            st.OWN_PASS,
+            st.TOP_JOBS,
+        ):  # a rule of the user's may delay whom it will
             yield int(queue[0]), self.earliest(int(queue[0]))
 
     def overtaking(self) -> tuple[int, set[int]]:
@@ -424,7 +427,7 @@ def _check_overtaking(checker: Checker) -> str:
     """
     head, started = checker.overtaking()
     reserves = checker.state.reserves
-    if not started or reserves in (st.ALL_JOBS, st.OWN_PASS):
+    if not started or reserves in (st.ALL_JOBS, st.OWN_PASS, st.TOP_JOBS):
         return ""
     if reserves != st.HEAD_JOB:
         return f"job {min(started)} starts before job {head}, the head of the queue"

@@ -107,7 +107,9 @@ LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.5 s, 2 s
 
 # --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
 DEFAULT = 0
-NOBODY, HEAD_JOB, ALL_JOBS, ANYONE, OWN_PASS, IN_PLANS = range(6)  # has a reservation; of ANYONE, jobs start that can
+NOBODY, HEAD_JOB, ALL_JOBS, ANYONE, OWN_PASS, IN_PLANS, TOP_JOBS = range(
+    7
+)  # has a reservation; of ANYONE, jobs start that can
 MAIN_PASS, FULL_PASS, BACKFILL_PASS = range(3)  # kinds of passes (slurm)
 PASS_KINDS = 3
 INSTANT, SUBMITS_FIRST, ENDS_FIRST = range(3)
@@ -363,6 +365,7 @@ class State(Common):
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
     changed: int  # whether a job has come or ended, and so on, since the last scheduling pass (slurm)
+    top_jobs: int  # that have reservations (top-jobs)
     main_depth: int  # jobs that its main pass looks at ...
     plan_depth: int  # ... and its backfilling pass ...
     plan_user_depth: int  # ... of one user; 0: as many as there are

@@ -39,8 +39,10 @@ def build(facts: Facts, nodes: int = 0, cores: int = 1) -> Site:
     ]
     routes = [name for name, keys in facts.queues.items() if known(keys, "queue_type").lower() == "route"]
     missing += [f"queue {name}: a route queue" for name in routes]
+    depth = known(facts.config, "pbs.backfill_depth")
+    top_jobs = int(depth) if re.fullmatch(r"\d{1,9}", depth) else None
     for key, value in facts.config.items():
-        if key.startswith("pbs.") and ("formula" in key or "max_" in key or "backfill_depth" in key):
+        if key.startswith("pbs.") and ("formula" in key or "max_" in key):
             missing.append(f"server: {key.removeprefix('pbs.')} = {value}")
     return Site(
         name="site",
@@ -48,7 +50,7 @@ def build(facts: Facts, nodes: int = 0, cores: int = 1) -> Site:
         nodes=classes,
         partitions=partitions,
         priority=Priority(kind="formula" if known(facts.config, "pbs.job_sort_formula") else "fifo"),
-        backfill=Backfill(kind="backfill"),
+        backfill=Backfill(kind="backfill", top_jobs=top_jobs),
         not_represented=missing,
     )
 

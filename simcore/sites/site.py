@@ -134,7 +134,7 @@ class Priority(_Part):
 
 
 class Backfill(_Part):
-    """Settings of the backfilling pass; None is the scheduler's default."""
+    """Settings of the backfilling pass; None is the scheduler's default. ``top_jobs`` is backfill_depth of PBS."""
 
     kind: str = "backfill"
     interval_s: float | None = None
@@ -144,6 +144,7 @@ class Backfill(_Part):
     max_job_user: int | None = None
     default_queue_depth: int | None = None
     full_interval_s: float | None = None
+    top_jobs: int | None = Field(default=None, ge=0)
 
 
 class Site(_Part):

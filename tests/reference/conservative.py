@@ -94,3 +94,18 @@ class Conservative:
             return None
         at_begin = set().union(*(block.box for block in blocks if block.begin <= begin < block.end))
         return self.simulator.choose(job, boxes, at_begin, oblivious=begin != (self.simulator.now, 0))
+
+
+class TopJobs(Conservative):
+    """The first jobs that must wait have reservations, made anew in every pass; others start beside them."""
+
+    def schedule(self) -> None:
+        simulator = self.simulator
+        self.reservations.clear()
+        self.released = self.broken = False
+        for job in list(simulator.queue):
+            found = self.earliest(job)
+            if found.begin == (simulator.now, 0):
+                self.begin_job(job, found)
+            elif len(self.reservations) < simulator.options.top_jobs:
+                self.reservations[job] = found

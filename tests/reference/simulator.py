@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor, inf, log, log10, sqrt
 from typing import Any
 
-from .conservative import Conservative
+from .conservative import Conservative, TopJobs
 from .fair_share import Tree, of_largest
 from .machines import Menu
 from .machines import machine as machine_of
@@ -79,7 +79,7 @@ class Simulator:
         self.starts = 0
         self.last_node = -1
         self.status = "done"
-        self.conservative = Conservative(self)
+        self.conservative = (TopJobs if options.scheduler == "top-jobs" else Conservative)(self)
         self.timers = self.checkpoint_timers()
         self.kept_out: dict[Job, Any] = {}  # jobs at a limit, and since when
         self.in_pass = False
@@ -608,7 +608,7 @@ class Simulator:
             raise PassAgainError
 
     def start_jobs(self) -> None:
-        if self.options.scheduler == "conservative":
+        if self.options.scheduler in ("conservative", "top-jobs"):
             self.conservative.schedule()
             return
         self.first_come_first_served()

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil, inf
 from typing import Any
 
-from .conservative import Conservative, Reservation
+from .conservative import Conservative, Reservation, TopJobs
 from .preemption import Preemption
 from .simulator import PassAgainError, Simulator
 from .slurm import Passes
@@ -63,7 +63,7 @@ class SiteSimulator(Simulator):
         self.bags: dict[Attempt, dict[int, Bag]] = {}
         super().__init__(plain, "flat:1", list(failures), Options(**options))
         self.machine = _Machine(len(nodes))
-        self.conservative = SiteReservations(self)
+        self.conservative = (SiteTopJobs if self.options.scheduler == "top-jobs" else SiteReservations)(self)
         self.passes = Passes(self)
         self.preemption = Preemption(self)
         self.failed_so_far = [0] * len(nodes)
@@ -226,8 +226,8 @@ class SiteSimulator(Simulator):
     # -- the pass ------------------------------------------------------------------------------------------------
 
     def start_jobs(self) -> None:
-        if self.options.scheduler in ("conservative", "slurm"):
-            (self.conservative if self.options.scheduler == "conservative" else self.passes).schedule()
+        if self.options.scheduler in ("conservative", "top-jobs", "slurm"):
+            (self.passes if self.options.scheduler == "slurm" else self.conservative).schedule()
             return
         easy = self.options.scheduler == "backfill"
         blocked: set[int] = set()
@@ -392,6 +392,10 @@ class SiteReservations(Conservative):
 
     def begin_job(self, job: Job, reservation: Reservation) -> None:
         self.simulator.start_on(job, reservation.bags)  # type: ignore[attr-defined]
+
+
+class SiteTopJobs(TopJobs, SiteReservations):
+    """The same for the first jobs that must wait."""
 
 
 def fits(wanted: Bag, free: Bag) -> bool:

@@ -100,6 +100,7 @@ class Options:
     preempts: Callable | None = None  # of two jobs: whether the first may preempt the second
     preempt_order: Callable | None = None  # of a job: those with the lowest leave first
     rank: Callable | None = None  # of a job: the highest comes first in the queue
+    top_jobs: int = 1  # with a reservation
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False

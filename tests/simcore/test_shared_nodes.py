@@ -279,14 +279,23 @@ max_jobs_user = 3
 [[qos]]
 name = "normal"
 preempts = ["high"]
+grace_s = 60
+max_submit_user = 10
 """
-    path.write_text(SITE.replace("exclusive = true", "exclusive = true\nmax_user_run_jobs = 2") + more)
+    path.write_text(
+        SITE.replace("exclusive = true", "exclusive = true\nmax_user_run_jobs = 2\npreempt_mode = 'CANCEL'").replace(
+            "\n", "\npreempt_by = 'qos'\n", 1
+        )
+        + more
+    )
     code, out, _ = command("site", "describe", site)
     assert code == 0
-    listed = out[out.index("described, and not simulated:") :].split("\n")[1:3]
+    listed = out[out.index("described, and not simulated:") :].split("\n")[1:4]
     assert [line.strip() for line in listed] == [
         "limits of running jobs, unless asked for (--site-limits): partition gpu of a user, QOS high of a user",
-        "preemption, limits of submitted jobs and other rules of QOS: normal",
+        "limits of submitted jobs and other rules of QOS: normal",
+        "preemption by qos and tiers of partitions, unless they are asked for: --preemption requeue "
+        "--preempt-grace-s 60",
     ]
 
 

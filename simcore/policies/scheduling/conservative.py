@@ -60,7 +60,7 @@ def conservative(s: State) -> bool:
             return False
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
-        if np.isnan(s.job.reserved[job]) and not _reserve(s, job):
+        if np.isnan(s.job.reserved[job]) and not reserve(s, job):
             return False
     return _start_reserved(s)
 
@@ -82,17 +82,18 @@ def _must_start_over(s: State) -> bool:
 
 @kernel
 def _reserve_all_anew(s: State) -> bool:
-    if not _rebuild(s):
+    if not rebuild(s):
         return False
     for position in range(s.queue_head, s.queue_tail):
-        if not _reserve(s, s.queue[position]):
+        if not reserve(s, s.queue[position]):
             return False
     s.regained = -np.inf  # beside later ones, too, no reservation can get earlier
     return True
 
 
 @kernel
-def _rebuild(s: State) -> bool:
+def rebuild(s: State) -> bool:
+    """Make the profile of what runs and what is down, without reservations; return False if it does not fit."""
     if s.kind == SITE:
         return start_over_nodes(s)
     return rebuild_counts(s) if s.kind == FLAT else rebuild_profile(s)
@@ -113,7 +114,7 @@ def _compress_boxes(s: State) -> bool:
         job = s.queue[position]
         if np.isnan(s.job.reserved[job]):
             continue
-        if not _withdraw(s, job) or not _reserve(s, job):
+        if not _withdraw(s, job) or not reserve(s, job):
             return False
     return True
 
@@ -138,7 +139,7 @@ def _withdraw(s: State, job: int) -> bool:
 
 
 @kernel
-def _reserve(s: State, job: int) -> bool:
+def reserve(s: State, job: int) -> bool:
     """Reserve the earliest start for a job; return False if a list does not fit."""
     if s.kind == FLAT:
         return reserve_count(s, job)
@@ -152,7 +153,7 @@ def _reserve(s: State, job: int) -> bool:
         if blocked >= 0:
             row = blocked + 1
             continue
-        box = _window_box(s, job, row, end)
+        box = window_box(s, job, row, end)
         if box == OVERFLOW - 1:
             return False
         if box != NO_BOX:
@@ -164,7 +165,7 @@ def _reserve(s: State, job: int) -> bool:
 
 
 @kernel
-def _window_box(s: State, job: int, row: int, end: tuple[float, float]) -> int:
+def window_box(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     """Return the best box that is free from a breakpoint to ``end``, NO_BOX, or OVERFLOW - 1 if a list does not fit.
 
     The MFP that a box leaves is counted on what occupies the machine when the job starts. A predictor is asked only
@@ -209,15 +210,23 @@ def _start_reserved(s: State) -> bool:
         head = s.queue_head
         dequeue_at(s, position)
         position += s.queue_head - head
-        s.job.reserved[job] = np.nan
-        if s.kind == FLAT:
-            start_on_flat(s, job)
-        elif s.kind == SITE:
-            start_on_pieces(s, job)
-        elif not start_on_box(s, job, _reserved_size(s, job), s.job.reserved_box[job]):
+        if not start_as_reserved(s, job):
             return False
         if s.passes_again == 1:
             return True
+    return True
+
+
+@kernel
+def start_as_reserved(s: State, job: int) -> bool:
+    """Start a job, which has left the queue, on what is reserved for it; return False if a list does not fit."""
+    s.job.reserved[job] = np.nan
+    if s.kind == FLAT:
+        start_on_flat(s, job)
+    elif s.kind == SITE:
+        start_on_pieces(s, job)
+    else:
+        return start_on_box(s, job, _reserved_size(s, job), s.job.reserved_box[job])
     return True
 
 

@@ -42,6 +42,12 @@ def reserve_nodes(s: State, job: int) -> bool:
 
 
 @kernel
+def has_room(s: State, job: int, row: int, end: tuple[float, float]) -> bool:
+    """Tell whether there is enough for a job throughout, from a breakpoint to ``end``."""
+    return _narrow(s, job, row, end) < 0
+
+
+@kernel
 def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     """Find what is free throughout, from a breakpoint to ``end``; return the breakpoint from which on it is not enough
     for a job, or -1."""
