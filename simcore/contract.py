@@ -34,7 +34,6 @@ SITE = "a site of shared nodes"
 """The kinds of machines that a policy may be for."""
 EVERYWHERE = (TORUS, FLAT, MENU, CLUSTERS, SITE)
 ONE_MACHINE = (TORUS, FLAT, MENU, SITE)
-NOT_ON_SITES = (TORUS, FLAT, MENU, CLUSTERS)
 
 OWN_POLICY = r".+\.py:[A-Za-z_]\w*"
 """A policy of the user's: a Python file and a name in it."""

@@ -17,7 +17,6 @@ from faultsweep.errors import InputError
 
 ACCEPTED = FOLDER / "accepted.json"
 FULL, QUICK = "full", "quick"
-LANES = (FULL, QUICK)
 
 Judgements = Mapping[str, Judgement]
 """Name of a claim -> what came out."""

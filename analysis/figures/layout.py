@@ -7,7 +7,7 @@ ask here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -299,6 +299,3 @@ def columns_for(figure: Figure, width: float, least: float) -> int:
     if most == figure.columns or count <= most:
         return most
     return min(range(most, 0, -1), key=lambda columns: (math.ceil(count / columns) * columns - count > 1, -columns))
-
-
-Wrap = Callable[[str], str]
