@@ -102,12 +102,6 @@ def possible_sizes(dims: Sequence[int]) -> NDArray[np.int64]:
     return np.unique(shape_table(dims)[0].prod(axis=1))
 
 
-def next_possible_size(dims: Sequence[int], size: int) -> int:
-    """Return the least possible size that is not below ``size``: what a job of that size is rounded up to."""
-    sizes = possible_sizes(dims)
-    return int(sizes[np.searchsorted(sizes, check_size(size, int(sizes[-1])))])
-
-
 def num_bases(dims: Sequence[int], shapes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many bases each shape has, int64 (k,); shapes: int64 (k, 3)."""
     sides = np.asarray(check_dims(dims), dtype=np.int64)
