@@ -19,7 +19,7 @@ from faultsweep.files import read_fields
 
 PROCESSES_BYTES = 450_000_000
 """Scheduler and sweep with nothing to do (90 and 190 MB), and the process that keeps them alive."""
-CELL_BYTES = 350
+CELL_BYTES = 120
 """What the sweep has in memory of every cell: its key, source, status, order, chunk, and copies of them for a while."""
 WORKER_BYTES = 1_000_000
 """What scheduler and sweep have in memory for every worker: its connection, and the tasks that are at it."""

@@ -68,6 +68,8 @@ _IDLE_DEATHS = 20
 """Workers that die one after another, none of them at a configuration, after which a run gives up."""
 _PREPARED_CONFIGURATIONS = 1024
 """Configurations, at most, that are looked at for what there is to prepare before work is spread."""
+_KNOWN_CELLS = 1_000_000
+"""Finished cells, at most, whose times are looked at for those of others."""
 FETCH_S = 60.0
 """A finished task whose result does not arrive within this time is run again."""
 _FIRST_FETCH_S = 2.0
@@ -730,6 +732,7 @@ def _known_durations(collector: Collector, grid: Grid) -> Durations:
     """Return what earlier runs into the store tell about how long cells take."""
     durations = Durations(grid.shape)
     done = np.flatnonzero(np.isin(collector.status, (DONE, TRUNCATED)))
+    done = done[:: 1 + len(done) // _KNOWN_CELLS]
     if len(done):
         durations.add(done, np.asarray(collector.store.arrays["wall_s"][...]).ravel()[done])
     return durations
