@@ -22,7 +22,7 @@ _PACKAGE = __name__.partition(".")[0]
 _CATALOGUE = f"{policies.__name__}.catalogue"
 WITH_KERNELS = ("checkpointing", "node_choice", "preemption", "queue_order", "scheduling")
 """The roles whose policies the engine calls by hooks: their names decide the numbers of policies, too."""
-_HAS_DOCSTRING = 0x4000000  # a flag of code objects from Python 3.13 on
+_HAS_DOCSTRING = 0x4000000  # a flag of code objects from Python 3.14 on
 _OPTIMISED = 0x1  # of functions; not of modules and bodies of classes
 _SETS = (dis.opmap["LOAD_CONST"], dis.opmap["STORE_NAME"])
 _HEAD = 40
@@ -103,7 +103,7 @@ def _constant(value: Any) -> Any:
 def _unread(code: CodeType) -> Iterator[int]:
     """Yield the places of constants that are docstrings or lines."""
     if code.co_flags & _OPTIMISED:
-        reserved = sys.version_info < (3, 13) or code.co_flags & _HAS_DOCSTRING
+        reserved = sys.version_info < (3, 14) or code.co_flags & _HAS_DOCSTRING
         if (
             reserved
             and not code.co_name.startswith("<")
