@@ -71,7 +71,7 @@ def read_records(
         raise unknown_name("on_error", on_error, ("raise", "skip"))
     if not paths:
         raise InputError("no file of an accounting dump is given")
-    sources = [Source(Path(path), read_content(Path(path))) for path in paths]
+    sources = [_source(Path(path)) for path in paths]
     kind = kind or detect(sources[0])
     if kind == "sacct" and sacct_json.matches(sources[0].data[:_HEAD]):
         kind = "sacct-json"
@@ -103,6 +103,13 @@ def read_jobs(path: str | Path, *, on_error: str = "raise") -> Workload:
     if kind == "swf" and not swf.has_more_fields(head):
         return read_swf(path, on_error=on_error)
     return to_workload(read_records([path], kind, on_error=on_error))
+
+
+def _source(path: Path) -> Source:
+    data = read_content(path)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):  # what PowerShell writes into a file
+        raise InputError(f"{path}: text in UTF-16 (valid: UTF-8, as iconv -f UTF-16 -t UTF-8 writes it)")
+    return Source(path, data)
 
 
 def detect(source: Source) -> str:

@@ -9,7 +9,15 @@ from typing import Any
 
 from faultsweep.simcore.workloads.accounting.runs import finish
 from faultsweep.simcore.workloads.accounting.sacct import STEPS, TASKS, state_of, task_names
-from faultsweep.simcore.workloads.accounting.source import BadValueError, Dump, Options, Source, table_of
+from faultsweep.simcore.workloads.accounting.source import (
+    HOW_TO_SKIP,
+    MALFORMED,
+    BadValueError,
+    Dump,
+    Options,
+    Source,
+    table_of,
+)
 from faultsweep.simcore.workloads.accounting.units import ENDLESS, LARGEST
 
 from faultsweep.errors import InputError
@@ -38,8 +46,9 @@ def read(sources: Sequence[Source], options: Options, dump: Dump) -> None:
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 why = error.sentence if isinstance(error, BadValueError) else str(error)
                 if not options.skip:
-                    raise InputError(f"{source.path}: job {number} of the dump is malformed: {why}") from None
-                dump.report.left_out["malformed rows"] += 1
+                    problem = f"job {number} of the dump is malformed: {why} {HOW_TO_SKIP}"
+                    raise InputError(f"{source.path}: {problem}") from None
+                dump.report.left_out[MALFORMED] += 1
         if jobs:
             dump.add(table_of(jobs))
     finish(dump, options)

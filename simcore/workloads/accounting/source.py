@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 
 MALFORMED = "malformed rows"
+HOW_TO_SKIP = "(faultsweep logs import --skip-malformed leaves such rows out and counts them)"
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Source(NamedTuple):
     data: bytes
 
     def fail(self, line: int, problem: str) -> NoReturn:
-        """Raise the error for a line, counted from 1."""
-        raise InputError(f"{self.path}:{line}: {problem}")
+        """Raise the error for a malformed line, counted from 1."""
+        raise InputError(f"{self.path}:{line}: {problem} {HOW_TO_SKIP}")
 
     def lines(self) -> Iterable[tuple[int, str]]:
         """Yield the numbers of the lines, from 1, and the lines without their ends."""

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.workloads.accounting import parquet
 from faultsweep.simcore.workloads.accounting.cells import amount, delimiter, duration, is_null, split_unit, timer
-from faultsweep.simcore.workloads.accounting.records import COLUMNS, Text, to_text
+from faultsweep.simcore.workloads.accounting.records import COLUMNS, Report, Text, to_text
 from faultsweep.simcore.workloads.accounting.runs import finish
 from faultsweep.simcore.workloads.accounting.sacct import state_of
 from faultsweep.simcore.workloads.accounting.source import (
+    MALFORMED,
     Dump,
     Options,
     Source,
@@ -70,39 +71,58 @@ def parse_mapping(text: str) -> dict[str, str]:
 def read(sources: Sequence[Source], options: Options, dump: Dump) -> None:
     """Read tables into ``dump``."""
     for source in sources:
-        names, rows = _parquet_rows(source) if source.data.startswith(b"PAR1") else _csv_rows(source)
+        is_parquet = source.data.startswith(b"PAR1")
+        names, rows, numbers = _parquet_rows(source) if is_parquet else _csv_rows(source)
         mapping = _mapping(source, names, options)
         reader = _Reader(names, mapping, options, dump)
         dump.report.rows += len(rows)
-        numbers = list(range(2, len(rows) + 2))
+        if not is_parquet:
+            _check_widths(rows, numbers, len(names), source, options, dump.report)
         table = without_bad_rows(reader.table, rows, numbers, source, options, dump.report)
         if table is not None:
             dump.add(table)
     finish(dump, options)
 
 
-def _csv_rows(source: Source) -> tuple[list[str], list[Any]]:
+def _csv_rows(source: Source) -> tuple[list[str], list[Any], list[int]]:
+    """Return the names of the columns, the rows that are not blank, and the lines on which they begin."""
     text = source.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     first = text.split("\n", 1)[0]
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    line = 1
     try:
         csv.field_size_limit(1 << 24)
-        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(first), strict=True))
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(first), strict=True)
+        for row in reader:
+            if row or not numbers:
+                rows.append(row)
+                numbers.append(line)
+            line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(f"{source.path}: not a table in CSV ({error})") from None
-    if not lines:
+    if not rows:
         raise InputError(f"{source.path}: an empty table")
-    names = [name.strip() for name in lines[0]]
-    rows = [row for row in lines[1:] if row]
-    for number_, row in enumerate(lines[1:], start=2):
-        if row and len(row) != len(names):
-            source.fail(number_, f"the row has {len(row)} fields, the header names {len(names)}")
-    return names, rows
+    return [name.strip() for name in rows[0]], rows[1:], numbers[1:]
 
 
-def _parquet_rows(source: Source) -> tuple[list[str], list[Any]]:
+def _check_widths(
+    rows: list[Any], numbers: list[int], width: int, source: Source, options: Options, report: Report
+) -> None:
+    """Raise the error for the first row with too few or too many fields, or take such rows out and count them."""
+    kept = [place for place, row in enumerate(rows) if len(row) == width]
+    if len(kept) < len(rows) and not options.skip:
+        bad = next(place for place, row in enumerate(rows) if len(row) != width)
+        source.fail(numbers[bad], f"the row has {len(rows[bad])} fields, the header names {width}")
+    report.left_out[MALFORMED] += len(rows) - len(kept)
+    rows[:], numbers[:] = [rows[place] for place in kept], [numbers[place] for place in kept]
+
+
+def _parquet_rows(source: Source) -> tuple[list[str], list[Any], list[int]]:
     found = parquet.read_table(source.path, source.data)
     columns = [found.column(place).to_pylist() for place in range(found.num_columns)]
-    return list(found.column_names), list(zip(*columns, strict=True))
+    rows = list(zip(*columns, strict=True))
+    return list(found.column_names), rows, list(range(1, len(rows) + 1))
 
 
 def _mapping(source: Source, names: Sequence[str], options: Options) -> dict[str, str]:

@@ -247,6 +247,7 @@ def test_a_malformed_row_is_a_sentence_or_is_counted(tmp_path, bad, sentence):
     with pytest.raises(InputError, match=r"dump\.psv:3: ") as error:
         read_records([path])
     assert sentence in str(error.value)
+    assert "logs import --skip-malformed" in str(error.value)
     jobs = read_records([path], on_error="skip")
     assert column(jobs, "job") == ["10", "11"]
     assert jobs.report.left_out["malformed rows"] == 1
@@ -453,6 +454,23 @@ def test_a_mapping_of_ones_own(tmp_path):
         read_records([path], "table", columns={"submit_s": "whenn", "nodes": "n", "run_s": "limit"})
     with pytest.raises(InputError, match="no column is known for submit"):
         read_records([path], "table")
+
+
+def test_rows_of_a_table_with_too_few_fields_are_named_by_their_line_or_counted(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text('submit_s,run_s,nodes,user\n\n0,10,1,"a\nb"\n5,10\n6,10,1,c\n')
+    with pytest.raises(InputError, match=r"jobs\.csv:5: the row has 2 fields, the header names 4 \(.*--skip-malformed"):
+        read_records([path], "table")
+    jobs = read_records([path], "table", on_error="skip")
+    assert column(jobs, "submit_s") == [0.0, 6.0]
+    assert (jobs.report.rows, jobs.report.left_out["malformed rows"]) == (3, 1)
+
+
+def test_text_of_16_bits_is_one_sentence(tmp_path):
+    path = tmp_path / "dump.psv"
+    path.write_text("JobID|Submit\n", encoding="utf-16")
+    with pytest.raises(InputError, match=r"dump\.psv: text in UTF-16 \(valid: UTF-8"):
+        read_records([path])
 
 
 def test_hosts_durations_counts():
