@@ -48,8 +48,14 @@ _QOS_LIMITS = (
 )
 _PARTITION_LIMITS = (
     *("AllowGroups", "AllowAccounts", "DenyAccounts", "AllowQos", "DenyQos", "MaxCPUsPerNode", "OverTimeLimit"),
+    *("AllocNodes", "MaxMemPerCPU", "MaxMemPerNode", "LLN", "ReqResv", "RootOnly"),
 )
-_ACCOUNT_LIMITS = (*("GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxWall", "QOS", "Partition"),)
+# As sacctmgr list assoc names them, and as sacctmgr dump does.
+_ACCOUNT_LIMITS = (
+    *(("GrpSubmit", "GrpSubmitJobs"), ("GrpWall",), ("GrpTRESMins",), ("GrpTRESRunMins",), ("Partition",), ("QOS",)),
+    *(("MaxTRES", "MaxTRESPerJob"), ("MaxTRESPerNode",), ("MaxTRESMins", "MaxTRESMinsPerJob")),
+    ("MaxWall", "MaxWallDurationPerJob"),
+)
 _SETTINGS = {
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat"),
     "BurstBufferType": (),
@@ -195,8 +201,10 @@ def _partition(keys: Keys, of_host: dict[str, str], classes: list[NodeClass], mi
         missing.append(f"partition {name}: OverSubscribe={share} (cores that several jobs share)")
     for limit in _PARTITION_LIMITS:
         value = known(keys, limit)
-        if value and value not in _UNLIMITED and value not in ("ALL", "NO"):
+        if value and value not in _UNLIMITED and value not in ("ALL", "NO", "0"):
             missing.append(f"partition {name}: {limit}={value}")
+    if known(keys, "State") == "DRAIN":
+        missing.append(f"partition {name}: State=DRAIN (its waiting jobs may still start; the site has it as down)")
     return Partition(
         name=name,
         nodes=nodes,
@@ -264,7 +272,7 @@ def _accounts(facts: Facts, threads: int, missing: list[str]) -> list[Account]:
     accounts = []
     limited: Counter[str] = Counter()
     for keys in facts.accounts:
-        limited.update(limit for limit in _ACCOUNT_LIMITS if known(keys, limit))
+        limited.update(names[0] for names in _ACCOUNT_LIMITS if known(keys, *names))
         cores, rest = _cores(known(keys, "GrpTRES"), threads)
         limited.update(("GrpTRES",) if rest else ())
         shares = known(keys, "Fairshare", "Share")

@@ -99,6 +99,31 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
     ]
 
 
+DUMPED = """\
+Cluster - 'oracle':Fairshare=1:QOS='normal'
+Parent - 'root'
+Account - 'cs':MaxTRESPerJob=node=5:MaxTRESMinsPerJob=cpu=20:Fairshare=399:MaxWallDurationPerJob=40:GrpSubmitJobs=9
+Parent - 'cs'
+User - 'lee':MaxTRESPerJob=node=2:Fairshare=1:MaxSubmitJobs=2
+"""
+
+
+def test_limits_of_a_dump_and_draining_partitions_are_listed(tmp_path):
+    conf = "NodeName=n[1-4] CPUs=16\nPartitionName=a Nodes=ALL State=DRAIN MaxMemPerNode=100 "
+    conf += "MaxMemPerCPU=0 ReqResv=NO\n"
+    site = build(tmp_path, conf, DUMPED)
+    assert site.not_represented == [
+        "partition a: MaxMemPerNode=100",
+        "partition a: State=DRAIN (its waiting jobs may still start; the site has it as down)",
+        "accounts: GrpSubmit of 1 accounts and users",
+        "accounts: MaxTRES of 2 accounts and users",
+        "accounts: MaxTRESMins of 1 accounts and users",
+        "accounts: MaxWall of 1 accounts and users",
+    ]
+    assert not site.partitions[0].up
+    assert "limits of submitted jobs of accounts and users: lee" in not_simulated(site)
+
+
 LIMITED = """\
 NodeName=n[1-4] CPUs=16 ThreadsPerCore=2
 PartitionName=normal Nodes=ALL QoS=part
