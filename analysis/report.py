@@ -221,7 +221,12 @@ def _warnings(data: xr.Dataset) -> str:
 
 def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> str:
     """Return which policy is best, in large: by the selection, if the sweep is one; then a sentence per metric."""
-    verdict = selected(data)
+    verdict: Verdict | None = None
+    why = ""
+    try:
+        verdict = selected(data)
+    except InputError as error:  # the metric of the selection has results below zero
+        why = f'<p class="small">{escape(str(error))}.</p>'
     known = [metric for metric in metrics if _has_direction(data, metric)]
     rest: list[str] = []
     if policy is not None and data.sizes[policy] > 1:
@@ -235,7 +240,7 @@ def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> st
             f'<p class="small">No best policy by {escape(_named(data, silent))}: nothing says whether more is better. '
             "The table [better] of the spec does.</p>"
         )
-    return (f'<p class="verdict">{escape(first)}</p>' if first else "") + more + rests
+    return (f'<p class="verdict">{escape(first)}</p>' if first else "") + why + more + rests
 
 
 def _has_direction(data: xr.Dataset, metric: str) -> bool:

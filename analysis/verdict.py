@@ -302,6 +302,8 @@ def _of_one(best: Best, metric: str, region: Region, table: pd.DataFrame) -> str
 
 def how_much_worse(share: float, low: float, high: float) -> str:
     """Return a share of the best mean in words: "12 % worse (4.0 to 21 %)", or "29 times as high (17 to 50)"."""
+    if np.isinf(share):
+        return "above a best mean of zero"
     many = share > _MOST_IN_PERCENT
     parts = [
         (f"{1 + part:,.0f}" if part >= 100 else f"{1 + part:.3g}") if many else _percent(part)

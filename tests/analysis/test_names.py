@@ -48,3 +48,22 @@ def test_results_without_a_metric_are_one_sentence(tmp_path):
     for made in (fs.compare_policies, fs.plot, lambda data: write_report(data, tmp_path / "a.html")):
         with pytest.raises(InputError, match="no metric"):
             made(results)
+
+
+def test_a_best_mean_of_zero_is_said(tmp_path):
+    waits = np.array([[[0.0], [0.0]], [[3.0], [5.0]]])
+    write_report(
+        make_results({"scheduler": ["fcfs", "backfill"], "load": [1.0, 2.0]}, {"mean_wait_s": waits}),
+        tmp_path / "a.html",
+    )
+    words = (tmp_path / "a.html").read_text()
+    assert "second is Backfill, above a best mean of zero: one replicate cannot tell them apart" in words
+
+
+def test_a_selection_that_cannot_be_made_does_not_keep_the_report_away(tmp_path):
+    spec = "[axes]\npolicy = ['a', 'b']\n[best]\nmetric = 'y'\n[better]\ny = 'lower'\n"
+    data = make_results({"policy": ["a", "b"]}, {"y": np.array([[-1.0], [-2.0]])}, spec=spec, target="a.py:f")
+    write_report(data, tmp_path / "a.html")
+    words = (tmp_path / "a.html").read_text()
+    assert "best: y is negative in some results, so there is no ratio to the best." in words
+    assert "b has the lowest y" in words
