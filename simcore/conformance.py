@@ -40,6 +40,7 @@ SELECTORS = {role.selector.name: role for role in ROLES.values() if role.selecto
 MACHINES = ("flat:64", "torus:4x4x4", "midplanes:8", "clusters:40+40")
 _SITE = """
 format = "faultsweep site, 1"
+preempt_by = "qos"
 [[nodes]]
 name = "thin"
 count = 8
@@ -48,6 +49,11 @@ cores = 4
 name = "fat"
 count = 2
 cores = 8
+[[qos]]
+name = "1"
+preempts = ["2"]
+[[qos]]
+name = "2"
 [[partitions]]
 name = "all"
 nodes = { thin = 8, fat = 2 }
@@ -152,6 +158,8 @@ def _configurations(parameter: str, value: str, machine: str, draws: int) -> Ite
             config |= {name: draw.choice(values_of(PARAMETERS[name])) for name in _CONTEXT}
         if machine.startswith("clusters"):
             config = {"scheduler": draw.choice(("fcfs", "backfill"))}
+        if machine.endswith(".toml"):
+            config["num_qos"] = 2
         if draw.random() < 0.8:
             config |= {"failures": "weibull", "weibull_scale_s": 2000.0, "down_time_s": draw.choice((0.0, 600.0))}
         config |= {each.name: draw.choice(values_of(each)) for each in own}
