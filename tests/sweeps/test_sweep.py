@@ -370,7 +370,7 @@ def test_what_takes_long_before_the_first_run_is_said(tmp_path, on_client, monke
 
 def test_compiling_is_said_only_where_something_is_compiled(monkeypatch):
     compiled = {False: True, True: False}
-    monkeypatch.setattr("faultsweep.simcore.engine.jit.is_compiled", lambda clusters: compiled[clusters])
+    monkeypatch.setattr("faultsweep.sweeps.simulator.is_compiled", lambda clusters: compiled[clusters])
     notes = [SimulatorTarget().preparing_note([{"machine": each}]) for each in ("flat:4", "clusters:x.toml")]
     assert ["compiled" in note for note in notes] == [False, True]
 
