@@ -365,7 +365,7 @@ def _what_names_tell(real: RealJobs, rows: NDArray[np.int64], cut_s: float) -> d
 
 
 def _curves(real: RealJobs, rows: NDArray[np.int64], start: Floats, cut_s: float) -> dict[str, Floats]:
-    """Return nodes in use and jobs that wait in each hour, real and simulated, up to the last submission."""
+    """Return the mean nodes in use and jobs that wait in each hour, real and simulated, up to the last submission."""
     work = real.workload
     size, run, submit = work.size[rows].astype(np.float64), work.run_s[rows], work.submit_s[rows]
     really = submit + real.wait_s[rows]
@@ -374,7 +374,7 @@ def _curves(real: RealJobs, rows: NDArray[np.int64], start: Floats, cut_s: float
     known = np.isfinite(really)
     finish = np.where(really < cut_s, really + run, start + run)
     return {
-        "hours": (edges - edges[0]) / 3600.0,
+        "hours": (edges[:-1] - edges[0]) / 3600.0,
         "real nodes": _level(edges, really[known], (really + run)[known], size[known]),
         "sim nodes": _level(edges, np.minimum(start, finish), finish, size),
         "real waiting": _level(edges, submit[known], really[known], np.ones(int(known.sum()))),
@@ -383,11 +383,21 @@ def _curves(real: RealJobs, rows: NDArray[np.int64], start: Floats, cut_s: float
 
 
 def _level(edges: Floats, begin: Floats, end: Floats, amount: Floats) -> Floats:
-    """Return the sum of amounts whose interval holds each time of ``edges``."""
-    begins, ends = np.argsort(begin), np.argsort(end)
-    up = np.concatenate(([0.0], amount[begins].cumsum()))
-    down = np.concatenate(([0.0], amount[ends].cumsum()))
-    return up[np.searchsorted(begin[begins], edges, "right")] - down[np.searchsorted(end[ends], edges, "right")]
+    """Return the mean sum of amounts between each two of ``edges``, of those whose interval has begun and not ended.
+
+    Not the sum at the edges: jobs that are submitted on the hour would count wholly, or not at all.
+    """
+    return np.maximum(0.0, np.diff(_since(edges, begin, amount) - _since(edges, end, amount)) / np.diff(edges))
+
+
+def _since(edges: Floats, time: Floats, amount: Floats) -> Floats:
+    """Return the sum of amounts times what has passed since their times, at each of ``edges``."""
+    order = np.argsort(time)
+    passed = edges - edges[0]
+    total = np.concatenate(([0.0], amount[order].cumsum()))
+    weighted = np.concatenate(([0.0], (amount[order] * (time[order] - edges[0])).cumsum()))
+    place = np.searchsorted(time[order], edges, "right")
+    return total[place] * passed - weighted[place]
 
 
 def _notes(
@@ -407,8 +417,11 @@ def _notes(
     if unknown:
         notes.append(f"{unknown:,} jobs have no real start; they are simulated and not judged")
     peak = float(curves["real nodes"].max())
-    if peak > nodes and not is_site:
-        notes.append(f"at its peak the log has {peak:,.0f} nodes in use, of {nodes:,}: some jobs share nodes")
+    if peak > nodes * (1 + 1e-9) and not is_site:
+        notes.append(f"in its fullest hour the log has {peak:,.0f} nodes in use, of {nodes:,}: some jobs share nodes")
+    known = real.wait_s[np.isfinite(real.wait_s)]
+    if len(known) and known.min() == known.max():
+        notes.append("all real waits are the same: no share is explained, and no rank is")
     missing = float(np.isnan(work.requested_s).mean())
     if missing:
         notes.append(f"{100 * missing:.1f} % of jobs have no requested time; their run time is taken")

@@ -46,6 +46,8 @@ def draw(found: Validation, path: str | Path) -> None:
 
 def in_words(value: Interval) -> str:
     """Return a value with its interval."""
+    if np.isnan(value.value):
+        return "undefined"
     if np.isnan(value.low):
         return f"{value.value:.2f}"
     return f"{value.value:.2f} [{value.low:.2f}, {value.high:.2f}]"

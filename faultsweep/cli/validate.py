@@ -139,6 +139,8 @@ def _settings(given: list[str] | None) -> dict[str, Any]:
         if name not in PARAMETERS or name in ("machine", "log") or not equals:
             raise unknown_name("parameter", name, PARAMETERS, "--set")
         kind = PARAMETERS[name].kind
+        if kind is bool and value not in ("true", "false"):
+            raise InputError(f"--set: {name} is {value!r} (valid: true, false)")
         try:
             settings[name] = value == "true" if kind is bool else kind(value)
         except ValueError:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.analysis.pictures.validation import draw, write_page
+from faultsweep.analysis.pictures.validation import draw, summary, write_page
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.accounting.records import JobRecords, to_text
 from faultsweep.simcore.workloads.accounting.write import write_records
@@ -48,9 +48,9 @@ def test_a_log_of_the_simulator_is_explained_wholly(records):
     assert found.explained.value == pytest.approx(1.0, abs=1e-9)
     assert found.rank_correlation.value == pytest.approx(1.0)
     assert found.judged == found.jobs == len(records)
-    assert found.curves["sim nodes"].tolist() == found.curves["real nodes"].tolist()
-    assert found.curves["sim waiting"].tolist() == found.curves["real waiting"].tolist()
-    assert found.curves["real nodes"].max() <= NODES
+    for what in ("nodes", "waiting"):
+        assert found.curves[f"sim {what}"] == pytest.approx(found.curves[f"real {what}"], abs=1e-6)
+    assert found.curves["real nodes"].max() <= NODES + 1e-6
 
 
 def test_a_log_without_cores_takes_whole_nodes_of_a_site(records, tmp_path):
@@ -106,7 +106,23 @@ def test_explained_share_by_hand():
 
 def test_levels_by_hand():
     begin, end, amount = np.array([0.0, 5.0]), np.array([10.0, 7.0]), np.array([2.0, 3.0])
-    assert validation._level(np.array([0.0, 5.0, 7.0, 10.0]), begin, end, amount).tolist() == [2, 5, 2, 0]
+    assert validation._level(np.array([0.0, 5.0, 7.0, 10.0, 11.0]), begin, end, amount).tolist() == [2, 5, 2, 0]
+    assert validation._level(np.array([0.0, 4.0, 8.0, 12.0]), begin, end, amount).tolist() == [2, 3.5, 1]
+
+
+def test_jobs_that_come_on_the_hour_are_in_use_as_long_as_they_run():
+    hourly = records_of().take(slice(400))
+    columns = dict(hourly.columns)
+    columns["submit_s"] = columns["start_s"] = np.arange(400.0) * 3600.0 + 1e9
+    columns["end_s"] = columns["start_s"] + 900.0
+    columns["run_s"] = np.full(400, 900.0)
+    columns["nodes"] = np.ones(400)
+    found = validation.validate(replace(hourly, columns=columns), NODES, {}, cut=0)
+    assert found.real_utilisation == pytest.approx(0.25 / NODES)
+    assert found.sim_utilisation == pytest.approx(0.25 / NODES)
+    assert np.isnan(found.explained.value)
+    assert "explained share undefined, rank correlation undefined" in summary(found)
+    assert "all real waits are the same: no share is explained, and no rank is" in found.notes
 
 
 def test_logs_that_cannot_be_judged(records):
@@ -146,6 +162,8 @@ def test_commands_print_a_table_and_write_picture_and_page(records, tmp_path, mo
     assert {group["by"] for group in content["groups"]} == {"all", "partition", "size", "hour"}
     assert run_cli(monkeypatch, "validate", log, "--machine", "torus:2x2x2") == 2
     assert "has a shape" in capsys.readouterr().err
+    assert run_cli(monkeypatch, "validate", log, "--set", "hold_nodes=yes") == 2
+    assert "hold_nodes is 'yes' (valid: true, false)" in capsys.readouterr().err
     assert run_cli(monkeypatch, "validate", log, "--set", "schedular=fcfs") == 2
     assert "did you mean 'scheduler'" in capsys.readouterr().err
 
