@@ -257,12 +257,12 @@ def test_a_job_larger_than_the_machine_fails_in_its_cell(spec, log, tmp_path, ca
 def test_mistakes_on_the_command_line(spec, call, monkeypatch, tmp_path, arguments, sentence):
     import functools
 
-    from faultsweep.cluster import connect as connect_module
+    from faultsweep.sweeps import sweep as sweep_module
 
     monkeypatch.chdir(tmp_path)
     if "--logs" in arguments:
         edit(spec, str(tmp_path / "tiny.swf"), "nasa")
-    monkeypatch.setattr(connect_module, "connect", functools.partial(connect_module.connect, timeout_s=1))
+    monkeypatch.setattr(sweep_module, "connect", functools.partial(sweep_module.connect, timeout_s=1))
     code, out, err = call(*(spec if argument == "SPEC" else argument for argument in arguments))
     assert (code, out) == (75 if "cannot reach" in sentence else 2, "")
     assert len(err.splitlines()) == 1
