@@ -88,7 +88,8 @@ def wrapped_box(shape: NDArray[np.int64], base: NDArray[np.int64], side: int) ->
 
 def make_search(finder: str, search: str, free: Occupancy) -> Callable[[], object]:
     """Return the search of one occupancy as a function without arguments, all its scratch allocated."""
-    module, size = FINDERS[finder], boxes.next_possible_size(free.shape, max(1, free.size // 8))
+    module, sizes = FINDERS[finder], boxes.possible_sizes(free.shape)
+    size = int(sizes[np.searchsorted(sizes, max(1, free.size // 8))])
     work = boxes.finder_work(free.shape)
     if search == "largest":
         out = np.zeros((1, 6), dtype=np.int64)

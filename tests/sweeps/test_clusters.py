@@ -126,7 +126,7 @@ def test_a_plan_foresees_what_machines_do_not_have(tmp_path):
         f"scheduler: 'conservative' {clusters}backfill, fcfs, first-fit)",
         f"recovery: 'all-e' {clusters}arrival)",
         "scheduler: 'first-fit' is not for a flat machine (valid there: backfill, backfill+migration, conservative, "
-        "fcfs, migration)",
+        "fcfs, migration, top-jobs)",
         f"scheduler: 'first-fit' {menu}backfill, backfill+migration, fcfs, migration)",
         f"scheduler: 'conservative' {menu}backfill, backfill+migration, fcfs, migration)",
     }

@@ -33,7 +33,9 @@ def test_the_failures_are_those_that_generate_writes(client, tmp_path):
     )
     for kind in ("weibull", "mtbf", "bursts"):
         path = tmp_path / f"{kind}.csv"
-        _generate(source=kind, days=40.0, output=str(path), machine="flat:320", replicate=1, mtbf_h=5.0)
+        _generate(
+            source=kind, days=40.0, output=str(path), machine="flat:320", replicate=1, mtbf_h=5.0, json_output=False
+        )
         expected, found = read_failures(path), open_jobs(results, failures=kind, replicate=1)
         assert len(expected) > 10
         for name in ("time_s", "node", "down_s"):

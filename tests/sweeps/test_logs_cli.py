@@ -126,7 +126,7 @@ def job_log(path, run_s, gap_s=1):
 )
 def test_spans_are_told_and_drawn_in_their_unit(log, gap_s, span, axis_label, bars):
     workload = job_log(log, [60] * 39, gap_s)
-    assert re.search(rf"span +{re.escape(span)} ", output("describe", log))
+    assert re.search(rf"^span +{re.escape(span)}$", output("describe", log), re.MULTILINE)
     axis = Figure().subplots()
     _load(workload, axis)
     assert axis.get_xlabel() == axis_label
