@@ -441,10 +441,41 @@ MUTANTS: tuple[Mutant, ...] = (
     # recovery, menus, order by utility
     Mutant(REQUEUE, "(s.queue_tail - s.queue_head) // 2)", "0)", "option D inserts at the head"),
     Mutant(REQUEUE, "return 0.5 * (s", "return 0.9 * (s", "option D is not midway between its neighbours"),
-    Mutant(REQUEUE, " or _is_free(s, node):\n        return", ":\n        return", "a node is given up twice"),
+    Mutant(REQUEUE, "if _is_free(s, node):\n        return", "pass", "a node is given up twice"),
     Mutant(REQUEUE, "if holds_node(s, job, node) and _is_free(s, node):", "if False:", "repaired nodes are not kept"),
     Mutant(REQUEUE, "max(up, expected_end(s, job, up))", "up", "nodes that are kept are expected free at the repair"),
     Mutant(REQUEUE, "s.job.utility_since[job] = s.now", "pass", "the wait goes on from the arrival"),
+    # own nodes of a site (option C)
+    Mutant(
+        REQUEUE, "    _let_go_all(s, job)\n", "    pass\n", "others cannot use such nodes"
+    ),
+    Mutant(REQUEUE, "if piece >= 0 and is_held(s, piece):", "if False:", "a node goes down that jobs keep"),
+    Mutant(
+        REQUEUE,
+        "        if s.down_until[s.piece_node[piece]] == -np.inf and not is_held(s, piece):\n",
+        "        if False:\n",
+        "a node that comes up is for anybody",
+    ),
+    Mutant(REQUEUE, "and not _meets_window(s, job, s.now):", ":", "a job starts on its own nodes in a reservation"),
+    Mutant(REQUEUE, "        return _all_pieces_free(s, job)\n", "        return True\n", "others may still be there"),
+    Mutant(
+        REQUEUE, "up = _first_start(s, job, max(up, s.now))", "up = max(up, s.now)", "expected in a reservation"
+    ),
+    Mutant(
+        REQUEUE, "        up = max(up, s.down_until", "        up = max(s.now, s.down_until", "it starts no more"
+    ),
+    Mutant(REQUEUE, "            hold_pieces(s, job)\n", "            pass\n", "it starts on nodes that stay free"),
+    Mutant(PIECES, "and s.down_until[node] == -np.inf:", ":", "nodes that are down come free with a job (slurm)"),
+    Mutant(
+        PIECES,
+        "    if s.hold_nodes == 1:\n        for at",
+        "    if False:\n        for at",
+        "a node comes up for others",
+    ),
+    Mutant(PIECES, " and s.job.status[job] == RUNNING", "", "jobs that wait for their nodes are killed again"),
+    Mutant(
+        SHARED, "remember(s)\n    if s.refused_with_room == 1:", "remember(s)\n    if False:", "reservations are stale"
+    ),
     Mutant(MENU, "if blocked < least and leaves:", "if leaves:", "the last partition wins, whatever it blocks"),
     Mutant(MENU, "0 if in_time else head_size)", "0)", "backfilled jobs may delay the head job"),
     Mutant(MENU, "    _strike_out(s, USABLE, partition)\n", "", "wires in use are given out again"),
@@ -837,7 +868,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         SLURM, "return end if end > s.now else s.now + _OVERDUE_S", "return max(end, s.now)", "overdue jobs end now"
     ),
-    Mutant(PIECES, "        if s.open_node[node] == 1:\n", "        if True:\n", "cores of planned nodes come free"),
+    Mutant(PIECES, "s.open_node[node] == 1 and s.down", "s.down", "cores of planned nodes come free"),
     Mutant(
         ENGINE,
         "    s.next_arrival = job + 1\n    s.changed = 1\n",

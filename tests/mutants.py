@@ -121,12 +121,16 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",
               "tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py",
               "tests/test_priorities_against_reference.py", "tests/test_limits_against_reference.py",
-              "tests/test_slurm_against_reference.py",
+              "tests/test_slurm_against_reference.py", "tests/test_site_recovery_against_reference.py",
+              "tests/test_preemption_against_reference.py", "tests/test_top_jobs_against_reference.py",
               "tests/simcore/failures/test_generators.py",
               *(f"tests/test_laws_of_time.py::{name}" for name in LAWS_OF_TIME))  # fmt: skip
 
 NEAR = {
-    **dict.fromkeys(("limits", "recovery/requeue"), ("tests/test_limits_against_reference.py",)),
+    "limits": ("tests/test_limits_against_reference.py",),
+    "recovery/requeue": ("tests/test_site_recovery_against_reference.py", "tests/test_limits_against_reference.py"),
+    "preemption/": ("tests/test_preemption_against_reference.py",),
+    "top_jobs": ("tests/test_top_jobs_against_reference.py",),
     "scheduling/slurm": ("tests/test_slurm_against_reference.py",),
     "queue_order/": ("tests/test_priorities_against_reference.py",),
     "checkpointing/": ("tests/simcore/test_checkpointing.py",),
@@ -136,7 +140,11 @@ NEAR = {
     "policies/failures/": ("tests/simcore/failures/test_generators.py",),
     **dict.fromkeys(
         ("pieces", "shared_", "site_profile", "node_choice/", "engine/bits"),
-        ("tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py"),
+        (
+            "tests/simcore/test_shared_nodes.py",
+            "tests/test_site_against_reference.py",
+            "tests/test_site_recovery_against_reference.py",
+        ),
     ),
 }
 """Tests that are likely to catch an error in a file whose path has this in it, so that it is caught soon."""

@@ -13,7 +13,7 @@ from faultsweep.simcore.streams import coin_key, coins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapter import ENGINE_NAMES, failures_of, outcome_of, workload_of
+from tests.adapter import ENGINE_NAMES, failures_of, outcome_of, recovery_of, workload_of
 from tests.reference.site import Need, Node, SiteSimulator
 from tests.strategies import DOWN_TIMES, GAPS, RUNS, examples
 
@@ -167,6 +167,7 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
 
     workload = replace(workload_of(plain), demand=demand_of(rows, len(site[1])))
     options.pop("first_ticks", None)  # it draws them
+    recovers = recovery_of(rows, options)
     named = {ENGINE_NAMES[name]: value for name, value in ({"lff_moves": False} | options).items()}
     run = simulate(
         workload,
@@ -176,6 +177,7 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
         events=True,
         debug=True,
         **named,
+        **recovers,
     )
     return outcome_of(run), run
 
@@ -192,7 +194,7 @@ def assert_same(case, rules=NO_RULES, limits=None, preempting=None, **options) -
         options["tree"], options["qos_factors"] = rules[:2]
         options["partition_factors"] = tuple((f"p{place}", rules[2][place]) for place in range(len(site[1])))
     estimates = options.pop("estimates")
-    known = rows if estimates == "requested" else [(*row[:3], None, row[4]) for row in rows]
+    known = rows if estimates == "requested" else [(*row[:3], None, *row[4:]) for row in rows]
     reserved = [(begin, end, members_of(site, counts)) for begin, end, counts in windows]
     key = coin_key(0, 0, "nodes")
     options.setdefault("lff_moves", False)

@@ -152,6 +152,13 @@ def end_attempt(s: State, job: int) -> float:
 
 
 @inlined
+def begin_exemption(s: State, job: int) -> None:
+    """Have a timer for when a job that starts can be preempted."""
+    if s.preempt_exempt > 0.0:
+        push_timer(s, s.job.start[job] + s.preempt_exempt, ORDER_TIMER * TIMER_STRIDE + 1 + job)
+
+
+@inlined
 def stop_leaving(s: State, job: int) -> None:
     """Forget that a job makes way for another one, or can do so from some time on: its attempt ends."""
     if s.preempt_exempt > 0.0:

@@ -29,6 +29,7 @@ from faultsweep.simcore.policies.limits import rules_of
 from faultsweep.simcore.policies.placement.scores import Score
 from faultsweep.simcore.policies.prediction import PARTITION_FAILURES
 from faultsweep.simcore.policies.prediction.predictors import BaseRate
+from faultsweep.simcore.policies.preemption import preempts
 from faultsweep.simcore.policies.queue_order.associations import Associations
 from faultsweep.simcore.policies.queue_order.priorities import Queued
 from faultsweep.simcore.policies.run import EVENT_ORDERS
@@ -119,7 +120,7 @@ def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -
         "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, reserved),
         **_tables(machine, capacity),
-        **_site_shapes(machine.site, breakpoints, n * capacity if reserved else 0),
+        **_site_shapes(machine.site, breakpoints, _listed(machine, config, n, reserved) * capacity),
     }
 
 
@@ -153,14 +154,21 @@ def _agenda(machine: Machine, jobs: int) -> int:
     return count + 2 * min(jobs, machine.capacity) + st.PASS_KINDS + len(machine.site.windows)
 
 
-def _site_shapes(site: NodeTable | None, breakpoints: int, reserved: int) -> dict[str, int | tuple[int, ...]]:
+def _listed(machine: Machine, config: Mapping[str, Any], jobs: int, reserved: bool) -> int:
+    """Return how many pieces to begin with are listed and not held on a site: those of reservations, and of jobs that
+    wait for nodes which others may use meanwhile."""
+    waits = machine.site is not None and _recovers(run_of(config)) and not config["hold_nodes"]
+    return (jobs if reserved else 0) + (machine.capacity if waits else 0)
+
+
+def _site_shapes(site: NodeTable | None, breakpoints: int, listed: int) -> dict[str, int | tuple[int, ...]]:
     """Return the shapes of the tables of a site: a piece that is held has a core or more, so there are no more than
-    cores; ``reserved`` more are for reservations."""
+    cores; ``listed`` more are not held."""
     nodes, pieces, partitions = (1, 1, 1) if site is None else (len(site.cores), site.total_cores, len(site.whole))
     tables = dict.fromkeys(("then_cores", "then_gpus", "then_memory", "then_takes"), (partitions, nodes))
     profile = (1, 0) if site is None else (breakpoints, nodes)
     tables |= dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), profile)
-    pieces += reserved
+    pieces += listed
     rows = {"site_nodes": nodes, "pieces": pieces, "site_partitions": partitions, "partition_times": partitions}
     rows["windows"] = 1 if site is None else max(1, len(site.windows))
     return {**rows, **tables}
@@ -408,8 +416,8 @@ def _set_machine(s: State, machine: Machine) -> None:
 
 
 def _recovers(run: Run) -> bool:
-    """Tell whether a killed job does what its recovery option says."""
-    return happen(run) and not run.is_("recovery", "arrival")
+    """Tell whether a job that is killed, or preempted, does what its recovery option says."""
+    return (happen(run) or preempts(run)) and not run.is_("recovery", "arrival")
 
 
 def _set_codes(s: State, machine: Machine, config: Mapping[str, Any]) -> None:

@@ -183,7 +183,7 @@ class Checker:
         for _, units in releases:
             free[units] = False
         free[self.down] = False
-        releases += [(float(state.down_until[node]), np.array([node])) for node in _expected_up(self)]
+        releases += [(float(state.down_until[node]), np.array([node])) for node in self.expected_up()]
         for time in sorted({time for time, _ in releases}):
             for end, units in releases:
                 if end == time:
@@ -204,6 +204,10 @@ class Checker:
         up = float(state.down_until[self.wanted[job]].max())
         remaining = float(state.job.estimate[job] - state.job.saved[job])
         return max(up, ((up + float(state.start_delay)) + float(state.restart_cost)) + remaining)
+
+    def expected_up(self) -> Nodes:
+        """Return the down nodes whose repair is an expected release: those that no suspended job waits for."""
+        return np.setdiff1d(self.down, np.concatenate([np.zeros(0, np.int64), *self.wanted.values()]))
 
     def largest(self, free: NDArray[np.bool_]) -> int:
         """Return the size of the largest job that free nodes can hold."""
@@ -316,17 +320,12 @@ def _check_counts(checker: Checker) -> str:
         "nodes asked for by waiting jobs": ("queued", int(state.job.requested[status == st.WAITING].sum())),
         "finished jobs": ("finished", int((status == st.DONE).sum())),
         "nodes kept for suspended jobs": ("kept", len(checker.kept())),
-        "expected releases": ("num_releases", len(checker.held) + len(checker.wanted) + len(_expected_up(checker))),
+        "expected releases": ("num_releases", len(checker.held) + len(checker.wanted) + len(checker.expected_up())),
     }
     for what, (name, count) in counts.items():
         if getattr(state, name) != count:
             return f"{getattr(state, name)} {what} are counted and there are {count}"
     return ""
-
-
-def _expected_up(checker: Checker) -> Nodes:
-    """Return the down nodes that no suspended job waits for."""
-    return np.setdiff1d(checker.down, np.concatenate([np.zeros(0, np.int64), *checker.wanted.values()]))
 
 
 def _check_queue(checker: Checker) -> str:
@@ -342,7 +341,8 @@ def _check_queue(checker: Checker) -> str:
     if state.queue_order != st.DEFAULT:
         return ""
     if state.recovery:
-        queue, waiting = (jobs[state.job.restarts[jobs] == 0] for jobs in (queue, waiting))
+        left = state.job.restarts + state.job.preemptions > 0
+        queue, waiting = (jobs[~left[jobs]] for jobs in (queue, waiting))
     if state.in_tiers:
         waiting = waiting[np.argsort(-state.job.queue_rank[waiting], kind="stable")]
     if not np.array_equal(queue, waiting):
@@ -395,7 +395,7 @@ def _check_agenda(checker: Checker) -> str:
     expected[items >= 0] = [resumed.get(job, state.job.expected_end[job]) for job in jobs.tolist()]
     expected[items < 0] = state.down_until[nodes]
     known = {*checker.held, *checker.wanted}
-    if set(jobs.tolist()) != known or set(nodes.tolist()) != set(_expected_up(checker).tolist()):
+    if set(jobs.tolist()) != known or set(nodes.tolist()) != set(checker.expected_up().tolist()):
         return "the expected releases are not those of the running and suspended jobs and the down nodes"
     if not np.array_equal(times, expected):
         return "an expected release is not at the expected end of its job, or at the repair of its node"

@@ -6,9 +6,10 @@ The pieces of a job are a list in order of the nodes, those that are held of a n
 
 from __future__ import annotations
 
+import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.state import LARGER_NEEDED, RUNNING, State
 
 
 @inlined
@@ -60,11 +61,11 @@ def choose_in_window(s: State, job: int, closed: int) -> bool:
 
 @kernel
 def free_in_window(s: State, job: int) -> bool:
-    """Free there what a running job holds of the open nodes; tell whether it holds any."""
+    """Free there what a job holds of the open nodes; tell whether it holds any."""
     found, piece = False, s.job.first_piece[job]
     while piece >= 0:
         node = s.piece_node[piece]
-        if s.open_node[node] == 1:
+        if s.open_node[node] == 1 and s.down_until[node] == -np.inf:
             found = True
             s.window_cores[node] += s.piece_cores[piece]
             s.window_gpus[node] += s.piece_gpus[piece]
@@ -152,6 +153,7 @@ def memory_of(s: State, job: int, node: int, chunks: int) -> int:
 def reserve_pieces(s: State, job: int) -> bool:
     """List for a job what was chosen for it, which it does not hold yet; return False if the table is too small."""
     if s.num_chosen > s.num_free_pieces:
+        s.no_room = LARGER_NEEDED
         return False
     last = -1
     for at in range(s.num_chosen):
@@ -175,15 +177,40 @@ def hold_pieces(s: State, job: int) -> int:
     """Give a job what is listed for it; return how many cores that is."""
     held, piece = 0, s.job.first_piece[job]
     while piece >= 0:
-        node = s.piece_node[piece]
-        s.free_cores[node] -= s.piece_cores[piece]
-        s.free_gpus[node] -= s.piece_gpus[piece]
-        s.free_memory[node] -= s.piece_memory[piece]
+        hold_piece(s, piece)
         held += s.piece_cores[piece]
-        s.piece_beside[piece] = s.piece_on[node]
-        s.piece_on[node] = piece
         piece = s.piece_next[piece]
     return held
+
+
+@inlined
+def hold_piece(s: State, piece: int) -> None:
+    """Give a job a piece that is listed for it."""
+    node = s.piece_node[piece]
+    s.free_cores[node] -= s.piece_cores[piece]
+    s.free_gpus[node] -= s.piece_gpus[piece]
+    s.free_memory[node] -= s.piece_memory[piece]
+    s.piece_beside[piece] = s.piece_on[node]
+    s.piece_on[node] = piece
+
+
+@inlined
+def let_go(s: State, piece: int) -> None:
+    """Free what a job holds by a piece, which stays listed for it."""
+    node = s.piece_node[piece]
+    s.free_cores[node] += s.piece_cores[piece]
+    s.free_gpus[node] += s.piece_gpus[piece]
+    s.free_memory[node] += s.piece_memory[piece]
+    _unlink(s, node, piece)
+
+
+@kernel
+def is_held(s: State, piece: int) -> bool:
+    """Tell whether a job holds what is listed for it by a piece."""
+    held = s.piece_on[s.piece_node[piece]]
+    while held >= 0 and held != piece:
+        held = s.piece_beside[held]
+    return held == piece
 
 
 @kernel
@@ -217,15 +244,9 @@ def give_back_pieces(s: State, job: int) -> None:
     """Give back all that a job holds."""
     piece = s.job.first_piece[job]
     while piece >= 0:
-        node = s.piece_node[piece]
-        s.free_cores[node] += s.piece_cores[piece]
-        s.free_gpus[node] += s.piece_gpus[piece]
-        s.free_memory[node] += s.piece_memory[piece]
-        _unlink(s, node, piece)
-        s.free_piece[s.num_free_pieces] = piece
-        s.num_free_pieces += 1
+        let_go(s, piece)
         piece = s.piece_next[piece]
-    s.job.first_piece[job] = -1
+    drop_pieces(s, job)
 
 
 @inlined
@@ -273,11 +294,7 @@ def fits_elsewhere(s: State, job: int, piece: int, node: int, closed: int) -> bo
 @kernel
 def move_piece(s: State, job: int, piece: int, node: int) -> None:
     """Move what a job holds of a node to another one."""
-    old = s.piece_node[piece]
-    s.free_cores[old] += s.piece_cores[piece]
-    s.free_gpus[old] += s.piece_gpus[piece]
-    s.free_memory[old] += s.piece_memory[piece]
-    _unlink(s, old, piece)
+    let_go(s, piece)
     if s.job.first_piece[job] == piece:
         s.job.first_piece[job] = s.piece_next[piece]
     else:
@@ -287,11 +304,7 @@ def move_piece(s: State, job: int, piece: int, node: int) -> None:
         s.piece_next[before] = s.piece_next[piece]
     s.piece_node[piece] = node
     _insert(s, job, piece, -1)
-    s.free_cores[node] -= s.piece_cores[piece]
-    s.free_gpus[node] -= s.piece_gpus[piece]
-    s.free_memory[node] -= s.piece_memory[piece]
-    s.piece_beside[piece] = s.piece_on[node]
-    s.piece_on[node] = piece
+    hold_piece(s, piece)
 
 
 @inlined
@@ -312,14 +325,30 @@ def count_pieces(s: State, job: int) -> int:
 
 @kernel
 def next_job_on(s: State, node: int, behind: int) -> int:
-    """Return the first job by index behind another one (-1: the first of all) that holds a part of a node, or -1."""
+    """Return the first running job by index behind another one (-1: the first of all) that holds a part of a node, or
+    -1."""
     first, piece = -1, s.piece_on[node]
     while piece >= 0:
         job = s.piece_job[piece]
-        if job > behind and (first < 0 or job < first):
+        if job > behind and (first < 0 or job < first) and s.job.status[job] == RUNNING:
             first = job
         piece = s.piece_beside[piece]
     return first
+
+
+@kernel
+def waited_for(s: State, node: int) -> tuple[int, int, int]:
+    """Return the cores, GPUs and memory of a node that is down which jobs will have again that wait for it (recovery
+    option C, with nodes kept)."""
+    cores = gpus = memory = 0
+    if s.hold_nodes == 1:
+        for at in range(s.num_suspended):
+            piece = piece_on(s, s.suspended[at], node)
+            if piece >= 0:
+                cores += s.piece_cores[piece]
+                gpus += s.piece_gpus[piece]
+                memory += s.piece_memory[piece]
+    return cores, gpus, memory
 
 
 @kernel

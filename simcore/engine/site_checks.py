@@ -6,6 +6,7 @@ import numpy as np
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.checks import Checker, common_checks, seen_jobs
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.policies.recovery import ORIGINAL_NODES
 from numpy.typing import NDArray
 
 from faultsweep.errors import InvariantError
@@ -23,7 +24,8 @@ class SiteChecker(Checker):
         self.reserved = {job: _pieces_of(state, job) for job in seen_jobs(state).tolist()}
         self.held = {job: pieces[:, 0] for job, pieces in self.pieces.items()}
         self.down = np.flatnonzero(state.down_until[: len(state.node_cores)] > -np.inf)
-        self.wanted = {}
+        self.waiting = {int(job): _pieces_of(state, int(job)) for job in state.suspended[: int(state.num_suspended)]}
+        self.wanted = {job: pieces[:, 0] for job, pieces in self.waiting.items()} if state.hold_nodes else {}
         for name, check in (
             ("sharing", self._check_sharing),
             ("demands", self._check_demands),
@@ -40,12 +42,37 @@ class SiteChecker(Checker):
             if problem:
                 raise InvariantError(f"debug: after {state.now:.6f} s: {name}: {problem}")
 
+    def kept_pieces(self) -> dict[int, Ints]:
+        """Return what is kept of nodes that are up, by the job that waits for the others of its nodes."""
+        return {job: self.waiting[job][~np.isin(nodes, self.down)] for job, nodes in self.wanted.items()}
+
+    def expected_up(self) -> Ints:
+        """Return the down nodes: others share those that a suspended job waits for."""
+        return self.down
+
+    def expected_end(self, job: int) -> float:
+        """Return when a job that waits for its own nodes is expected to end: it starts when all are up, and meets no
+        advance reservation of them."""
+        state, nodes = self.state, self.wanted[job]
+        remaining = float(state.job.estimate[job] - state.job.saved[job])
+        windows = [
+            (float(state.window_begin[bit]), float(state.window_end[bit]))
+            for bit in range(int(state.num_windows))
+            if (state.node_windows[nodes] >> bit & 1).any()
+        ]
+        up = max(float(state.now), float(state.down_until[nodes].max()))
+        for time in (up, *sorted(end for _, end in windows if end > up)):
+            last = ((time + float(state.start_delay)) + float(state.restart_cost)) + remaining
+            if not any(time < end and (begin < last or begin <= time) for begin, end in windows):
+                return max(time, last)
+        raise AssertionError("no time behind all advance reservations")
+
     def _check_sharing(self) -> str:
-        """No node is over-committed, or held while it is down; what is marked free is what nobody holds."""
+        """No node is over-committed, or held while it is down; what is marked free is what nobody holds or keeps."""
         state = self.state
         free = np.stack([state.node_cores, state.node_gpus, state.node_memory], axis=1)
         jobs_on = np.zeros(len(free), np.int64)
-        for pieces in self.pieces.values():
+        for pieces in (*self.pieces.values(), *self.kept_pieces().values()):
             np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
             np.add.at(jobs_on, pieces[:, 0], 1)
         if (free < 0).any():
@@ -85,7 +112,7 @@ class SiteChecker(Checker):
     def _check_cores(self) -> str:
         """The counters of cores are those of what they count."""
         state = self.state
-        listed = sum(map(len, self.held.values())) + sum(map(len, self.reserved.values()))
+        listed = sum(sum(map(len, of.values())) for of in (self.held, self.reserved, self.waiting))
         counts = {
             "free cores": ("free", int(state.free_cores.sum())),
             "down cores": ("num_down", int(state.node_cores[self.down].sum())),
@@ -94,7 +121,8 @@ class SiteChecker(Checker):
                 int(state.job.requested[state.job.status == st.WAITING].sum()),
             ),
             "finished jobs": ("finished", int((state.job.status == st.DONE).sum())),
-            "expected releases": ("num_releases", len(self.held) + len(self.down)),
+            "expected releases": ("num_releases", len(self.held) + len(self.down) + len(self.wanted)),
+            "kept cores": ("kept", sum(int(pieces[:, 1].sum()) for pieces in self.kept_pieces().values())),
             "free pieces": ("num_free_pieces", len(state.free_piece) - listed),
         }
         for what, (name, count) in counts.items():
@@ -116,9 +144,10 @@ class SiteChecker(Checker):
         return ""
 
     def _check_ticks(self) -> str:
-        """Jobs start at ticks only (slurm)."""
+        """Jobs start at ticks only (slurm), but for those that have waited for their own nodes."""
         state = self.state
-        started = np.flatnonzero((state.job.status == st.RUNNING) & (state.job.scheduled == state.now))
+        waited = (state.job.option == ORIGINAL_NODES) & (state.job.restarts > 0)
+        started = np.flatnonzero((state.job.status == st.RUNNING) & (state.job.scheduled == state.now) & ~waited)
         if state.reserves != st.IN_PLANS or not len(started) or (state.tick_interval == 0).any():
             return ""
         late = (state.now - state.job.submit[0] - state.first_tick) / state.tick_interval
@@ -138,6 +167,10 @@ class SiteChecker(Checker):
             if not len(pieces) or start <= now:
                 return f"waiting job {job} has no reservation"
             spans.append((start, self._reserved_end(job, start), pieces))
+        for job in self.wanted:
+            end = _expected(self.expected_end(job), now)
+            for piece in self.waiting[job]:
+                spans.append((max(now, (float(state.down_until[piece[0]]), 0.0)), end, piece.reshape(1, 4)))
         for row in range(state.num_profile):
             point = max(now, (float(state.profile_time[row]), float(state.profile_rank[row])))
             free = np.stack([state.node_cores, state.node_gpus, state.node_memory], axis=1)

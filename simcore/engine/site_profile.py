@@ -6,6 +6,7 @@ Points in time and breakpoints are those of ``profile.py``. ``profile_free`` cou
 from __future__ import annotations
 
 from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.pieces import waited_for
 from faultsweep.simcore.engine.profile import breakpoint_at, merge_at, set_point
 from faultsweep.simcore.engine.state import State
 
@@ -40,12 +41,13 @@ def rebuild_nodes(s: State) -> bool:
 
 @kernel
 def _add_node(s: State, node: int, first: int) -> None:
-    """Free a node that is down, from a breakpoint on."""
+    """Free a node that is down, from a breakpoint on, but for what jobs that wait for it will have."""
+    cores, gpus, memory = waited_for(s, node)
     for row in range(first, s.num_profile):
-        s.profile_free[row] += s.node_cores[node]
-        s.profile_cores[row, node] = s.node_cores[node]
-        s.profile_gpus[row, node] = s.node_gpus[node]
-        s.profile_memory[row, node] = s.node_memory[node]
+        s.profile_free[row] += s.node_cores[node] - cores
+        s.profile_cores[row, node] += s.node_cores[node] - cores
+        s.profile_gpus[row, node] += s.node_gpus[node] - gpus
+        s.profile_memory[row, node] += s.node_memory[node] - memory
 
 
 @kernel

@@ -347,6 +347,7 @@ class State(Common):
     num_chosen: int  # nodes chosen for a job (site)
     num_free_pieces: int  # entries of free_piece (site)
     num_windows: int  # advance reservations (site)
+    refused_with_room: int  # whether a job of another partition was in the way, not too little room (site)
     blocked: int  # bits of the partitions of which a job waits that had to be refused (site)
     next_ordering: float  # when the order of the queue is found again though nothing happens, s
     age_weight: float  # of the multifactor priority ...

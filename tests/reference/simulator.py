@@ -285,10 +285,11 @@ class Simulator:
             self.log("requeue", job)
             if not self.options.recovery:
                 self.enqueue(job, (job.submit, job.index))
-            elif job.option in "AB":
+            elif job.option in "ABC":  # one of C has made way for another one
                 job.waits_since = self.now
                 job.fixed_utility = None
-                self.enqueue(job, (self.now, job.index))
+                job.key = (self.now, job.index)
+                self.queue.append(job)
             else:
                 job.key = None
                 self.insert(job)

@@ -50,7 +50,7 @@ class _Machine:
 
 
 class SiteSimulator(Simulator):
-    """Jobs are rows (id, submit, run, estimate or None, need)."""
+    """Jobs are rows (id, submit, run, estimate or None, need[, option])."""
 
     def __init__(self, rows, nodes: list[Node], failures: Iterable = (), windows: Iterable = (), **options):
         """Windows, advance reservations, are (begin, end, nodes)."""
@@ -58,7 +58,7 @@ class SiteSimulator(Simulator):
         options = {k: exact(v) if isinstance(v, float) else v for k, v in options.items()}
         order = sorted(rows, key=lambda row: row[1])
         sizes = [row[4].chunks * row[4].each[0] for row in order]
-        plain = [(*row[:4], size) for row, size in zip(order, sizes, strict=True)]
+        plain = [(*row[:4], size, *row[5:]) for row, size in zip(order, sizes, strict=True)]
         self.nodes = nodes
         self.bags: dict[Attempt, dict[int, Bag]] = {}
         super().__init__(plain, "flat:1", list(failures), Options(**options))
@@ -88,11 +88,49 @@ class SiteSimulator(Simulator):
     def free(self, without: Iterable[Attempt] = (), up: Iterable[int] = ()) -> list[Bag]:
         """What is free of each node, as if some jobs had ended and some nodes had come up."""
         gone, up_again = set(without), set(up)
-        found = [(0, 0, 0) if k in self.down and k not in up_again else node.has for k, node in enumerate(self.nodes)]
-        for attempt in self.running:
-            if attempt not in gone:
-                for node, bag in self.bags[attempt].items():
-                    found[node] = less(found[node], bag)
+        shut = set(self.down) - up_again
+        found = [(0, 0, 0) if k in shut else node.has for k, node in enumerate(self.nodes)]
+        for holder in [*self.running, *self.keepers()]:
+            if holder not in gone:
+                for node, bag in self.bags[holder].items():
+                    found[node] = less(found[node], bag) if node not in shut else (0, 0, 0)
+        return found
+
+    # -- jobs that wait for their own nodes ----------------------------------------------------------------------
+
+    def keepers(self) -> list[Attempt]:
+        """The killed attempts whose jobs keep what they had of the nodes that are up, and get the rest with them."""
+        return [attempt for _, attempt in self.suspended] if self.options.hold else []
+
+    def kill(self, attempt: Attempt) -> None:
+        self.killed = attempt
+        super().kill(attempt)
+
+    def decide_recovery(self, job: Job, nodes) -> None:
+        super().decide_recovery(job, nodes)
+        if self.suspended and self.suspended[-1] == (job, nodes):
+            self.suspended[-1] = (job, self.killed)
+
+    def restart_suspended(self) -> None:
+        for job, attempt in sorted(self.suspended, key=lambda entry: entry[0].index):
+            bags = self.bags[attempt]
+            if set(bags) & set(self.down) or any(self.is_reserved(job, node, self.now) for node in bags):
+                continue
+            free = self.free([attempt])
+            if all(fits(bag, free[node]) for node, bag in bags.items()):
+                self.suspended.remove((job, attempt))
+                self.start_on(job, dict(bags))
+                self.conservative.broken = True
+
+    def expected_moments(self) -> dict[Attempt, Moment]:
+        """When what runs, or is kept, is expected to be free."""
+        found = {attempt: attempt.expected_end(self.now) for attempt in self.running}
+        for attempt in self.keepers():
+            job, nodes = attempt.job, self.bags[attempt]
+            up = max([self.now, *(self.down[node] for node in nodes if node in self.down)])
+            times = [up, *sorted(end for _, end, _ in self.windows if end > up)]
+            start = next(time for time in times if not any(self.is_reserved(job, node, time) for node in nodes))
+            found[attempt] = (max(start, start + self.duration(job)), 0)
         return found
 
     def next_instant(self):
@@ -273,7 +311,7 @@ class SiteSimulator(Simulator):
 
     def reservation_of(self, job: Job) -> tuple[Any, list[Bag]]:
         """The first expected release at which a job could be placed, and what is free then."""
-        ends = {attempt: attempt.expected_end(self.now) for attempt in self.running}
+        ends = self.expected_moments()
         reserved = {(end, 0) for _, end, _ in self.windows if end > self.now}
         moments = sorted({*ends.values(), *((until, 0) for until in self.down.values() if until < inf), *reserved})
         for moment in moments:
@@ -363,7 +401,11 @@ class SiteReservations(Conservative):
 
     def earliest(self, job: Job) -> Reservation:
         site, present = self.simulator, (self.simulator.now, 0)
-        blocks = [SiteReservation(present, a.expected_end(site.now), None, 0, site.bags[a]) for a in site.running]
+        blocks = []
+        for holder, end in site.expected_moments().items():
+            for node, bag in site.bags[holder].items():
+                begin = (site.down[node], 0) if node in site.down else present
+                blocks.append(SiteReservation(begin, end, None, 0, {node: bag}))
         for node, until in site.down.items():
             blocks.append(SiteReservation(present, (until, 0), None, 0, {node: site.nodes[node].has}))
         blocks += self.reservations.values()  # type: ignore[arg-type]

@@ -139,25 +139,27 @@ class Passes:
     def first_fit(self, job: Job, time: Any, usable: set[int]) -> tuple[Any, Any]:
         """When the running jobs leave a job enough of some nodes, whatever is planned, and what it holds then."""
         site, gone = self.site, []
-        running = sorted(site.running, key=lambda attempt: attempt.estimated_end)
+        ends = {attempt: attempt.estimated_end for attempt in site.running}
+        ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.keepers()}
+        running = sorted(ends, key=ends.__getitem__)
         bags = self.bags_without(job, time, usable, gone)
         if bags:
             return site.now, bags
         group_end = span = None
         for at, attempt in enumerate(running):
-            holds = bool(set(site.bags[attempt]) & usable)
-            end = attempt.estimated_end
+            holds = bool((set(site.bags[attempt]) - set(site.down)) & usable)
+            end = ends[attempt]
             if holds:
                 gone.append(attempt)
                 if group_end is None:
                     since = Fraction(end - site.first_submit)
                     group_end, span = site.first_submit + (since // GROUP + 1) * GROUP, GROUP
             is_last = at + 1 == len(running)
-            following = inf if is_last else running[at + 1].estimated_end
+            following = inf if is_last else ends[running[at + 1]]
             if is_last or (holds and following > group_end + span):
                 bags = self.bags_without(job, time, usable, gone)
                 if gone and bags:
-                    end = gone[-1].estimated_end
+                    end = ends[gone[-1]]
                     return (end if end > site.now else site.now + 1), bags
                 while group_end is not None and group_end + span < following < inf:
                     span *= 2

@@ -1,4 +1,4 @@
-"""``requeue``: a preempted job loses what it has not saved, and waits again at the place of its arrival."""
+"""``requeue``: a preempted job loses what it has not saved, and waits again, as after a failure."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from faultsweep.simcore.engine.pieces import (
     holds_piece,
     windows_met,
 )
-from faultsweep.simcore.engine.state import STAYS, State
+from faultsweep.simcore.engine.state import RUNNING, STAYS, State
 from faultsweep.simcore.policies.preemption.leaving import tell
 
 _ROUNDS = 3
@@ -52,6 +52,8 @@ def _candidates(s: State, allowed: int) -> int:
     for at in range(s.num_releases):
         job = int(s.release_item[at])
         if job < 0 or allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.leaving[job] != STAYS:
+            continue
+        if s.job.status[job] != RUNNING:  # it waits for its own nodes, and keeps what it has of them
             continue
         if s.now - s.job.start[job] < s.preempt_exempt:
             continue

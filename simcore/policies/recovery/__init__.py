@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from faultsweep.simcore.contract import (
-    FLAT,
-    MENU,
     OWN_POLICY,
     SENTENCES,
-    TORUS,
     Parameter,
     Policy,
     Role,
@@ -26,8 +23,6 @@ OPTIONS = {
 NOTIFY, REAR, ORIGINAL_NODES, MIDDLE, HEAD = range(len(OPTIONS))
 """Their numbers in kernels."""
 RECOVERY_MIXES = {"normal": "Shares 1:2:4:2:1 of the options A to E.", "even": "Shares 1:1:1:1:1."}
-WITH_ORIGINAL_NODES = (TORUS, FLAT, MENU)
-"""Machines on which a job may wait for its own nodes (option C)."""
 FIVE_NUMBERS = r"[0-9.eE+-]+(:[0-9.eE+-]+){4}"
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.contract import Parameter, Policy
+from faultsweep.simcore.contract import ONE_MACHINE, Parameter, Policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import HEAD, WITH_ORIGINAL_NODES, pays
+from faultsweep.simcore.policies.recovery import HEAD, pays
 from faultsweep.simcore.policies.recovery.options import draw_gamers
 from numpy.typing import NDArray
 
@@ -37,6 +37,6 @@ POLICY = Policy(
     ),
     uses=("recovery_mix", "credits"),
     consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
-    machines=WITH_ORIGINAL_NODES,
+    machines=ONE_MACHINE,
     facts={"asks": ask},
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE, Policy, Run
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import OPTIONS, WITH_ORIGINAL_NODES, pays
+from faultsweep.simcore.policies.recovery import OPTIONS, pays
 from faultsweep.simcore.policies.recovery.options import Asks
 
 
@@ -29,7 +29,7 @@ POLICIES = tuple(
             *((("hold", happen),) if letter == "C" else ()),
             ("delay", happen if letter == "A" else _some_notify),
         ),
-        machines=WITH_ORIGINAL_NODES if letter == "C" else ONE_MACHINE,
+        machines=ONE_MACHINE,
         facts={"asks": _ask_for(option)},
     )
     for option, (letter, sentence) in enumerate(OPTIONS.items())

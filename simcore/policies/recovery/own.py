@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.contract import ONE_MACHINE
 from faultsweep.simcore.outside import Shape, arguments_of, failing, function_of, own_policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import OPTIONS, WITH_ORIGINAL_NODES, pays
+from faultsweep.simcore.policies.recovery import OPTIONS, pays
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
 
@@ -51,6 +52,6 @@ POLICY = own_policy(
     SHAPE,
     uses=("recovery_mix", "credits"),
     consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
-    machines=WITH_ORIGINAL_NODES,
+    machines=ONE_MACHINE,
     facts={"asks": ask},
 )

@@ -3,7 +3,7 @@
 A job under option A or C leaves the queue for a while: it is AWAY until its user resubmits it, or until its own nodes
 are up. The others are resubmitted at once. Jobs under C are listed in SUSPENDED, by index. Under ``hold_nodes`` they
 keep what is up of their nodes: these are neither free nor in use, and KEPT counts them. What a suspended job holds or
-waits for is its slot of the masks (flat) or its box (torus), as if it were running.
+waits for is its slot of the masks (flat), its box (torus) or its pieces (site), as if it were running.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.distributions import EXPONENTIAL, LOGNORMAL
 from faultsweep.simcore.engine.allocation import (
+    begin_exemption,
     begin_run,
     expected_end,
     free_nodes_of,
@@ -29,6 +30,14 @@ from faultsweep.simcore.engine.events import (
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import count_running
+from faultsweep.simcore.engine.pieces import (
+    hold_piece,
+    hold_pieces,
+    is_held,
+    let_go,
+    piece_on,
+    windows_met,
+)
 from faultsweep.simcore.engine.state import (
     AWAY,
     DEFAULT,
@@ -39,7 +48,7 @@ from faultsweep.simcore.engine.state import (
     WAITING,
     State,
 )
-from faultsweep.simcore.model.machines import FLAT
+from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.placement.rules import coin, vacate
 from faultsweep.simcore.policies.queue_order.order import order_queue
 from faultsweep.simcore.policies.recovery import HEAD, MIDDLE, NOTIFY, ORIGINAL_NODES
@@ -137,7 +146,9 @@ def _suspend(s: State, job: int) -> None:
     if s.hold_nodes == 1:
         s.kept += s.job.allocated[job]
         return
-    if s.kind == FLAT:
+    if s.kind == SITE:
+        _let_go_all(s, job)
+    elif s.kind == FLAT:
         slot = s.job.slot[job]
         for word in range(s.free_nodes.shape[0]):
             s.free_nodes[word] |= s.slot_masks[slot, word]
@@ -149,15 +160,44 @@ def _suspend(s: State, job: int) -> None:
 
 
 @kernel
+def _let_go_all(s: State, job: int) -> None:
+    """Free all that a suspended job has of the nodes of a site; it stays listed."""
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        let_go(s, piece)
+        piece = s.piece_next[piece]
+    s.free += s.job.allocated[job]
+    s.version += 1
+    s.released = 1
+
+
+@kernel
 def give_up_node(s: State, node: int) -> None:
-    """Take a node that fails from the suspended job that keeps it, if one does, so that it can go down like a free
+    """Take a node that fails from the suspended jobs that keep it, if some do, so that it can go down like a free
     one."""
-    if s.hold_nodes == 0 or s.down_until[node] > -np.inf or _is_free(s, node):
+    if s.hold_nodes == 0 or s.down_until[node] > -np.inf:
+        return
+    if s.kind == SITE:
+        for at in range(s.num_suspended):
+            piece = piece_on(s, s.suspended[at], node)
+            if piece >= 0 and is_held(s, piece):
+                let_go(s, piece)
+                _count_kept(s, piece, -1)
+        return
+    if _is_free(s, node):
         return
     for at in range(s.num_suspended):
         if holds_node(s, s.suspended[at], node):
             _mark(s, node, True)
             return
+
+
+@inlined
+def _count_kept(s: State, piece: int, sign: int) -> None:
+    """Count the cores of a piece as kept and no longer free, or, with the sign -1, the other way round."""
+    s.kept += sign * s.piece_cores[piece]
+    s.free -= sign * s.piece_cores[piece]
+    s.version += 1
 
 
 @inlined
@@ -194,9 +234,23 @@ def keep_repaired(s: State) -> None:
         return
     for at in range(s.num_suspended):
         job = s.suspended[at]
+        if s.kind == SITE:
+            _keep_pieces(s, job)
+            continue
         for node in range(s.nodes):
             if holds_node(s, job, node) and _is_free(s, node):
                 _mark(s, node, False)
+
+
+@kernel
+def _keep_pieces(s: State, job: int) -> None:
+    """Let a suspended job keep what it had of those of its nodes that are up."""
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        if s.down_until[s.piece_node[piece]] == -np.inf and not is_held(s, piece):
+            hold_piece(s, piece)
+            _count_kept(s, piece, 1)
+        piece = s.piece_next[piece]
 
 
 @kernel
@@ -209,7 +263,7 @@ def restart_suspended(s: State) -> bool:
     while at < s.num_suspended:
         job = s.suspended[at]
         up = _up_at(s, job)
-        if up == -np.inf and (s.hold_nodes == 1 or _all_free(s, job)):
+        if up == -np.inf and (s.hold_nodes == 1 or _all_free(s, job)) and not _meets_window(s, job, s.now):
             s.num_suspended -= 1
             for later in range(at, s.num_suspended):
                 s.suspended[later] = s.suspended[later + 1]
@@ -226,14 +280,38 @@ def restart_suspended(s: State) -> bool:
 def _up_at(s: State, job: int) -> float:
     """Return when the last node of a suspended job comes up, -inf if all are up."""
     up = -np.inf
+    if s.kind == SITE:
+        piece = s.job.first_piece[job]
+        while piece >= 0:
+            up = max(up, s.down_until[s.piece_node[piece]])
+            piece = s.piece_next[piece]
+        return up
     for node in range(s.nodes):
         if s.down_until[node] > up and holds_node(s, job, node):
             up = s.down_until[node]
     return up
 
 
+@inlined
+def _meets_window(s: State, job: int, time: float) -> bool:
+    """Tell whether a suspended job that starts at a time would meet an advance reservation of its nodes."""
+    return s.num_windows > 0 and _windows_of(s, job, time) != 0
+
+
+@kernel
+def _windows_of(s: State, job: int, time: float) -> int:
+    """Return the bits of the advance reservations of its nodes that it would meet."""
+    closed, met, piece = windows_met(s, time, expected_end(s, job, time)), 0, s.job.first_piece[job]
+    while piece >= 0:
+        met |= s.node_windows[s.piece_node[piece]] & closed
+        piece = s.piece_next[piece]
+    return met
+
+
 @kernel
 def _all_free(s: State, job: int) -> bool:
+    if s.kind == SITE:
+        return _all_pieces_free(s, job)
     if s.kind == FLAT:
         slot = s.job.slot[job]
         for word in range(s.free_nodes.shape[0]):
@@ -247,14 +325,47 @@ def _all_free(s: State, job: int) -> bool:
 
 
 @kernel
+def _all_pieces_free(s: State, job: int) -> bool:
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        if (
+            s.free_cores[node] < s.piece_cores[piece]
+            or s.free_gpus[node] < s.piece_gpus[piece]
+            or s.free_memory[node] < s.piece_memory[piece]
+        ):
+            return False
+        piece = s.piece_next[piece]
+    return True
+
+
+@kernel
 def _expect_all(s: State, job: int, up: float) -> None:
-    """Expect all nodes of a suspended job, also those that are down, to become free when it will have run."""
-    for node in range(s.nodes):
-        if s.down_until[node] > -np.inf and holds_node(s, job, node):
-            drop_release(s, -1 - node)
+    """Expect all nodes of a suspended job, also those that are down, to become free when it will have run.
+
+    On a site others share its nodes, which come up for them before.
+    """
+    if s.kind == SITE:
+        up = _first_start(s, job, max(up, s.now))
+    else:
+        for node in range(s.nodes):
+            if s.down_until[node] > -np.inf and holds_node(s, job, node):
+                drop_release(s, -1 - node)
     drop_release(s, job)
     add_release(s, max(up, expected_end(s, job, up)), job)
     s.scanned_version = -1  # the head job's reservation may change though the free nodes do not
+
+
+@kernel
+def _first_start(s: State, job: int, time: float) -> float:
+    """Return the first time from one on at which a suspended job meets no advance reservation of its nodes."""
+    while time < np.inf and _meets_window(s, job, time):
+        met, first = _windows_of(s, job, time), np.inf
+        for window in range(s.num_windows):
+            if met >> window & 1 == 1:
+                first = min(first, s.window_end[window])
+        time = first
+    return time
 
 
 @kernel
@@ -269,6 +380,13 @@ def _restart(s: State, job: int) -> bool:
         drop_release(s, job)
         s.kept -= size
         s.free += size
+    if s.kind == SITE:
+        if s.hold_nodes == 0:
+            hold_pieces(s, job)
+        s.version += 1
+        begin_run(s, job, size)
+        begin_exemption(s, job)
+        return True
     if s.kind != FLAT:
         if s.hold_nodes == 1:
             vacate(s.free_nodes, s.job.box[job], s.side_x, s.side_y, s.side_z)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import begin_run, expected_end
-from faultsweep.simcore.engine.events import dequeue_at, push_timer
+from faultsweep.simcore.engine.allocation import begin_exemption, begin_run, expected_end
+from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import (
     chunks_within,
@@ -23,9 +23,10 @@ from faultsweep.simcore.engine.pieces import (
     hold_pieces,
     memory_of,
     reserve_pieces,
+    waited_for,
     windows_met,
 )
-from faultsweep.simcore.engine.state import DEFAULT, HEAD_JOB, ORDER_TIMER, TIMER_STRIDE, State
+from faultsweep.simcore.engine.state import DEFAULT, HEAD_JOB, State
 from faultsweep.simcore.policies.preemption.victims import make_room
 from faultsweep.simcore.policies.scheduling.backfill import nothing_overdue, remember
 from faultsweep.simcore.policies.scheduling.long_queue import ends_by
@@ -39,7 +40,7 @@ def schedule_site(s: State) -> None:
     if s.scanned_version == s.version and nothing_overdue(s) and s.num_windows == 0 and s.preemption == DEFAULT:
         position = max(position, s.scanned)
     else:
-        s.blocked = 0
+        s.blocked = s.refused_with_room = 0
         for partition in range(s.head_job.shape[0]):
             s.head_job[partition] = -1
     while position < s.queue_tail and (s.free > 0 or s.preemption != DEFAULT) and (easy or s.blocked != every):
@@ -63,6 +64,8 @@ def schedule_site(s: State) -> None:
                 _reserve(s, job, partition)
         position += 1
     remember(s)
+    if s.refused_with_room == 1:
+        s.scanned_version = -1
 
 
 @inlined
@@ -134,7 +137,7 @@ def _start(s: State, job: int) -> None:
                 s.then_gpus[partition, node] -= gpus_of(s, job, node, chunks)
                 s.then_memory[partition, node] -= memory_of(s, job, node, chunks)
                 _count_then(s, partition, node)
-    reserve_pieces(s, job)  # there are as many as cores
+    reserve_pieces(s, job)
     start_on_pieces(s, job)
 
 
@@ -145,8 +148,7 @@ def start_on_pieces(s: State, job: int) -> None:
     hooks.pieces_taken(s, job)
     s.version += 1
     begin_run(s, job, held)
-    if s.preempt_exempt > 0.0:
-        push_timer(s, s.job.start[job] + s.preempt_exempt, ORDER_TIMER * TIMER_STRIDE + 1 + job)
+    begin_exemption(s, job)
 
 
 @inlined
@@ -171,6 +173,8 @@ def _reserve(s: State, job: int, partition: int) -> None:
     plain = s.job.plain[job] == 1
     total = free_cores_in(s, partition) if plain else _begin_then(s, partition)
     wanted, at, time = s.job.chunks[job], 0, np.inf
+    if total >= wanted:  # ends of jobs that start in this pass may be nearer than all that are expected now
+        s.refused_with_room = 1
     while at < s.num_releases:
         release, item = s.release_time[at], int(s.release_item[at])
         if total >= wanted and release > time:
@@ -237,7 +241,7 @@ def _cores_released(s: State, partition: int, item: int) -> int:
     if item >= 0:
         return cores_in(s, item, partition)
     node = -1 - item
-    return s.node_cores[node] * (s.node_members[node] >> partition & 1)
+    return (s.node_cores[node] - waited_for(s, node)[0]) * (s.node_members[node] >> partition & 1)
 
 
 @inlined
@@ -246,9 +250,10 @@ def _release(s: State, partition: int, item: int) -> int:
     more = 0
     if item < 0:
         node = -1 - item
-        s.then_cores[partition, node] = s.node_cores[node]
-        s.then_gpus[partition, node] = s.node_gpus[node]
-        s.then_memory[partition, node] = s.node_memory[node]
+        cores, gpus, memory = waited_for(s, node)
+        s.then_cores[partition, node] += s.node_cores[node] - cores
+        s.then_gpus[partition, node] += s.node_gpus[node] - gpus
+        s.then_memory[partition, node] += s.node_memory[node] - memory
         return _count_then(s, partition, node)
     piece = s.job.first_piece[item]
     while piece >= 0:

@@ -140,7 +140,7 @@ def _room_now(s: State, job: int) -> int:
 
 @kernel
 def _start(s: State, job: int, position: int) -> None:
-    """Start a job of the queue on the nodes that are chosen for it; there are as many pieces as cores."""
+    """Start a job of the queue on the nodes that are chosen for it."""
     reserve_pieces(s, job)
     dequeue_at(s, position)
     start_on_pieces(s, job)
