@@ -446,9 +446,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(REQUEUE, "max(up, expected_end(s, job, up))", "up", "nodes that are kept are expected free at the repair"),
     Mutant(REQUEUE, "s.job.utility_since[job] = s.now", "pass", "the wait goes on from the arrival"),
     # own nodes of a site (option C)
-    Mutant(
-        REQUEUE, "    _let_go_all(s, job)\n", "    pass\n", "others cannot use such nodes"
-    ),
+    Mutant(REQUEUE, "    _let_go_all(s, job)\n", "    pass\n", "others cannot use such nodes"),
     Mutant(REQUEUE, "if piece >= 0 and is_held(s, piece):", "if False:", "a node goes down that jobs keep"),
     Mutant(
         REQUEUE,
@@ -458,12 +456,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(REQUEUE, "and not _meets_window(s, job, s.now):", ":", "a job starts on its own nodes in a reservation"),
     Mutant(REQUEUE, "        return _all_pieces_free(s, job)\n", "        return True\n", "others may still be there"),
-    Mutant(
-        REQUEUE, "up = _first_start(s, job, max(up, s.now))", "up = max(up, s.now)", "expected in a reservation"
-    ),
-    Mutant(
-        REQUEUE, "        up = max(up, s.down_until", "        up = max(s.now, s.down_until", "it starts no more"
-    ),
+    Mutant(REQUEUE, "up = _first_start(s, job, max(up, s.now))", "up = max(up, s.now)", "expected in a reservation"),
+    Mutant(REQUEUE, "        up = max(up, s.down_until", "        up = max(s.now, s.down_until", "it starts no more"),
     Mutant(REQUEUE, "            hold_pieces(s, job)\n", "            pass\n", "it starts on nodes that stay free"),
     Mutant(PIECES, "and s.down_until[node] == -np.inf:", ":", "nodes that are down come free with a job (slurm)"),
     Mutant(
