@@ -128,7 +128,7 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
 
 NEAR = {
     "limits": ("tests/test_limits_against_reference.py",),
-    "recovery/requeue": ("tests/test_site_recovery_against_reference.py", "tests/test_limits_against_reference.py"),
+    "recovery/requeue": ("tests/test_recovery_against_reference.py", "tests/test_site_recovery_against_reference.py"),
     "preemption/": ("tests/test_preemption_against_reference.py",),
     "top_jobs": ("tests/test_top_jobs_against_reference.py",),
     "scheduling/slurm": ("tests/test_slurm_against_reference.py",),
