@@ -197,7 +197,6 @@ def test_jobs_of_a_log_have_the_limits_of_the_default_partition(site):
     ("parameters", "sentence"),
     [
         ({"scheduler": "migration"}, r"scheduler: 'migration' is not for a site of shared nodes \(valid there: "),
-        ({"recovery": "all-c"}, "recovery: 'all-c' is not for a site of shared nodes"),
         ({"event_order": "ends-first"}, "event_order: 'ends-first' is not for a site of shared nodes"),
         ({"procs_per_node": 4}, "procs_per_node: 4 is not for a site of shared nodes"),
         ({"size_map": "clip"}, "size_map: 'clip' is not for jobs with cores, GPUs and memory of their own"),
