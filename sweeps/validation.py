@@ -142,42 +142,106 @@ def validate(
     not_modelled : what a site file says that the simulation does not know.
     machine : a site's file; if not given, all nodes are whole and alike.
     """
-    real = real_jobs(records)
-    cut_s = _cut(real, cut)
-    part, rows = warm_start(real, cut_s)
-    machine = machine or f"flat:{nodes}"
-    start, simulated = _simulate(part, machine, settings)
-    rows, part_rows = rows[simulated], np.flatnonzero(simulated)
-    submit = real.workload.submit_s[rows]
-    wait = start[part_rows] - submit
-    known = np.isfinite(real.wait_s[rows]) & (submit >= cut_s + float(real.workload.run_s.max()) * (cut > 0))
-    if known.sum() < FEWEST_JOBS:
-        raise InputError(
-            f"{records.name}: {known.sum()} jobs can be judged, too few (valid: {FEWEST_JOBS} or more that are "
-            "submitted one largest run time after the cut, and whose start is known)"
-        )
-    judged, sim = rows[known], wait[known]
-    true = real.wait_s[judged]
-    weeks = (real.workload.submit_s[judged] / WEEK_S).astype(int)
-    curves = _curves(real, rows, start[part_rows], cut_s)
+    real, machine = real_jobs(records), machine or f"flat:{nodes}"
+    cut_s = cut_of(real, cut)
+    found = judge(real, cut_s, machine, settings)
+    curves = _curves(real, found.rows, found.start_s, cut_s)
     return Validation(
         log=records.name,
         machine=machine,
         settings=dict(settings),
-        jobs=len(rows),
-        judged=len(judged),
+        jobs=len(found.rows),
+        judged=len(found.judged),
         cut_s=cut_s,
-        explained=_explained_interval(sim, true, weeks),
-        rank_correlation=_spearman_interval(sim, true, weeks),
-        real_mean_s=float(true.mean()),
-        sim_mean_s=float(sim.mean()),
+        explained=found.explained,
+        rank_correlation=found.rank_correlation,
+        real_mean_s=float(found.real_s.mean()),
+        sim_mean_s=float(found.sim_s.mean()),
         real_utilisation=float(np.nanmean(curves["real nodes"])) / nodes,
         sim_utilisation=float(np.nanmean(curves["sim nodes"])) / nodes,
-        groups=_groups(records, real, judged, sim),
-        names=_what_names_tell(real, judged, cut_s),
+        groups=_groups(records, real, found.judged, found.sim_s),
+        names=_what_names_tell(real, found.judged, cut_s),
         curves=curves,
-        notes=[*_notes(records, real, nodes, simulated, curves, machine), *not_modelled],
+        notes=[*_notes(records, real, nodes, found.fits, curves, machine), *not_modelled],
     )
+
+
+class Judged(NamedTuple):
+    """What came of the jobs after the cut: rows of the log and times, all arrays.
+
+    Attributes
+    ----------
+    fits : bool, shape (jobs from the cut on,), whether the machine has room for the job.
+    rows, start_s : shape (jobs that fit,), the jobs that were simulated and their starts.
+    judged, sim_s, real_s : shape (jobs that are judged,), these jobs and their waits.
+    """
+
+    fits: NDArray[np.bool_]
+    rows: NDArray[np.int64]
+    start_s: Floats
+    judged: NDArray[np.int64]
+    sim_s: Floats
+    real_s: Floats
+    explained: Interval
+    rank_correlation: Interval
+
+
+def judge(
+    real: RealJobs,
+    cut_s: float,
+    machine: str,
+    settings: Mapping[str, Any],
+    outages: Sequence[tuple[float, float]] = (),
+) -> Judged:
+    """Simulate the jobs from a cut on, and compare their waits; the clock stands still during ``outages``, (begin, end)
+    in s.
+
+    Raises
+    ------
+    InputError
+        If too few jobs can be judged.
+    """
+    part, rows = warm_start(real, cut_s)
+    clock = Clock([(max(begin, cut_s), end) for begin, end in outages if end > cut_s])
+    part = take(part, np.arange(len(part)), submit_s=clock.without_outages(part.submit_s))
+    start, fits = simulate_starts(part, machine, settings)
+    rows, start = rows[fits], clock.with_outages(start[fits])
+    submit = real.workload.submit_s[rows]
+    known = np.isfinite(real.wait_s[rows]) & (submit >= cut_s + float(real.workload.run_s.max()) * (cut_s > 0))
+    if known.sum() < FEWEST_JOBS:
+        raise InputError(
+            f"{real.workload.name}: {known.sum()} jobs can be judged, too few (valid: {FEWEST_JOBS} or more that are "
+            "submitted one largest run time after the cut, and whose start is known)"
+        )
+    judged, sim = rows[known], (start - submit)[known]
+    true = real.wait_s[judged]
+    weeks = (real.workload.submit_s[judged] / WEEK_S).astype(int)
+    intervals = _explained_interval(sim, true, weeks), _spearman_interval(sim, true, weeks)
+    return Judged(fits, rows, start, judged, sim, true, *intervals)
+
+
+class Clock:
+    """A clock that stands still while a machine is out of service."""
+
+    def __init__(self, outages: Sequence[tuple[float, float]]) -> None:
+        """Take the spans, (begin, end) in s, in order, none within another one."""
+        self._begin, end = np.array(outages, np.float64).reshape(-1, 2).T
+        self._length = end - self._begin
+        self._lost = np.concatenate(([0.0], np.cumsum(self._length)))
+        self._stops = self._begin - self._lost[:-1]
+
+    def without_outages(self, time_s: Floats) -> Floats:
+        """Return what the clock shows at some times, s."""
+        begun = np.searchsorted(self._begin, time_s, "right")
+        last = np.maximum(begun - 1, 0)
+        if not len(self._begin):
+            return time_s
+        inside = np.minimum(time_s - self._begin[last], self._length[last])
+        return time_s - np.where(begun > 0, self._lost[last] + inside, 0.0)
+
+    def with_outages(self, shown_s: Floats) -> Floats:
+        """Return when the clock shows some times, s; where it stands still, when it goes on."""
+        return shown_s + self._lost[np.searchsorted(self._stops, shown_s, "right")]
 
 
 def calibrate(
@@ -193,7 +257,7 @@ def calibrate(
     """
     require("a calibration", "scipy")
     real = real_jobs(records)
-    cut_s = _cut(real, cut)
+    cut_s = cut_of(real, cut)
     before = np.flatnonzero(real.workload.submit_s < cut_s)
     early = take(real.workload, before)
     names = [name for name in CANDIDATES if name not in settings]
@@ -204,13 +268,13 @@ def calibrate(
         if not settings and chosen["scheduler"] == "fcfs" and tried_order != PLAIN:
             continue
         try:
-            start, simulated = _simulate(early, machine or f"flat:{nodes}", chosen)
+            start, simulated = simulate_starts(early, machine or f"flat:{nodes}", chosen)
         except InputError:
             continue  # a combination that there is not
         rows = before[simulated & np.isfinite(real.wait_s[before])]
         wait = start[np.isfinite(real.wait_s[before]) & simulated] - real.workload.submit_s[rows]
         true = real.wait_s[rows]
-        tried.append((chosen, explained_share(wait, true), _spearman(wait, true)))
+        tried.append((chosen, explained_share(wait, true), spearman(wait, true)))
     if not tried:
         raise InputError(f"{records.name}: none of the settings can be simulated with {dict(settings)}")
     tried.sort(key=lambda one: -one[1])
@@ -247,14 +311,15 @@ def warm_start(real: RealJobs, cut_s: float) -> tuple[Workload, NDArray[np.int64
     return part, rows
 
 
-def _cut(real: RealJobs, cut: float) -> float:
+def cut_of(real: RealJobs, cut: float) -> float:
+    """Return the time of a cut, s, of which a share of the log's span is before; 0 for none."""
     if not 0 <= cut < 1:
         raise InputError(f"cut is {cut:g} (valid: 0 or more, less than 1)")
     submit = real.workload.submit_s
     return float(submit[0] + cut * (submit[-1] - submit[0])) if cut > 0 else 0.0
 
 
-def _simulate(part: Workload, machine: str, settings: Mapping[str, Any]) -> tuple[Floats, NDArray[np.bool_]]:
+def simulate_starts(part: Workload, machine: str, settings: Mapping[str, Any]) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the simulated start of each job, and which jobs fit the machine."""
     given = {"size_map": "drop", "estimates": "requested", "scheduler": "backfill", **settings}
     run = simulate(part, machine=machine, **given)
@@ -264,7 +329,8 @@ def _simulate(part: Workload, machine: str, settings: Mapping[str, Any]) -> tupl
     return start, fits
 
 
-def _spearman(sim: Floats, real: Floats) -> float:
+def spearman(sim: Floats, real: Floats) -> float:
+    """Return Spearman's rank correlation, NaN where one side is constant."""
     if len(sim) < 3 or np.ptp(sim) == 0 or np.ptp(real) == 0:
         return float("nan")
     return float(stats.spearmanr(sim, real).statistic)
@@ -285,7 +351,7 @@ def _spearman_interval(sim: Floats, real: Floats, weeks: NDArray[np.int64]) -> I
         return (n * sxy - sx * sy) / np.sqrt((n * sxx - sx**2) * (n * syy - sy**2))
 
     low, high = _over_weeks([np.ones(len(x)), x, y, x * x, y * y, x * y], correlation, weeks)
-    return Interval(_spearman(sim, real), low, high)
+    return Interval(spearman(sim, real), low, high)
 
 
 def _over_weeks(

@@ -291,6 +291,20 @@ def test_a_part_moves_when_a_safer_node_comes_free(scheduler, case, moves):
     assert engine(case, scheduler=scheduler, **options)[1].jobs["migrations"].tolist() == [0, moves]
 
 
+def test_a_reservation_beside_one_of_another_partition_is_made_anew():
+    """Job 3 has room at 3 and would delay job 2, so its reservation is the end of job 1. Then job 4 starts, which ends
+    before: at 4 the reservation is that end, and job 6 would be in its way."""
+    rows = [
+        *((1, 0, 8, 8, Need(3, (2, 0, 0), partition=0)), (2, 0, 1, 1, Need(3, (1, 0, 0), 1, partition=2))),
+        *((3, 0, 20, 20, Need(8, (1, 0, 0), partition=1)), (4, 1, 3, 3, Need(2, (3, 0, 0), partition=1))),
+        *((5, 2, 1, 1, Need(4, (1, 0, 0), partition=0)), (6, 4, 3, 3, Need(3, (1, 0, 0), 1, partition=1))),
+    ]
+    site = ((4, 0, 0, 4),), (((2,), False), ((4,), False), ((3,), False))
+    case = site, rows, [(0, 0, 3)], ()
+    assert_same(case, scheduler="backfill")
+    assert engine(case, scheduler="backfill", estimates="requested")[1].jobs["start_s"].tolist() == [3, 11, 11, 3, 2, 6]
+
+
 @given(st.data(), st.sampled_from(SCHEDULERS), st.sampled_from((0.0, 3.0)))
 @examples(40)
 def test_safer_nodes_of_one_core_are_those_of_a_flat_machine(data, scheduler, cost):

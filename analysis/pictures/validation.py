@@ -48,9 +48,8 @@ def in_words(value: Interval) -> str:
     """Return a value with its interval."""
     if np.isnan(value.value):
         return "undefined"
-    if np.isnan(value.low):
-        return f"{value.value:.2f}"
-    return f"{value.value:.2f} [{value.low:.2f}, {value.high:.2f}]"
+    shown, low, high = (f"{round(number, 2) + 0.0:.2f}" for number in value)  # + 0.0: no -0.00
+    return shown if np.isnan(value.low) else f"{shown} [{low}, {high}]"
 
 
 def _curve(found: Validation, axis: Axes, what: str, scale: float) -> None:

@@ -14,7 +14,10 @@ from faultsweep.sweeps.times import describe_time
 from faultsweep.terminal import make_console, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from faultsweep.simcore.workloads.accounting.records import JobRecords
+    from faultsweep.sweeps.contributions import Step
     from faultsweep.sweeps.validation import Validation
 
 app = App()
@@ -51,6 +54,13 @@ def validate(
     timezone: ZoneOption = "",
     picture: PictureOption = None,
     page: PageOption = None,
+    contributions: Annotated[
+        bool,
+        typer.Option(
+            "--contributions",
+            help="Also judge what queue names, priorities, limits and outages of the log add, one after another.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the real schedule of a log with the simulated one: waits by partition, size and hour, load and queue.
@@ -62,8 +72,11 @@ def validate(
 
     _check_outputs(log, picture, page)
     records, nodes, missing = _given(log, machine, logs, timezone)
+    steps = _contributions(records, nodes, _settings(set_), cut, _site(machine)) if contributions else []
     found = compare(records, nodes, _settings(set_), cut, missing, _site(machine))
-    _report(found, picture, page, as_json)
+    _report(found, picture, page, as_json, {"contributions": [_step_as_json(step) for step in steps]} if steps else {})
+    if steps and not as_json:
+        _print_steps(steps)
 
 
 @app.command()
@@ -90,7 +103,18 @@ def calibrate(
     if not as_json:
         _print_tried(tried)
     found = compare(records, nodes, best, cut, missing, _site(machine))
-    _report(found, picture, page, as_json, tried)
+    keys = ("settings", "explained", "rank_correlation")
+    _report(found, picture, page, as_json, {"tried": [dict(zip(keys, one, strict=True)) for one in tried]})
+
+
+def _contributions(
+    records: JobRecords, nodes: int, settings: dict[str, Any], cut: float, machine: str
+) -> Sequence[Step]:
+    from faultsweep.sweeps.contributions import contributions
+
+    if cut <= 0:
+        raise InputError("--contributions: settings are chosen on a part of the log before the cut (valid: --cut > 0)")
+    return contributions(records, nodes, settings, cut, machine)
 
 
 def _check_outputs(log: str, picture: Path | None, page: Path | None) -> None:
@@ -148,9 +172,7 @@ def _settings(given: list[str] | None) -> dict[str, Any]:
     return settings
 
 
-def _report(
-    found: Validation, picture: Path | None, page: Path | None, as_json: bool, tried: list[Any] | None = None
-) -> None:
+def _report(found: Validation, picture: Path | None, page: Path | None, as_json: bool, more: dict[str, Any]) -> None:
     from faultsweep.analysis.pictures import validation as drawing
 
     if picture is not None:
@@ -158,7 +180,7 @@ def _report(
     if page is not None:
         drawing.write_page(found, page)
     if as_json:
-        print_json(_as_json(found, tried))
+        print_json(_as_json(found) | more)
         return
     _print(found)
     for what, path in (("picture", picture), ("page", page)):
@@ -166,14 +188,32 @@ def _report(
             typer.echo(f"{what}: {path}")
 
 
-def _as_json(found: Validation, tried: list[Any] | None) -> dict[str, Any]:
+def _as_json(found: Validation) -> dict[str, Any]:
     content = asdict(found)
     del content["curves"]
     content |= {name: getattr(found, name)._asdict() for name in ("explained", "rank_correlation")}
-    if tried is not None:
-        keys = ("settings", "explained", "rank_correlation")
-        content["tried"] = [dict(zip(keys, one, strict=True)) for one in tried]
     return content
+
+
+def _step_as_json(step: Step) -> dict[str, Any]:
+    return asdict(step) | {name: getattr(step, name)._asdict() for name in ("explained", "rank_correlation")}
+
+
+def _print_steps(steps: Sequence[Step]) -> None:
+    from faultsweep.analysis.pictures.validation import in_words
+    from faultsweep.cli.output import print_table
+
+    rows = [
+        (
+            step.what if step is steps[0] else f"and {step.what}",
+            in_words(step.explained),
+            in_words(step.rank_correlation),
+            describe_time(step.sim_mean_s),
+            ", ".join(f"{name} = {value}" for name, value in step.added.items()) or ("-" if step.tried else ""),
+        )
+        for step in steps
+    ]
+    print_table(("what counts", "explained", "rank correlation", "mean wait", "added (-: nothing helps)"), rows)
 
 
 def _print(found: Validation) -> None:

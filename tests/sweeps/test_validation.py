@@ -72,7 +72,7 @@ def test_a_warm_start_goes_on_as_it_was(records):
 
 def test_jobs_at_the_cut_are_those_that_ran_and_waited(records):
     real = validation.real_jobs(records)
-    cut_s = validation._cut(real, 0.5)
+    cut_s = validation.cut_of(real, 0.5)
     part, rows = validation.warm_start(real, cut_s)
     start = real.workload.submit_s + real.wait_s
     old = rows[part.submit_s == cut_s]
