@@ -74,6 +74,7 @@ ENGINE_NAMES = {
     "small_first": "priority_small_first",
     "period": "priority_period_s",
     "hold": "hold_nodes",
+    "requeue_hold": "requeue_hold_s",
     "user_max_jobs": "user_max_jobs",
     "user_max_nodes": "user_max_nodes",
     "account_max_jobs": "account_max_jobs",

@@ -24,6 +24,7 @@ TIMES = st.fixed_dictionaries(
         "preempt_exempt": st.sampled_from((0, 0, 2, 10)),
         "checkpoint_cost": st.sampled_from((0, 1, 4)),
         "restart_cost": st.sampled_from((0, 0, 2)),
+        "requeue_hold": st.sampled_from((0, 0, 1, 7)),
     }
 )
 

@@ -13,6 +13,7 @@ from tests.test_engine_against_reference import CHECKPOINTS, assert_same, in_ord
 EXAMPLES = examples(40)
 DELAYS = st.sampled_from((0, 1, 5, 40))
 ESTIMATES = st.sampled_from(("actual", "requested"))
+OTHERS = st.sampled_from(({}, {}, {"start_delay": 1}, {"restart_cost": 2}, {"requeue_hold": 3}))
 
 
 @st.composite
@@ -30,11 +31,20 @@ def assert_recovers_same(case, delay=0, **options):
 @pytest.mark.parametrize("hold", [True, False])
 def test_options(scheduler, hold):
     @EXAMPLES
-    @given(recoveries(machines), DELAYS, ESTIMATES, st.sampled_from(({}, {}, {"start_delay": 1}, {"restart_cost": 2})))
+    @given(recoveries(machines), DELAYS, ESTIMATES, OTHERS)
     def check(case, delay, estimates, others):
         assert_recovers_same(case, delay, scheduler=scheduler, hold=hold, estimates=estimates, **others)
 
     check()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@EXAMPLES
+@given(st.data(), st.sampled_from((1, 3, 40)), st.sampled_from(("fcfs", "sjf")))
+def test_killed_jobs_are_held(scheduler, data, hold, order):
+    kinds = machines if scheduler == "conservative" else st.one_of(machines, menus)
+    case = data.draw(runs(kinds, failures=True))
+    assert_same(case, scheduler=scheduler, requeue_hold=hold, queue_order=order)
 
 
 @pytest.mark.parametrize("option", "ABCDE")

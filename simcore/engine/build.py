@@ -495,6 +495,7 @@ def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None
     s.checkpoint_mtbf = config["checkpoint_mtbf_h"] * 3600.0
     s.delay_mean = config["manual_delay_h"] * 3600.0
     s.delay_sigma = config["manual_delay_sigma"]
+    s.requeue_hold = config["requeue_hold_s"]
     s.next_ordering = -math.inf
     s.next_foreseen = -math.inf if s.saves_by == st.BY_FORESIGHT else math.inf
     s.regained = -math.inf

@@ -25,6 +25,7 @@ from faultsweep.simcore.engine.state import (
     ALL_DONE,
     ALL_JOBS,
     ARRIVE_EVENT,
+    AWAY,
     BROKEN,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
@@ -357,6 +358,10 @@ def kill(s: State, job: int) -> None:
     if s.tracing == 1:
         trace_event(s, KILL_EVENT, job)
     s.job.restarts[job] += 1
+    if s.requeue_hold > 0.0:
+        s.job.status[job] = AWAY
+        push_timer(s, s.now + s.requeue_hold, RESUBMIT_TIMER * TIMER_STRIDE + job)
+        return
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
     enqueue_by_arrival(s, job)

@@ -289,6 +289,7 @@ class State(Common):
     move_cost: float  # s
     delay_mean: float  # of resubmission by hand, s
     delay_sigma: float  # of the logarithm
+    requeue_hold: float  # s, before a killed or preempted job waits again
     regained: float  # when the last nodes that came back early since the last compression were due, s (flat)
     num_releases: int  # entries of the list of expected releases
     version: int  # raised whenever the set of free nodes changes

@@ -56,7 +56,8 @@ def pass_options(backfill: Backfill) -> list[str]:
         "backfill-depth": backfill.max_job_test,
         "backfill-user-depth": backfill.max_job_user,
     }
-    return ["--scheduler slurm", *(f"--{name} {value:.9g}" for name, value in values.items() if value is not None)]
+    of_slurm = ["--scheduler slurm", "--request-step-s 60", "--requeue-hold-s 121"]
+    return [*of_slurm, *(f"--{name} {value:.9g}" for name, value in values.items() if value is not None)]
 
 
 _MODES = {"REQUEUE": "requeue", "CANCEL": "cancel", "CHECKPOINT": "checkpoint"}

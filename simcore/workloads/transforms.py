@@ -51,7 +51,8 @@ def prepare(
     workload : as read or generated; sizes in processors.
     config : resolved configuration; ``offset``, ``num_jobs``, ``resample``, ``procs_per_node``, ``size_map``,
         ``arrival_scale``, ``load_scale``, ``target_utilisation``, ``estimates``, ``estimate_factor``,
-        ``default_request_s``, those of ``shape`` and of ``DRAWN``, ``seed`` and ``replicate`` are used.
+        ``default_request_s``, ``request_step_s``, those of ``shape`` and of ``DRAWN``, ``seed`` and
+        ``replicate`` are used.
     machine_nodes : nodes of the machine that is simulated, or of the largest job that it can hold.
     clusters : nodes of its clusters, if it has any: then ``split`` says to which each job is submitted.
     node_size : nodes of the log in one of its nodes.
@@ -85,8 +86,9 @@ def prepare(
         workload = scale_to_utilisation(workload, config["target_utilisation"], machine_nodes)
     else:
         workload = scale_load(workload, config["load_scale"])
+    drawn = config["seed"], config["replicate"]
     return workload, estimates(
-        workload, config["estimates"], config["estimate_factor"], config["seed"], config["replicate"]
+        workload, config["estimates"], config["estimate_factor"], *drawn, step_s=config["request_step_s"]
     )
 
 
@@ -281,18 +283,25 @@ def _too_large(
 
 
 def estimates(
-    workload: Workload, kind: str = "actual", factor: float = 1.0, seed: int = 0, replicate: int = 0
+    workload: Workload,
+    kind: str = "actual",
+    factor: float = 1.0,
+    seed: int = 0,
+    replicate: int = 0,
+    step_s: float = 0.0,
 ) -> NDArray[np.float64]:
     """Return what the scheduler believes of run times, in seconds, shape (jobs,).
 
-    "actual" is the run time, "requested" the requested time (the run time where there is none), "f-model" uniform in
-    [run time, factor x run time], rounded to 1 ms inside these bounds (Mu'alem and Feitelson, IEEE TPDS 2001).
+    "actual" is the run time, "requested" the requested time rounded up to whole steps (the run time where there is
+    none), "f-model" uniform in [run time, factor x run time], rounded to 1 ms inside these bounds (Mu'alem and
+    Feitelson, IEEE TPDS 2001).
     """
     run = workload.run_s
     if kind == "actual":
         return run.copy()
     if kind == "requested":
-        return np.where(np.isnan(workload.requested_s), run, workload.requested_s)
+        requested = workload.requested_s if step_s == 0 else np.ceil(workload.requested_s / step_s) * step_s
+        return np.where(np.isnan(requested), run, requested)
     if kind != "f-model":
         raise unknown_name("estimates", kind, ("actual", "requested", "f-model"))
     share = stream(seed, replicate, "estimates").random(len(run))

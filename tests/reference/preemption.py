@@ -114,4 +114,4 @@ class Preemption:
             job.preempted_seconds += job.saved * held
             job.is_cancelled = True
         else:
-            site.resubmissions.append((site.now, job))
+            site.resubmissions.append((site.now + site.options.requeue_hold, job))

@@ -276,7 +276,7 @@ class Simulator:
             delay = exact(self.options.manual_delay(job.index, job.restarts))
             self.resubmissions.append((self.now + delay, job))
         else:
-            self.resubmissions.append((self.now, job))
+            self.resubmissions.append((self.now + self.options.requeue_hold, job))
 
     def resubmit(self) -> None:
         due = sorted((job for time, job in self.resubmissions if time == self.now), key=lambda job: job.index)

@@ -106,6 +106,7 @@ class Options:
     recovery: bool = False
     manual_delay: Callable[[int, int], Any] = lambda job, restarts: 0
     hold: bool = True
+    requeue_hold: Any = 0
     # run control
     max_restarts: float = inf
     horizon: Any = inf

@@ -154,7 +154,7 @@ def test_limits_of_running_jobs_are_read_from_sacctmgr(tmp_path):
         "limits of submitted jobs of accounts and users",
         "the passes of SLURM, unless they are asked for",
     ]
-    assert not_simulated(site)[-1].endswith("--scheduler slurm")
+    assert not_simulated(site)[-1].endswith("--scheduler slurm --request-step-s 60 --requeue-hold-s 121")
 
 
 @pytest.mark.parametrize(

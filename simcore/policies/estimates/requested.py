@@ -19,6 +19,16 @@ POLICY = Policy(
             unit="s",
         ),
         Parameter(
+            "request_step_s",
+            float,
+            0.0,
+            "Requested times are rounded up to whole multiples of this (SLURM: 60 s); 0: they stay as they are.",
+            "workload",
+            minimum=0,
+            maximum=1e9,
+            unit="s",
+        ),
+        Parameter(
             "kill_at_estimate",
             bool,
             False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faultsweep.simcore.contract import SENTENCES, Config, Parameter, Refusal, Role, Run
 from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.model.machines import Machine
+from faultsweep.simcore.model.machines import Machine, may_be_site
 
 from faultsweep.errors import InputError
 
@@ -13,8 +13,8 @@ METRICS = ("preemptions", "jobs_preempted", "jobs_cancelled", "lost_to_preemptio
 
 
 def preempts(run: Run) -> bool:
-    """Tell whether jobs may preempt others."""
-    return not run.is_("preemption", "none")
+    """Tell whether jobs may preempt others: on sites only."""
+    return may_be_site(run["machine"]) and not run.is_("preemption", "none")
 
 
 def check_preempting(run: Run, machine: Machine) -> None:

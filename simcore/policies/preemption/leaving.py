@@ -47,6 +47,6 @@ def depart(s: State, job: int) -> None:
 
 @kernel
 def come_back(s: State, job: int) -> None:
-    """Let a job that has left wait again once this event time is over."""
+    """Let a job that has left wait again: once this event time is over, or when it has been held for long enough."""
     s.job.status[job] = AWAY
-    push_timer(s, s.now, RESUBMIT_TIMER * TIMER_STRIDE + job)
+    push_timer(s, s.now + s.requeue_hold, RESUBMIT_TIMER * TIMER_STRIDE + job)

@@ -12,6 +12,8 @@ from faultsweep.simcore.contract import (
     constant,
 )
 from faultsweep.simcore.distributions import DISTRIBUTIONS
+from faultsweep.simcore.policies.failures import happen
+from faultsweep.simcore.policies.preemption import preempts
 
 OPTIONS = {
     "A": "Notify only: the user resubmits the job by hand, after a delay.",
@@ -29,6 +31,17 @@ FIVE_NUMBERS = r"[0-9.eE+-]+(:[0-9.eE+-]+){4}"
 def pays(run: Run) -> bool:
     """Tell whether users pay for recovery options; who cannot gets option A."""
     return bool(run["credits"])
+
+
+def comes_back(run: Run) -> bool:
+    """Tell whether jobs wait again by themselves after a failure, or when another one has had their place."""
+    returns = happen(run) or (preempts(run) and not run.is_("preemption", "cancel"))
+    return returns and not run["machine"].startswith("clusters:")
+
+
+def comes_back_preempted(run: Run) -> bool:
+    """Tell whether jobs wait again by themselves when another one has had their place."""
+    return comes_back(run) and preempts(run)
 
 
 def _recovers(run: Run) -> bool:
@@ -95,6 +108,7 @@ def _at_once(run: Run) -> bool:
 ROLES = (
     Role("What recovery options cost.", chooses=constant("payment"), name="payment"),
     Role("Whether nodes wait for their job.", chooses=constant("hold"), name="hold"),
+    Role("When jobs that come back wait again.", chooses=constant("requeue"), name="requeue"),
     Role("How long users take.", chooses=lambda run: "at once" if _at_once(run) else "later", name="delay"),
     Role(
         "Distribution of how long users take.",
@@ -148,6 +162,24 @@ POLICIES = (
                 True,
                 "Whether a job under option C keeps its healthy nodes idle until all of them are up.",
                 "recovery",
+            ),
+        ),
+    ),
+    Policy(
+        "requeue",
+        "",
+        role="requeue",
+        parameters=(
+            Parameter(
+                "requeue_hold_s",
+                float,
+                0.0,
+                "Time for which a killed or preempted job is held before it waits again (SLURM 22.05: 121 s); not one "
+                "that its user resubmits, or that waits for its own nodes.",
+                "recovery",
+                minimum=0,
+                maximum=1e9,
+                unit="s",
             ),
         ),
     ),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE, Policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import NOTIFY, pays
+from faultsweep.simcore.policies.recovery import NOTIFY, comes_back_preempted, pays
 from numpy.typing import NDArray
 
 
@@ -21,7 +21,7 @@ POLICY = Policy(
     "manual",
     "Resubmission by hand, as under option A (MR of tang2010).",
     uses=("recovery_mix", "credits"),  # metrics are by group, and jobs are charged for option A
-    consults=("seed", ("payment", pays), ("delay", happen)),
+    consults=("seed", ("payment", pays), ("delay", happen), ("requeue", comes_back_preempted)),
     machines=ONE_MACHINE,
     facts={"asks": ask},
 )

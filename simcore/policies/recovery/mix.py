@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE, Parameter, Policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import HEAD, pays
+from faultsweep.simcore.policies.recovery import HEAD, comes_back, pays
 from faultsweep.simcore.policies.recovery.options import draw_gamers
 from numpy.typing import NDArray
 
@@ -36,7 +36,7 @@ POLICY = Policy(
         ),
     ),
     uses=("recovery_mix", "credits"),
-    consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
+    consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen), ("requeue", comes_back)),
     machines=ONE_MACHINE,
     facts={"asks": ask},
 )

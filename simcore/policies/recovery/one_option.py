@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE, Policy, Run
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import OPTIONS, pays
+from faultsweep.simcore.policies.recovery import OPTIONS, comes_back, comes_back_preempted, pays
 from faultsweep.simcore.policies.recovery.options import Asks
 
 
@@ -28,6 +28,7 @@ POLICIES = tuple(
             ("payment", pays),
             *((("hold", happen),) if letter == "C" else ()),
             ("delay", happen if letter == "A" else _some_notify),
+            ("requeue", comes_back_preempted if letter in "AC" else comes_back),
         ),
         machines=ONE_MACHINE,
         facts={"asks": _ask_for(option)},

@@ -9,7 +9,7 @@ import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE
 from faultsweep.simcore.outside import Shape, arguments_of, failing, function_of, own_policy
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.recovery import OPTIONS, pays
+from faultsweep.simcore.policies.recovery import OPTIONS, comes_back, pays
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
 
@@ -51,7 +51,7 @@ def ask(config: Mapping[str, Any], jobs: Mapping[str, NDArray[Any]]) -> NDArray[
 POLICY = own_policy(
     SHAPE,
     uses=("recovery_mix", "credits"),
-    consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen)),
+    consults=("seed", ("payment", pays), ("hold", happen), ("delay", happen), ("requeue", comes_back)),
     machines=ONE_MACHINE,
     facts={"asks": ask},
 )

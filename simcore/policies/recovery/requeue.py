@@ -66,7 +66,7 @@ def recover(s: State, job: int) -> None:
         _suspend(s, job)
         return
     free_nodes_of(s, job)
-    delay = _manual_delay(s, job) if option == NOTIFY else 0.0
+    delay = _manual_delay(s, job) if option == NOTIFY else s.requeue_hold
     push_timer(s, s.now + delay, RESUBMIT_TIMER * TIMER_STRIDE + job)
 
 
@@ -95,6 +95,7 @@ def resubmit(s: State, job: int) -> None:
     option = s.job.option[job]
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
+    s.scanned_version = -1  # it may come before jobs that have been refused
     if s.recovery == 0:
         if s.tracing == 1:
             trace_event(s, REQUEUE_EVENT, job)

@@ -126,6 +126,9 @@ def test_estimates():
     log.requested_s[1] = np.nan
     assert transforms.estimates(log, "actual").tolist() == log.run_s.tolist()
     assert transforms.estimates(log, "requested").tolist() == [60, 6, 60, 60]
+    assert transforms.estimates(log, "requested", step_s=60).tolist() == [60, 6, 60, 60]
+    assert transforms.estimates(log, "requested", step_s=25).tolist() == [75, 6, 75, 75]
+    assert transforms.estimates(log, "actual", step_s=25).tolist() == log.run_s.tolist()
     with pytest.raises(InputError, match="unknown estimates 'guess'"):
         transforms.estimates(log, "guess")
 
