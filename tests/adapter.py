@@ -83,6 +83,8 @@ ENGINE_NAMES = {
     "partition_max_nodes": "partition_max_nodes",
     "qos_max_jobs": "qos_max_jobs",
     "qos_max_nodes": "qos_max_nodes",
+    "array_max_jobs": "array_max_jobs",
+    "array_max_nodes": "array_max_nodes",
     "horizon": "horizon_s",
     "main_interval": "main_interval_s",
     "full_interval": "full_interval_s",
@@ -208,7 +210,7 @@ def workload_of(jobs: Sequence[Sequence]) -> Workload:
     requested = np.array([np.nan if row[3] is None else row[3] for row in jobs], float)
     job_id, size = (np.array([row[i] for row in jobs], np.int64) for i in (0, 4))
     whose = [Job(0, int(each), 0, 1, 1, 1, 1) for each in job_id]
-    labels = {name: _label([getattr(job, name) for job in whose]) for name in ("account", "partition", "qos")}
+    labels = {name: _label([getattr(job, name) for job in whose]) for name in ("account", "partition", "qos", "array")}
     users = np.array([job.user for job in whose], np.int64)
     return Workload(job_id, column[0], column[1], requested, size, users, name="case", labels=labels)
 

@@ -19,7 +19,7 @@ from tests.test_priorities_against_reference import SETTINGS
 from tests.test_site_against_reference import assert_same as assert_same_on_site
 from tests.test_site_against_reference import cases as site_cases
 
-OWNERS = ("user", "account", "partition", "qos")
+OWNERS = ("user", "account", "partition", "qos", "array")
 MOST_JOBS = st.fixed_dictionaries({f"{owner}_max_jobs": st.sampled_from((0, 0, 1, 1, 2, 3)) for owner in OWNERS})
 
 
@@ -255,6 +255,10 @@ def test_jobs_must_say_whose_they_are():
     workload = replace(workload_of([(3, 0, 10, 10, 2)]), labels={})
     with pytest.raises(InputError, match=r"qos_max_jobs: no job of the workload has a QOS \(valid: .*num_qos above 0"):
         simulate(workload, machine="flat:4", qos_max_jobs=1)
+    with pytest.raises(
+        InputError, match=r"array_max_jobs: .* a job array \(valid: a dump whose jobs have names such as"
+    ):
+        simulate(workload, machine="flat:4", array_max_jobs=1)
     with pytest.raises(InputError, match="user_max_jobs: 1 is not for machines of clusters"):
         simulate(workload, machine="clusters:4+4", user_max_jobs=1)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
 
-OWNERS = ("user", *LABELS)
+OWNERS = ("user", *(label for label in LABELS if label != "array"))
 """What jobs can be counted by."""
 
 Floats = NDArray[np.float64]

@@ -592,6 +592,7 @@ class Simulator:
             ("account", lambda job: job.account),
             ("partition", self.partition_of),
             ("qos", lambda job: job.qos),
+            ("array", lambda job: job.array),
         ):
             most = [getattr(self.options, f"{owner}_max_{what}") or inf for what in ("jobs", "nodes")]
             yield (lambda other, whose=whose: whose(other) == whose(job)), *most

@@ -82,6 +82,8 @@ class Options:
     partition_max_nodes: int = 0
     qos_max_jobs: int = 0
     qos_max_nodes: int = 0
+    array_max_jobs: int = 0
+    array_max_nodes: int = 0
     limits: Callable | None = None  # of a site's file, on a job: (whether another counts, most jobs, most cores)
     # passes (slurm)
     main_interval: Any = 1
@@ -163,6 +165,11 @@ class Job:
     @property
     def qos(self) -> str:
         return "xyz"[self.job_id % 5 % 3]
+
+    @property
+    def array(self) -> str:
+        """Pairs of jobs, of three arrays."""
+        return str(self.job_id % 6 // 2)
 
     lost_by_attempt: dict[int, Any] = field(default_factory=dict)
     saved_by_attempt: dict[int, Any] = field(default_factory=dict)

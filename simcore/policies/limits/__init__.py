@@ -12,8 +12,8 @@ from faultsweep.simcore.workloads.owners import DRAWN
 
 from faultsweep.errors import InputError
 
-OWNERS = {"user": "user", "account": "account", "partition": "partition", "qos": "QOS"}
-"""Whose running jobs may be limited, with the word for it."""
+OWNERS = {"user": "user", "account": "account", "partition": "partition", "qos": "QOS", "array": "job array"}
+"""Whose running jobs may be limited, with the word for it; of an array its tasks."""
 
 
 def _most(owner: str, word: str) -> tuple[Parameter, Parameter]:
@@ -74,11 +74,10 @@ def check_owners(run: Run, owners: Mapping[str, Label]) -> None:
     for name in given(run):
         owner = name.split("_")[0]
         if not _is_known(owners.get(owner)):
-            drawn = next(parameter for parameter, label in DRAWN.items() if label == owner)
-            raise InputError(
-                f"{name}: no job of the workload has a {OWNERS[owner]} "
-                f"(valid: a log that names them, {drawn} above 0, or {name} = 0)"
-            )
+            drawn = [f"{parameter} above 0" for parameter, label in DRAWN.items() if label == owner]
+            log = "a dump whose jobs have names such as 123_7" if owner == "array" else "a log that names them"
+            valid = ", ".join((log, *drawn))
+            raise InputError(f"{name}: no job of the workload has a {OWNERS[owner]} (valid: {valid}, or {name} = 0)")
 
 
 def unlimited_sentence(run: Run, site_rules: tuple[Rule, ...], owners: Mapping[str, Label]) -> str:

@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.workloads.accounting.records import COLUMNS, JobRecords, Text
+from faultsweep.simcore.workloads.accounting.records import COLUMNS, JobRecords, Text, arrays_of
 from faultsweep.simcore.workloads.accounting.units import expand_hosts
+from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.files import writing
 
 NAMED = ("user", "account", "partition", "qos", "reservation")
-"""Columns of names, which become numbers; the names of nodes do, too. Job names, dependencies and headers are left
-away."""
+"""Columns of names, which become numbers; the names of nodes do, too. Dependencies and headers are left
+away, and so are numbers of jobs; tasks of an array stay together."""
 WEEK_S = 7 * 86_400
 MOST_WEEKS = 520
 
@@ -40,7 +42,7 @@ def anonymise(jobs: JobRecords, key: dict[str, Any], keep: tuple[str, ...] = (),
             raise unknown_name("column", name, NAMED, "--keep")
     columns = dict(jobs.columns)
     columns.pop("dependency", None)
-    columns["job"] = Text(np.arange(len(jobs), dtype=np.int32), tuple(str(row + 1) for row in range(len(jobs))))
+    columns["job"] = _numbered(arrays_of(jobs).codes)
     for name in NAMED:
         if name in columns and name not in keep:
             text = columns[name]
@@ -52,6 +54,20 @@ def anonymise(jobs: JobRecords, key: dict[str, Any], keep: tuple[str, ...] = (),
         moved = float(key.setdefault("shift_weeks", secrets.randbelow(MOST_WEEKS) + 1)) * WEEK_S
         columns |= {n: values - moved for n, values in columns.items() if COLUMNS[n].kind == "time"}
     return replace(jobs, columns=columns, name="anonymous", header=(), timezone="", content_hash="")
+
+
+def _numbered(arrays: NDArray[np.int32]) -> Text:
+    """Return the numbers of rows as names of jobs; tasks of an array have that of its first one, and their own."""
+    first: dict[int, int] = {}
+    tasks: Counter[int] = Counter()
+    names = []
+    for row, array in enumerate(arrays.tolist(), start=1):
+        if array < 0:
+            names.append(str(row))
+            continue
+        tasks[array] += 1
+        names.append(f"{first.setdefault(array, row)}_{tasks[array]}")
+    return Text(np.arange(len(names), dtype=np.int32), tuple(names))
 
 
 def _number(key: dict[str, Any], column: str, name: str) -> str:

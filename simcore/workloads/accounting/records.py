@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -272,8 +273,20 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
 
 def _labels(jobs: JobRecords) -> dict[str, Label]:
     """Return what the jobs belong to, as far as some of them say it."""
-    found = {name: compact(jobs.text(name)) for name in LABELS}
+    found = {name: compact(jobs.text(name)) for name in LABELS if name != "array"} | {"array": arrays_of(jobs)}
     return {name: Label(text.codes.astype(np.int64), text.names) for name, text in found.items() if text.names}
+
+
+_TASK = re.compile(r"(\d+)(?:_\d+|\[\d+\](?:\..*)?)")
+"""A task of an array, such as 1234_7 (SLURM, LSF) or 1234[7].server (PBS)."""
+
+
+def arrays_of(jobs: JobRecords) -> Text:
+    """Return the array of each job, by its name without the number of the task; missing for one that is in none."""
+    names = jobs.text("job")
+    tasks = [_TASK.fullmatch(name) for name in names.names]
+    arrays = to_text(task and task[1] for task in tasks)
+    return compact(Text(np.append(arrays.codes, np.int32(-1))[names.codes], arrays.names))
 
 
 def demand_of(jobs: JobRecords) -> Demand | None:

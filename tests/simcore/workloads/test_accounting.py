@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.accounting import cells, pbs, sacct, table
 from faultsweep.simcore.workloads.accounting.anonymise import WEEK_S, anonymise, read_key, write_key
 from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
-from faultsweep.simcore.workloads.accounting.records import COLUMNS, to_workload
+from faultsweep.simcore.workloads.accounting.records import COLUMNS, arrays_of, to_text, to_workload
 from faultsweep.simcore.workloads.accounting.units import Zone, clock, count, expand_hosts, memory_mb, settle
 from faultsweep.simcore.workloads.accounting.write import write_records
 from faultsweep.simcore.workloads.swf import read_swf
@@ -621,6 +623,20 @@ def test_the_documents_list_every_column():
     page = (Path(__file__).resolve().parents[3] / "docs" / "workloads.md").read_text(encoding="utf-8")
     for name, of_column in COLUMNS.items():
         assert f"| `{name}` | {of_column.doc} |" in page
+
+
+def test_arrays_are_known_by_the_names_of_their_tasks_and_stay_in_a_public_copy(tmp_path):
+    names = ["12_1", "13", "12_7", "14[3].server_1", "14[4].server_1", "15.server_2", "16+0"]
+    jobs = read(tmp_path, *(row(str(number)) for number in range(1, len(names) + 1)))
+    jobs = replace(jobs, columns={**jobs.columns, "job": to_text(names)})
+    assert arrays_of(jobs).values() == ["12", None, "12", "14", "14", None, None]
+    label = to_workload(jobs).labels["array"]
+    assert (label.codes.tolist(), label.names) == ([0, -1, 0, 1, 1, -1, -1], ("12", "14"))
+    public = anonymise(jobs, {})
+    assert public.text("job").values() == ["1_1", "2", "1_2", "4_1", "4_2", "6", "7"]
+    tasks = simulate(to_workload(jobs), machine="flat:64", array_max_jobs=1).jobs["start_s"]
+    assert tasks[2] >= tasks[0] + to_workload(jobs).run_s[0]
+    assert tasks[[0, 1, 3, 5, 6]].tolist() == [0.0] * 5
 
 
 def test_names_become_numbers_that_a_key_keeps(tmp_path):
