@@ -61,16 +61,21 @@ h1 { font-size: 1.5rem; margin: .3em 0 } h2 { font-size: 1.2rem; margin: 1.6em 0
 table { border-collapse: collapse; margin: .5em 0; font-size: .92em } th, td { padding: .15em .7em .15em 0;
   text-align: left; border-bottom: 1px solid var(--grid); vertical-align: top }
 td.n { text-align: right; font-variant-numeric: tabular-nums }
-img { max-width: 100%; height: auto; display: block } figure { margin: .5em 0; break-inside: avoid }
+img { max-width: 100%; height: auto; display: block } .narrow-only { display: none }
+figure { margin: .5em 0; break-inside: avoid }
 figcaption, .small { font-size: .85em; color: var(--faint) }
 .provenance { overflow-wrap: anywhere } .provenance td:first-child { overflow-wrap: normal }
 pre { white-space: pre-wrap; font-size: .8em; border-left: 3px solid var(--grid); padding-left: .7em }
 tr, h2, h3 { break-inside: avoid } h2, h3 { break-after: avoid }
 .warn { border-left: 4px solid #D55E00; padding-left: .8em }
+@media (max-width: """
+    f"{_NARROW_PX}px"
+    """) { .wide-only { display: none } .narrow-only { display: block } }
 @page { size: A4; margin: 14mm }
 @media print { :root { color-scheme: light } body { font-size: 9pt; max-width: none; padding: 0; line-height: 1.3 }
   h2 { margin: .8em 0 .3em } h3, p, table, figure { margin: .3em 0 } figure img { max-height: 70mm; margin: 0 auto }
-  .effects { display: grid; grid-template-columns: 1fr 1fr; gap: 0 4mm }
+  .effects { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 0 4mm } .effects img { max-height: 230mm }
+  .effects .wide-only { display: none } .effects .narrow-only { display: block }
   body { font-size: 8.5pt } .provenance { columns: 2; font-size: .75em } .wide { overflow: visible } }
 """
 )
@@ -536,8 +541,9 @@ def _picture(figure: Figure) -> str:
     words = escape(f"{figure.title}. {figure.text}", quote=True)
     caption = escape(" ".join(caption_of(figure)))
     return (
-        f'<figure><picture><source media="(max-width: {_NARROW_PX}px)" srcset="{narrow}">'
-        f'<img alt="{words}" src="{wide}"></picture><figcaption>{caption}</figcaption></figure>'
+        f'<figure><img class="wide-only" alt="{words}" src="{wide}">'
+        f'<img class="narrow-only" alt="{words}" src="{narrow}">'
+        f"<figcaption>{caption}</figcaption></figure>"
     )
 
 

@@ -51,6 +51,7 @@ AGAINST_BASELINE = f"Turnaround vs {BASELINE} (%)"
 ERROR = "Largest error of estimates (%)"
 INFORMATION = "Jobs that state their bandwidth (%)"
 MINUTES = "Overhead (min)"
+WORTH = "Limit of overhead / remaining time"
 _POLICIES = {
     BASELINE: Style(BLACK, "P", dashed=True),
     "local": Style(SKY, "v"),
@@ -118,7 +119,7 @@ def direction(data: xr.Dataset) -> Figure:
         for way, style in zip(words, (LOOKS[1], LOOKS[0], LOOKS[2]), strict=True):
             part = change.sel(policy=AWARE, ppbw_mbps=ppbw, error_direction=way)
             curves.append(curve_over(f"estimates {words[way]}", part, "estimate_error_pct", style))
-        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, AGAINST_BASELINE, curves, signed=True))
+        panels.append(Panel(_demand(ppbw), ERROR, AGAINST_BASELINE, curves, signed=True))
     title = "Under- against overestimation"
     return _figure(data, "direction", title, panels, [], "section V", columns=3)
 
@@ -129,11 +130,11 @@ def ctmr(data: xr.Dataset) -> Figure:
     change, policies = _changes(data)
     for ppbw in unique(data, "ppbw_mbps"):
         curves = _curves(change.sel(ppbw_mbps=ppbw), policies, "estimate_error_pct")
-        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, AGAINST_BASELINE, curves, signed=True))
+        panels.append(Panel(_demand(ppbw), ERROR, AGAINST_BASELINE, curves, signed=True))
     taken = mean_interval(data["jobs_taken"], data["status"])
     for ppbw in unique(data, "ppbw_mbps"):
         curves = _curves(taken.sel(ppbw_mbps=ppbw), ["CTMR", "naive agent"], "estimate_error_pct")
-        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", ERROR, "Checkpoints by the agent", curves))
+        panels.append(Panel(_demand(ppbw), ERROR, "Checkpoints by the agent", curves))
     facts = [_change_at_most(data, "no agent", ["CTMR", "naive agent"])]
     return _figure(data, "ctmr", "The agent on, off and naive", panels, facts, "section II.E", columns=3)
 
@@ -151,7 +152,7 @@ def overhead(data: xr.Dataset) -> Figure:
     for error in unique(data, "estimate_error_pct"):
         for ppbw in unique(data, "ppbw_mbps"):
             part = change.sel(estimate_error_pct=error, ppbw_mbps=ppbw)
-            title = f"PPBW {ppbw:g} Mbit/s, error {error:g} %"
+            title = f"{_demand(ppbw)}, error {error:g} %"
             curves = _curves(part, policies, "overhead_s")
             panels.append(Panel(title, MINUTES, AGAINST_BASELINE, curves, even=True, signed=True))
     return _figure(data, "overhead", "Overhead of the agent", panels, [], "section IV", columns=3)
@@ -166,8 +167,8 @@ def cp_frac(data: xr.Dataset) -> Figure:
         for seconds, style in zip(unique(data, "overhead_s"), LOOKS, strict=False):
             part = change.sel(policy="CTMR", ppbw_mbps=ppbw, overhead_s=seconds)
             curves.append(curve_over(f"overhead {seconds / 60:g} min", part, "cp_frac", style))
-        title = f"PPBW {ppbw:g} Mbit/s"
-        panels.append(Panel(title, "CP_frac", "Turnaround vs no agent (%)", curves, log_x=True, signed=True))
+        title = _demand(ppbw)
+        panels.append(Panel(title, WORTH, "Turnaround vs no agent (%)", curves, log_x=True, signed=True))
     facts = ["The paper finds about 4 % (0.04) best in almost every case that it tried."]
     return _figure(data, "cp-frac", "How much overhead is worth it", panels, facts, "section II.E", columns=3)
 
@@ -258,12 +259,16 @@ def _by_ppbw(data: xr.Dataset, x: str, label: str) -> list[Panel]:
     panels = []
     for ppbw in unique(data, "ppbw_mbps"):
         curves = _means(found.sel(ppbw_mbps=ppbw), names(data, "policy"), x)
-        panels.append(Panel(f"PPBW {ppbw:g} Mbit/s", label, HOURS, curves, log_y=True))
+        panels.append(Panel(_demand(ppbw), label, HOURS, curves, log_y=True))
     return panels
 
 
 def _ppbw(data: xr.Dataset) -> str:
-    return f"PPBW of {unique(data, 'ppbw_mbps')[0]:g} Mbit/s"
+    return _demand(unique(data, "ppbw_mbps")[0])
+
+
+def _demand(ppbw: float) -> str:
+    return f"{ppbw:g} Mbit/s per processor"
 
 
 def _facts(data: xr.Dataset) -> list[str]:

@@ -110,7 +110,8 @@ class Panel:
     ``signed`` values have a line at 0; a ``ratio`` has one at 1, on a logarithmic axis. Panels with the same label of y
     share its scale, unless they name different ones by ``scale``.
 
-    ``log_y`` is None where the range of the values, together with those of the panels that share the scale, decides.
+    ``log_y`` and ``banded`` (intervals as a band) are None where the curves of all panels that share the scale decide.
+    Bars on a logarithmic axis, where lengths mean nothing, are drawn as points.
     Points of an ``even`` panel stand at equal distances along x, which has their values at its ticks.
     A ``surface`` is a heat map whose axes are numbers, drawn in three dimensions. Pictures have it; pages, where one
     reads values under the mouse, leave it out.
@@ -126,6 +127,7 @@ class Panel:
     log_x: bool = False
     even: bool = False
     log_y: bool | None = None
+    banded: bool | None = None
     signed: bool = False
     ratio: bool = False
     scale: str = ""

@@ -12,7 +12,9 @@ from faultsweep.analysis.figures.figure import Heat
 _MOST_PRINTED = (12, 15)
 """Columns and rows whose cells have room for their number."""
 MOST_TICKS = 25
-_MOST_CHARACTERS = 34  # of the numbers of a row, in the larger font
+_SIZES = (9.0, 8.0, 7.0, 6.0)  # of the numbers in cells; without room for the smallest they are left out
+_BESIDE_CELLS_INCHES = 1.6  # labels, ticks and the scale of the colours
+_CHARACTER_EMS = 0.64
 
 
 def limits(heat: Heat) -> tuple[float, float]:
@@ -69,6 +71,8 @@ def texts(heat: Heat) -> list[str]:
 
 def draw_surface(axis: Any, heat: Heat) -> None:
     """Draw a heat map whose labels are numbers as a surface over its two axes, on axes of three dimensions."""
+    from matplotlib.ticker import MaxNLocator
+
     low, high = limits(heat)
     x, y = np.meshgrid([float(label) for label in heat.x_labels], [float(label) for label in heat.y_labels])
     look = {"edgecolor": "#333333", "linewidth": 0.3, "rstride": 1, "cstride": 1}
@@ -80,6 +84,8 @@ def draw_surface(axis: Any, heat: Heat) -> None:
         axis.tick_params(axis=name, labelsize=8, pad=0 if name != "z" else 3)
     for of in (axis.xaxis, axis.yaxis):
         of.label.set(text=textwrap.fill(of.label.get_text(), 22), size=9)
+        of.set_major_locator(MaxNLocator(4, steps=[1, 2.5, 5, 10]))
+        of.labelpad = 6
 
 
 def draw_png(axis: Any, heat: Heat) -> None:
@@ -98,8 +104,17 @@ def draw_png(axis: Any, heat: Heat) -> None:
         axis.tick_params(axis="x", rotation=45)
     if has_room(heat):
         words = texts(heat)
-        size = 9 if max(map(len, words), default=0) * heat.value.shape[1] <= _MOST_CHARACTERS else 6.5
+        if not (size := _size_of_numbers(axis, words, heat.value.shape[1])):
+            return
         for place, is_dark in enumerate(dark(heat).ravel()):
             row, column = divmod(place, heat.value.shape[1])
             colour = "white" if is_dark else "black"
             axis.text(column, row, words[place], ha="center", va="center", color=colour, fontsize=size)
+
+
+def _size_of_numbers(axis: Any, words: list[str], columns: int) -> float:
+    """Return the largest size of font in which no number touches the next one; 0 if none is small enough."""
+    grid = axis.get_subplotspec().get_gridspec()
+    cell = (axis.figure.get_figwidth() / grid.ncols - _BESIDE_CELLS_INCHES) / columns
+    ems = _CHARACTER_EMS * (max(map(len, words), default=0) + 0.5)
+    return next((size for size in _SIZES if ems * size / 72 <= cell), 0.0)

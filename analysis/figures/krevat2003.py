@@ -165,18 +165,20 @@ def figure_5_4(data: xr.Dataset) -> Figure:
 def figure_5_5(data: xr.Dataset) -> Figure:
     """Return figure 5-5: mean wait against utilisation, standard migration policy and always trying."""
     figure = _curves(data, "fig-5-5", "Mean wait, selective and full migration", "mean_wait_s", "policy")
-    extra = "Solid: attempts under FN_tor = 0.1 and FN_max = 0.7; dashed: every opportunity is tried."
+    extra = (
+        "Solid: tried where 10 % of the nodes are free and at most 70 % of those in one piece; dashed: always tried."
+    )
     return replace(figure, caption=[extra, *figure.caption])
 
 
 def figure_5_6(data: xr.Dataset) -> Figure:
     """Return figure 5-6: capacity utilised, lost and unused at c = 1.0."""
-    return _capacities(data, "fig-5-6", "Where the capacity went at load c\u00a0=\u00a01.0")
+    return _capacities(data, "fig-5-6", "Where the capacity went at a load scale of 1.0")
 
 
 def figure_5_7(data: xr.Dataset) -> Figure:
     """Return figure 5-7: capacity utilised, lost and unused at c = 1.2."""
-    return _capacities(data, "fig-5-7", "Where the capacity went at load c\u00a0=\u00a01.2")
+    return _capacities(data, "fig-5-7", "Where the capacity went at a load scale of 1.2")
 
 
 FIGURES = {

@@ -100,10 +100,17 @@ def bar_width(panel: Panel) -> float:
 def is_banded(panel: Panel) -> bool:
     """Tell whether intervals are bands: of one or two lines with an interval at every point.
 
-    Of more lines, bars beside each other can be told apart; beside a point without an interval a band would be missing.
+    Of more lines, bars beside each other can be told apart; beside a point without an interval a band would be missing,
+    and over a metric that goes back and forth it would cross itself.
     """
+    if panel.banded is not None:
+        return panel.banded
     few = bool(panel.curves) and len(panel.curves) <= _MOST_BANDED
-    return few and all(curve.style.joined and _is_whole(curve) for curve in panel.curves)
+    return few and all(curve.style.joined and _is_whole(curve) and _is_ordered(curve) for curve in panel.curves)
+
+
+def _is_ordered(curve: Curve) -> bool:
+    return bool((np.diff(curve.x[np.isfinite(curve.y)]) >= 0).all())
 
 
 def _is_whole(curve: Curve) -> bool:
@@ -134,9 +141,11 @@ def _same(x: Numbers) -> Numbers:
 
 
 def shared_scales(figure: Figure) -> Figure:
-    """Return the figure with one kind of scale, linear or logarithmic, for panels that share one."""
+    """Return the figure with one kind of scale, linear or logarithmic, and of interval for panels that share one."""
     logs = {scale: _is_log(panels) for scale, panels in _sharing(figure).items()}
-    return replace(figure, panels=[replace(panel, log_y=logs[scale_of(panel)]) for panel in figure.panels])
+    bands = {scale: all(map(is_banded, panels)) for scale, panels in _sharing(figure).items()}
+    panels = [replace(one, log_y=logs[scale_of(one)], banded=bands[scale_of(one)]) for one in figure.panels]
+    return replace(figure, panels=panels)
 
 
 def scale_of(panel: Panel) -> tuple[str, str]:

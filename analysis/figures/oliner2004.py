@@ -35,7 +35,7 @@ from faultsweep.analysis.statistics import mean_interval, paired_difference
 
 FAILURES = "Failures in the whole log's span"
 SLOWDOWN = "Mean bounded slowdown"
-_PARAMETER = {"balancing": "Confidence a", "tie-breaking": "Accuracy a"}
+_PARAMETER = {"balancing": "Confidence of predictions", "tie-breaking": "Accuracy of predictions"}
 _SOURCES = {
     "bursts": "a synthetic year of 350 nodes with the bursts and the skew of the paper's trace, which cannot be had",
     "weibull": "the generator weibull",
@@ -46,9 +46,7 @@ _SOURCES = {
 
 def figure_3(data: xr.Dataset) -> Figure:
     """Return figure 3: mean bounded slowdown against the number of failures, without prediction and with."""
-    labels = {
-        value: f"a = {value:g}" + (" (no prediction)" if value == 0 else "") for value in unique(data, "accuracy")
-    }
+    labels = {value: _accuracy(value) for value in unique(data, "accuracy")}
     curves = _slowdowns(data, "num_failures", "accuracy", labels)
     ratios = _ratios(data, "num_failures", "accuracy", labels)
     panels = [
@@ -64,9 +62,9 @@ def figure_4(data: xr.Dataset) -> Figure:
     panels, labels_of_a = [], unique(data, "accuracy")
     for accuracy in labels_of_a:
         curves = _slowdowns(data.sel(accuracy=accuracy), "num_failures", "load_scale", labels)
-        panels.append(_mean_panel(f"{_only_workload(data)}, a = {accuracy:g}", FAILURES, curves))
+        panels.append(_mean_panel(f"{_only_workload(data)}, {_accuracy(accuracy)}", FAILURES, curves))
     curves = _ratios(data, "num_failures", "load_scale", labels)
-    panels.append(_ratio_panel(f"{_only_workload(data)}, a = {max(labels_of_a):g}", FAILURES, curves))
+    panels.append(_ratio_panel(f"{_only_workload(data)}, {_accuracy(max(labels_of_a))}", FAILURES, curves))
     return _figure(data, 4, "Mean bounded slowdown against failures, for different loads", panels, columns=3)
 
 
@@ -76,7 +74,7 @@ def figure_5(data: xr.Dataset) -> Figure:
     panels = [_capacity_panel(part.sel(load_scale=c), "num_failures", FAILURES, c) for c in unique(data, "load_scale")]
     for c in unique(data, "load_scale"):
         changes = _capacity_changes(data.sel(load_scale=c), "num_failures")
-        panels.append(_change_panel(f"c = {c:g}", FAILURES, changes))
+        panels.append(_change_panel(f"Load scale {c:g}", FAILURES, changes))
     return _figure(data, 5, "Where the capacity went against failures", panels)
 
 
@@ -121,7 +119,7 @@ def loads(data: xr.Dataset) -> Figure:
                     curves.append(curve_over(row, found + 1, "load_scale", style))
             title = _title(data, workload)
             draw = _ratio_panel if changed else _mean_panel
-            panels.append(replace(draw(title, "Load scale c", curves), scale=workload))
+            panels.append(replace(draw(title, "Load scale", curves), scale=workload))
     title, source = "Mean bounded slowdown against the load, both rules", "Oliner et al. (2004), section 6.2"
     caption, columns = (
         _caption(data, "Ratios to no prediction are paired, replicate by replicate.", of="ratios"),
@@ -148,7 +146,7 @@ def _figure(data: xr.Dataset, number: int, title: str, panels: list[Panel], colu
     source = f"Oliner et al. (2004), figure {number}"
     of = "ratios" if any(panel.ratio for panel in panels) else "changes"
     what = "Ratios to" if of == "ratios" else "Changes against"
-    caption = _caption(data, f"{what} no prediction (a = 0) are paired, replicate by replicate.", of)
+    caption = _caption(data, f"{what} no prediction are paired, replicate by replicate.", of)
     return Figure(f"oliner2004-fig-{number}", title, caption, panels, columns, facts=_facts(data), source=source)
 
 
@@ -172,12 +170,16 @@ def _capacity_figure(data: xr.Dataset, number: int, title: str) -> Figure:
     panels = [_capacity_panel(data.sel(load_scale=c), "accuracy", what, c) for c in unique(data, "load_scale")]
     for c in unique(data, "load_scale"):
         changes = _capacity_changes(data.sel(load_scale=c), "accuracy")
-        panels.append(_change_panel(f"c = {c:g}", what, changes))
+        panels.append(_change_panel(f"Load scale {c:g}", what, changes))
     return _figure(data, number, title, panels)
 
 
 def _load_labels(data: xr.Dataset) -> dict[float, str]:
-    return {c: f"c = {c:g}" for c in unique(data, "load_scale")}
+    return {c: f"load scale {c:g}" for c in unique(data, "load_scale")}
+
+
+def _accuracy(value: float) -> str:
+    return f"accuracy {value:g}" if value else "no prediction"
 
 
 def _only_workload(data: xr.Dataset) -> str:
@@ -235,7 +237,7 @@ def _capacity_panel(data: xr.Dataset, x: str, x_label: str, c: float) -> Panel:
         mean = mean_interval(data[metric], data["status"])["mean"].squeeze(drop=True)
         bars.append(Bars(label, mean.values, Style(colour)))
     categories = [f"{value:g}" for value in data[x].values]
-    title = f"{_only_workload(data)}, c = {c:g}"
+    title = f"{_only_workload(data)}, load scale {c:g}"
     return Panel(title, x_label, "Share of the capacity", bars=bars, categories=categories, stacked=True)
 
 

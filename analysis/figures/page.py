@@ -60,8 +60,7 @@ def columns_of(panel: Panel) -> list[dict[str, Any]]:
         if panel.bars:
             offset = offset_of_bar(panel, number)
             data["x"] = data["at"] = [(name, offset) for name in panel.categories]
-            floor = np.nanmin(curve.y[curve.y > 0], initial=1.0) / 2 if panel.log_y else 0.0
-            data["floor"] = base + floor
+            data["floor"] = base
             data["top"] = base + curve.y if panel.stacked else curve.y
             base = data["top"] if panel.stacked else base
         else:
@@ -169,7 +168,11 @@ def _source(data: dict[str, Any]) -> Any:
 def _draw_one(plot: Any, panel: Panel, curve: Curve, source: Any, bands: bool) -> Any:
     known = {"source": source, "name": curve.label}
     look = {"color": curve.style.colour, **known}
-    if panel.bars:
+    if panel.bars and panel.log_y:
+        if bands:
+            plot.segment("at", "low", "at", "high", line_width=1.4, **look)
+        shown = plot.scatter("at", "top", marker=POINTS[curve.style.marker], size=8, **look)
+    elif panel.bars:
         shown = plot.vbar("at", bar_width(panel) * 0.93, "top", "floor", **look)
         if bands and not panel.stacked:
             if curve.style.colour in LIKE_INK:
@@ -355,7 +358,7 @@ def draw_parallel(lines: Any, ticks: Any, tools: str) -> tuple[Any, Any]:
 def _draw_arrows(plot: Any, panel: Panel, sources: Sequence[Any], limits: Limits) -> None:
     """Mark the intervals that go on beyond the panel."""
     for curve, source in zip(as_curves(panel), sources, strict=True):
-        colour = LIGHT.ink if panel.bars else curve.style.colour
+        colour = LIGHT.ink if panel.bars and not panel.log_y else curve.style.colour
         for cut, end, shape in zip(beyond(curve, limits), limits, ("inverted_triangle", "triangle"), strict=True):
             at = [place for place, is_cut in zip(source.data["at"], cut, strict=True) if is_cut]
             if at:

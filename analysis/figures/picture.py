@@ -233,7 +233,7 @@ def _draw_arrows(axis: Any, panel: Panel, theme: Theme) -> None:
     limits, at = axis.get_ylim(), places(panel)
     for number, curve in enumerate(as_curves(panel)):
         x = curve.x + offset_of_bar(panel, number) if panel.bars else at[number]
-        colour = theme.ink if panel.bars else theme.colour(curve.style.colour)
+        colour = theme.ink if panel.bars and not panel.log_y else theme.colour(curve.style.colour)
         for cut, end, shape in zip(beyond(curve, limits), limits, "v^", strict=True):
             if cut.any():
                 look = {"marker": shape, "markersize": 4, "color": colour, "linestyle": "none", "clip_on": False}
@@ -304,6 +304,10 @@ def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
     for number, (bars, series) in enumerate(zip(panel.bars, as_curves(panel), strict=True)):
         at, width = series.x + offset_of_bar(panel, number), bar_width(panel)
         colour = theme.colour(bars.style.colour)
+        if panel.log_y:
+            _draw_point_bars(axis, at, series, colour)
+            _draw_rings(axis, at, bars.y, bars.flagged, theme)
+            continue
         look = {"color": colour, "label": bars.label, "edgecolor": theme.paper, "linewidth": 0.7}
         drawn = axis.bar(at, bars.y, width, bottom=base, **look)
         if panel.stacked:
@@ -321,6 +325,16 @@ def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
         _draw_dots(axis, at, bars.replicates, theme.ink)
         _draw_rings(axis, at, bars.y, bars.flagged, theme)
     _name_categories(axis, panel.categories)
+
+
+def _draw_point_bars(axis: Any, at: Any, series: Curve, colour: str) -> None:
+    """Draw a series of bars as points: on a logarithmic axis a bar has no beginning."""
+    error = None
+    if np.isfinite(series.low).any():
+        error = np.nan_to_num([series.y - series.low, series.high - series.y])
+    look = {"color": colour, "linestyle": "none", "marker": series.style.marker, "markersize": 5}
+    axis.errorbar(at, series.y, error, label=series.label, **look, ecolor=colour, elinewidth=1.1, capsize=2.0)
+    _draw_dots(axis, at, series.replicates, colour)
 
 
 def _name_categories(axis: Any, categories: list[str]) -> None:
@@ -354,6 +368,17 @@ def _widest(cell: str) -> int:
     return max(map(len, cell.split("\n")))
 
 
+def _folded(table: Table, width: float) -> Table:
+    """Return the table with its cells in as few lines as have room in this width."""
+    folded = table
+    for most in (40, 30, 24, 20, 16, 12):
+        header = [textwrap.fill(cell, max(9, most - 8)) for cell in table.header]
+        folded = Table(header, [[textwrap.fill(cell, most) for cell in row] for row in table.rows])
+        if 0.08 * sum(_longest(folded)) + 0.3 <= width:
+            break
+    return folded
+
+
 def _table_canvas(figure: Figure, table: Table, width_in: float | None, theme: Theme, title: bool) -> Any:
     from matplotlib.figure import Figure as Canvas
 
@@ -361,9 +386,7 @@ def _table_canvas(figure: Figure, table: Table, width_in: float | None, theme: T
     natural = max(0.08 * sum(longest) + 0.3, 0.13 * len(figure.title))
     width = width_in or natural
     if width < natural:
-        header = [textwrap.fill(cell, 9) for cell in table.header]
-        rows = [[textwrap.fill(cell, 12) for cell in row] for row in table.rows]
-        table = Table(header, rows)
+        table = _folded(table, width)
         longest = _longest(table)
         natural = 0.08 * sum(longest) + 0.3
     size = 10 * min(1.0, width / natural)

@@ -27,7 +27,9 @@ from faultsweep.analysis.statistics import mean_interval, paired_difference, pai
 RESP, FSD = "mean_response_s", "failure_slowdown"
 GROUPS = "abcde"
 MANUAL = "MR"
-RATIO = f"Ratio of response to {MANUAL}"
+RATIO = "Response over that by hand"
+_WORDS = {"FF": "no failures", MANUAL: "by hand", "Even": "even mix", "Normal": "normal mix"}
+"""Cases of the slides -> what figures call them; others bear their own names."""
 _LABELS = {RESP: "Mean response (h)", FSD: "Failure slowdown"}
 _SCALE = {RESP: 1 / 3600.0, FSD: 1.0}
 ORDERS = {"fcfs": "FCFS order", "wfp": "WFP order"}
@@ -44,7 +46,7 @@ def baseline(data: xr.Dataset) -> Figure:
             part = data.sel(queue_order=order, case=cases)
             bars = [_bars(part[metric], part, "mean", LOOKS[0], metric)]
             label, log_y = _LABELS[metric], _is_wide(bars)
-            panels.append(Panel(ORDERS[order], "", label, bars=bars, categories=cases, log_y=log_y))
+            panels.append(Panel(ORDERS[order], "", label, bars=bars, categories=_words(cases), log_y=log_y))
     title = "Response and failure slowdown with and without automatic recovery"
     return _figure("baseline", title, "slide 16", data, panels, _changes(data, "case", "MR", skip=("FF",)))
 
@@ -107,6 +109,10 @@ def _bars(values: xr.DataArray, data: xr.Dataset, label: str, style: Style, metr
     return Bars(label, mean, style, low, high)
 
 
+def _words(cases: list[str]) -> list[str]:
+    return [_WORDS.get(case, case) for case in cases]
+
+
 def _is_wide(bars: list[Bars]) -> bool | None:
     """Tell whether most bars would be flat beside the highest: failure slowdowns of few jobs may be."""
     return asks_for_log([bar.y[bar.y > 0] for bar in bars]) or None
@@ -132,21 +138,23 @@ def _over(data: xr.Dataset, name: str, x: str, x_label: str, title: str, slide: 
     rows: dict[str, list[Panel]] = {"mean": [], "ratio": [], "slowdown": []}
     for order in orders:
         part = data.sel(queue_order=order)
-        cases = list(zip(names(data, "case"), _STYLES, strict=False))
+        cases = list(zip(names(data, "case"), _words(names(data, "case")), _STYLES, strict=False))
         found = mean_interval(part[RESP], part["status"]) * _SCALE[RESP]
-        curves = [means_over(case, found.sel(case=case), x, style) for case, style in cases]
+        curves = [means_over(word, found.sel(case=case), x, style) for case, word, style in cases]
         rows["mean"].append(Panel(ORDERS[order], x_label, _LABELS[RESP], curves, log_x=log_x))
         found = paired_ratio(part[RESP], "case", MANUAL, part["status"])
-        curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases if case != MANUAL]
+        curves = [curve_over(word, found.sel(case=case), x, style) for case, word, style in cases if case != MANUAL]
         rows["ratio"].append(Panel(ORDERS[order], x_label, RATIO, curves, ratio=True, scale=order, log_x=log_x))
         found = mean_interval(part[FSD], part["status"])
-        curves = [curve_over(case, found.sel(case=case), x, style) for case, style in cases]
+        curves = [curve_over(word, found.sel(case=case), x, style) for case, word, style in cases]
         rows["slowdown"].append(Panel(ORDERS[order], x_label, _LABELS[FSD], curves, log_x=log_x))
     panels = [panel for row in rows.values() for panel in row]
     text = _changes(data.sel({x: [data[x].values[0], data[x].values[-1]]}), "case", "MR", over=x)
     figure = _figure(name, title, f"slide {slide}", data, panels, text)
     first, *others = figure.caption
-    return replace(figure, caption=[first, f"Ratios to {MANUAL} are paired, replicate by replicate.", *others])
+    return replace(
+        figure, caption=[first, "Ratios to resubmission by hand are paired, replicate by replicate.", *others]
+    )
 
 
 def _changes(data: xr.Dataset, axis: str, base: str, skip: tuple[str, ...] = (), over: str = "") -> str:
@@ -158,10 +166,10 @@ def _changes(data: xr.Dataset, axis: str, base: str, skip: tuple[str, ...] = (),
         for case in (row for row in names(data, axis) if row != base and row not in skip):
             one = part.sel({axis: case})
             ends = [one.sel({over: value}) for value in data[over].values] if over else [one]
-            told.append(f"{case} {' and '.join(_percent(end) for end in ends)}")
+            told.append(f"{_WORDS.get(case, case)} {' and '.join(_percent(end) for end in ends)}")
         sentences.append(f"{ORDERS[order]}: {', '.join(told)}.")
     at = f" at {describe_values(data[over].values.tolist())}" if over else ""
-    return f"Mean response against {base}, paired{at} (95\u00a0% intervals): {' '.join(sentences)}"
+    return f"Mean response against {_WORDS.get(base, base)}, paired{at} (95\u00a0% intervals): {' '.join(sentences)}"
 
 
 def _percent(found: xr.Dataset) -> str:
@@ -173,7 +181,7 @@ def _figure(
     name: str, title: str, where: str, data: xr.Dataset, panels: list[Panel], text: str, columns: int = 2
 ) -> Figure:
     caption = [
-        "Mean response (RESP) of all jobs; failure slowdown (FSD) of the jobs that failed.",
+        "Mean response of all jobs; failure slowdown: delay by failures over run time, of the jobs that failed.",
         describe_logs(data),
         "Substitute log: an excerpt of the log of Intrepid." if "anl-intrepid-1200" in unique(data, "log") else "",
         describe_replicates(mean_interval(data[RESP], data["status"])),

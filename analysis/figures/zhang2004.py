@@ -48,6 +48,11 @@ _LABELS = {
 READINGS = {"conservative": "conservative", "backfill": "EASY"}
 NO_FAILURE = "no failure"
 DAY_S = 86400.0
+_SYMBOLS = {
+    "β": "β is the shape",
+    "W": "W failures make a wave (2: independent)",
+    "α": "α is the skewness over the nodes",
+}
 SHORTEST_MIN = 0.01  # of the times between failures that figures tell apart
 _BASELINES = {NO_FAILURE: Style(BLACK, "P", dashed=True), "no checkpoint": Style(VERMILION, "s")}
 _BASELINES["no prediction"] = _BASELINES["no checkpoint"]
@@ -116,7 +121,9 @@ def figure_3(data: xr.Dataset) -> Figure:
                 part = data.sel(scheduler=scheduler, pattern=[*rows, NO_FAILURE])
                 panels.append(_panel(part, metric, "pattern", f"{title}: {READINGS[scheduler]}"))
     title = "Impact of the failures' arrivals"
-    return _figure(data, 3, title, panels, _describe_changes(data, "pattern", NO_FAILURE), columns=3)
+    figure = _figure(data, 3, title, panels, _describe_changes(data, "pattern", NO_FAILURE), columns=3)
+    symbols = f"Failures: {'; '.join(_SYMBOLS.values())}."
+    return replace(figure, caption=[symbols, *figure.caption])
 
 
 def figure_4(data: xr.Dataset) -> Figure:
@@ -201,7 +208,7 @@ def _times(data: xr.Dataset, number: int, title: str, axis: str, symbol: str) ->
         series.append(Curve(label, order, times[0] / DAY_S, none, none, line))
         part = data.sel({axis: value})
         counts.append(f"{label}: {_interval(mean_interval(part['failures_drawn'], part['status']))}")
-    gap = f"Time between failures (min; {SHORTEST_MIN:g}: or less)"
+    gap = "Time between failures (min)"
     panels = [
         Panel("(a) Times between failures", gap, "Share of shorter times", distributions, log_x=True),
         Panel("(b) Failures of one sample", "Failure", "Time (days)", series),
@@ -210,8 +217,8 @@ def _times(data: xr.Dataset, number: int, title: str, axis: str, symbol: str) ->
     alike = "; the order of the times does not change their distribution" if axis == "burst_window" else ""
     scale_h, days = unique(data, "weibull_scale_s")[0] / 3600, unique(data, "days")[0]
     caption = [
-        f"Weibull distribution of scale {scale_h:g} h, {days:g} days.",
-        f"(a) All {samples} samples{alike}; (b) the first of them.",
+        f"Weibull distribution of scale {scale_h:g} h, {days:g} days; {_SYMBOLS[symbol]}.",
+        f"(a) All {samples} samples, times below {SHORTEST_MIN:g} min at its end{alike}; (b) the first of them.",
     ]
     facts = [f"Failures in a sample: {'; '.join(counts)} (means of {samples} samples, 95 % confidence intervals)."]
     source = _source(f"figure {number}")

@@ -162,6 +162,14 @@ def test_a_line_with_a_point_without_an_interval_has_bars():
     partly = replace(whole, low=np.where(X[0] == X, np.nan, whole.low), high=np.where(X[0] == X, np.nan, whole.high))
     assert is_banded(Panel("", "x", "y", [whole]))
     assert not is_banded(Panel("", "x", "y", [whole, partly]))
+    beside = shared_scales(figure(Panel("", "x", "y", [whole]), Panel("", "x", "y", [partly])))
+    assert not any(map(is_banded, beside.panels))  # what is compared is drawn alike
+
+
+def test_a_line_that_goes_back_has_bars():
+    """Over a utilisation that falls again beyond saturation a band would cross itself."""
+    back = replace(curve("a", X), x=X[::-1])
+    assert not is_banded(Panel("", "x", "y", [back]))
 
 
 def test_most_intervals_are_seen_whole_and_those_that_go_on_have_arrows():
@@ -183,6 +191,18 @@ def test_most_intervals_are_seen_whole_and_those_that_go_on_have_arrows():
     assert [one.glyph.marker for one in html.renderers if getattr(one.glyph, "marker", "") == "triangle"] == [
         "triangle"
     ]
+
+
+def test_bars_on_a_logarithm_are_points():
+    bars = [Bars("a", np.array([1.0, 1000.0]), LOOKS[0], np.array([0.5, 500.0]), np.array([2.0, 2000.0]))]
+    panel = Panel("", "x", "y", bars=bars, categories=["b", "c"], log_y=True)
+    axis = Canvas().subplots()
+    draw_panel(axis, panel)
+    assert not axis.patches
+    assert axis.lines[0].get_ydata().tolist() == [1, 1000]
+    glyphs = [type(one.glyph).__name__ for one in plots_of(figure(panel))[0].renderers]
+    assert "VBar" not in glyphs
+    assert "Scatter" in glyphs
 
 
 def test_points_of_an_even_panel_stand_at_equal_distances_with_their_values_below():

@@ -179,7 +179,7 @@ def test_prediction_is_compared_with_none_replicate_by_replicate(tmp_path):
     figure = figure_6(open_results(write_results(tmp_path / "a.zarr", data)))
     above, below = figure.panels
     assert above.title == "LLNL (Atlas, not T3D)"
-    assert [curve.label for curve in below.curves] == ["c = 1", "c = 1.2"]
+    assert [curve.label for curve in below.curves] == ["load scale 1", "load scale 1.2"]
     for curve in below.curves:
         assert curve.y == pytest.approx([1, 0.75, 0.5], abs=0.01)
         assert np.isnan(curve.low[0])

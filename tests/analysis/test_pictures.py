@@ -28,6 +28,9 @@ def figures():
     shares = [Bars(name, np.full(3, share), LOOKS[n]) for n, (name, share) in enumerate([("used", 0.7), ("lost", 0.3)])]
     names = ["Even", "a long name of a policy", "All-B"]
     value = np.arange(12.0).reshape(3, 4)
+    wide = [replace(bar, y=100.0 ** (bar.y - 3), low=None, high=None) for bar in bars]
+    places = [str(10 * n) for n in range(11)]
+    full = Heat(places, places[:3], np.full((3, 11), 1.82), np.zeros((3, 11)), np.ones((3, 11)), "turnaround (h)")
     heat = Heat(["0", "1", "2", "3"], ["a", "b", "c"], value - 5, value, value, "change (%)", centre=0.0)
     return {
         "bands": Figure("bands", "Two lines have bands", [], [Panel("one", "load", "wait (h)", few, log_x=True)]),
@@ -36,6 +39,8 @@ def figures():
         "dots": Figure("dots", "Replicates and a ring", [], [Panel("", "load", "wait (h)", [dots])]),
         "signed": Figure("signed", "Changes", [], [Panel("", "load", "change (%)", [curve(2, -3.0)], signed=True)]),
         "bars": Figure("bars", "Bars", [], [Panel("", "policy", "wait (h)", bars=bars, categories=names)]),
+        "points": Figure("points", "Bars", [], [Panel("", "", "slowdown", bars=wide, categories=names, log_y=True)]),
+        "cells": Figure("cells", "A full map", [], [Panel("", "x", "y", heat=full)]),
         "stacked": Figure(
             "stacked", "Shares", [], [Panel("", "", "share", bars=shares, categories=names, stacked=True)]
         ),
@@ -45,7 +50,12 @@ def figures():
 
 
 CASES = [(name, width, LIGHT) for name in figures() for width in (None,)]
-CASES += [("dodged", 4.0, LIGHT), ("dodged", None, DARK), ("bars", None, DARK)]
+CASES += [
+    ("dodged", 4.0, LIGHT),
+    ("cells", 4.0, LIGHT),
+    ("dodged", None, DARK),
+    ("bars", None, DARK),
+]
 
 
 @pytest.mark.parametrize(("name", "width", "theme"), CASES)
