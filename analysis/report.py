@@ -100,8 +100,8 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
     data = with_numbers_and_names(data)
     chosen = _metrics(data, metrics)
     policy = policy_axis(data) if policy is None else policy
-    if policy is not None and policy not in data["status"].dims:
-        raise unknown_name("axis", policy, map(str, data["status"].dims))
+    if policy is not None and policy not in (axes := [str(dim) for dim in data["status"].dims if dim != REPLICATE]):
+        raise unknown_name("axis", policy, axes)
     if not bool(is_one_of(data["status"], RESULTS).any()):
         raise InputError(f"{_source(data)}: no cell has a result yet; run the sweep first")
     shown = in_units_to_read(data, chosen)

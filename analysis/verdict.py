@@ -36,6 +36,7 @@ OUT = ("worse", "as good or worse")
 NO_RESULT = "no result"
 """Of policies with a simulation that failed, or that gave no number."""
 _SHOWN_REGIONS = 12
+_MOST_NAMED = 6  # policies of a sentence
 _MOST_IN_PERCENT = 3.0  # of the best mean; more is said as a factor
 _MOST_LINEAR = 5.0  # a ratio above which the axis of ratios is logarithmic
 
@@ -278,7 +279,14 @@ def _sentence(best: Best, metric: str, regions: Sequence[Region], tables: Sequen
 
 def _name(table: pd.DataFrame) -> str:
     """Return the best policy of a table, with those that are the same simulations."""
-    return " = ".join(str(label) for label in table.loc[table["result"] == "best", "policy"])
+    names = [str(label) for label in table.loc[table["result"] == "best", "policy"]]
+    return " = ".join(names) if len(names) <= _MOST_NAMED + 1 else f"{names[0]} = {len(names) - 1} others"
+
+
+def _named(policies: list[str]) -> str:
+    """Return names that stay a sentence: the first of them, if they are many."""
+    rest = len(policies) - _MOST_NAMED
+    return ", ".join(policies) if rest < 2 else f"{', '.join(policies[:_MOST_NAMED])} and {rest} others"
 
 
 def _of_one(best: Best, metric: str, region: Region, table: pd.DataFrame) -> str:
@@ -286,7 +294,7 @@ def _of_one(best: Best, metric: str, region: Region, table: pd.DataFrame) -> str
     if selection is None:
         return f"Not decided: each policy has a simulation without a result by {metric}."
     if not selection.decided:
-        left = ", ".join(table.loc[table["result"] == "not decided", "policy"])
+        left = _named(table.loc[table["result"] == "not decided", "policy"].tolist())
         why = f"{best.most} replicates" if not selection.needed else "the replicates so far"
         return f"Not decided after {why}: each of {left} may be the best by {metric}."
     rest = table[table["result"].isin(OUT)]
@@ -394,7 +402,13 @@ def _answer(search: Search, found: Refined, results: xr.Dataset) -> str:
         place = range_in_words(results, search.along, found.lacks)
         return f"Not decided: {place} is excluded, or a simulation there has no result."
     if found.low_answer is None or found.high_answer is None:
-        place = range_in_words(results, search.along, low if found.low_answer is None else high)
+        end = low if found.low_answer is None else high
+        place = range_in_words(results, search.along, end)
+        if end in found.equal:
+            both = " and ".join(names[:2]) or "both"
+            return (
+                f"Not decided: the results of {both} at {place} are equal in the first {found.points[end]} replicates."
+            )
         return f"Not decided: {search.most} replicates leave the answer at {place} open."
     level = f"{100 * search.confidence:g} % confidence"
     if search.find == "saturation":

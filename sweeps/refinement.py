@@ -35,7 +35,8 @@ class Refined:
     low, high : bounds of the interval; answers at them differ, if ``low_answer`` and ``high_answer`` do.
     low_answer, high_answer : whether the first mean is greater, True or False; None while that is open.
     needs : the point and the number of replicates that are needed next; None if the search is over.
-    open : points whose answer is open at the cap.
+    open : points whose answer is open at the cap, or for good.
+    equal : those of them with two equal results in each of the first replicates: more would say the same.
     points : all points that were tested, with their numbers of replicates.
     lacks : the point that has no result for all replicates, at which the search ended; None if all that it needed have.
     """
@@ -46,6 +47,7 @@ class Refined:
     high_answer: bool | None = None
     needs: tuple[float, int] | None = None
     open: list[float] = field(default_factory=list)
+    equal: list[float] = field(default_factory=list)
     points: dict[float, int] = field(default_factory=dict)
     lacks: float | None = None
 
@@ -87,6 +89,9 @@ def refine(
                 found.needs = x, count
                 return None
             found.points[x] = count
+            if look == 1 and ratio == 1 and np.array_equal(pairs[0, :count], pairs[1, :count]):
+                found.equal.append(x)
+                break
             greater = _greater(pairs[:, :count], ratio, error / 2 / (look * (look + 1)))
             if greater is not None:
                 return greater

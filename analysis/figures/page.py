@@ -42,6 +42,7 @@ TOOLS = "pan,box_zoom,wheel_zoom,reset"
 _INTERVAL = "@low{0,0.[0000]} to @high{0,0.[0000]}"
 _IN_THE_MIDDLE = {"text_align": "center", "text_baseline": "middle"}
 _LONG_LABEL = 6
+_MOST_SLANTED = 20  # categories whose slanted names do not touch
 _LONG_NAMES = 34  # characters of all categories together, that stand below bars without touching
 
 
@@ -137,6 +138,8 @@ def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, he
         plot.xgrid.visible = False
         if sum(map(len, panel.categories)) > _LONG_NAMES:
             plot.xaxis.major_label_orientation = 0.6
+        if len(panel.categories) > _MOST_SLANTED:
+            plot.xaxis.major_label_orientation, plot.xaxis.major_label_text_font_size = "vertical", "10px"
     return plot
 
 

@@ -49,6 +49,8 @@ _TABLE_ROW_INCHES = 0.34
 _CHARACTER_INCHES = 0.087
 _CHARACTERS = 12.5  # to an inch of axes that are not laid out yet
 _LINE_INCHES = 0.25
+_SLANTED_INCHES = 0.26  # from one category to the next, so that slanted names do not touch
+_SMALLEST = 5.0  # font of upright names; of more only some are shown
 _DPI = 200
 _LARGEST_MARKER = 7.0
 _MOST_CAPPED = 8  # points of a curve whose intervals have ends that can be told apart
@@ -351,6 +353,10 @@ def _name_categories(axis: Any, categories: list[str]) -> None:
         axis.set_xticks(range(0, len(categories), 2), categories[::2])
     elif room >= 6 and max(len(word) for name in categories for word in name.split()) <= room:
         axis.set_xticks(range(len(categories)), [textwrap.fill(name, int(room)) for name in categories])
+    elif width / len(categories) < _SLANTED_INCHES:
+        size = max(_SMALLEST, min(9.0, 60 * width / len(categories)))
+        step = math.ceil(_SMALLEST / (60 * width / len(categories)))
+        axis.set_xticks(range(0, len(categories), step), categories[::step], fontsize=size, rotation=90)
     else:
         axis.set_xticks(range(len(categories)), [textwrap.fill(name, 22) for name in categories])
         axis.tick_params(axis="x", rotation=35, labelrotation=35)

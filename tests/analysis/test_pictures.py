@@ -29,6 +29,8 @@ def figures():
     names = ["Even", "a long name of a policy", "All-B"]
     value = np.arange(12.0).reshape(3, 4)
     wide = [replace(bar, y=100.0 ** (bar.y - 3), low=None, high=None) for bar in bars]
+    people = [f"policy {n}" for n in range(40)]
+    crowd = Bars("wait", np.arange(1.0, 41.0), LOOKS[0])
     places = [str(10 * n) for n in range(11)]
     full = Heat(places, places[:3], np.full((3, 11), 1.82), np.zeros((3, 11)), np.ones((3, 11)), "turnaround (h)")
     heat = Heat(["0", "1", "2", "3"], ["a", "b", "c"], value - 5, value, value, "change (%)", centre=0.0)
@@ -40,6 +42,7 @@ def figures():
         "signed": Figure("signed", "Changes", [], [Panel("", "load", "change (%)", [curve(2, -3.0)], signed=True)]),
         "bars": Figure("bars", "Bars", [], [Panel("", "policy", "wait (h)", bars=bars, categories=names)]),
         "points": Figure("points", "Bars", [], [Panel("", "", "slowdown", bars=wide, categories=names, log_y=True)]),
+        "crowd": Figure("crowd", "Many", [], [Panel("", "", "wait (h)", bars=[crowd], categories=people)]),
         "cells": Figure("cells", "A full map", [], [Panel("", "x", "y", heat=full)]),
         "stacked": Figure(
             "stacked", "Shares", [], [Panel("", "", "share", bars=shares, categories=names, stacked=True)]

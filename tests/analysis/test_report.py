@@ -157,6 +157,8 @@ def test_what_cannot_be_reported_is_one_sentence(tmp_path):
         write_report(data, tmp_path / "a.html", ["mean_wait"])
     with pytest.raises(InputError, match="unknown axis 'policy'"):
         write_report(data, tmp_path / "a.html", policy="policy")
+    with pytest.raises(InputError, match="unknown axis 'replicate'"):
+        write_report(data, tmp_path / "a.html", policy="replicate")
     data["status"][:] = 0
     with pytest.raises(InputError, match="no cell has a result yet; run the sweep first"):
         write_report(data, tmp_path / "a.html")

@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from faultsweep.analysis import report
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.report import write_report
@@ -85,6 +86,19 @@ def test_the_verdict_names_the_best_and_how_much_worse_the_others_are(store):
     assert figure.panels[0].categories == ["load = 0.5", "load = 1"]
     assert verdict.shown.columns[0] == "Load"
     assert figure.title == verdict.sentence
+
+
+def test_many_policies_that_may_be_best_stay_a_sentence():
+    axes = {"policy": [f"p{n}" for n in range(50)], "replicate": list(range(10))}
+    values = np.random.default_rng(1).lognormal(0, 1, (50, 10))
+    results = xr.Dataset(
+        {"y": (list(axes), values), "status": (list(axes), np.full(values.shape, DONE, np.int8))}, axes
+    )
+    results["y"].attrs["better"] = "lower"
+    best = Best("policy", "y", most=10)
+    found = regions_of(best, axes, results["status"].values, values, np.ones(50, bool))
+    sentence = judge(results, best, found).sentence
+    assert re.fullmatch(r"Not decided after 10 replicates: each of (p\d+, ){5}p\d+ and \d+ others may be .*", sentence)
 
 
 def test_one_region_is_one_sentence(client, tmp_path):

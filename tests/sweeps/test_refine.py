@@ -124,6 +124,14 @@ def test_two_policies_that_do_not_cross():
     assert said.startswith("Not decided: 200 replicates leave the answer at load 0 open")
 
 
+def test_two_equal_policies_are_said_to_be_equal_after_the_first_replicates():
+    values = np.random.default_rng(3).lognormal(0, 1, 200)
+    found = refine(lambda x: np.stack([values, values]), 0.0, 10.0, 0.5)
+    assert found.points == {0.0: 10, 10.0: 10}
+    said = describe_search(read_search({}, sweep().spec), found, xr.Dataset())
+    assert said == "Not decided: the results of flat and steep at load 0 are equal in the first 10 replicates."
+
+
 @pytest.mark.parametrize(
     ("raw", "sentence"),
     [
