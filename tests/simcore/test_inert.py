@@ -123,11 +123,15 @@ def outcome(config):
     return jobs, {name: float(value).hex() for name, value in found.metrics.items()}, found.status
 
 
+WITHOUT_ARRAYS = {"log": "x.swf", "array_max_jobs": 0, "array_max_nodes": 0}
+"""Of the jobs that are simulated here none is in an array."""
+
+
 @pytest.mark.parametrize("machine", MACHINES, ids=[*MACHINES[:-1], "site"])
 def test_no_bit_of_a_result_depends_on_what_is_inert(machine):
     """No bit of a stored number: a metric that is NaN in one run is NaN in the other."""
     draw, compared = random.Random(Path(machine).name), 0
-    for config in configurations(400, seed=Path(machine).name, log="x.swf", machine=machine):
+    for config in configurations(100, seed=Path(machine).name, **WITHOUT_ARRAYS, machine=machine):
         if compared == 8:
             break
         plain = canonical(config)  # what is inert in it may change alone: no policy in it would become another
