@@ -207,8 +207,11 @@ def _load_whole(
     raise unknown_name("log", name, [*NAMED_LOGS, *MODELS, "the path of an SWF file"], where="log")
 
 
-def load_records(name_or_path: str, logs_dir: str | Path | None = None, timezone: str = "") -> JobRecords:
-    """Return all that a named log, an accounting dump or an extended workload knows of its jobs.
+def load_records(
+    name_or_path: str, logs_dir: str | Path | None = None, timezone: str = "", on_error: str = "raise"
+) -> JobRecords:
+    """Return all that a named log, an accounting dump or an extended workload knows of its jobs; malformed rows are an
+    error, or left out and counted (``on_error="skip"``).
 
     Raises
     ------
@@ -220,7 +223,7 @@ def load_records(name_or_path: str, logs_dir: str | Path | None = None, timezone
     if name_or_path.lower() in _BY_NAME:
         log = NAMED_LOGS[_BY_NAME[name_or_path.lower()]]
         return read_records([find(log, logs_dir) or fetch(log)])
-    return read_records([name_or_path], timezone=timezone)
+    return read_records([name_or_path], timezone=timezone, on_error=on_error)
 
 
 def load_configured(config: Mapping[str, Any], logs_dir: str | Path | None = None, on_error: str = "raise") -> Workload:

@@ -95,16 +95,18 @@ def judge(mutant: Mutant | None, timeout_s: float = TIMEOUT_S) -> Verdict:
             if text.count(mutant.old) != 1:
                 raise ValueError(f"{mutant.file}: {mutant.old!r} occurs {text.count(mutant.old)} times, not once")
             path.write_text(text.replace(mutant.old, mutant.new))
-        for count in (FEW, MANY):
+        near, all_tests = near_tests(mutant), nearest_first(mutant)
+        rounds = [(FEW, all_tests, timeout_s / 4), (MANY, all_tests, timeout_s), (MOST, near, timeout_s)]
+        for count, tests, limit_s in rounds if near else rounds[:2]:
             begin = processor_s()
-            passes, first = run_tests(tree, nearest_first(mutant), count, timeout_s if count == MANY else timeout_s / 4)
+            passes, first = run_tests(tree, tests, count, limit_s)
             longest = max(longest, processor_s() - begin)
             if not passes:
                 break
     return Verdict(mutant, not passes, longest, first)
 
 
-FEW, MANY = 8, 60  # examples of a property: few catch most mutants, at once
+FEW, MANY, MOST = 8, 60, 700  # examples of a property: few catch most mutants, at once; the most, of tests near by
 LAWS_OF_TIME = ("test_later_submissions_change_times_only[flat:64]",  # those on a torus take long
                 "test_later_submissions_change_times_only[clusters:40+40]",
                 "test_a_span_of_a_log_is_a_log_of_its_own",
@@ -150,9 +152,14 @@ NEAR = {
 """Tests that are likely to catch an error in a file whose path has this in it, so that it is caught soon."""
 
 
+def near_tests(mutant: Mutant | None) -> tuple[str, ...]:
+    """Return the tests that are likely to catch a mutant."""
+    return tuple(test for part, tests in NEAR.items() if mutant and part in mutant.file for test in tests)
+
+
 def nearest_first(mutant: Mutant | None) -> tuple[str, ...]:
     """Return all fast tests, those near the mutant first."""
-    near = [test for part, tests in NEAR.items() if mutant and part in mutant.file for test in tests]
+    near = near_tests(mutant)
     return (*near, *(test for test in FAST_TESTS if test not in near))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from faultsweep.cli.accounting import SkipOption
 from faultsweep.cli.app import App, JsonOption
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.sweeps.times import describe_time
@@ -52,6 +54,7 @@ def validate(
     set_: SetOption = None,
     logs: LogsOption = None,
     timezone: ZoneOption = "",
+    skip_malformed: SkipOption = False,
     picture: PictureOption = None,
     page: PageOption = None,
     contributions: Annotated[
@@ -71,7 +74,7 @@ def validate(
     from faultsweep.sweeps.validation import validate as compare
 
     _check_outputs(log, picture, page)
-    records, nodes, missing = _given(log, machine, logs, timezone)
+    records, nodes, missing = _given(log, machine, logs, timezone, skip_malformed)
     steps = _contributions(records, nodes, _settings(set_), cut, _site(machine)) if contributions else []
     found = compare(records, nodes, _settings(set_), cut, missing, _site(machine))
     _report(found, picture, page, as_json, {"contributions": [_step_as_json(step) for step in steps]} if steps else {})
@@ -87,6 +90,7 @@ def calibrate(
     set_: SetOption = None,
     logs: LogsOption = None,
     timezone: ZoneOption = "",
+    skip_malformed: SkipOption = False,
     picture: PictureOption = None,
     page: PageOption = None,
     as_json: JsonOption = False,
@@ -98,7 +102,7 @@ def calibrate(
     if cut <= 0:
         raise InputError("--cut: calibrating needs a part of the log before the cut (valid: more than 0)")
     _check_outputs(log, picture, page)
-    records, nodes, missing = _given(log, machine, logs, timezone)
+    records, nodes, missing = _given(log, machine, logs, timezone, skip_malformed)
     best, tried = choose(records, nodes, _settings(set_), cut, _site(machine))
     if not as_json:
         _print_tried(tried)
@@ -126,14 +130,16 @@ def _check_outputs(log: str, picture: Path | None, page: Path | None) -> None:
     check_writable([path for path in (page,) if path is not None], [log])
 
 
-def _given(log: str, machine: str, logs: Path | None, timezone: str) -> tuple[JobRecords, int, list[str]]:
+def _given(
+    log: str, machine: str, logs: Path | None, timezone: str, skip_malformed: bool
+) -> tuple[JobRecords, int, list[str]]:
     """Return the jobs, the nodes of the machine, and what the site has that no simulation knows."""
     from faultsweep.simcore.model.machines import FLAT, parse_machine
     from faultsweep.simcore.sites.not_simulated import not_simulated
     from faultsweep.simcore.sites.site import read_site
     from faultsweep.sweeps.logs import load_records
 
-    records = load_records(log, logs, timezone=timezone)
+    records = load_records(log, logs, timezone=timezone, on_error="skip" if skip_malformed else "raise")
     if machine.endswith(".toml"):
         site = read_site(machine)
         lines = (*not_simulated(site), *site.not_represented)
@@ -230,18 +236,23 @@ def _print(found: Validation) -> None:
         if group.by != "hour":
             times = [describe_time(value) for value in waits(group)]
             name = group.name if group.by == "all" else f"{group.by} {group.name}"
-            rows.append((name, f"{group.jobs:,}", *times, f"{group.explained:.2f}"))
+            rows.append((name, f"{group.jobs:,}", *times, _shown(group.explained)))
     heads = ("mean and median wait", "jobs", "real", "sim", "real", "sim", "explained")
     print_table(heads, rows, right=range(1, len(heads)))
     if found.names:
-        told = ", ".join(f"{name} {value:.2f}" for name, value in found.names.items())
+        told = ", ".join(f"{name} {_shown(value)}" for name, value in found.names.items())
         console.print(Text(f"explained without a simulation, by past medians of the same: {told}"))
     for line in found.notes:
         console.print(Text(f"- {line}"), soft_wrap=True)
 
 
+def _shown(value: float, digits: int = 2) -> str:
+    """Return a number for a table; where all waits are the same there is none."""
+    return "-" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no -0.00
+
+
 def _print_tried(tried: list[Any]) -> None:
     from faultsweep.cli.output import print_table
 
-    rows = ((", ".join(map(str, settings.values())), f"{share:.3f}", f"{tau:.2f}") for settings, share, tau in tried)
+    rows = ((", ".join(map(str, settings.values())), _shown(share, 3), _shown(tau)) for settings, share, tau in tried)
     print_table(("before the cut", "explained", "rank correlation"), rows)

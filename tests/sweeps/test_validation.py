@@ -168,6 +168,25 @@ def test_commands_print_a_table_and_write_picture_and_page(records, tmp_path, mo
     assert "did you mean 'scheduler'" in capsys.readouterr().err
 
 
+def test_malformed_rows_can_be_left_out(tmp_path, monkeypatch, capsys):
+    rows = [f"{number}|COMPLETED|{number * 600}|{number * 600 + 30}|{number * 600 + 300}|2" for number in range(1, 301)]
+    times = [row.split("|") for row in [*rows, "301|COMPLETED|yesterday|now|then|2"]]
+    stamps = [[n, s, *(_stamp(value) for value in values[:3]), values[3]] for n, s, *values in times]
+    header = "JobID|State|Submit|Start|End|NNodes"
+    (tmp_path / "dump.psv").write_text("\n".join([header, *("|".join(row) for row in stamps)]) + "\n")
+    words = ("validate", tmp_path / "dump.psv", "--machine", "flat:4")
+    assert run_cli(monkeypatch, *words) == 2
+    assert "skip-malformed" in capsys.readouterr().err
+    assert run_cli(monkeypatch, *words, "--skip-malformed") == 0
+    assert "nan" not in capsys.readouterr().out  # all waits are the same
+    assert run_cli(monkeypatch, "calibrate", *words[1:], "--skip-malformed") == 0
+    assert "nan" not in capsys.readouterr().out
+
+
+def _stamp(seconds: str) -> str:
+    return str(np.datetime64(int(seconds), "s")) if seconds.isdigit() else seconds
+
+
 def test_a_page_escapes_names(records, tmp_path):
     found = validation.validate(records, NODES, {})
     found = replace(found, log="<b>", notes=["<script>"])

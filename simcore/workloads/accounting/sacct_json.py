@@ -76,10 +76,10 @@ def _record(job: dict[str, Any]) -> dict[str, Any]:
     never = start is None or (nowhere and state not in ("running", "suspended", "completed"))
     limit = time.get("limit")
     endless = limit.get("infinite") if isinstance(limit, dict) else limit == _INFINITE
-    minutes = ENDLESS if endless else _number(limit)
+    minutes = ENDLESS if endless else _amount("limit", limit)
     code = _part(job, "exit_code")
     signal = _part(code, "signal")
-    elapsed = _number(time.get("elapsed"))
+    elapsed = _amount("elapsed", time.get("elapsed"))
     return {
         "submit_s": _time(time.get("submission")),
         "eligible_s": _time(time.get("eligible")),
@@ -90,7 +90,7 @@ def _record(job: dict[str, Any]) -> dict[str, Any]:
         **{name: given.get(name) or asked.get(name) for name in ("nodes", "cores", "memory_mb")},
         "gpus": given.get("gpus") or asked.get("gpus") or (0.0 if given or asked else None),
         "requested_s": None if minutes is None else 60.0 * minutes,
-        "restarts": _number(job.get("restart_cnt")),
+        "restarts": _amount("restart_cnt", job.get("restart_cnt")),
         "user": _text(job.get("user") or association.get("user")),
         "account": _text(job.get("account") or association.get("account")),
         "partition": _text(job.get("partition")),
@@ -144,6 +144,14 @@ def _number(value: Any) -> float | None:
     if not isinstance(value, (int, float)) or not -LARGEST <= value <= LARGEST:
         raise ValueError(f"{str(value)[:40]!r} is not a number")
     return float(value)
+
+
+def _amount(name: str, value: Any) -> float | None:
+    """Return a number of 0 or more."""
+    found = _number(value)
+    if found is not None and found < 0:
+        raise ValueError(f"{name} is {found:g}, below 0")
+    return found
 
 
 def _time(value: Any) -> float | None:

@@ -118,9 +118,14 @@ def _check_widths(
     rows[:], numbers[:] = [rows[place] for place in kept], [numbers[place] for place in kept]
 
 
+def _text(value: Any) -> Any:
+    """Return a cell; bytes, as which some writers keep text, are text."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
 def _parquet_rows(source: Source) -> tuple[list[str], list[Any], list[int]]:
     found = parquet.read_table(source.path, source.data)
-    columns = [found.column(place).to_pylist() for place in range(found.num_columns)]
+    columns = [[_text(value) for value in found.column(place).to_pylist()] for place in range(found.num_columns)]
     rows = list(zip(*columns, strict=True))
     return list(found.column_names), rows, list(range(1, len(rows) + 1))
 

@@ -445,6 +445,29 @@ def test_shipped_mappings(tmp_path, name, suffix):
         assert column(jobs, "memory_mb") == [3072]
 
 
+@pytest.mark.parametrize(("part", "name"), [("time", "elapsed"), ("time", "limit"), ("", "restart_cnt")])
+def test_amounts_of_json_are_not_below_0(tmp_path, part, name):
+    job = json.loads(json.dumps(JSON_JOB))
+    (job[part] if part else job)[name] = -60
+    (tmp_path / "sacct.json").write_text(json.dumps({"jobs": [job]}))
+    with pytest.raises(InputError, match=f"job 1 of the dump is malformed: {name} is -60, below 0"):
+        read_records([tmp_path / "sacct.json"])
+
+
+def test_text_that_parquet_keeps_as_bytes(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    write_table(tmp_path / "plain.parquet", "pm100")
+    found = pyarrow.read_table(tmp_path / "plain.parquet")
+    for place, name in enumerate(found.column_names):
+        if found.column(place).type == "string":
+            found = found.set_column(place, name, found.column(place).cast("binary"))
+    pyarrow.write_table(found, tmp_path / "bytes.parquet")
+    plain, again = (read_records([tmp_path / name]) for name in ("plain.parquet", "bytes.parquet"))
+    for name in ("user", "state", "job", "partition"):
+        assert again.text(name).values() == plain.text(name).values()
+    assert again.text("user").values() == ["ann"]
+
+
 def test_a_mapping_of_ones_own(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("when,from,to,n,limit\n5,10,20,3,2\n6,15,,4,1\n")
