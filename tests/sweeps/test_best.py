@@ -9,7 +9,6 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from faultsweep.analysis import report
 from faultsweep.analysis.open import open_results
 from faultsweep.analysis.report import write_report
@@ -23,6 +22,7 @@ from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.__main__ import main
 from faultsweep.errors import InputError
+from tests.analysis.stores import make_results
 
 MEANS = {"good": 10.0, "near": 11.0, "twin": 10.0, "bad": 30.0}
 
@@ -50,6 +50,12 @@ def store(client, tmp_path_factory):
     path = tmp_path_factory.mktemp("best") / "a.zarr"
     sweep().run(path, cluster=client, progress=False)
     return path
+
+
+@pytest.fixture
+def without_pictures(monkeypatch):
+    """Pictures of reports take most of their time, and are looked at elsewhere."""
+    monkeypatch.setattr(report, "_picture", lambda figure: "")
 
 
 def verdict_of(path, study=None):
@@ -89,13 +95,10 @@ def test_the_verdict_names_the_best_and_how_much_worse_the_others_are(store):
 
 
 def test_many_policies_that_may_be_best_stay_a_sentence():
-    axes = {"policy": [f"p{n}" for n in range(50)], "replicate": list(range(10))}
+    policies, best = [f"p{n}" for n in range(50)], Best("policy", "mean_wait_s", most=10)
     values = np.random.default_rng(1).lognormal(0, 1, (50, 10))
-    results = xr.Dataset(
-        {"y": (list(axes), values), "status": (list(axes), np.full(values.shape, DONE, np.int8))}, axes
-    )
-    results["y"].attrs["better"] = "lower"
-    best = Best("policy", "y", most=10)
+    results = make_results({"policy": policies}, {best.metric: values}, replicates=10)
+    axes = {"policy": policies, "replicate": list(range(10))}
     found = regions_of(best, axes, results["status"].values, values, np.ones(50, bool))
     sentence = judge(results, best, found).sentence
     assert re.fullmatch(r"Not decided after 10 replicates: each of (p\d+, ){5}p\d+ and \d+ others may be .*", sentence)
@@ -169,10 +172,10 @@ def idle(policy, load, replicate, seed=0):
     return load * {"best": 10.0, "close": 11.0, "wild": 40.0, "never": 0.0}[policy] * float(noise)
 
 
-def idle_verdict(client, path, policies, loads):
+def idle_verdict(client, path, policies, loads, zone="5%"):
     axes = {"policy": policies, "load": loads}
     outputs = [Output("wait_s", better="lower")]
-    study = Sweep(axes=axes, function=idle, outputs=outputs, best={"most": 400})
+    study = Sweep(axes=axes, function=idle, outputs=outputs, best={"most": 400, "zone": zone})
     study.run(path, cluster=client, progress=False)
     return verdict_of(path, study)[0], study.spec.best
 
@@ -190,15 +193,17 @@ def test_a_policy_is_compared_with_a_best_mean_of_zero_by_its_own_mean(client, t
 
 
 def test_a_policy_whose_interval_reaches_below_the_best_is_not_called_worse(client, tmp_path):
-    table = idle_verdict(client, tmp_path / "a.zarr", ["best", "close", "wild"], [1.0])[0].table
+    table = idle_verdict(client, tmp_path / "a.zarr", ["best", "close", "wild"], [1.0], "20%")[0].table
     for _, row in table[table["result"] != "best"].iterrows():
         assert row["result"] == ("as good or worse" if row["worse_low"] < 0 else "worse")
     assert table["result"].tolist() == ["best", "as good or worse", "worse"]
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_report_draws_the_metric_that_a_selection_decides_by(client, monkeypatch, tmp_path):
     outputs = [Output("mean_bounded_slowdown", better="lower"), Output("wait_s", better="lower")]
-    study = sweep(function=both, outputs=outputs, best={"metric": "wait_s"})
+    axes = {"policy": ["good", "bad"], "load": [0.5, 1.0]}
+    study = sweep(axes=axes, function=both, outputs=outputs, best={"metric": "wait_s"})
     study.run(tmp_path / "a.zarr", cluster=client, progress=False)
     drawn = []
     monkeypatch.setattr(report, "_first_figure", lambda data, metric: drawn.append(metric) or "")
@@ -304,6 +309,7 @@ def test_a_metric_below_zero_has_no_ratio(client, tmp_path):
         study.run(tmp_path / "a.zarr", cluster=client, progress=False)
 
 
+@pytest.mark.usefixtures("on_client")
 def test_the_command_prints_the_answer_and_draws_it(tmp_path, monkeypatch, capsys):
     spec = tmp_path / "study.toml"
     spec.write_text(
@@ -335,6 +341,7 @@ def speed(policy, replicate, seed=0):
     return {"slow": 10.0, "fast": 20.0}[policy] * float(np.exp(noise))
 
 
+@pytest.mark.usefixtures("without_pictures")
 @pytest.mark.parametrize("declared", ["function", "spec"])
 def test_more_is_better_where_the_function_or_the_spec_says_so(declared, client, tmp_path):
     said = (
@@ -354,6 +361,7 @@ def test_more_is_better_where_the_function_or_the_spec_says_so(declared, client,
     assert "fast has the highest speed" in page
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_metric_of_a_function_needs_a_direction(client, tmp_path):
     wanted = r"speed: is more of it better, or less\? Say so in the spec, better = "
     with pytest.raises(InputError, match=wanted):
@@ -385,6 +393,7 @@ def test_a_wrong_direction_is_one_sentence(better, sentence):
         Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=[Output("speed", better="up")])
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_the_report_of_a_selection_begins_with_its_verdict(store, tmp_path):
     results = open_results(store)
     write_report(results, tmp_path / "a.html")
