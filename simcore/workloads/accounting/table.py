@@ -127,7 +127,8 @@ def _parquet_rows(source: Source) -> tuple[list[str], list[Any], list[int]]:
     found = parquet.read_table(source.path, source.data)
     columns = [[_text(value) for value in found.column(place).to_pylist()] for place in range(found.num_columns)]
     rows = list(zip(*columns, strict=True))
-    return list(found.column_names), rows, list(range(1, len(rows) + 1))
+    names = ["".join(letter if letter.isprintable() else "?" for letter in name) for name in found.column_names]
+    return names, rows, list(range(1, len(rows) + 1))
 
 
 def _mapping(source: Source, names: Sequence[str], options: Options) -> dict[str, str]:

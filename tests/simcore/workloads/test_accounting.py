@@ -454,6 +454,15 @@ def test_amounts_of_json_are_not_below_0(tmp_path, part, name):
         read_records([tmp_path / "sacct.json"])
 
 
+def test_names_of_columns_are_on_one_line(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(
+        pyarrow.table({"sub\nmit\x1b[2J": [1]}), tmp_path / "odd.parquet"
+    )
+    with pytest.raises(InputError, match=r"the table has sub\?mit\?\[2J\)"):
+        read_records([tmp_path / "odd.parquet"], "table")
+
+
 def test_text_that_parquet_keeps_as_bytes(tmp_path):
     pyarrow = pytest.importorskip("pyarrow.parquet")
     write_table(tmp_path / "plain.parquet", "pm100")
