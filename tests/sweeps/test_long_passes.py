@@ -50,7 +50,7 @@ def assert_stops(process, *numbers):
         process.kill()
     assert said.splitlines()[-1].startswith("stopped")
     assert "Traceback" not in said
-    assert process.returncode == 130
+    assert process.returncode in (130, -signal.SIGINT)  # a shell shows both as 130
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
