@@ -166,7 +166,8 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
     from dataclasses import replace
 
     workload = replace(workload_of(plain), demand=demand_of(rows, len(site[1])))
-    options.pop("first_ticks", None)  # it draws them
+    for name in ("first_ticks", "rule"):  # it draws them, and reads it from a file
+        options.pop(name, None)
     recovers = recovery_of(rows, options)
     named = {ENGINE_NAMES[name]: value for name, value in ({"lff_moves": False} | options).items()}
     run = simulate(

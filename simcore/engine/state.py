@@ -381,6 +381,7 @@ class State(Common):
     own_window: float  # the window that it is asked about, s
     own_counted: int  # failures that are in own_failures and own_last
     own_score_values: int  # address of the parameters of the placement score
+    own_head: int  # a job that another would overtake, for a discipline of the user's
     own_extra: int  # nodes beside the reservation of the head job at its time
 
     # by timer, release, node or job: (jobs + nodes + 2,), and whole numbers in it are exact

@@ -267,6 +267,10 @@ class SiteSimulator(Simulator):
         if self.options.scheduler in ("conservative", "top-jobs", "slurm"):
             (self.passes if self.options.scheduler == "slurm" else self.conservative).schedule()
             return
+        if self.options.rule is not None:
+            while self.start_allowed():
+                pass
+            return
         easy = self.options.scheduler == "backfill"
         blocked: set[int] = set()
         heads: list[tuple[Job, Any, list[Bag]]] = []
@@ -291,6 +295,35 @@ class SiteSimulator(Simulator):
                     heads.append((job, *self.reservation_of(job)))
                 else:
                     blocked |= {p for node in self.nodes if partition in node.partitions for p in node.partitions}
+
+    def start_allowed(self) -> bool:
+        """Start the first job that has room and may overtake, by the rule, the first refused job of each partition
+        that shares nodes with its own; tell whether there was one."""
+        heads: dict[int, Job] = {}
+        for overtaken, job in enumerate(self.queue):
+            free, self.row, here = self.free(), 0, {self.needs[job].partition}
+            if self.room(job, free) >= self.needs[job].chunks:
+                bags = self.held_of(job, self.choose_nodes(job, free))
+                near = [head for place, head in heads.items() if self.shares_nodes_with(place, here)]
+                if all(self.may_overtake(job, bags, head, overtaken) for head in near):
+                    self.start_on(job, bags)
+                    return True
+            heads.setdefault(self.needs[job].partition, job)
+        return False
+
+    def may_overtake(self, job: Job, bags: dict[int, Bag], head: Job, overtaken: int) -> bool:
+        moment, then = self.reservation_of(head)
+        return self.options.rule(
+            nodes=job.requested_size,
+            estimate_s=float(job.remaining_estimate),
+            wait_s=float(self.now - job.submit),
+            free=sum(bag[0] for bag in self.free()),
+            head_nodes=head.requested_size,
+            until_reservation_s=float(max(moment[0], self.now) - self.now),
+            extra=self.room(head, then, moment[0]) - self.needs[head].chunks,
+            delays=not self.leaves_room(job, bags, head, moment, then),
+            overtaken=overtaken,
+        )
 
     def shares_nodes_with(self, partition: int, others: set[int]) -> bool:
         return any(partition in node.partitions and node.partitions & others for node in self.nodes)

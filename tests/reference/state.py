@@ -24,6 +24,7 @@ class Options:
     """The parameters of a run. Times in seconds."""
 
     scheduler: str = "fcfs"
+    rule: Callable[..., bool] | None = None  # who may overtake, by a discipline of the user's (sites)
     event_order: str = "instant"
     start_delay: Any = 0
     growth_limit: int = 1

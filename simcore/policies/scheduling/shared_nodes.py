@@ -40,9 +40,7 @@ def schedule_site(s: State) -> None:
     if s.scanned_version == s.version and nothing_overdue(s) and s.num_windows == 0 and s.preemption == DEFAULT:
         position = max(position, s.scanned)
     else:
-        s.blocked = s.refused_with_room = 0
-        for partition in range(s.head_job.shape[0]):
-            s.head_job[partition] = -1
+        forget_reservations(s)
     while position < s.queue_tail and (s.free > 0 or s.preemption != DEFAULT) and (easy or s.blocked != every):
         job = s.queue[position]
         partition = s.job.partition[job]
@@ -61,7 +59,7 @@ def schedule_site(s: State) -> None:
         if not is_blocked:
             s.blocked |= 1 << partition if easy else s.overlaps[partition]
             if easy:
-                _reserve(s, job, partition)
+                reserve_first(s, job, partition)
         position += 1
     remember(s)
     if s.refused_with_room == 1:
@@ -69,28 +67,53 @@ def schedule_site(s: State) -> None:
 
 
 @inlined
+def forget_reservations(s: State) -> None:
+    """Begin a pass: no job has been refused."""
+    s.blocked = s.refused_with_room = 0
+    for partition in range(s.head_job.shape[0]):
+        s.head_job[partition] = -1
+
+
+@inlined
 def _may_start(s: State, job: int) -> bool:
     """Choose nodes for a job; tell whether there are enough and it delays nobody."""
-    if s.job.requested[job] > s.free or _is_in_the_way(s, job):
+    if s.job.requested[job] > s.free or _is_in_the_way(s, job) or not choose(s, job):
         return False
+    for partition in range(s.head_job.shape[0]):
+        if delays(s, job, partition):
+            return False
+    return True
+
+
+@inlined
+def choose(s: State, job: int) -> bool:
+    """Choose nodes for a job; tell whether there are enough."""
     closed = windows_met(s, s.now, expected_end(s, job, s.now))
     if count_chunks(s, job, closed) < s.job.chunks[job]:
         return False
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
-    for partition in range(s.head_job.shape[0]):
-        if _matters(s, job, partition) and _left_beside(s, job, partition) < 0:
-            return False
     return True
+
+
+@inlined
+def delays(s: State, job: int, partition: int) -> bool:
+    """Tell whether the first job of a partition could not be placed at its reservation beside a job on the nodes that
+    are chosen for it."""
+    return _matters(s, job, partition) and _left_beside(s, job, partition) < 0
 
 
 @inlined
 def _matters(s: State, job: int, partition: int) -> bool:
     """Tell whether a job that starts now still runs at the reservation of a partition that shares nodes with its
     own."""
-    if s.head_job[partition] < 0 or s.overlaps[partition] >> s.job.partition[job] & 1 == 0:
-        return False
-    return not ends_by(s, job, s.head_time[partition])
+    return comes_before(s, job, partition) and not ends_by(s, job, s.head_time[partition])
+
+
+@inlined
+def comes_before(s: State, job: int, partition: int) -> bool:
+    """Tell whether a job had to be refused of a partition that shares nodes with that of a job."""
+    return s.head_job[partition] >= 0 and s.overlaps[partition] >> s.job.partition[job] & 1 == 1
 
 
 @inlined
@@ -163,7 +186,7 @@ def _count_then(s: State, partition: int, node: int) -> int:
 
 
 @kernel
-def _reserve(s: State, job: int, partition: int) -> None:
+def reserve_first(s: State, job: int, partition: int) -> None:
     """Find when a job can be placed if what is expected comes free, and what is free then; it cannot be now."""
     s.head_job[partition] = job
     s.head_closed[partition] = 0
