@@ -125,13 +125,14 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/test_priorities_against_reference.py", "tests/test_limits_against_reference.py",
               "tests/test_slurm_against_reference.py", "tests/test_site_recovery_against_reference.py",
               "tests/test_preemption_against_reference.py", "tests/test_top_jobs_against_reference.py",
-              "tests/simcore/failures/test_generators.py",
+              "tests/test_own_scheduler_against_reference.py", "tests/simcore/failures/test_generators.py",
               *(f"tests/test_laws_of_time.py::{name}" for name in LAWS_OF_TIME))  # fmt: skip
 
 NEAR = {
     "limits": ("tests/test_limits_against_reference.py",),
     "recovery/requeue": ("tests/test_recovery_against_reference.py", "tests/test_site_recovery_against_reference.py"),
     "preemption/": ("tests/test_preemption_against_reference.py",),
+    "scheduling/own": ("tests/test_own_scheduler_against_reference.py",),
     "top_jobs": ("tests/test_top_jobs_against_reference.py",),
     "scheduling/slurm": ("tests/test_slurm_against_reference.py",),
     "queue_order/": ("tests/test_priorities_against_reference.py",),

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import config as numba_config
 
 from tests.strategies import examples
 from tests.test_site_against_reference import CHOICES, assert_same, cases, engine
 
-pytestmark = pytest.mark.skipif(bool(numba_config.DISABLE_JIT), reason="policies of the user's are compiled")
 
 RULES = """
 def easy(delays):
