@@ -40,6 +40,7 @@ class NodeTable:
     members : bits of the partitions that it belongs to.
     classes : index of its class.
     class_names : their names.
+    mtbf_h : mean time between failures of each, float64 (nodes,); infinity where the file has none.
     partitions : names of the partitions.
     whole : whether their jobs share no nodes.
     default : index of the partition of jobs that name none.
@@ -71,6 +72,7 @@ class NodeTable:
     qos_priorities: tuple[tuple[str, float], ...] = ()
     limits: tuple[Rule, ...] = ()
     preempting: Preempting = NOBODY
+    mtbf_h: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     @property
     def total_cores(self) -> int:
@@ -127,6 +129,8 @@ def site_hash(site: NodeTable) -> str:
     if site.preempting.by or len(set(site.preempting.tiers)) > 1:
         names += repr(site.preempting._replace(preempts=())).encode()
         names += repr([sorted(others) for others in site.preempting.preempts]).encode()
+    if np.isfinite(site.mtbf_h).any():
+        names += site.mtbf_h.tobytes()
     return "sha256:" + hashlib.sha256(names + columns).hexdigest()
 
 
@@ -195,4 +199,5 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         qos_priorities=tuple((each.name, float(each.priority)) for each in site.qos),
         limits=limits_of(site),
         preempting=preempting_of(site, path),
+        mtbf_h=np.repeat([_least(of_class.mtbf_h) for of_class in site.nodes], counts),
     )

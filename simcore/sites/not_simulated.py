@@ -28,7 +28,8 @@ def _lines(site: Site) -> Iterator[str]:
     yield _named("the jobs of advance reservations, which wait like all others", windows)
     yield _named("licences", [licence.name for licence in site.licences])
     yield _named("features of nodes", sorted({feature for nodes in site.nodes for feature in nodes.features}))
-    yield _named("mtbf_h of node classes", [nodes.name for nodes in site.nodes if nodes.mtbf_h is not None])
+    failing = [nodes.name for nodes in site.nodes if nodes.mtbf_h is not None]
+    yield _named("mtbf_h of node classes, unless asked for (--failures mtbf)", failing)
     if site.priority.kind != "fifo":
         options = " ".join(priority_options(site.priority))
         yield f"{site.priority.kind} priority of jobs, unless it is asked for: {options}"

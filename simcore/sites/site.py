@@ -19,7 +19,8 @@ class _Part(BaseModel):
 
 
 class NodeClass(_Part):
-    """Nodes that are alike. ``cores``, ``threads`` (of a core), ``gpus`` and ``memory_mb`` are those of one node."""
+    """Nodes that are alike. ``cores``, ``threads`` (of a core), ``gpus``, ``memory_mb`` and ``mtbf_h`` are those of one
+    node."""
 
     name: str
     count: int = Field(ge=1)

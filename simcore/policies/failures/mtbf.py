@@ -1,8 +1,9 @@
 """Failures given by a mean time between failures, of the system or of a node, and a mean time to repair (tang2010).
 
 Times between failures are Weibull with a shape of 0.7 by default (1 is exponential), as in Schroeder and Gibson, "A
-Large-Scale Study of Failures in High-Performance Computing Systems", DSN 2006; all nodes fail alike. A system-wide MTBF
-makes one renewal process, a per-node MTBF one of each node. They go on during repairs.
+Large-Scale Study of Failures in High-Performance Computing Systems", DSN 2006. A system-wide MTBF makes one renewal
+process, in which all nodes fail alike, a per-node MTBF one of each node. On a site, whose classes of nodes may have an
+MTBF each, that is what holds if neither is given. They go on during repairs.
 
 The processes are stationary unless ``failure_start`` says that they are new: the run looks at them from some time on,
 so the first time to a failure has the equilibrium distribution, and a run sees its length / MTBF failures on average
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.contract import Parameter, Policy, Role, Run
 from faultsweep.simcore.distributions import DISTRIBUTIONS, draw_times
+from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span
 from faultsweep.simcore.policies.failures.weibull import BLOCK, LARGEST_BLOCK, exponentials, weibull_gaps_ms
 from faultsweep.simcore.streams import round_ms, stream
@@ -35,27 +37,18 @@ FAILURE_STARTS = {
 
 HOUR_S = 3600.0
 SHORTEST_MEAN_S = 1e-3
+OF_CLASSES = "mtbf_h of a class of nodes"
 MOST_WAITING = 1_000_000  # failures drawn for some nodes while others may still fail before them
 
 
 def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
-    """Return failures with a mean time between failures of the system (``mtbf_h``) or of a node (``node_mtbf_h``)."""
-    system, node = config["mtbf_h"], config["node_mtbf_h"]
-    if (system > 0) == (node > 0):
-        which = "both are" if system > 0 else "neither is"
-        raise InputError(
-            f"failures: mtbf needs either mtbf_h (of the system) or node_mtbf_h (of a node); {which} given"
-        )
-    shape = config["mtbf_shape"]
-    mean_s = (system or node) * HOUR_S
-    if mean_s < SHORTEST_MEAN_S:
-        name = "mtbf_h" if system > 0 else "node_mtbf_h"
-        raise InputError(f"{name}: {system or node:g} h is less than the millisecond to which failures are timed")
-    scale_s = mean_s / gamma(1.0 + 1.0 / shape)
-    times = stream(config["seed"], config["replicate"], "failures/times")
-    places = stream(config["seed"], config["replicate"], "failures/nodes")
-    first = first_gaps_ms(times, 1 if system else nodes, shape, scale_s, config["failure_start"])
-    drawn = _system(times, places, first, shape, scale_s, nodes) if system else _per_node(times, first, shape, scale_s)
+    """Return failures with a mean time between failures of the system (``mtbf_h``), of a node (``node_mtbf_h``), or, on
+    a site, of a node of each class."""
+    name, mean_h = _means_h(config, nodes)
+    least_h = float(mean_h.min())
+    if least_h * HOUR_S < SHORTEST_MEAN_S:
+        raise InputError(f"{name}: {least_h:g} h is less than the millisecond to which failures are timed")
+    drawn = _system(config, least_h, nodes) if name == "mtbf_h" else _of_nodes(config, mean_h)
 
     def blocks() -> Iterator[Block]:
         repairs = stream(config["seed"], config["replicate"], "failures/repairs")
@@ -74,8 +67,29 @@ def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
         "repair_sigma",
     )
     facts = {name: config[name] for name in (*names, "down_time_s")} | {"nodes": nodes}
-    rate = DAY_S / mean_s * (1 if system else nodes)
-    return DrawnSource("mtbf", blocks(), rate, facts)
+    if name == OF_CLASSES:
+        facts["class_mtbf_h"] = mean_h.tolist()
+    rates = [DAY_S / (each * HOUR_S) * count for each, count in zip(*np.unique(mean_h, return_counts=True), strict=True)]
+    return DrawnSource("mtbf", blocks(), float(sum(rates)), facts)
+
+
+def _means_h(config: dict[str, Any], nodes: int) -> tuple[str, NDArray[np.float64]]:
+    """Return what gives the mean times between failures, and those of the processes, h; infinite for none."""
+    system, node = config["mtbf_h"], config["node_mtbf_h"]
+    if system > 0 and node > 0:
+        raise InputError("failures: mtbf needs either mtbf_h (of the system) or node_mtbf_h (of a node); both are given")
+    if system > 0:
+        return "mtbf_h", np.array([system])
+    if node > 0:
+        return "node_mtbf_h", np.full(nodes, node)
+    site = parse_machine(config["machine"]).site
+    if site is None or not np.isfinite(site.mtbf_h).any():
+        classes = "" if site is None else f", and no class of nodes of {config['machine']} has an mtbf_h"
+        raise InputError(
+            "failures: mtbf needs either mtbf_h (of the system) or node_mtbf_h (of a node); neither is "
+            f"given{classes}"
+        )
+    return OF_CLASSES, site.mtbf_h
 
 
 def first_gaps_ms(rng: np.random.Generator, count: int, shape: float, scale_s: float, start: str) -> NDArray[np.int64]:
@@ -97,36 +111,63 @@ def draw_repairs(rng: np.random.Generator, count: int, config: dict[str, Any]) -
     return draw_times(rng, count, float(round_ms(config["mttr_h"] * HOUR_S)), config["repair_distribution"], sigma)
 
 
-def _system(
-    times: np.random.Generator,
-    places: np.random.Generator,
-    first_ms: NDArray[np.int64],
-    shape: float,
-    scale_s: float,
-    nodes: int,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+Failures = Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""Blocks of failures in order: times in ms, and nodes."""
+
+
+def _system(config: dict[str, Any], mean_h: float, nodes: int) -> Failures:
     """Draw the failures of the system, each of any node."""
-    now = int(first_ms[0])
-    yield first_ms, np.floor(places.random(1) * nodes).astype(np.int64)
+    places = stream(config["seed"], config["replicate"], "failures/nodes")
+    times, shape, scale_s = stream(config["seed"], config["replicate"], "failures/times"), *_weibull(config, mean_h)
+    time_ms = first_gaps_ms(times, 1, shape, scale_s, config["failure_start"])
     while True:
-        time_ms = now + np.cumsum(weibull_gaps_ms(exponentials(times, BLOCK), shape, scale_s))
-        now = int(time_ms[-1])
-        yield time_ms, np.floor(places.random(BLOCK) * nodes).astype(np.int64)
+        yield time_ms, np.floor(places.random(len(time_ms)) * nodes).astype(np.int64)
+        time_ms = time_ms[-1] + np.cumsum(weibull_gaps_ms(exponentials(times, BLOCK), shape, scale_s))
 
 
-def _per_node(
-    times: np.random.Generator, first_ms: NDArray[np.int64], shape: float, scale_s: float
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Draw the next failure of every node in turn; yield those before which no node can still fail."""
-    nodes = len(first_ms)
-    last = first_ms
-    waiting = np.stack([first_ms, np.arange(nodes)])
+def _weibull(config: dict[str, Any], mean_h: float) -> tuple[float, float]:
+    """Return shape and scale of times between failures, the scale in s."""
+    shape = config["mtbf_shape"]
+    return shape, mean_h * HOUR_S / gamma(1.0 + 1.0 / shape)
+
+
+def _of_nodes(config: dict[str, Any], mean_h: NDArray[np.float64]) -> Failures:
+    """Draw the failures of nodes that have a mean time between failures each, or none, infinity."""
+    values = np.unique(mean_h[np.isfinite(mean_h)])
+    parts = []
+    for value in values.tolist():
+        purpose = "failures/times" if len(values) == 1 else f"failures/times of {value!r} h"
+        times = stream(config["seed"], config["replicate"], purpose)
+        parts.append(_alike(times, np.flatnonzero(mean_h == value), *_weibull(config, value), config["failure_start"]))
+    return parts[0] if len(parts) == 1 else _merged(parts)
+
+
+def _merged(parts: list[Failures]) -> Failures:
+    """Merge failures of several groups of nodes, each as far as all of them are known."""
+    known = [np.zeros((2, 0), np.int64) for _ in parts]
+    while True:
+        for at, part in enumerate(parts):
+            while known[at].shape[1] == 0:
+                known[at] = np.stack(next(part))
+        last_ms = min(rows[0, -1] for rows in known)
+        counts = [int(np.searchsorted(rows[0], last_ms, side="right")) for rows in known]
+        found = np.concatenate([rows[:, :count] for rows, count in zip(known, counts, strict=True)], axis=1)
+        found = found[:, np.lexsort((found[1], found[0]))]
+        yield found[0], found[1]
+        known = [rows[:, count:] for rows, count in zip(known, counts, strict=True)]
+
+
+def _alike(times: np.random.Generator, places: NDArray[np.int64], shape: float, scale_s: float, start: str) -> Failures:
+    """Draw the next failure of each of some nodes in turn; yield those before which none of them can still fail."""
+    nodes = len(places)
+    last = first_gaps_ms(times, nodes, shape, scale_s, start)
+    waiting = np.stack([last, places])
     rounds = max(1, BLOCK // nodes)  # more and more: what is drawn does not depend on it
     while True:
         gaps = weibull_gaps_ms(exponentials(times, rounds * nodes), shape, scale_s).reshape(rounds, nodes)
         drawn = last + np.cumsum(gaps, axis=0)
         last = drawn[-1]
-        fresh = np.stack([drawn.ravel(), np.tile(np.arange(nodes), rounds)])
+        fresh = np.stack([drawn.ravel(), np.tile(places, rounds)])
         waiting = np.concatenate([waiting, fresh], axis=1)
         if waiting.shape[1] > MOST_WAITING:
             raise InputError("failures: those of mtbf come so much in crowds that none can be placed before the others")
@@ -180,7 +221,7 @@ POLICIES = (
                 "node_mtbf_h",
                 float,
                 0.0,
-                "Mean time between failures of each node under mtbf; 0: not given.",
+                "Mean time between failures of each node under mtbf; 0: not given (on a site: that of its class).",
                 "failures",
                 minimum=0,
                 maximum=1e7,

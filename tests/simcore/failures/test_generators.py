@@ -164,6 +164,70 @@ def test_node_mtbf_makes_each_node_a_renewal_process():
     assert len(trace) / 1e9 * DAY_S == pytest.approx(8 * 24 / 100, rel=0.04)
 
 
+CLASSES = """
+format = "faultsweep site, 1"
+[[nodes]]
+name = "old"
+count = 3
+cores = 4
+mtbf_h = 50.0
+[[nodes]]
+name = "login"
+count = 2
+cores = 4
+[[nodes]]
+name = "new"
+count = 4
+cores = 8
+mtbf_h = 50000.0
+"""
+
+
+@pytest.fixture
+def classes(tmp_path):
+    """A site, and the failures of it."""
+    path = tmp_path / "site.toml"
+
+    def failures(text=CLASSES, **parameters):
+        path.write_text(text)
+        return source_for(resolve({"machine": str(path), "failures": "mtbf", **parameters}), 9, SPAN)
+
+    return failures
+
+
+def test_classes_of_nodes_fail_as_often_as_their_site_says(classes):
+    found = classes()
+    trace = found.until(3e9)
+    assert (np.diff(trace.time_s) >= 0).all()
+    counts = np.bincount(trace.node, minlength=9)
+    assert counts[3:5].tolist() == [0, 0]
+    for nodes, mean_h in ((range(3), 50.0), (range(5, 9), 50_000.0)):
+        expected = len(nodes) * 3e9 / 3600 / mean_h
+        assert abs(counts[list(nodes)].sum() - expected) < 4 * 1.5 * math.sqrt(expected)
+    scale = 50 * 3600 / math.gamma(1 + 1 / 0.7)
+    for node in range(3):  # after the first gap, which is what is left of one
+        assert stats.kstest(gaps_of_node(trace, node)[1:], weibull_cdf(0.7, scale)).pvalue > 1e-3
+    assert found.failures_per_day == pytest.approx(24 * (3 / 50 + 4 / 50_000))
+    early = classes().until(1e8)  # a later time only appends
+    assert early.time_s.tolist() == trace.time_s[: len(early.time_s)].tolist()
+
+
+def test_nodes_that_are_all_alike_fail_as_nodes_of_one_mtbf(classes):
+    alike = CLASSES.replace("50000.0", "50.0").replace("count = 2\ncores = 4", "count = 2\ncores = 4\nmtbf_h = 50.0")
+    found, given = classes(alike).until(1e8), classes(node_mtbf_h=50.0).until(1e8)
+    assert found.time_s.tolist() == given.time_s.tolist()
+    assert found.node.tolist() == given.node.tolist()
+
+
+def test_what_is_given_comes_before_what_the_site_says(classes):
+    assert set(classes(node_mtbf_h=50.0).until(1e8).node.tolist()) == set(range(9))
+    assert classes().content_hash != classes(CLASSES.replace("50.0", "51.0")).content_hash
+    with pytest.raises(InputError, match="neither is given, and no class of nodes of .*site.toml has an mtbf_h"):
+        classes(CLASSES.replace("mtbf_h", "# mtbf_h"))
+    with pytest.raises(InputError, match="mtbf_h of a class of nodes: 1e-08 h is less than the millisecond"):
+        classes(CLASSES.replace("50.0", "1e-8"))
+
+
 def gaps_of_node(trace, node):
     return np.diff(trace.time_s[trace.node == node], prepend=0.0)
 
