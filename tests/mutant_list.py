@@ -37,7 +37,7 @@ LIMITS = "simcore/engine/limits.py"
 GROUPS = "simcore/model/limits.py"
 SITE_LIMITS = "simcore/sites/limits.py"
 MENU = "simcore/policies/scheduling/menu.py"
-OWN_PASS = "simcore/policies/scheduling/own.py"
+OWN_RULE = "simcore/policies/scheduling/own.py"
 TOP = "simcore/policies/scheduling/top_jobs.py"
 VICTIMS = "simcore/policies/preemption/victims.py"
 LEAVING = "simcore/policies/preemption/leaving.py"
@@ -968,14 +968,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         TOP, "return _YES if has_room(s, job, row, end) else _NO", "return _YES", "jobs behind the top ones are planned"
     ),
-    Mutant(OWN_PASS, "        if comes_before(s, job, partition):", "        if True:", "asked about other nodes"),
-    Mutant(OWN_PASS, "_LATE if delays(s, job, partition) else _IN_TIME", "_LATE", "all jobs delay the first"),
+    Mutant(OWN_RULE, "        if comes_before(s, job, partition):", "        if True:", "asked about other nodes"),
+    Mutant(OWN_RULE, "_LATE if delays(s, job, partition) else _IN_TIME", "_LATE", "all jobs delay the first"),
     Mutant(
-        OWN_PASS,
+        OWN_RULE,
         "            forget_reservations(s)\n            position = s.queue_head\n",
         "",
         "the pass goes on after a start",
     ),
-    Mutant(OWN_PASS, "if s.head_job[s.job.partition[job]] < 0:", "if True:", "the last one refused is asked about"),
-    Mutant(OWN_PASS, "s.own_head, s.own_extra = s.head_job[partition], ", "s.own_extra = ", "another job is overtaken"),
+    Mutant(OWN_RULE, "if s.head_job[s.job.partition[job]] < 0:", "if True:", "the last one refused is asked about"),
+    Mutant(OWN_RULE, "s.own_head, s.own_extra = s.head_job[partition], ", "s.own_extra = ", "another job is overtaken"),
 )

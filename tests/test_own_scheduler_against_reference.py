@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.strategies import examples
 from tests.test_site_against_reference import CHOICES, assert_same, cases, engine
 
-
 RULES = """
 def easy(delays):
     return not delays

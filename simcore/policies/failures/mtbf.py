@@ -37,6 +37,7 @@ FAILURE_STARTS = {
 
 HOUR_S = 3600.0
 SHORTEST_MEAN_S = 1e-3
+_EITHER = "failures: mtbf needs either mtbf_h (of the system) or node_mtbf_h (of a node)"
 OF_CLASSES = "mtbf_h of a class of nodes"
 MOST_WAITING = 1_000_000  # failures drawn for some nodes while others may still fail before them
 
@@ -69,15 +70,21 @@ def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
     facts = {name: config[name] for name in (*names, "down_time_s")} | {"nodes": nodes}
     if name == OF_CLASSES:
         facts["class_mtbf_h"] = mean_h.tolist()
-    rates = [DAY_S / (each * HOUR_S) * count for each, count in zip(*np.unique(mean_h, return_counts=True), strict=True)]
-    return DrawnSource("mtbf", blocks(), float(sum(rates)), facts)
+    per_day = float(np.sum(np.multiply(*_rates(mean_h))))
+    return DrawnSource("mtbf", blocks(), per_day, facts)
+
+
+def _rates(mean_h: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the different rates of processes, failures per day, and how many processes have each."""
+    values, counts = np.unique(mean_h, return_counts=True)
+    return DAY_S / (values * HOUR_S), counts
 
 
 def _means_h(config: dict[str, Any], nodes: int) -> tuple[str, NDArray[np.float64]]:
     """Return what gives the mean times between failures, and those of the processes, h; infinite for none."""
     system, node = config["mtbf_h"], config["node_mtbf_h"]
     if system > 0 and node > 0:
-        raise InputError("failures: mtbf needs either mtbf_h (of the system) or node_mtbf_h (of a node); both are given")
+        raise InputError(f"{_EITHER}; both are given")
     if system > 0:
         return "mtbf_h", np.array([system])
     if node > 0:
@@ -85,10 +92,7 @@ def _means_h(config: dict[str, Any], nodes: int) -> tuple[str, NDArray[np.float6
     site = parse_machine(config["machine"]).site
     if site is None or not np.isfinite(site.mtbf_h).any():
         classes = "" if site is None else f", and no class of nodes of {config['machine']} has an mtbf_h"
-        raise InputError(
-            "failures: mtbf needs either mtbf_h (of the system) or node_mtbf_h (of a node); neither is "
-            f"given{classes}"
-        )
+        raise InputError(f"{_EITHER}; neither is given{classes}")
     return OF_CLASSES, site.mtbf_h
 
 

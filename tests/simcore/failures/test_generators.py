@@ -222,7 +222,7 @@ def test_nodes_that_are_all_alike_fail_as_nodes_of_one_mtbf(classes):
 def test_what_is_given_comes_before_what_the_site_says(classes):
     assert set(classes(node_mtbf_h=50.0).until(1e8).node.tolist()) == set(range(9))
     assert classes().content_hash != classes(CLASSES.replace("50.0", "51.0")).content_hash
-    with pytest.raises(InputError, match="neither is given, and no class of nodes of .*site.toml has an mtbf_h"):
+    with pytest.raises(InputError, match=r"neither is given, and no class of nodes of .*site.toml has an mtbf_h"):
         classes(CLASSES.replace("mtbf_h", "# mtbf_h"))
     with pytest.raises(InputError, match="mtbf_h of a class of nodes: 1e-08 h is less than the millisecond"):
         classes(CLASSES.replace("50.0", "1e-8"))
