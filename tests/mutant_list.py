@@ -704,8 +704,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SHARED,
-        "_left_beside(s, job, partition) < 0:",
-        "_left_beside(s, job, partition) < -99:",
+        "_left_beside(s, job, partition) < 0\n",
+        "_left_beside(s, job, partition) < -99\n",
         "backfilled jobs delay the first of their partition",
     ),
     Mutant(
@@ -884,17 +884,17 @@ MUTANTS: tuple[Mutant, ...] = (
         "special.gammaincinv(1.0 + 1.0 / shape,",
         "the first failure comes after the whole of the time that is under way, not after what is left",
     ),
-    Mutant(MTBF, "scale_s = mean_s / gamma(1.0 + 1.0 / shape)", "scale_s = mean_s", "the scale is taken for the mean"),
+    Mutant(MTBF, "mean_h * HOUR_S / gamma(1.0 + 1.0 / shape)", "mean_h * HOUR_S", "the scale is taken for the mean"),
     Mutant(
         MTBF,
-        "    now = int(first_ms[0])\n",
-        "    now = 0\n",
+        "time_ms = time_ms[-1] + np",
+        "time_ms = np",
         "the second failure of the system does not wait for the first",
     ),
     Mutant(
         MTBF,
-        "    last = first_ms\n",
-        "    last = 0 * first_ms\n",
+        "drawn = last + np",
+        "drawn = np",
         "a node's second failure does not wait for its first",
     ),
     Mutant(
@@ -903,7 +903,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "np.searchsorted(waiting[0], last.max(),",
         "failures are given out before those of other nodes that come first",
     ),
-    Mutant(MTBF, "* (1 if system else nodes)", "", "the nominal rate is that of one node"),
+    Mutant(MTBF, "np.multiply(*_rates(mean_h))", "_rates(mean_h)[0]", "the nominal rate is that of one node"),
     Mutant(VICTIMS, "or s.job.leaving[job] != STAYS:\n            continue", ":\n            continue", "told twice"),
     Mutant(VICTIMS, "< s.preempt_exempt:", "<= s.preempt_exempt:", "safe for longer"),
     Mutant(VICTIMS, "s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + ", "", "whatever their class"),
@@ -978,4 +978,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(OWN_RULE, "if s.head_job[s.job.partition[job]] < 0:", "if True:", "the last one refused is asked about"),
     Mutant(OWN_RULE, "s.own_head, s.own_extra = s.head_job[partition], ", "s.own_extra = ", "another job is overtaken"),
+    Mutant(
+        MTBF, 'side="right")) for rows in known]', 'side="left")) for rows in known]', "the last failure known waits"
+    ),
+    Mutant(MTBF, "last_ms = min(rows[0, -1]", "last_ms = max(rows[0, -1]", "classes of nodes run ahead of others"),
 )
