@@ -37,7 +37,9 @@ from faultsweep.simcore.policies.limits import check_owners, rules_of, unlimited
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.preemption import check_preempting
+from faultsweep.simcore.policies.queue_order.associations import due_of
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
+from faultsweep.simcore.policies.run import has_dues
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
 from faultsweep.simcore.workloads.limited import within_limits
 from faultsweep.simcore.workloads.transforms import doubts, prepare
@@ -169,6 +171,8 @@ def simulate(
         check_preempting(run_of(config), machine)
     span = Span.of(workload, prepared, config["arrival_scale"])
     source = _source_of(failures, config, machine, span)
+    owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
+    fairness = _fairness_of(prepared, config, machine, owners)
     watch = _Watch(events, debug, progress, before_compiling)
     given = _Given(prepared, estimate_s, machine, config, source, span, watch, max(1, repeat))
     if machine.kind == CLUSTERS:
@@ -177,12 +181,11 @@ def simulate(
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
     unseen = unseen_sentence(source, run.metrics["makespan_s"])
-    if config["fairness"]:
-        run.metrics.update(fairness_metrics(run.jobs, prepared.user))
+    if fairness is not None:
+        run.metrics.update(fairness_metrics(run.jobs, *fairness))
     rate = source.failures_per_day if source is not None and source.endless else 0.0
     repeated = repeats_sentence(prepared, machine.capacity, rate, config)
     told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s), unseen, repeated)
-    owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
     unlimited = unlimited_sentence(run_of(config), machine.site.limits, owners) if machine.site is not None else ""
     return replace(run, owners=owners, doubts=tuple(filter(None, (*told, unlimited))))
 
@@ -247,6 +250,19 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
         failures=NO_FAILURES if source is None else _seen(source, state, prepared),
         origin_s=span.origin_s,
     )
+
+
+def _fairness_of(
+    workload: Workload, config: Mapping[str, Any], machine: Machine, owners: Mapping[str, Label]
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None] | None:
+    """Return whose each job is and what each of them is due, as far as there are shares; None if it is not measured."""
+    label = owners.get(config["fairness_by"])
+    if not config["fairness"] or label is None:
+        return None
+    run, codes = run_of(config), np.asarray(label.codes, np.int64)
+    if not has_dues(run):
+        return codes, None
+    return codes, due_of(_owner_arrays(workload, machine), machine, run, codes, len(label.names))
 
 
 def _on_log_clock(results: dict[str, NDArray[Any]], origin_s: float) -> dict[str, NDArray[Any]]:
@@ -419,10 +435,18 @@ def _job_arrays(
         "estimate_s": estimate_s,
         "requested": workload.size,
         "size": round_up(machine, workload.size),
+        **_owner_arrays(workload, machine),
+    }
+
+
+def _owner_arrays(workload: Workload, machine: Machine) -> dict[str, NDArray[Any]]:
+    """Return whose the jobs are."""
+    labels = _labels(workload, machine)
+    return {
         "user": workload.user,
         "user_names": np.array(workload.user_names, np.str_),
-        **{f"{name}_codes": label.codes for name, label in _labels(workload, machine).items()},
-        **{f"{name}_names": np.array(label.names, np.str_) for name, label in _labels(workload, machine).items()},
+        **{f"{name}_codes": label.codes for name, label in labels.items()},
+        **{f"{name}_names": np.array(label.names, np.str_) for name, label in labels.items()},
     }
 
 

@@ -75,7 +75,7 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], right: C
 
 _ALWAYS = ("mean_wait_s", "p90_wait_s", "mean_bounded_slowdown", "utilisation")
 _IF_ANY = (
-    *("unfinished_jobs", "failure_slowdown", "mean_scheduling_s", "gini_wait", "jain_bounded_slowdown"),
+    *("unfinished_jobs", "failure_slowdown", "mean_scheduling_s", "gini_wait", "jain_bounded_slowdown", "share_gap"),
     *("failures_that_hit", "lost_to_failures", "restarts", "checkpoint_overhead_ratio", "checkpoints_wasted"),
     *("jobs_co_allocated", "saturated_time_frac", "congestion_slowdown", "jobs_taken"),
     *("migrations_successful", "migrations_attempted", "credit_refusals"),

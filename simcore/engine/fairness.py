@@ -2,7 +2,7 @@
 
 Gini's index of values is their mean absolute difference over twice their mean: 0 if all are equal, near 1 if one has
 all (Gini 1912). Jain's index is (sum)^2 / (count x sum of squares): 1 if all are equal, 1 / count if one has all (Jain,
-Chiu and Hawe, DEC-TR-301, 1984). Both are of the means of users, whatever their numbers of jobs.
+Chiu and Hawe, DEC-TR-301, 1984). Both are of the means of owners, whatever their numbers of jobs.
 """
 
 from __future__ import annotations
@@ -42,18 +42,31 @@ def jain(values: Floats) -> float:
     return float(values.sum()) ** 2 / (len(values) * squares)
 
 
-def fairness_metrics(jobs: Mapping[str, NDArray[Any]], users: NDArray[np.int64]) -> dict[str, float]:
-    """Return the metrics of fairness among the users of jobs that finished; those of unknown users are left out.
+def fairness_metrics(
+    jobs: Mapping[str, NDArray[Any]], owners: NDArray[np.int64], due: Floats | None = None
+) -> dict[str, float]:
+    """Return the metrics of fairness among the owners of jobs that finished; those of unknown owners are left out.
 
     jobs : per-job results.
-    users : of each job, -1 where unknown.
+    owners : of each job, -1 where unknown.
+    due : the part of the machine's work that each owner should have got, shape (owners,); None if that is unknown.
     """
-    known = (users >= 0) & ~np.isnan(jobs["finish_s"])
-    owner = np.unique(users[known], return_inverse=True)[1].reshape(-1)
-    return {
+    known = (owners >= 0) & ~np.isnan(jobs["finish_s"])
+    owner = np.unique(owners[known], return_inverse=True)[1].reshape(-1)
+    found = {
         "gini_wait": gini(_means(owner, jobs["wait_s"][known])),
         "jain_bounded_slowdown": jain(_means(owner, jobs["bounded_slowdown"][known])),
     }
+    if due is not None:
+        served = np.bincount(owners[known], _served(jobs)[known], len(due))
+        found["share_gap"] = share_gap(np.asarray(served, np.float64), due)
+    return found
+
+
+def share_gap(served: Floats, due: Floats) -> float:
+    """Return what part of all that was served other owners should have got; NaN if nothing was."""
+    total = float(served.sum())
+    return float(np.abs(served / total - due).sum()) / 2.0 if total > 0 else float("nan")
 
 
 def _means(owner: NDArray[np.int64], values: Floats) -> Floats:

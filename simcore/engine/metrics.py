@@ -149,9 +149,19 @@ METRICS: dict[str, Metric] = {
     "credit_refusals": Metric(
         "", "Jobs that got option A because their user could not pay what they asked for.", ABSENT
     ),
-    "gini_wait": Metric("", "Gini index of the mean waits of users, 0 if all are equal, under fairness.", ABSENT),
+    "gini_wait": Metric(
+        "", "Gini index of the mean waits of users (or of fairness_by), 0 if all are equal, under fairness.", ABSENT
+    ),
     "jain_bounded_slowdown": Metric(
-        "", "Jain index of the mean bounded slowdowns of users, 1 if all are equal, under fairness.", ABSENT
+        "",
+        "Jain index of the mean bounded slowdowns of users, 1 if all are equal, under fairness.",
+        ABSENT,
+    ),
+    "share_gap": Metric(
+        "",
+        "Part of the node-seconds that other users or accounts should have got by their shares, 0 if each got its due, "
+        "under fairness.",
+        ABSENT,
     ),
     "mean_time_at_limit_s": Metric(
         "s", "Mean over jobs of the time for which a limit of running jobs kept them from starting.", _OF_JOBS

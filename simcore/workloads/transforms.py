@@ -117,13 +117,21 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
             f"the log's {processors:,} processors on {nodes:,} nodes do not divide: nodes are of several kinds, and "
             f"sizes are counted in nodes of {workload.procs_per_node} processors (procs_per_node says another number)"
         )
-    if config["fairness"] and not config["num_users"] and (jobs.user < 0).all():
-        found["gini_wait"] = "no job has a user, so fairness is not measured (num_users draws them)"
+    owner = config["fairness_by"]
+    if config["fairness"] and not config[DRAWN_BY[owner]] and not _have(jobs, owner):
+        found["gini_wait"] = f"no job has a {owner}, so fairness is not measured ({DRAWN_BY[owner]} draws them)"
     found |= _without_labels(jobs, config)
     shared = _shared_nodes(jobs, config["procs_per_node"])
     if shared:
         found["offered_load"] = shared
     return {about: f"{workload.name}: {sentence}" for about, sentence in found.items()}
+
+
+def _have(jobs: Workload, owner: str) -> bool:
+    """Tell whether some jobs say which user, account, partition or QOS they are of."""
+    if owner == "user":
+        return bool((jobs.user >= 0).any())
+    return owner in jobs.labels or (owner == "partition" and jobs.demand is not None)
 
 
 def _without_labels(jobs: Workload, config: Mapping[str, Any]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.simcore.engine.fairness import gini, jain
+from faultsweep.simcore.engine.fairness import gini, jain, share_gap
 from faultsweep.simcore.model.workload import Label, Workload
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
@@ -61,6 +61,47 @@ def test_a_case_by_hand():
     assert run.by("user")["mean_bounded_slowdown"] == pytest.approx([*slowdowns, 4.6])
     named = replace(jobs(), user=np.array([0, 0, 1, 1, -1]), user_names=("anna", "ben"))
     assert simulate(named, machine="flat:4").by("user")["user"].tolist() == ["anna", "ben", ""]
+
+
+def test_what_each_got_beside_what_it_was_due():
+    """Jobs of the whole machine, one after the other; the last is submitted when three and a half have run."""
+    late = replace(jobs(), submit_s=np.array([0.0, 1, 2, 3, 35]))
+
+    def gap(**changes):
+        return simulate(late, machine="flat:4", fairness=True, **changes).metrics["share_gap"]
+
+    assert gap() == pytest.approx(20 / 35 - 1 / 2)  # user 7 has had 20 s, user 9 has had 15 s
+    # of accounts that are known: 20 s of b, 10 s of a
+    assert gap(fairness_by="account") == pytest.approx(20 / 30 - 1 / 2)
+    assert gap(fairness_by="account", priority_shares="b:2,a:1") == pytest.approx(0)
+    assert gap(fairness_by="account", priority_shares="b:0,a:1") == pytest.approx(20 / 30)
+    assert gap(fairness_by="account", priority_shares="b:2,a:1,c:9") == pytest.approx(0)  # c has no jobs
+    inside = "b:1,top:1,a in top:1,other in top:3"
+    assert gap(fairness_by="account", priority_shares=inside) == pytest.approx(4 / 5 - 20 / 30)
+    assert math.isnan(gap(fairness_by="account", priority_shares="b:0,a:0"))
+    run = simulate(late, machine="flat:4", fairness=True, fairness_by="qos")
+    assert math.isnan(run.metrics["gini_wait"])
+    assert "no job has a qos, so fairness is not measured (num_qos draws them)" in run.doubts[0]
+    with pytest.raises(InputError, match="priority_shares: 'b' is not valid"):
+        gap(priority_shares="b")
+
+
+@examples(60)
+@given(VALUES, st.data())
+def test_share_gap_by_its_definition(served, data):
+    """What would have to be served to others for all to get their due."""
+    wanted = st.lists(st.floats(0, 10), min_size=len(served), max_size=len(served))
+    due = data.draw(wanted.filter(lambda each: sum(each) > 1e-3))
+    parts = [(got / sum(served), of / sum(due)) for got, of in zip(served, due, strict=True)]
+    too_much = sum(max(0.0, got - of) for got, of in parts)
+    found = share_gap(np.array(served), np.array(due) / sum(due))
+    assert found == pytest.approx(too_much, abs=1e-9)
+    assert 0 <= found <= 1
+
+
+def test_fairness_among_accounts():
+    run = simulate(jobs(), machine="flat:4", fairness=True, fairness_by="account")
+    assert run.metrics["gini_wait"] == pytest.approx(gini(np.array([4.5, 27.0])))
 
 
 def test_what_is_not_there_is_not_measured():

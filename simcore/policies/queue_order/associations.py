@@ -20,6 +20,8 @@ from faultsweep.errors import InputError
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
+Shares = tuple[tuple[str, str, str, float], ...]
+"""(account, user, parent, shares), as a site's file has them."""
 
 ROOT = "root"
 """The account of all accounts, as SLURM calls it."""
@@ -99,22 +101,48 @@ def associations(jobs: Arrays, machine: Machine, run: Run) -> Associations:
     count = len(jobs["submit_s"])
     if run["priority_share_weight"] == 0:
         return Associations.none(count)
-    users = jobs["user"]
-    if not (users >= 0).any():
+    if not (jobs["user"] >= 0).any():
         raise InputError(
             "priority_share_weight: fair share needs the users of jobs, and the workload has none "
             "(valid: a log with users, num_users above 0, or priority_share_weight = 0)"
         )
+    if run["priority_fair_share"] != "users":
+        return _tree_of(jobs, _shares(machine, run))
     tree = _Tree()
-    if run["priority_fair_share"] == "users":
-        numbers, of_job = np.unique(np.maximum(users, -1), return_inverse=True)
-        for number in numbers.tolist():
-            tree.add(ROOT, str(number))
-        return _arrays(tree, list(tree.shares), of_job.reshape(-1))
+    numbers, of_job = np.unique(np.maximum(jobs["user"], -1), return_inverse=True)
+    for number in numbers.tolist():
+        tree.add(ROOT, str(number))
+    return _arrays(tree, list(tree.shares), of_job.reshape(-1))
+
+
+def due_of(jobs: Arrays, machine: Machine, run: Run, owners: Ints, count: int) -> Floats:
+    """Return the part of all shares of each user or account that has jobs, shape (count,); without shares all the same.
+
+    owners : that of each job, from 0 on, -1 where it is unknown.
+    """
+    shares, known = _shares(machine, run), owners >= 0
+    if not shares:
+        due = (np.bincount(owners[known], minlength=count) > 0).astype(np.float64)
+    else:
+        tree = _tree_of(jobs, shares)
+        leaves, first = np.unique(np.where(known, tree.of_job, -1), return_index=True)
+        leaves, first = leaves[leaves >= 0], first[leaves >= 0]
+        due = np.asarray(np.bincount(owners[first], 1.0 / tree.inverse_share[leaves], count), np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(due / due.sum(), np.float64)
+
+
+def _shares(machine: Machine, run: Run) -> Shares:
+    """Return the shares of the parameter, or of the site."""
     given = parse_shares(run["priority_shares"])
-    known = given if given or machine.site is None else machine.site.shares
-    tree.declare(known)
-    pairs, of_job = np.unique(np.stack((_codes(jobs, "account"), users)), axis=1, return_inverse=True)
+    return given if given or machine.site is None else machine.site.shares
+
+
+def _tree_of(jobs: Arrays, shares: Shares) -> Associations:
+    """Return the tree of shares and of the users and accounts of jobs."""
+    tree = _Tree()
+    tree.declare(shares)
+    pairs, of_job = np.unique(np.stack((_codes(jobs, "account"), jobs["user"])), axis=1, return_inverse=True)
     leaves = [_leaf(tree, jobs, account, user) for account, user in pairs.T.tolist()]
     every = [key for key in tree.shares if key[1]]
     places = {key: place for place, key in enumerate(every)}
@@ -122,7 +150,7 @@ def associations(jobs: Arrays, machine: Machine, run: Run) -> Associations:
 
 
 def _codes(jobs: Arrays, label: str) -> Ints:
-    return jobs.get(f"{label}_codes", np.full(len(jobs["submit_s"]), -1))
+    return jobs.get(f"{label}_codes", np.full(len(jobs["user"]), -1))
 
 
 def _leaf(tree: _Tree, jobs: Arrays, account: int, user: int) -> tuple[str, str]:
@@ -164,7 +192,7 @@ def _arrays(tree: _Tree, leaves: list[tuple[str, str]], of_job: Ints) -> Associa
     return Associations(np.asarray(of_job, np.int64), parent, due, inverse, path, tuple(leaves))
 
 
-def parse_shares(text: str) -> tuple[tuple[str, str, str, float], ...]:
+def parse_shares(text: str) -> Shares:
     """Return (account, user, parent, shares) of a text such as "physics:50,optics in physics:2,physics/anna:2".
 
     Raises

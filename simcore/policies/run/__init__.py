@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from faultsweep.simcore.contract import CLUSTERS, SITE, Config, Parameter, Policy, Refusal, Role, Run, constant
+from faultsweep.simcore.engine.fairness import OWNERS
 from faultsweep.simcore.finders.names import FINDERS
 from faultsweep.simcore.model.machines import may_be_site
 
@@ -38,6 +39,11 @@ def on_one_machine(run: Run) -> bool:
 def chooses_nodes(run: Run) -> bool:
     """Tell whether it is open which nodes a job gets: on a flat machine and on a site."""
     return on_flat(run) or may_be_site(run["machine"])
+
+
+def has_dues(run: Run) -> bool:
+    """Tell whether it is measured what those got who have shares of the machine."""
+    return bool(run["fairness"] and run["fairness_by"] in ("user", "account"))
 
 
 def _sizes_on_sites(config: Config, kind: str, machine: str) -> str:
@@ -138,8 +144,17 @@ POLICY = Policy(
             "fairness",
             bool,
             False,
-            "Whether fairness among users is measured: gini_wait and jain_bounded_slowdown.",
+            "Whether fairness among users is measured: gini_wait, jain_bounded_slowdown and share_gap.",
             "metrics",
+        ),
+        Parameter(
+            "fairness_by",
+            str,
+            "user",
+            "Among whom fairness is measured.",
+            "metrics",
+            choices={owner: f"The {owner} of a job." for owner in OWNERS},
+            live=lambda run: run["fairness"],
         ),
         Parameter(
             "time_scheduling",
@@ -149,10 +164,12 @@ POLICY = Policy(
             "run",
         ),
     ),
+    uses=(("priority_shares", has_dues),),
     metrics=(
         ("lost_to_delay", lambda run: run["start_delay_s"] > 0),
         ("gini_wait", lambda run: run["fairness"]),
         ("jain_bounded_slowdown", lambda run: run["fairness"]),
+        ("share_gap", has_dues),
         ("mean_scheduling_s", lambda run: run["time_scheduling"]),
         ("max_scheduling_s", lambda run: run["time_scheduling"]),
     ),
