@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 WEEK_S = 7 * 86_400.0
 RESAMPLES = 1000  # bootstrap samples
 FEWEST_JOBS = 50
+FEWEST_WEEKS = 8
+"""Of fewer a bootstrap draws intervals that are too narrow by far."""
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "scheduler": ("fcfs", "backfill", "conservative"),
     "estimates": ("requested", "actual"),
@@ -52,7 +54,7 @@ class RealJobs(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A value and its 95 % interval over weeks; NaN where there are fewer than two weeks."""
+    """A value and its 95 % interval over weeks; NaN where there are fewer than FEWEST_WEEKS."""
 
     value: float
     low: float
@@ -262,6 +264,7 @@ def calibrate(
     early = take(real.workload, before)
     names = [name for name in CANDIDATES if name not in settings]
     tried: list[tuple[dict[str, Any], float, float]] = []
+    refused = "the first part of the log has no jobs"
     for values in product(*(CANDIDATES[name] for name in names)):
         chosen = {**settings, **dict(zip(names, values, strict=True))}
         tried_order = chosen["estimates"], chosen["queue_order"]
@@ -269,14 +272,15 @@ def calibrate(
             continue
         try:
             start, simulated = simulate_starts(early, machine or f"flat:{nodes}", chosen)
-        except InputError:
-            continue  # a combination that there is not
+        except InputError as error:  # a combination that there is not, if there are others
+            refused = str(error)
+            continue
         rows = before[simulated & np.isfinite(real.wait_s[before])]
         wait = start[np.isfinite(real.wait_s[before]) & simulated] - real.workload.submit_s[rows]
         true = real.wait_s[rows]
         tried.append((chosen, explained_share(wait, true), spearman(wait, true)))
     if not tried:
-        raise InputError(f"{records.name}: none of the settings can be simulated with {dict(settings)}")
+        raise InputError(f"{records.name}: none of the settings can be simulated: {refused}")
     tried.sort(key=lambda one: -one[1])
     return tried[0][0], tried
 
@@ -360,7 +364,7 @@ def _over_weeks(
     """Return the 95 % bootstrap bounds of a function of sums over jobs; whole weeks are drawn, for jobs of a week are
     not independent."""
     names, place = np.unique(weeks, return_inverse=True)
-    if len(names) < 2:
+    if len(names) < FEWEST_WEEKS:
         return float("nan"), float("nan")
     per_week = np.array([np.bincount(place, weights=term, minlength=len(names)) for term in terms])
     times = np.random.default_rng(0).multinomial(len(names), np.full(len(names), 1 / len(names)), RESAMPLES)

@@ -159,9 +159,10 @@ def waits(group: Group) -> tuple[float, float, float, float]:
 
 def summary(found: Validation) -> str:
     """Return the result in one sentence."""
+    over = "" if np.isnan(found.explained.low) else " (95 % over weeks)"
     return (
         f"{found.judged:,} of {found.jobs:,} jobs judged: explained share {in_words(found.explained)}, "
-        f"rank correlation {in_words(found.rank_correlation)} (95 % over weeks); "
+        f"rank correlation {in_words(found.rank_correlation)}{over}; "
         f"mean wait {describe_time(found.real_mean_s)} really, "
         f"{describe_time(found.sim_mean_s)} simulated; nodes in use {100 * found.real_utilisation:.1f} % really, "
         f"{100 * found.sim_utilisation:.1f} % simulated"

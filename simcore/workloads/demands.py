@@ -73,7 +73,8 @@ def _without(
             counts[reason] = int(here.sum())
         kept &= ~bad
     if not kept.any():
-        raise InputError(f"{workload.name}: no job fits {machine}")
+        left_out = "; ".join(f"{reason}: {count:,}" for reason, count in {**workload.dropped, **counts}.items())
+        raise InputError(f"{workload.name}: no job fits {machine} (left out: {left_out})")
     return take(workload, kept, dropped={**workload.dropped, **counts}) if counts else workload
 
 

@@ -203,6 +203,6 @@ def test_intervals_over_weeks_hold_the_value_and_narrow_with_weeks():
     for measure in (validation._explained_interval, validation._spearman_interval):
         found = measure(sim, real, weeks)
         assert found.low < found.value < found.high
-        fewer = measure(sim[:400], real[:400], weeks[:400])
+        fewer = measure(sim[:800], real[:800], weeks[:800])
         assert fewer.high - fewer.low > found.high - found.low
-        assert np.isnan(measure(sim[:50], real[:50], weeks[:50]).low)
+        assert np.isnan(measure(sim[:700], real[:700], weeks[:700]).low)
