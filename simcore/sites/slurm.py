@@ -125,18 +125,18 @@ def _seconds(text: str, per: int = 1) -> float | None:
         raise InputError(f"{text[:40]!r} is not a duration (valid: minutes, or days-hours:minutes:seconds)") from None
 
 
-def _hosts(text: str) -> list[str]:
+def _hosts(key: str, text: str) -> list[str]:
     try:
         return expand_hosts(text)
     except ValueError as error:
-        raise InputError(f"{text[:60]!r} is not a list of hosts ({error})") from None
+        raise InputError(f"{key}={text[:60]}: not a list of hosts, such as n[1-3,7] ({error})") from None
 
 
 def _node_classes(facts: Facts, missing: list[str]) -> tuple[list[NodeClass], dict[str, str]]:
     """Return the classes of nodes, and the class of each host."""
     kinds: dict[tuple[Any, ...], list[str]] = {}
     for keys in facts.nodes:
-        hosts = _hosts(known(keys, "NodeName"))
+        hosts = _hosts("NodeName", known(keys, "NodeName"))
         kinds.setdefault(_kind(keys, hosts[0] if hosts else "", missing), []).extend(hosts)
         state = known(keys, "State").split("+")
         if {"DOWN", "DRAIN", "FAIL", "DOWN*"} & set(state):
@@ -191,7 +191,7 @@ def _partition(keys: Keys, of_host: dict[str, str], classes: list[NodeClass], mi
     if listed == "ALL":
         nodes = {of_class.name: of_class.count for of_class in classes}
     else:
-        hosts = _hosts(listed) if listed else []
+        hosts = _hosts(f"PartitionName={name} Nodes", listed) if listed else []
         unknown = [host for host in hosts if host not in of_host]
         if unknown:
             missing.append(f"partition {name}: {len(unknown)} nodes that no file describes, such as {unknown[0]}")

@@ -200,6 +200,7 @@ def _settle_runs(
 
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?", re.A)
 MOST_HOSTS = 10_000_000
+TOO_MANY = f"more than {MOST_HOSTS:,} hosts"
 
 
 def expand_hosts(text: str) -> list[str]:
@@ -208,7 +209,7 @@ def expand_hosts(text: str) -> list[str]:
     for item in split_outside(text):
         hosts += _expand_one(item)
         if len(hosts) > MOST_HOSTS:
-            raise ValueError("too many hosts")
+            raise ValueError(TOO_MANY)
     return hosts
 
 
@@ -235,7 +236,7 @@ def _expand_one(text: str) -> list[str]:
     tails = _expand_one(text[close + 1 :]) or [""]
     numbers = list(_numbers(text[open_ + 1 : close]))
     if len(numbers) * len(tails) > MOST_HOSTS:
-        raise ValueError("too many hosts")
+        raise ValueError(TOO_MANY)
     return [text[:open_] + middle + tail for middle in numbers for tail in tails]
 
 
@@ -245,8 +246,10 @@ def _numbers(text: str) -> Iterable[str]:
         if not found:
             raise ValueError("not a range of numbers")
         first, last = int(found[1]), int(found[2] or found[1])
-        if last < first or last - first >= MOST_HOSTS:
-            raise ValueError("not a range of numbers")
+        if last < first:
+            raise ValueError("a range goes from the lower number to the higher one")
+        if last - first >= MOST_HOSTS:
+            raise ValueError(TOO_MANY)
         width = len(found[1]) if found[1].startswith("0") else 0
         for value in range(first, last + 1):
             yield f"{value:0{width}d}" if width else str(value)
