@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import fixed_parameters, has_result, metric_names, open_results, unit_of
 from faultsweep.analysis.shown import with_plain_labels
 from faultsweep.simcore.engine.metrics import MEASURED
+from faultsweep.sweeps.open import fixed_parameters, has_result, metric_names, open_results, unit_of
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name

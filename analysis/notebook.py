@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from faultsweep.analysis.open import metric_names, open_results
+from faultsweep.sweeps.open import metric_names, open_results
 
 from faultsweep.errors import InputError
 from faultsweep.files import writing

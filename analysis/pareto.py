@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import xarray as xr
-from faultsweep.analysis.open import has_result, metric_names
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.statistics import REPLICATE, check_axes
+from faultsweep.sweeps.open import has_result, metric_names
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name

@@ -14,7 +14,7 @@ from faultsweep.analysis.figures.captions import markdown
 from faultsweep.analysis.figures.draw import check_formats, draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.picture import svg_text
-from faultsweep.analysis.open import label_on
+from faultsweep.sweeps.open import label_on
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require

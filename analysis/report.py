@@ -24,7 +24,6 @@ from faultsweep.analysis.figures.layout import DARK, LIGHT, caption_of
 from faultsweep.analysis.figures.picture import svg_text
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_to_read, quantity, row_label
-from faultsweep.analysis.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.regions import best_policies, is_as_good, not_significant, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
@@ -33,6 +32,7 @@ from faultsweep.analysis.statistics import REPLICATE, count_observations
 from faultsweep.analysis.verdict import Verdict, describe_promise, how_much_worse, scope_of, selected, selection_of
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical, inert, run_of
+from faultsweep.sweeps.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.sweeps.open import metric_names
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name

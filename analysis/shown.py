@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import metric_names
+from faultsweep.sweeps.open import metric_names
 
 _SECOND = np.timedelta64(1, "s")
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import COPIES, is_one_of, label_on
 from faultsweep.sweeps.intervals import (
     FRACTIONS,
     SCALES,
@@ -24,6 +23,7 @@ from faultsweep.sweeps.intervals import (
     moments,
     repeated_copies,
 )
+from faultsweep.sweeps.open import COPIES, is_one_of, label_on
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name

@@ -15,13 +15,13 @@ import xarray as xr
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, Bars, Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, range_in_words
-from faultsweep.analysis.open import fixed_parameters, metric_names
 from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.regions import policy_axis
 from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval, paired_ratio
 from faultsweep.simcore.workloads.models import is_model
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.best import Best, Region, read_best, regions_of
+from faultsweep.sweeps.open import fixed_parameters, metric_names
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refinement import Refined
 from faultsweep.sweeps.search import Search

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import RESULTS, is_one_of, open_all_jobs
 from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.sweeps.open import RESULTS, is_one_of, open_all_jobs
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name

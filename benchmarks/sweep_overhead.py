@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 import psutil
 import xarray as xr
-from faultsweep.analysis.open import open_results
 from faultsweep.cluster.connect import connect
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.store.journal import JournalWriter
 from faultsweep.sweeps.store.replay import open_run

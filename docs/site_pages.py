@@ -45,7 +45,7 @@ PYTHON: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "Open results": (
         "A store as an xarray Dataset, from a folder, a file or a URL.",
-        ("analysis.open.open_results", "analysis.accessor.SweepAccessor", "analysis.open.open_jobs"),
+        ("sweeps.open.open_results", "sweeps.accessor.SweepAccessor", "sweeps.open.open_jobs"),
     ),
     "Draw results": ("Any figure in one line.", ("analysis.plot.plot", "analysis.plot.Plot")),
     "Say which policy is best": (

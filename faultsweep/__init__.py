@@ -29,7 +29,7 @@ _PUBLIC = {
     "rerun": "faultsweep.sweeps.rerun",
     "FunctionTarget": "faultsweep.sweeps.target",
     "Output": "faultsweep.sweeps.outputs",
-    "open_results": "faultsweep.analysis.open",
+    "open_results": "faultsweep.sweeps.open",
     "plot": "faultsweep.analysis.plot",
     "compare_policies": "faultsweep.analysis.verdict",
     "pareto_front": "faultsweep.analysis.pareto",

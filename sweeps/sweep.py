@@ -275,7 +275,7 @@ class Sweep:
         SweepStoppedError
             The run ended early; what was finished is in the store. InterruptedSweepError if the user asked for it.
         """
-        from faultsweep.analysis.open import open_results
+        from faultsweep.sweeps.open import open_results
 
         self.spec.refuse_search()
         _check_options(workers, time_limit_s)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.claims.claim import Part
-from faultsweep.analysis.open import open_jobs, unit_of
 from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference, paired_ratio
 from faultsweep.sweeps.intervals import FRACTIONS
+from faultsweep.sweeps.open import open_jobs, unit_of
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name

@@ -17,10 +17,10 @@ from faultsweep.analysis.figures.figure import BLUE, VERMILION, Curve, Figure, P
 from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, labels_to_read, quantity
-from faultsweep.analysis.open import has_result
 from faultsweep.analysis.pareto import is_on_front
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.sweeps.open import has_result
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.verdict import selection_of
 from faultsweep.analysis.warmup import TAIL_METRICS, column_of, without_warm_up
+from faultsweep.sweeps.open import metric_names
 
 from faultsweep.errors import InputError, unknown_name
 

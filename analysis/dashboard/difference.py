@@ -11,9 +11,9 @@ from faultsweep.analysis.dashboard.choices import default_choices, scalar_metric
 from faultsweep.analysis.dashboard.overview import interval, table
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import label_in_words, quantity, row_label
-from faultsweep.analysis.open import has_result
 from faultsweep.analysis.regions import policy_axis
 from faultsweep.analysis.statistics import REPLICATE, mean_interval
+from faultsweep.sweeps.open import has_result
 
 from faultsweep.errors import InputError
 

@@ -14,9 +14,9 @@ import xarray as xr
 from faultsweep.analysis.dashboard.cells import Sample
 from faultsweep.analysis.dashboard.metrics import varying
 from faultsweep.analysis.dashboard.overview import Overview, make_overview
-from faultsweep.analysis.open import RESULTS, count_cells, open_results, open_with_journals
 from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.sweeps.batch_job import read_run
+from faultsweep.sweeps.open import RESULTS, count_cells, open_results, open_with_journals
 from faultsweep.sweeps.runner.progress import format_seconds
 from faultsweep.sweeps.store.newest import Newest
 

@@ -15,7 +15,7 @@ from faultsweep.analysis.figures import page
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, ORANGE, Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.layout import LIGHT
 from faultsweep.analysis.figures.words import label_in_words
-from faultsweep.analysis.open import open_jobs
+from faultsweep.sweeps.open import open_jobs
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError

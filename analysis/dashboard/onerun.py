@@ -17,9 +17,9 @@ from faultsweep.analysis.dashboard.overview import table
 from faultsweep.analysis.dashboard.template import PANE
 from faultsweep.analysis.dashboard.view import rerun_command
 from faultsweep.analysis.figures.words import label_to_read, quantity, words_of
-from faultsweep.analysis.open import fixed_parameters
 from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.simcore.parameters import PARAMETERS
+from faultsweep.sweeps.open import fixed_parameters
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError

@@ -24,8 +24,8 @@ from faultsweep.analysis.figures.figure import Figure, Heat, Panel
 from faultsweep.analysis.figures.sweep import Against, compared, describe, intervals, sweep_figure
 from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read, quantity
-from faultsweep.analysis.open import status_name
 from faultsweep.analysis.warmup import without_warm_up
+from faultsweep.sweeps.open import status_name
 from numpy.typing import NDArray
 
 MOST_NAMED = 4

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, VERMILION, Style
-from faultsweep.analysis.open import fixed_parameters, has_result, status_code
 from faultsweep.analysis.statistics import describe_intervals
 from faultsweep.simcore.parameters import PARAMETERS
+from faultsweep.sweeps.open import fixed_parameters, has_result, status_code
 
 SCHEDULERS = {
     "fcfs": "FCFS",

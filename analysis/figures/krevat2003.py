@@ -36,8 +36,8 @@ from faultsweep.analysis.figures.figure import (
     Table,
 )
 from faultsweep.analysis.figures.sweep import replicates
-from faultsweep.analysis.open import open_jobs
 from faultsweep.analysis.statistics import REPLICATE, mean_interval, saturation
+from faultsweep.sweeps.open import open_jobs
 
 UTILISATION = "Utilisation of the machine"
 _HELD = ("machine", "start_delay_s", "estimates", "growth_limit")

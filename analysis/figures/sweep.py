@@ -18,7 +18,6 @@ from faultsweep.analysis.figures.describe import (
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import label_in_words, label_to_read, labels_to_read, quantity
-from faultsweep.analysis.open import metric_names
 from faultsweep.analysis.statistics import (
     MOST_POINTS,
     REPLICATE,
@@ -29,6 +28,7 @@ from faultsweep.analysis.statistics import (
     paired_difference,
 )
 from faultsweep.analysis.warmup import LONGEST_TAIL, unsteady
+from faultsweep.sweeps.open import metric_names
 
 _LARGEST_DRAWN = 1e300  # both ways to draw reckon with several times the largest number on an axis
 _HELD = ("machine", "scheduler", "load_scale", "estimates")

@@ -34,8 +34,8 @@ from faultsweep.analysis.figures.figure import (
     Style,
     Table,
 )
-from faultsweep.analysis.open import open_jobs
 from faultsweep.analysis.statistics import describe_intervals, mean_interval, paired_difference
+from faultsweep.sweeps.open import open_jobs
 
 X = "target_utilisation"
 UTILISATION = "Offered utilisation"

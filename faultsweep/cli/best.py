@@ -79,10 +79,10 @@ def best(
     cap is reached first, the answer is "not decided".
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
-    from faultsweep.analysis.open import open_results
     from faultsweep.analysis.verdict import judge, verdict_figure
     from faultsweep.files import check_folder
     from faultsweep.sweeps.best import regions
+    from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.runner.prepare import prepare
     from faultsweep.sweeps.store.store import Store
 
@@ -189,10 +189,10 @@ def refine(
     from xarray import Dataset
 
     from faultsweep.analysis.figures import draw
-    from faultsweep.analysis.open import open_results
     from faultsweep.analysis.verdict import search_figure
     from faultsweep.cluster.connect import connect
     from faultsweep.files import check_folder
+    from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.refine import look, run_search
 
     check_folder(output)
@@ -261,8 +261,8 @@ def pareto(
     Metrics are means over replicates. What two of them cost each other is drawn by the dashboard.
     """
     from faultsweep.analysis.figures.units import in_units_to_read
-    from faultsweep.analysis.open import open_results
     from faultsweep.analysis.pareto import pareto_front
+    from faultsweep.sweeps.open import open_results
 
     results = open_results(store)
     results = results if json_ else in_units_to_read(results, metrics)

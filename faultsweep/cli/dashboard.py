@@ -69,9 +69,9 @@ def report(
 
     It has no scripts and asks nothing of a network.
     """
-    from faultsweep.analysis.open import open_results
     from faultsweep.analysis.report import write_report
     from faultsweep.files import check_writable
+    from faultsweep.sweeps.open import open_results
 
     require("a report", "matplotlib", "scipy")
     check_writable([output])

@@ -51,8 +51,8 @@ def figure(
     says so ('faultsweep logs fetch NAME' gets the log). If the LLNL T3D log is missing, LLNL Atlas is used.
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
-    from faultsweep.analysis.open import open_results
     from faultsweep.files import check_folder
+    from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results, with_substitutes
 
     check_folder(output)

@@ -200,9 +200,9 @@ def _judge_all(
 
 def _results(lane: _Lane, wanted: dict[tuple[str, str], Reading | None]) -> dict[tuple[str, str], Any]:
     """Return the results of experiments, after what is missing of them was run."""
-    from faultsweep.analysis.open import open_results
     from faultsweep.cluster.connect import connect
     from faultsweep.files import check_folder
+    from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results
 
     check_folder(lane.folder)

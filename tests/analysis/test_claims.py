@@ -33,8 +33,8 @@ from faultsweep.analysis.claims.judge import (
 )
 from faultsweep.analysis.claims.measure import Estimate, measure
 from faultsweep.analysis.claims.page import QUICK, accept, changed, read_accepted, write_page
-from faultsweep.analysis.open import open_results
 from faultsweep.simcore.parameters import PARAMETERS, resolve
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.spec import experiments, load_toml
 
 from faultsweep.errors import InputError

@@ -42,9 +42,9 @@ from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read
-from faultsweep.analysis.open import open_results
 from faultsweep.analysis.pareto import is_on_front
 from faultsweep.analysis.statistics import mean_interval
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.status import parse_select
 
 from faultsweep.errors import InputError

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from faultsweep.analysis.open import has_result, open_results
 from faultsweep.analysis.statistics import mean_interval, paired_difference
+from faultsweep.sweeps.open import has_result, open_results
 
 from tests.conftest import ROOT, require
 

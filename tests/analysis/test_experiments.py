@@ -11,10 +11,10 @@ import pytest
 from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.draw import draw_html
 from faultsweep.analysis.figures.layout import DARK
-from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.cluster.site import Site
 from faultsweep.sweeps import detached
 from faultsweep.sweeps.logs import NAMED_LOGS
+from faultsweep.sweeps.open import open_jobs, open_results
 from faultsweep.sweeps.plan import print_plan
 from faultsweep.sweeps.spec import experiments, load_toml
 from faultsweep.sweeps.substitutes import lacks_results, replace_logs, with_substitutes

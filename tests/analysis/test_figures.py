@@ -17,7 +17,7 @@ from faultsweep.analysis.figures.krevat2003 import _by_size_class, figure_5_2, f
 from faultsweep.analysis.figures.oliner2004 import figure_6
 from faultsweep.analysis.figures.picture import draw_panel
 from faultsweep.analysis.figures.sweep import sweep_figure
-from faultsweep.analysis.open import open_results
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.spec import experiments
 from faultsweep.sweeps.sweep import Sweep
 from matplotlib.figure import Figure as Canvas

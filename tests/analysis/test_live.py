@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.analysis.dashboard.follow import FollowedStore
-from faultsweep.analysis.open import has_result, open_results
+from faultsweep.sweeps.open import has_result, open_results
 from faultsweep.sweeps.store import newest as newest_module
 from faultsweep.sweeps.store.journal import JournalWriter
 from faultsweep.sweeps.store.newest import CELLS, Newest, list_cells

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from faultsweep.analysis.open import fixed_parameters, has_result, metric_names, open_results, status_code
+from faultsweep.sweeps.open import fixed_parameters, has_result, metric_names, open_results, status_code
 
 from faultsweep.errors import InputError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
+from faultsweep.sweeps.open import open_results
 
 import faultsweep as fs
 from faultsweep.errors import InputError

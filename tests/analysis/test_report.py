@@ -13,13 +13,13 @@ import xarray as xr
 from faultsweep.analysis.dashboard.choices import default_choices
 from faultsweep.analysis.dashboard.view import figure_of
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
-from faultsweep.analysis.open import open_results
 from faultsweep.analysis.ranking import holm_levels
 from faultsweep.analysis.regions import best_policies, policy_axis, region_axes
 from faultsweep.analysis.report import write_report
 from faultsweep.analysis.verdict import scope_of
 from faultsweep.simcore.parameters import resolve
 from faultsweep.sweeps.axes import read_axis
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.spec import write_toml
 from scipy import stats
 

@@ -21,8 +21,8 @@ from faultsweep.analysis.dashboard.choices import default_choices
 from faultsweep.analysis.dashboard.view import figure_of, heat_map
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.notebook import write_notebook
-from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.analysis.report import write_report
+from faultsweep.sweeps.open import open_jobs, open_results
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.status import read_status
 from faultsweep.sweeps.store.merge import merge

@@ -11,8 +11,8 @@ from faultsweep.analysis.dashboard.choices import default_choices, read_query
 from faultsweep.analysis.dashboard.view import cells_of, figure_of
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.sweep import sweep_figure
-from faultsweep.analysis.open import open_results
 from faultsweep.analysis.warmup import steady_means, tail_share, unsteady, warm_up, without_warm_up
+from faultsweep.sweeps.open import open_results
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from faultsweep.analysis import report
-from faultsweep.analysis.open import open_results
 from faultsweep.analysis.report import write_report
 from faultsweep.analysis.verdict import compare_policies, how_much_worse, judge, selected, verdict_figure
 from faultsweep.sweeps.best import Best, regions, regions_of
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.runner.prepare import prepare
 from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, select, survivors

@@ -6,8 +6,8 @@ import csv
 
 import numpy as np
 import pytest
-from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.simcore.engine.clusters.decisions import COLUMNS, VERDICTS
+from faultsweep.sweeps.open import open_jobs, open_results
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.store.store import DONE
 from faultsweep.sweeps.sweep import Sweep

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faultsweep.analysis.open import open_jobs
 from faultsweep.sweeps import sweep as sweep_module
+from faultsweep.sweeps.open import open_jobs
 from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.store import manifest as manifest_module
 from faultsweep.sweeps.store import store as store_module

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from faultsweep.analysis.figures.zhang2004 import PAPER_TABLE_1, table_1
-from faultsweep.analysis.open import open_jobs
 from faultsweep.simcore.failure_logs.files import read_failures
 from faultsweep.sweeps.failure_target import FailureTarget, generate
+from faultsweep.sweeps.open import open_jobs
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.sweep import Sweep
 from scipy import stats

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from faultsweep.analysis.open import open_all_jobs, open_jobs, open_results
 from faultsweep.sweeps.check import print_check, repair_store, seal_store
+from faultsweep.sweeps.open import open_all_jobs, open_jobs, open_results
 from faultsweep.sweeps.status import print_status, read_status
 from faultsweep.sweeps.store.manifest import (
     COPIES,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from faultsweep.analysis.compare import compare
-from faultsweep.analysis.open import open_jobs, open_results
+from faultsweep.sweeps.open import open_jobs, open_results
 from faultsweep.sweeps.store.merge import merge
 from faultsweep.sweeps.store.store import COPY, DONE, NOT_REQUESTED, Store, commit, run_folder
 from faultsweep.sweeps.sweep import Sweep

@@ -20,9 +20,9 @@ from urllib.parse import parse_qs, urlparse
 import fsspec
 import pytest
 import xarray as xr
-from faultsweep.analysis.open import open_jobs, open_results
 from faultsweep.sweeps.check import print_check
 from faultsweep.sweeps.logs import acknowledgements
+from faultsweep.sweeps.open import open_jobs, open_results
 from faultsweep.sweeps.status import find_store
 from faultsweep.sweeps.store import pack as pack_module
 from faultsweep.sweeps.store.lock import Lock

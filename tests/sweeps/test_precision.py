@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faultsweep.analysis.open import open_results
 from faultsweep.analysis.statistics import mean_interval
 from faultsweep.cluster import connect as connect_module
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore.simulate import simulate
 from faultsweep.sweeps.detached import count_missing
 from faultsweep.sweeps.logs import load_workload
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.precision import Precision, read_precision, replicates_needed
 from faultsweep.sweeps.runner.prepare import prepare
 from faultsweep.sweeps.runner.runner import Runner

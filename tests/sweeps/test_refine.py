@@ -8,9 +8,9 @@ import shutil
 import numpy as np
 import pytest
 import xarray as xr
-from faultsweep.analysis.open import open_results
 from faultsweep.analysis.verdict import describe_search, describe_searches, search_figure
 from faultsweep.sweeps import search as searching
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refine import look, run_search
 from faultsweep.sweeps.refinement import refine

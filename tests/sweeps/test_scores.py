@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from faultsweep.analysis.open import open_results
+from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.rerun import rerun
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.sweep import Sweep

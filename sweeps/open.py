@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis import accessor as accessor  # data.sweep
+from faultsweep.sweeps import accessor as accessor  # data.sweep
 from faultsweep.sweeps.outputs import from_json
 from faultsweep.sweeps.store.opener import MOST_JOBS, open_checked
 from numpy.typing import NDArray
