@@ -956,7 +956,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("simcore/model/preempting.py", "(depths[other] + 1 for other", "(depths[other] for other", "one rank"),
     Mutant("simcore/sites/preempting.py", "and other.preempt_mode.upper() != NEVER", "", "of partitions that are OFF"),
     Mutant("simcore/sites/preempting.py", "if qos.preempt_mode.upper() != NEVER", "", "of QOS that are OFF"),
-    Mutant(TOP, "planned < s.top_jobs):", "planned < s.top_jobs - 1):", "the last top job is not planned"),
+    Mutant(TOP, "planned == s.top_jobs:", "planned == s.top_jobs - 1:", "the last top job is not planned"),
     Mutant(TOP, "        if fits == _NO and planned == s.top_jobs:", "        if fits == _NO:", "no reservations"),
     Mutant(TOP, "            planned += 1\n", "", "all jobs have reservations"),
     Mutant(

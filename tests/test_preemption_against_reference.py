@@ -196,6 +196,71 @@ def test_what_becomes_of_the_work():
     assert starts(rows, restart_cost=2) == [(15, 117), (10, 15)]
 
 
+@pytest.mark.parametrize(
+    ("node_choice", "cores", "nodes", "rows"),
+    [  # submission, run time, nodes, cores of each, partition
+        (
+            "round-robin",
+            2,
+            3,
+            [
+                (0, 30, 1, 1, 0),
+                (0, 30, 1, 1, 0),
+                (1, 30, 2, 1, 0),
+                (2, 30, 2, 2, 0),
+                (3, 30, 2, 1, 0),
+                (3, 5, 2, 2, 1),
+                (6, 5, 2, 1, 1),
+            ],
+        ),
+        (
+            "best-fit",
+            2,
+            6,
+            [
+                (0, 30, 2, 2, 0),
+                (0, 30, 1, 1, 0),
+                (1, 30, 1, 1, 0),
+                (1, 30, 3, 2, 0),
+                (1, 30, 1, 2, 0),
+                (2, 5, 4, 2, 1),
+                (3, 5, 5, 1, 1),
+            ],
+        ),
+        (
+            "round-robin",
+            3,
+            3,
+            [
+                (0, 30, 2, 1, 0),
+                (0, 30, 2, 1, 0),
+                (1, 30, 1, 2, 0),
+                (1, 30, 2, 1, 0),
+                (1, 30, 2, 2, 0),
+                (2, 30, 2, 1, 0),
+                (3, 5, 2, 3, 1),
+                (4, 5, 2, 2, 1),
+            ],
+        ),
+    ],
+)
+def test_who_leaves_is_tried_three_times_in_another_order(node_choice, cores, nodes, rows):
+    """Cases, found at random, in which other jobs leave without the order between tries, or without an end of them."""
+    jobs = [
+        (number, submit, run, run, Need(size, (each, 0, 0), 1, False, place))
+        for number, (submit, run, size, each, place) in enumerate(rows, start=1)
+    ]
+    case = ((((cores, 0, 0, nodes),), (((nodes,), False), ((nodes,), False))), jobs, [], ())
+    tier = {0: 1, 1: 2}
+    known = {
+        "preempts": lambda job, other: tier[job.place] > tier[other.place],
+        "preempt_order": lambda job: tier[job.place],
+        "rank": lambda job: tier[job.place],
+    }
+    written = ("partition", ((1, ""), (2, "")), ())
+    check_same((case, (written, known)), scheduler="fcfs", node_choice=node_choice, preemption="requeue")
+
+
 def test_nobody_leaves_for_a_job_that_would_not_fit_then_either():
     rows = [(0, 100, 2, "x"), (0, 100, 2, "z"), (10, 5, 3, "y")]
     assert starts(rows) == [(0, 100), (0, 100), (100, 105)]

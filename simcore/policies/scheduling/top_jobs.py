@@ -35,7 +35,7 @@ def plan_top_jobs(s: State) -> bool:
     for position in range(s.queue_head, s.queue_tail):
         s.job.reserved[s.queue[position]] = np.nan
     planned, position = 0, s.queue_head
-    while position < s.queue_tail and (s.free > 0 or planned < s.top_jobs):
+    while position < s.queue_tail and s.free > 0:  # without free nodes nobody could be kept from starting
         job = s.queue[position]
         fits = _fits_now(s, job)
         if fits == _NO_SPACE:
