@@ -919,12 +919,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(VICTIMS, "_FIRST if at == last else", "0 if at == last else", "not first the next time"),
     Mutant(VICTIMS, "_is_on_chosen(s, job) if at < last else 0", "0", "not by the nodes chosen"),
     Mutant(
-        VICTIMS,
-        "        if _is_on_chosen(s, victim) > 0:\n            tell",
-        "        if True:\n            tell",
-        "all",
-    ),
-    Mutant(
         VICTIMS, "s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0", "s.open_node[node] = 1", "barred"
     ),
     Mutant(
