@@ -1,12 +1,13 @@
 """Recorded runs of a real SLURM, and what the scheduler ``slurm`` does with their jobs: pass by pass, or all of them.
 
-A recording is a file of JSON: the settings of the passes, and what the controller did with each job.
+A recording is a file of JSON: the settings of the passes, the jobs, and what the controller did with each of them in
+each of several runs.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import floor
 from pathlib import Path
 
@@ -19,6 +20,7 @@ NODES, CORES, MEMORY_MB, GPUS = 16, 4, 8000, 2
 PARTITIONS = {"batch": tuple(range(12)), "gpu": tuple(range(12, 16))}
 OF_ONE_PASS_S = 0.06
 """Starts of one pass lie closer than this in the controller's log."""
+LATE_S = (0.02, 0.04, OF_ONE_PASS_S)
 TICKS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
 PLAYING_S = 0.04  # what a job takes beyond its sleep, about
 SETTINGS = {
@@ -60,17 +62,29 @@ class Recording:
     jobs: tuple[Played, ...]
 
 
-def write(recording: Recording, path: Path) -> None:
-    """Write a recording, a job in each line."""
-    jobs = ",\n".join(json.dumps(asdict(job)) for job in recording.jobs)
-    path.write_text(f'{{"settings": {json.dumps(recording.settings)},\n"jobs": [\n{jobs}\n]}}\n')
+SEEN = ("submit", "start", "end", "by", "hosts")
+"""What differs from run to run."""
 
 
-def read(path: Path) -> Recording:
-    """Read a recording."""
+def write(runs: list[Recording], path: Path) -> None:
+    """Write several runs of one trace: its settings, what its jobs ask for, and of each run what became of each job."""
+    asked = [{name: value for name, value in asdict(job).items() if name not in SEEN} for job in runs[0].jobs]
+    seen = [[[getattr(job, name) for name in SEEN] for job in run.jobs] for run in runs]
+    text = [f'{{"settings": {json.dumps(runs[0].settings)},', f'"seen": {json.dumps(SEEN)},', '"jobs": [']
+    text += [",\n".join(map(json.dumps, asked)), "],", '"runs": [']
+    text += [",\n".join("[" + ",\n".join(map(json.dumps, run)) + "]" for run in seen), "]}", ""]
+    path.write_text("\n".join(text))
+
+
+def read(path: Path) -> list[Recording]:
+    """Read the runs of a trace."""
     found = json.loads(path.read_text())
-    jobs = tuple(Played(**{**job, "hosts": tuple(job["hosts"])}) for job in found["jobs"])
-    return Recording(path.stem, found["settings"], jobs)
+    runs = []
+    for number, run in enumerate(found["runs"], start=1):
+        seen = [dict(zip(found["seen"], row, strict=True)) for row in run]
+        jobs = [{**job, **what, "hosts": tuple(what["hosts"])} for job, what in zip(found["jobs"], seen, strict=True)]
+        runs.append(Recording(f"{path.stem}-{number}", found["settings"], tuple(Played(**job) for job in jobs)))
+    return runs
 
 
 @dataclass(frozen=True)
@@ -170,11 +184,39 @@ def decided(folder: Path, recording: Recording, time: float, kind: str) -> set[s
     return {job.name for job, start in zip(waiting, starts[len(running) :], strict=True) if start == 0}
 
 
-def differences(folder: Path, recording: Recording) -> list[tuple[float, str, set[str], set[str]]]:
-    """The passes in which ours starts other jobs: when, of which kind, SLURM's that ours does not start, and ours."""
+@dataclass(frozen=True)
+class Difference:
+    """A pass that starts other jobs than ours: when, of which kind, SLURM's that ours does not start, and ours."""
+
+    time: float
+    kind: str
+    theirs: set[str]
+    ours: set[str]
+
+    @property
+    def jobs(self) -> int:
+        """How many there are."""
+        return len(self.theirs | self.ours)
+
+
+def differences(folder: Path, recording: Recording, unseen: bool = False) -> list[Difference]:
+    """The passes in which ours starts other jobs.
+
+    unseen : of what SLURM may have seen of the jobs that ended just before, none of the last or all, take what is
+        nearest: the log has the time of a start, and the pass had begun before.
+    """
     found = []
     for time, kind, names in passes_of(recording):
         mine = decided(folder, recording, time, kind)
+        if unseen and mine != names:
+            others = [decided(folder, _with_late_ends(recording, time, late), time, kind) for late in LATE_S]
+            mine = min((mine, *others), key=lambda each: len(each ^ names))
         if mine != names:
-            found.append((time - recording.jobs[0].submit, kind, names - mine, mine - names))
+            found.append(Difference(time - recording.jobs[0].submit, kind, names - mine, mine - names))
     return found
+
+
+def _with_late_ends(recording: Recording, time: float, late: float) -> Recording:
+    """The recording as if the jobs that ended just before a time had ended after it."""
+    jobs = (replace(job, end=time + late) if time - late < job.end <= time else job for job in recording.jobs)
+    return replace(recording, jobs=tuple(jobs))
