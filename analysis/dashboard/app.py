@@ -33,7 +33,8 @@ from faultsweep.analysis.dashboard.view import cells_at, figure_of, heat_map, id
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.layout import as_curves
 from faultsweep.analysis.figures.texts import without_tex
-from faultsweep.analysis.figures.words import quantity
+from faultsweep.analysis.figures.units import in_units_to_read
+from faultsweep.analysis.figures.words import labels_to_read, quantity
 from faultsweep.analysis.warmup import column_of
 from numpy.typing import NDArray
 from panel.io import hold
@@ -511,21 +512,41 @@ def _key(figure: Figure) -> str:
 
 
 def _table(data: xr.Dataset, cells: pd.DataFrame) -> str:
-    """Return cells as a table in HTML; whatever a store says is text."""
-    rows = []
-    for row in cells.head(_MOST_ROWS).itertuples(index=False):
-        texts = [_text(value) for value in row]
-        copy = f" <button class='copy' type='button' data-copy='{escape(str(row[-1]), quote=True)}'>Copy</button>"
-        texts[-1] = f"<code>{texts[-1]}</code>{copy}" if row[-1] else ""
-        rows.append("".join(f"<td>{text}</td>" for text in texts))
-    called = {name: quantity(data, name) if name in data else name.capitalize() for name in map(str, cells.columns)}
-    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in called.values())
+    """Return cells as a table in HTML, in the words and units of the pictures; whatever a store says is text."""
+    columns, titles = [], []
+    for name in map(str, cells):
+        title, texts = _column(data, name, cells[name].head(_MOST_ROWS))
+        titles.append(title)
+        columns.append(texts)
+    body = "".join("<tr>" + "".join(f"<td>{text}</td>" for text in row) + "</tr>" for row in zip(*columns, strict=True))
+    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in titles)
     more = f"<p>{len(cells) - _MOST_ROWS:,} more: see the exported data.</p>" if len(cells) > _MOST_ROWS else ""
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
         "<div class='wide' tabindex='0' role='region' aria-label='Selected cells'>"
         f"<table class='cells'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
     )
+
+
+def _column(data: xr.Dataset, name: str, values: pd.Series) -> tuple[str, list[str]]:
+    """Return what a column of the table of cells is called, and its values as HTML."""
+    if name == "rerun":
+        return "Rerun", [_copied(str(command)) for command in values]
+    if name in data.dims:
+        words = dict(zip(data[name].values.tolist(), labels_to_read(data, name), strict=True))
+        title = quantity(data, name).partition(" (")[0]
+        return title, [escape(without_tex(words.get(label, str(label)))) for label in values]
+    if name not in data:
+        return name.capitalize(), [_text(value) for value in values]
+    small = xr.Dataset({name: ("row", values.to_numpy(), data[name].attrs)})
+    small = in_units_to_read(small, [name])
+    return without_tex(quantity(small, name)), [_text(value) for value in small[name].values.tolist()]
+
+
+def _copied(command: str) -> str:
+    if not command:
+        return ""
+    copy = f"<button class='copy' type='button' data-copy='{escape(command, quote=True)}'>Copy</button>"
+    return f"<code>{escape(command)}</code> {copy}"
 
 
 def _text(value: Any) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from faultsweep.analysis.figures.words import label_to_read
 from faultsweep.analysis.statistics import mean_interval, paired_difference
 from faultsweep.sweeps.open import has_result, open_results
 
@@ -215,7 +216,11 @@ def test_a_click_shows_the_cells_with_the_command_that_reruns_each(served, page)
     text = page.locator("table.cells").inner_text()
     assert f"faultsweep rerun {served.path} --select policy=daly,load_scale=1.0,machine=flat:128,replicate=4" in text
     value = served.data["mean_wait_s"].sel(policy="daly", load_scale=1.0, machine="flat:128", replicate=4).item()
-    assert f"{value:.6g}" in text
+    heading = page.locator("table.cells th").all_inner_texts()
+    assert heading[:4] == ["Policy", "Load scale", "Machine", "Replicate"]
+    assert page.locator("table.cells tbody td").nth(2).inner_text() == label_to_read(served.data, "machine", "flat:128")
+    unit = heading[4].removeprefix("Mean wait (").rstrip(")")
+    assert f"{value / {'s': 1, 'min': 60, 'h': 3600}[unit]:.6g}" in text
 
 
 HEAT = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
