@@ -175,6 +175,8 @@ def _describe_precision(spec: Spec, plan: Plan) -> str:
     """Return a sentence on the replicates that may be added, "" if none are."""
     if spec.best is not None:
         most, first = spec.best.most, spec.best.first
+        if most == first:
+            return f"every policy has {first} replicates; none are added, because the cap (most) is {most}, too"
         return (
             f"where the best {spec.best.axis} by {spec.best.metric} is in doubt, up to {most} replicates: at most "
             f"{plan.simulations * (most - first) // first:,} simulations more"

@@ -79,6 +79,7 @@ def best(
     cap is reached first, the answer is "not decided".
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
+    from faultsweep.analysis.figures.units import unit_of
     from faultsweep.analysis.verdict import judge, verdict_figure
     from faultsweep.files import check_folder
     from faultsweep.sweeps.best import regions
@@ -94,9 +95,10 @@ def best(
     sweep.run(store, workers=workers, cluster=cluster, credentials=credentials, progress=not quiet)
     path = sweep.store_path(store)
     found = regions(Store(path, mode="r"), wanted, prepare(sweep.spec, path).asked)
-    verdict = judge(open_results(path), wanted, found)
+    results = open_results(path)
+    verdict = judge(results, wanted, found)
     paths = draw(verdict_figure(sweep.spec.name, wanted, verdict), output)
-    _print(verdict, paths, json_)
+    _print(verdict, unit_of(results, wanted.metric), paths, json_)
 
 
 def _selecting(sweep: Sweep, options: dict[str, Any]) -> tuple[Sweep, Best]:
@@ -112,30 +114,34 @@ def _selecting(sweep: Sweep, options: dict[str, Any]) -> tuple[Sweep, Best]:
     return Sweep.of(spec), spec.best
 
 
-def _print(verdict: Verdict, paths: list[Path], as_json: bool) -> None:
+def _print(verdict: Verdict, unit: str, paths: list[Path], as_json: bool) -> None:
     if as_json:
         rows = json.loads(verdict.table.to_json(orient="records"))
         answer = {"verdict": verdict.sentence, "simulations": verdict.simulations, "saved": verdict.saved}
         typer.echo(json.dumps({**answer, "scope": verdict.scope, "table": rows}, indent=1))
         return
     from faultsweep.cli.output import print_table
+    from faultsweep.units import time_unit
 
     typer.echo(verdict.sentence)
     frame = verdict.shown
     places = list(frame.columns[: list(frame.columns).index("policy")])
-    metric = f"{verdict.metric[:1].upper()}{verdict.metric[1:]}"
-    rows = ((*(row[place] for place in places), *_policy_row(row)) for row in frame.to_dict("records"))
+    metric, divisor = f"{verdict.metric[:1].upper()}{verdict.metric[1:]}", 1.0
+    if unit == "s":
+        unit, divisor = time_unit(frame["mean"].abs().max())
+        metric = f"{metric} ({unit})"
+    rows = ((*(row[place] for place in places), *_policy_row(row, divisor)) for row in frame.to_dict("records"))
     print_table((*places, "Policy", metric, "Replicates", "Against the best", "Result"), rows)
     typer.echo(
         f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies; "
-        f"drawn in {' and '.join(str(path) for path in paths)}"
+        f"drawn in {', '.join(str(path) for path in paths)}"
     )
 
 
-def _policy_row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
+def _policy_row(row: Mapping[Hashable, Any], divisor: float) -> tuple[str, ...]:
     from faultsweep.analysis.verdict import how_much_worse
 
-    mean = "" if math.isnan(row["mean"]) else f"{row['mean']:.4g}"
+    mean = "" if math.isnan(row["mean"]) else f"{row['mean'] / divisor:,.4g}"
     share = (row["worse"], row["worse_low"], row["worse_high"])
     worse = how_much_worse(*share) if share[0] and not math.isnan(share[0]) else ""
     count = "" if math.isnan(row["n"]) else f"{row['n']:.0f}"
@@ -246,7 +252,7 @@ def _print_found(
     for answer in answers:
         typer.echo(answer)
     count = sum(len(one.points) for one in found)
-    drawn = f"; drawn in {' and '.join(str(path) for path in paths)}" if paths else ""
+    drawn = f"; drawn in {', '.join(str(path) for path in paths)}" if paths else ""
     typer.echo(f"{count} points were tested{drawn}")
 
 

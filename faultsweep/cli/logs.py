@@ -192,7 +192,8 @@ def _quality_row(found: Quality) -> tuple[str, ...]:
     off = max(abs(ours / theirs - 1.0) for ours, theirs in zip(found.model, found.log, strict=True))
     order = str(found.order) if found.order else "constant"
     fit = (f"{spread:.2f}", f"{off:.1g}", f"{found.distance:.3f}")
-    return found.sizes, f"{found.jobs:,}", found.what, order, describe_time(mean), *fit
+    what = {"gap": "interarrival time", "run": "run time"}[found.what]
+    return found.sizes, f"{found.jobs:,}", what, order, describe_time(mean), *fit
 
 
 def _print(whole: Workload, workload: Workload) -> None:

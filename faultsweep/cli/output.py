@@ -48,7 +48,7 @@ def _readable(name: str, value: float, unit: str) -> str:
     if unit == "node s":
         return f"{value / 3600:,.4g} node-h"
     if name.startswith("lost_to_") or name in _SHARES:
-        return f"{100 * value:.4g} %"
+        return f"{100 * round(value, 12) + 0.0:.4g} %"  # a share that rounding leaves just below 0 is 0
     return f"{value:,.6g} {unit}".rstrip()
 
 
