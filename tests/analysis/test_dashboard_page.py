@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ import xarray as xr
 from faultsweep.analysis.figures.words import label_to_read
 from faultsweep.analysis.statistics import mean_interval, paired_difference
 from faultsweep.sweeps.open import has_result, open_results
+from PIL import Image
 
 from tests.conftest import ROOT, require
 
@@ -47,6 +50,10 @@ def make_store(path):
     data = make_results(axes, {"mean_wait_s": wait, "utilisation": wait / 1e4}, status, 5, name="small")
     data["mean_wait_s"].attrs["units"] = "s"
     return write_results(path / "small.zarr", data)
+
+
+DRAWN = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+  .filter(m => m.type === 'ColumnDataSource' && m.data.y).map(m => [...m.data.y])"""
 
 
 class Served:
@@ -335,29 +342,59 @@ NAMELESS = """() => {
 }"""
 
 
+def download(page, words, path):
+    """Press a button, and return what the browser has saved."""
+    with page.expect_download() as found:
+        page.get_by_text(words).click()
+    found.value.save_as(path)
+    return path
+
+
 @pytest.mark.slow
 def test_what_is_shown_can_be_taken_away(served, page, tmp_path):
-    for button, begin in (
-        ("PNG", b"\x89PNG"),
-        ("SVG", b"<?xml"),
-        ("CSV", b"policy,load_scale"),
-        ("Parquet", b"PAR1"),
-        ("PDF", b"%PDF"),
-        ("Notebook", b"{"),
-    ):
-        with page.expect_download() as download:
-            page.get_by_text(button if button == "Notebook" else f"({button})").click()
-        download.value.save_as(tmp_path / button)
-        assert (tmp_path / button).read_bytes().startswith(begin)
-    table = pd.read_csv(tmp_path / "CSV")
+    """Each button is pressed; each file is opened, and has the policies, the metric and the numbers that are shown."""
+    shown = served.data["mean_wait_s"].sel(machine="flat:128")[:, :3]
+    assert Image.open(download(page, "(PNG)", tmp_path / "a.png")).convert("L").getextrema() != (255, 255)
+    svg = ElementTree.parse(download(page, "(SVG)", tmp_path / "a.svg")).getroot()  # noqa: S314 - it is our own
+    words = " ".join("".join(svg.itertext()).split())
+    assert "Mean wait over load scale by policy" in words
+    assert all(policy in words for policy in POLICIES)
+    assert download(page, "(PDF)", tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "a.pdf").read_bytes().rstrip().endswith(b"%%EOF")
+    table = pd.read_csv(download(page, "(CSV)", tmp_path / "a.csv"))
     assert len(table) == 3 * 4 * 5
-    assert table["mean_wait_s"].sum() == pytest.approx(served.data["mean_wait_s"].sel(machine="flat:128")[:, :3].sum())
-    assert pd.read_parquet(tmp_path / "Parquet").shape == table.shape
+    kept = table.dropna(subset="mean_wait_s").set_index(["policy", "load_scale", "replicate"])["mean_wait_s"]
+    assert len(kept) == shown.size
+    for (policy, load, replicate), value in kept.items():
+        assert value == pytest.approx(shown.sel(policy=policy, load_scale=load, replicate=replicate).item())
+    again = pd.read_parquet(download(page, "(Parquet)", tmp_path / "a.parquet"))
+    assert list(again) == list(table)
+    assert np.allclose(again["mean_wait_s"], table["mean_wait_s"], equal_nan=True)
+    book = json.loads(download(page, "Notebook", tmp_path / "a.ipynb").read_text())
+    assert str(served.path) in "".join(line for cell in book["cells"] for line in cell["source"])
     page.get_by_label("Take away the view").select_option("parallel coordinates")
-    with page.expect_download() as download:
-        page.get_by_text("(SVG)").click()
-    download.value.save_as(tmp_path / "parallel.svg")
-    assert "Mean wait over all axes" in (tmp_path / "parallel.svg").read_text()
+    assert "Mean wait over all axes" in download(page, "(SVG)", tmp_path / "parallel.svg").read_text()
+
+
+@pytest.mark.slow
+def test_a_page_that_is_taken_away_draws_what_was_shown(served, page, context, tmp_path):
+    here = page.evaluate(SOURCES)
+    page.get_by_label("Take away the view").select_option("curves")
+    path = download(page, "(HTML)", tmp_path / "a.html")
+    complaints, other = [], context.new_page()
+    other.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
+    other.on("pageerror", lambda error: complaints.append(str(error)))
+    other.on(
+        "request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or complaints.append(request.url)
+    )
+    other.goto(path.as_uri())
+    other.locator("canvas").first.wait_for()
+    drawn = other.evaluate(DRAWN)
+    assert here
+    for curve in here:
+        assert any(np.allclose(y, curve["y"]) for y in drawn if len(y) == len(curve["y"])), curve["label"]
+    other.close()
+    assert complaints == []
 
 
 @pytest.mark.slow
