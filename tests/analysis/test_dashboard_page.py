@@ -582,7 +582,7 @@ def test_one_run_has_its_chart_and_is_simulated_again(real, real_page):
 def test_axe_finds_nothing(real, real_page, scheme):
     """With axe-core, where it has been fetched; the table's roles are those of Tabulator, which axe finds fault with.
 
-    In the dark the page is drawn inverted, which axe does not know of: contrasts are those of the light.
+    In the dark the page is drawn inverted, which axe does not know of: contrasts are measured below.
     """
     script = ROOT / "build/axe/node_modules/axe-core/axe.min.js"
     if not script.is_file():
@@ -597,6 +597,49 @@ def test_axe_finds_nothing(real, real_page, scheme):
     assert [fault for fault in faults if "tabulator" not in fault[1]] == []
     assert len(found["passes"]) > 20
     real_page.emulate_media(color_scheme="light")
+
+
+FAINT = r"""() => {
+  const inside = root => [...root.querySelectorAll('*')]
+    .flatMap(e => e.shadowRoot ? [e, ...inside(e.shadowRoot)] : [e]);
+  const parts = colour => { const [r, g, b, a = 1] = colour.match(/[\d.]+/g).map(Number);
+    return [r / 255, g / 255, b / 255, a]; };
+  const over = (ink, share, back) => back.map((own, i) => own * (1 - share) + ink[i] * share);
+  const hue = [[-.574, 1.43, .144], [.426, .43, .144], [.426, 1.43, -.856]];
+  const inverted = getComputedStyle(document.body).filter === 'invert(0.91) hue-rotate(180deg)';
+  const seen = colour => !inverted ? colour : hue.map(row =>
+    Math.min(1, Math.max(0, row.reduce((sum, part, i) => sum + part * (.91 - .82 * colour[i]), 0))));
+  const light = colour => seen(colour).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const faint = [];
+  let count = 0;
+  for (const e of inside(document.body)) {
+    const text = [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.textContent.trim()).join('');
+    if (!/[\p{L}\d]/u.test(text) || e.disabled || !e.checkVisibility()) continue;
+    const above = [];
+    const parent = a => a.assignedSlot ?? a.parentElement ?? a.getRootNode().host;
+    for (let a = e; a; a = parent(a)) above.unshift(getComputedStyle(a));
+    const back = above.map(s => parts(s.backgroundColor)).reduce((b, own) => over(own, own[3], b), [1, 1, 1]);
+    const own = parts(getComputedStyle(e).color);
+    const ink = over(own, own[3] * above.reduce((share, s) => share * s.opacity, 1), back);
+    const [low, high] = [light(ink), light(back)].sort((a, b) => a - b);
+    if ((high + .05) / (low + .05) < 4.5) faint.push(text.slice(0, 60));
+    count += 1;
+  }
+  return {inverted, count, faint};
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_texts_can_be_read(real, real_page, scheme):
+    """The contrast of every text is 4.5 or more, after the filter of the dark; symbols without letters are left out."""
+    real_page.emulate_media(color_scheme=scheme)
+    found = real_page.evaluate(FAINT)
+    real_page.emulate_media(color_scheme="light")
+    assert found["inverted"] == (scheme == "dark")
+    assert found["count"] > 100
+    assert found["faint"] == []
 
 
 @pytest.mark.slow
