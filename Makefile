@@ -65,12 +65,12 @@ test: warm ## run all tests; what needs SLURM, Chromium or the real logs is skip
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) -m '$(LANE_NOT)' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT) and not compiled' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
 
 test-bounds: $(DEV)
 	@echo "Compiled with bounds checks."
 	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null
-	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) -m '$(LANE_NOT)' $(LANE)
+	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT)' $(LANE)
 
 test-slurm: warm
 	@echo "What takes long on SLURM: real walltimes, jobs that control worker jobs."

@@ -133,6 +133,7 @@ def test_events_between_those_of_jobs_are_counted_anew_after_each(monkeypatch):
         simulate(jobs((0, 4000, 1)), failures=killed, **options)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("machine", ["flat:4", "torus:2x2x1", "clusters:2+2"])
 @pytest.mark.parametrize(
     "often",

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import config
 from scipy.stats import kendalltau
 
 from tests.cluster.recorded_slurm import Asked, jobs_of
@@ -104,6 +103,7 @@ def passes_are_the_same(folder: Path, recordings: list[Recording]) -> None:
     assert sum(each.jobs for _, each in other) <= 0.05 * jobs, other
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", TRACES)
 def test_passes_of_a_recorded_run_start_the_same_jobs(tmp_path, name):
     passes_are_the_same(tmp_path, read(RECORDED / f"{name}.json")[:1])
@@ -180,7 +180,7 @@ SHARED_NODES = ("shared", "coarse-shared")
 """Where jobs take whole nodes, there is so little to backfill that schedules without it are as near."""
 
 
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="without the compiler it takes minutes, and shows nothing more")
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", TRACES)
 def test_schedules_lie_among_the_runs_of_one_trace(tmp_path, name):
     """Ours, with its ticks drawn at random, is as near to each run as runs are to each other, in 4 distances; one of 24

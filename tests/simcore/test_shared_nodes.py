@@ -298,6 +298,7 @@ max_submit_user = 10
     ]
 
 
+@pytest.mark.compiled
 def test_the_priority_of_a_site_is_named_as_options(site, command):
     more = """
 [priority]

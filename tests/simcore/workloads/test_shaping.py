@@ -150,6 +150,7 @@ def test_what_repeated_hits_cost_is_what_a_machine_of_one_job_loses():
     assert (found.jobs, found.work) == (count, 1.0)
 
 
+@pytest.mark.compiled
 def test_repeated_hits_are_told_where_they_dominate():
     log = load_workload("llnl-model", num_jobs=7500)
     given = {"machine": "flat:320", "target_utilisation": 0.85, "failures": "weibull"}
