@@ -25,8 +25,9 @@ from faultsweep.sweeps.open import fixed_parameters, metric_names
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refinement import Refined
 from faultsweep.sweeps.search import Search
-from faultsweep.sweeps.selection import FEWEST, Selection
+from faultsweep.sweeps.selection import FEWEST, Selection, ratio_bounds
 from faultsweep.sweeps.store.store import NOT_REQUESTED
+from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -193,7 +194,7 @@ def describe_promise(best: Best | None, verdict: Verdict) -> str:
 
 def judge(results: xr.Dataset, best: Best, regions: Sequence[Region]) -> Verdict:
     """Return the verdict of a selection: ``regions`` of ``sweeps.best``, of results opened by ``open_results``."""
-    tables = [_table(results, best, region) for region in regions]
+    tables = [_table(results, best, region, len(regions)) for region in regions]
     counts = [region.selection.looked for region in regions if region.selection is not None]
     simulations = int(sum(count.sum() for count in counts))
     whole = int(sum(len(count) * count.max(initial=0) for count in counts))
@@ -220,14 +221,16 @@ def named_policy(results: xr.Dataset, axis: str, label: Any) -> str:
     return (label_to_read if isinstance(label, str) else label_in_words)(results, axis, label)
 
 
-def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
-    """Return the rows of a region, best first, then what failed."""
+def _table(results: xr.Dataset, best: Best, region: Region, count: int) -> pd.DataFrame:
+    """Return the rows of a region of ``count`` of them, best first, then what failed."""
     part = results[[best.metric, "status"]].sel(region.at)
     part = part.squeeze([dim for dim in part["status"].dims if dim not in (best.axis, REPLICATE)], drop=True)
     rows = []
     selection = region.selection
     if selection is not None:
-        rows = [_row(part, best, region, selection, place, label) for place, label in enumerate(region.labels)]
+        pairs = max(1, len(region.labels) + len(region.failed_labels) - 1)
+        error = (1 - best.confidence) / count / pairs
+        rows = [_row(part, best, region, selection, place, error) for place in range(len(region.labels))]
         rows.sort(key=lambda row: (row["result"] != "best", np.nan_to_num(row["worse"], nan=np.inf), row["mean"]))
     for label in region.failed_labels:
         rows.append({"policy": label, "result": NO_RESULT})
@@ -238,28 +241,46 @@ def _table(results: xr.Dataset, best: Best, region: Region) -> pd.DataFrame:
     return frame
 
 
-def _row(part: xr.Dataset, best: Best, region: Region, selection: Selection, place: int, label: Any) -> dict[str, Any]:
-    stands = selection.ties.get(place, place)
+def _leader(values: xr.DataArray, best: Best, selection: Selection) -> int:
+    """Return the row that may be the best and has the best mean."""
+    means = {row: float(values[row, : max(1, int(selection.looked[row]))].mean()) for row in selection.alive}
+    return (max if best.higher_is_better else min)(means, key=lambda row: means[row])
+
+
+def _row(
+    part: xr.Dataset, best: Best, region: Region, selection: Selection, place: int, error: float
+) -> dict[str, Any]:
+    label, stands = region.labels[place], selection.ties.get(place, place)
     n = int(selection.looked[stands])
-    seen = part.isel({REPLICATE: slice(0, n)})
-    values, status = seen[best.metric].load(), seen["status"]
-    own = mean_interval(values.sel({best.axis: label}), status.sel({best.axis: label}), best.confidence)
+    seen = part.sel({best.axis: label}).isel({REPLICATE: slice(0, n)})
+    own = mean_interval(seen[best.metric].load(), seen["status"], best.confidence)
     row = {"policy": label, "n": n} | {name: float(own[name]) for name in ("mean", "low", "high")}
-    centre = {other: float(values.sel({best.axis: region.labels[other]}).mean()) for other in selection.alive}
-    leader = (max if best.higher_is_better else min)(centre, key=lambda other: centre[other])
-    ratio = paired_ratio(values, best.axis, region.labels[leader], status, best.confidence).sel({best.axis: label})
-    bounds = [float(ratio[name]) for name in ("mean", "low", "high")]
-    shares = [1 - bound for bound in bounds] if best.higher_is_better else [bound - 1 for bound in bounds]
-    share = shares[0] if np.isfinite(shares[0]) else np.nan  # no ratio to a mean of zero
-    share = 0.0 if stands == leader else share
-    row |= dict(zip(("worse", "worse_low", "worse_high"), (share, *sorted(shares[1:])), strict=True))
+    values = part[best.metric].sel({best.axis: region.labels}).transpose(best.axis, REPLICATE).load()
+    leader = _leader(values, best, selection)
+    row |= _how_much_worse(values.values, best, selection, stands, leader, error)
     if stands == leader and selection.decided:
         row["result"] = "best"
     elif stands in selection.alive:
         row["result"] = "not decided"
     else:
-        row["result"] = "as good or worse" if row["worse_low"] < 0 else "worse"
+        row["result"] = "as good or worse" if row["worse_low"] <= 0 else "worse"
     return row
+
+
+def _how_much_worse(
+    values: NDArray[np.float64], best: Best, selection: Selection, row: int, leader: int, error: float
+) -> dict[str, float]:
+    """Return how much worse than the leader a row is, as a share, with the bounds of the test that decides."""
+    names = ("worse", "worse_low", "worse_high")
+    n = int(selection.looked[row])
+    if row == leader:
+        return dict(zip(names, (0.0, np.nan, np.nan), strict=True))
+    if n == 0 or not values[leader, :n].mean() > 0:  # no ratio to a mean of zero
+        return dict.fromkeys(names, np.nan)
+    first, most = best.first, best.most
+    ratio, low, high = ratio_bounds(selection, values, row, leader, error=error, first=first, most=most)
+    shares = (1 - ratio, 1 - high, 1 - low) if best.higher_is_better else (ratio - 1, low - 1, high - 1)
+    return dict(zip(names, shares, strict=True))
 
 
 def _sentence(best: Best, metric: str, regions: Sequence[Region], tables: Sequence[pd.DataFrame]) -> str:
@@ -319,6 +340,8 @@ def how_much_worse(share: float, low: float, high: float) -> str:
     ]
     unit = "" if many else " %"
     interval = "" if np.isnan([low, high]).any() else f" ({parts[1]} to {parts[2]}{unit})"
+    if np.isinf(high):
+        interval = f" ({parts[1]}{unit} or more)"
     return f"{parts[0]} times as high{interval}" if many else f"{parts[0]} % worse{interval}"
 
 
@@ -354,8 +377,9 @@ def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
     panel = Panel("", "", label, bars=bars, categories=categories, log_y=highest > _MOST_LINEAR)
     level, zone = f"{100 * best.confidence:g}\u00a0%", f"{100 * best.zone:g}\u00a0%"
     caption = [
-        f"Ratios of means ({verdict.metric}) to the best one, paired under common random numbers, with {level} "
-        "confidence intervals.",
+        f"Ratios of means ({verdict.metric}) to the best one, paired under common random numbers, with the intervals "
+        f"of the tests that decided: each of their ends holds with a probability of {level}"
+        + (" in all regions together." if axes else " for all policies together."),
         f"What is called best is the best, or within {zone} of it, with a probability of {level}"
         + (" in all regions together." if axes else "."),
         f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies.",
@@ -372,8 +396,9 @@ def _in_line(places: Iterable[tuple[str, str]]) -> str:
 def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
     parts = ("worse_low", "worse", "worse_high")
     worse = np.array([[np.nan if row is None else row[part] for part in parts] for row in rows], float).reshape(-1, 3)
-    low, mean, high = (1 + worse.T) if not higher else (1 - worse.T)[::-1]
-    return Bars(label, mean, style, low, high)
+    low, mean, high = (1 + worse.T) if not higher else (1 - worse.T)[[2, 1, 0]]
+    open_ended = np.isinf(low) | np.isinf(high)
+    return Bars(label, mean, style, np.where(open_ended, np.nan, low), np.where(open_ended, np.nan, high))
 
 
 def describe_searches(searches: Sequence[Search], found: Sequence[Refined], results: xr.Dataset) -> str:

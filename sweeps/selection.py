@@ -140,7 +140,7 @@ def survivors(
     kept: NDArray[np.bool_] = np.logical_not(np.any(better, axis=0))
     near = _better_than(means, 1.0 + zone, error, higher_is_better)
     np.fill_diagonal(near, True)
-    best = np.flatnonzero(near.all(1))
+    best = np.flatnonzero(near.all(1) & kept)
     if len(best):
         centre = means.mean(1)[best]
         kept[:] = False
@@ -165,6 +165,54 @@ def _better_than(means: NDArray[np.float64], ratio: float, error: float, higher:
     quantile = -float(special.stdtrit(n - 1, error))
     certain: NDArray[np.bool_] = difference > quantile * np.sqrt(np.maximum(spread, 0) / n)
     return certain
+
+
+def ratio_bounds(
+    selection: Selection, values: NDArray[np.float64], row: int, base: int, *, error: float, first: int, most: int
+) -> tuple[float, float, float]:
+    """Return the ratio of the mean of a row to that of a base, and its bounds, by the test that decided about the row.
+
+    The bounds are the ratios that this test does not exclude at the last look that the row was in, so they leave out 1
+    exactly where it tells the two apart (Fieller 1954).
+
+    Parameters
+    ----------
+    selection : of these values, by ``select``.
+    values : as ``select`` takes them.
+    row, base : the base was in the selection for as long as the row was, and its mean is not zero.
+    error : chance of a wrong selection, divided by the number of regions and by the number of policies less one.
+    first, most : as ``select`` takes them.
+
+    Returns
+    -------
+    The ratio, its lower bound and its upper one; both are NaN while too few batches look normal or where the ratio of
+    all is the same, and the upper one is infinite where the mean of the base may be zero.
+    """
+    count = int(selection.looked[row])
+    inside = [at for at, looked in enumerate(selection.looked) if looked >= count and at not in selection.ties]
+    part = values[inside, :count]
+    means = normal_batches(part)
+    one, other = inside.index(row), inside.index(base)
+    if means is None:
+        return float(part[one].mean() / part[other].mean()), np.nan, np.nan
+    look = list(looks(first, most)).index(count) + 1
+    n = means.shape[1]
+    scale = float(special.stdtrit(n - 1, error / (look * (look + 1)))) ** 2 / n
+    return _fieller(means[one], means[other], scale)
+
+
+def _fieller(values: NDArray[np.float64], base: NDArray[np.float64], scale: float) -> tuple[float, float, float]:
+    """Return the ratio of two means, and the ratios r for which (x - r y)^2 is at most ``scale`` times its variance."""
+    (xx, xy), (_, yy) = np.cov(values, base)
+    x, y = float(values.mean()), float(base.mean())
+    square, cross, rest = y * y - scale * yy, x * y - scale * xy, x * x - scale * xx
+    root = float(np.sqrt(max(0.0, cross * cross - square * rest)))
+    if square > 0:
+        low, high = float(cross - root) / square, float(cross + root) / square
+        same = high - low <= 1e-9 * high  # one ratio in all replicates says nothing about how far others would spread
+        return (x / y, np.nan, np.nan) if same else (x / y, max(0.0, low), high)
+    low = float(cross - root) / square if square < 0 else 0.0
+    return x / y, (low if root > 0 and 0 < low <= x / y else 0.0), np.inf
 
 
 def normal_batches(values: NDArray[np.float64]) -> NDArray[np.float64] | None:

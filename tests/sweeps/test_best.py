@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.runner.prepare import prepare
 from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, select, survivors
-from faultsweep.sweeps.store.store import DONE, Store
+from faultsweep.sweeps.store.store import DONE, NOT_REQUESTED, Store
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.__main__ import main
@@ -86,8 +87,7 @@ def test_the_verdict_names_the_best_and_how_much_worse_the_others_are(store):
     assert verdict.saved > 0
     for _, row in verdict.table[verdict.table["policy"] == "near"].iterrows():
         assert row["worse_low"] < 0.1 < row["worse_high"]
-        assert row["worse_low"] > 0
-        assert row["result"] == "worse"
+        assert row["result"] == ("as good or worse" if row["worse_low"] <= 0 else "worse")
     figure = verdict_figure("a", sweep().spec.best, verdict)
     assert figure.panels[0].categories == ["load = 0.5", "load = 1"]
     assert verdict.shown.columns[0] == "Load"
@@ -195,7 +195,7 @@ def test_a_policy_is_compared_with_a_best_mean_of_zero_by_its_own_mean(client, t
 def test_a_policy_whose_interval_reaches_below_the_best_is_not_called_worse(client, tmp_path):
     table = idle_verdict(client, tmp_path / "a.zarr", ["best", "close", "wild"], [1.0], "20%")[0].table
     for _, row in table[table["result"] != "best"].iterrows():
-        assert row["result"] == ("as good or worse" if row["worse_low"] < 0 else "worse")
+        assert row["result"] == ("as good or worse" if row["worse_low"] <= 0 else "worse")
     assert table["result"].tolist() == ["best", "as good or worse", "worse"]
 
 
@@ -214,6 +214,29 @@ def test_a_report_draws_the_metric_that_a_selection_decides_by(client, monkeypat
 def both(policy, load, replicate, seed=0):
     value = wait(policy, load, replicate, seed)
     return {"mean_bounded_slowdown": 1 + value, "wait_s": value}
+
+
+@pytest.mark.parametrize("higher", [False, True])
+def test_an_interval_leaves_out_no_difference_exactly_where_policies_are_told_apart(higher):
+    random, seen = np.random.default_rng(7), Counter()
+    for _ in range(150):
+        values = random.lognormal(random.normal(0, 0.2, (4, 1)), random.uniform(0.02, 0.7), (4, 40))
+        values *= random.lognormal(0, random.uniform(0, 0.5), 40)
+        values[random.random((4, 40)) < random.choice([0, 0.2])] = 0.0
+        best = Best("policy", "y", zone=random.choice([0.01, 0.1, 0.5]), most=40, higher_is_better=higher)
+        have = random.choice([10, 23, 40])
+        values[:, have:], status = np.nan, np.full((4, 40), DONE, np.int8)
+        status[:, have:] = NOT_REQUESTED
+        results = make_results({"policy": list("abcd")}, {"y": values}, replicates=40)
+        axes = {"policy": list("abcd"), "replicate": list(range(40))}
+        [region] = regions_of(best, axes, status, values, np.ones(4, bool))
+        for _, row in judge(results, best, [region]).table.iterrows():
+            seen[row["result"]] += 1
+            if not np.isnan(row["worse_low"]):
+                assert row["worse_low"] <= row["worse"] <= row["worse_high"]
+                assert row["worse_high"] >= 0
+                assert (row["worse_low"] > 0) == (row["result"] == "worse")
+    assert min(seen[result] for result in ("best", "worse", "as good or worse", "not decided")) > 5
 
 
 def test_higher_can_be_better():
