@@ -6,7 +6,7 @@ import base64
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -106,10 +106,11 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         raise InputError(f"{_source(data)}: no cell has a result yet; run the sweep first")
     shown = in_units_to_read(data, chosen)
     with np.errstate(over="ignore", invalid="ignore"):  # means of infinite numbers are infinite, or none
-        parts = [_verdict(shown, chosen, policy), _warnings(data), _first_figure(shown, chosen[0])]
+        regions = _best_per_region(shown, chosen, policy)
+        parts = [_verdict(shown, chosen, policy, regions), _warnings(data), _first_figure(shown, chosen[0])]
         parts += [_effects(shown, chosen), _importance(shown, chosen), _sensitivities(shown, chosen)]
         parts += [
-            _regions(shown, [name for name in chosen if _has_direction(shown, name)], policy),
+            _regions(shown, regions, policy),
             _failures(data),
             _steadiness(data),
             _provenance(data),
@@ -224,7 +225,15 @@ def _warnings(data: xr.Dataset) -> str:
     return text + (_warning(f"{failed:,} cells failed; their errors are below.") if failed else "")
 
 
-def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> str:
+def _best_per_region(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> dict[str, pd.DataFrame]:
+    """Return the best policies of every region by each metric that has a better end and differs between cells."""
+    if policy is None or data.sizes[policy] < 2:
+        return {}
+    known = [name for name in metrics if _has_direction(data, name)]
+    return {name: best_policies(data, name, policy) for name in _with_values(data, known)}
+
+
+def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None, regions: Mapping[str, pd.DataFrame]) -> str:
     """Return which policy is best, in large: by the selection, if the sweep is one; then a sentence per metric."""
     verdict: Verdict | None = None
     why = ""
@@ -235,7 +244,7 @@ def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> st
     known = [metric for metric in metrics if _has_direction(data, metric)]
     rest: list[str] = []
     if policy is not None and data.sizes[policy] > 1:
-        rest = [text for text in (_best_of(data, metric, policy) for metric in known) if text]
+        rest = [text for text in (_best_of(data, metric, policy, regions) for metric in known) if text]
     first = verdict.sentence if verdict is not None else rest.pop(0) if rest else ""
     more = f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in rest)}</ul>" if rest else ""
     rests = _rests_on(data, verdict) if first else ""
@@ -269,7 +278,7 @@ def _rests_on(data: xr.Dataset, verdict: Verdict | None) -> str:
     )
 
 
-def _best_of(data: xr.Dataset, metric: str, policy: str) -> str:
+def _best_of(data: xr.Dataset, metric: str, policy: str, regions: Mapping[str, pd.DataFrame]) -> str:
     found = best_policies(data, metric, policy, regions=[])
     if found.empty or not varied(data[metric]):
         return ""
@@ -285,12 +294,11 @@ def _best_of(data: xr.Dataset, metric: str, policy: str) -> str:
         text += not_significant(data[metric], data["status"], row)
     rest = [axis for axis in varied(data[metric]) if axis != policy]
     text += f". Means over {_named(data, rest)}" if rest else ""
-    return text + _where_another_is_best(data, metric, policy, row["best"])
+    return text + _where_another_is_best(regions[metric], policy, row["best"])
 
 
-def _where_another_is_best(data: xr.Dataset, metric: str, policy: str, best: str) -> str:
+def _where_another_is_best(regions: pd.DataFrame, policy: str, best: str) -> str:
     """Return a sentence on the regions in which another policy than the best of all is significantly better."""
-    regions = best_policies(data, metric, policy)
     axes = list(regions.columns[: list(regions.columns).index("best")]) if not regions.empty else []
     if not axes:
         return "."
@@ -407,11 +415,11 @@ def _importance(data: xr.Dataset, metrics: Sequence[str]) -> str:
     )
 
 
-def _regions(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> str:
+def _regions(data: xr.Dataset, regions: Mapping[str, pd.DataFrame], policy: str | None) -> str:
     """Return the best policy of every region, a table per metric, where there are regions."""
-    if policy is None or data.sizes[policy] < 2:
+    if policy is None:
         return ""
-    tables = "".join(_regions_of(data, metric, policy) for metric in _with_values(data, metrics))
+    tables = "".join(_regions_of(data, metric, policy, found) for metric, found in regions.items())
     if not tables:
         return ""
     return (
@@ -422,8 +430,7 @@ def _regions(data: xr.Dataset, metrics: Sequence[str], policy: str | None) -> st
     )
 
 
-def _regions_of(data: xr.Dataset, metric: str, policy: str) -> str:
-    found = best_policies(data, metric, policy)
+def _regions_of(data: xr.Dataset, metric: str, policy: str, found: pd.DataFrame) -> str:
     if found.empty:
         return ""
     regions = list(found.columns[: list(found.columns).index("best")])
