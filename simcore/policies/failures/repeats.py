@@ -63,4 +63,4 @@ def repeats_sentence(workload: Workload, nodes: int, failures_per_day: float, co
 
 def _times(found: Repeats) -> str:
     ratio = found.expected / found.one_hit
-    return f"{ratio:.2g} times" if ratio < 1000 else "more than 1,000 times"
+    return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:.0f} times" if ratio < 1000 else "more than 1,000 times"

@@ -62,6 +62,7 @@ FREE_TEXT = frozenset(
 """Columns whose fields may hold the separator and line breaks."""
 
 TASKS = "tasks of arrays that stand in one row"
+RAW = "jobs known by JobIDRaw alone: tasks of an array and parts of a heterogeneous job count as jobs of their own"
 STEPS = "steps of jobs (.batch, .extern, .0)"
 MOST_TASKS = 4_000_001  # of an array: MaxArraySize of SLURM
 _CHUNK = 1 << 24  # bytes of a dump that are decoded at a time
@@ -131,7 +132,9 @@ def _header(data: bytes) -> str:
 
 def _separator(line: str) -> str:
     """Return what stands between the names of columns, "" if the line does not name those of sacct."""
-    found = re.search(r"(?:^|[^A-Za-z])JobID([^A-Za-z0-9\s\",])", line) or re.search(r"([^A-Za-z0-9\s\",])JobID$", line)
+    name = "JobID(?:Raw)?"
+    after = re.search(rf"(?:^|[^A-Za-z]){name}([^A-Za-z0-9\s\",])", line)
+    found = after or re.search(rf"([^A-Za-z0-9\s\",]){name}$", line)
     return found[1] if found else ""
 
 
@@ -159,6 +162,7 @@ class _Layout(NamedTuple):
     checks: list[tuple[int, Callable[[str], object]]]
     used: list[int]
     separator: str
+    is_raw: bool  # jobs are known by JobIDRaw alone
 
 
 class _Reader:
@@ -202,6 +206,8 @@ class _Reader:
         table = without_bad_rows(self._table, rows, numbers, self.source, self.options, report)
         if table is not None:
             self.dump.add(self._expand(table))
+            if self.layout.is_raw:
+                report.guessed[RAW] += len(rows)
         return used
 
     def _mend(self, lines: list[str], first: int, last: bool) -> tuple[list[list[str]], list[int], int]:
@@ -432,6 +438,9 @@ def _layout(source: Source, header: str) -> _Layout:
     if not separator:
         raise InputError(f"{source.path}:1: not the output of sacct -P (all that is read: {COMMAND})")
     names = [name.strip().lower().split("%")[0] for name in header.split(separator)]
+    is_raw = "jobid" not in names
+    if is_raw:
+        names = ["jobid" if name == "jobidraw" else name for name in names]
     places = {name: place for place, name in enumerate(names) if name}
     doubled = sorted({name for name in names if name and names.count(name) > 1})
     if doubled:
@@ -441,7 +450,8 @@ def _layout(source: Source, header: str) -> _Layout:
         what = ", ".join(lacking) or "AllocTRES, AllocNodes, NNodes or NodeList"
         raise InputError(f"{source.path}:1: the dump lacks the column {what} (all that is read: {COMMAND})")
     checks = [(place, _CHECKS[name]) for name, place in places.items() if name in _CHECKS]
-    return _Layout(names, places, checks, [place for name, place in places.items() if name in _USED], separator)
+    used = [place for name, place in places.items() if name in _USED]
+    return _Layout(names, places, checks, used, separator, is_raw)
 
 
 def _is_job_or_step(text: str) -> bool:

@@ -81,6 +81,17 @@ def test_columns_may_stand_in_any_order_and_others_are_ignored(tmp_path):
     assert column(read_records([path]), "run_s") == column(read(tmp_path, row()), "run_s")
 
 
+def test_jobs_may_be_known_by_their_raw_numbers_alone(tmp_path):
+    """The tasks of an array have numbers of their own there; where both columns are there, the names are taken."""
+    rows = [row("7", submit="09:00:00"), row("8"), row("8.batch")]
+    jobs = read_records([dump(tmp_path, *rows, header=HEADER.replace("JobID", "JobIDRaw"))])
+    assert column(jobs, "job") == ["7", "8"]
+    assert jobs.report.guessed[sacct.RAW] == 2
+    jobs = read_records([dump(tmp_path, "9|" + row("7_1"), header=f"JobIDRaw|{HEADER}")])
+    assert column(jobs, "job") == ["7_1"]
+    assert sacct.RAW not in jobs.report.guessed
+
+
 @pytest.mark.parametrize("lacking", ["JobID", "Submit", "Start", "End", "State"])
 def test_a_necessary_column_that_lacks_is_said_with_the_command(tmp_path, lacking):
     header = "|".join(name for name in HEADER.split("|") if name != lacking)
