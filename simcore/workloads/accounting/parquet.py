@@ -50,7 +50,10 @@ def read_table(path: Path, data: bytes) -> Any:
     """Return a Parquet file as a table of pyarrow."""
     arrow = _pyarrow()
     try:
-        return arrow.parquet.read_table(io.BytesIO(data))
+        table = arrow.parquet.read_table(io.BytesIO(data))
+        table.validate(full=True)  # such as text that is none
+        tuple(table.column_names)
+        return table
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0][:100]})") from None
 

@@ -6,6 +6,7 @@ that was requeued. The fields are those of https://slurm.schedmd.com/sacct.html.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement, islice
@@ -70,6 +71,8 @@ _MOST_LINES = 2_000  # of one row with line breaks inside its fields
 _MOST_SPLITS = 20_000  # ways to place separators that stand inside fields
 
 _JOB = re.compile(r"\d{1,12}(?:_(?:\d{1,9}|\[[\d,:%.-]{1,100000}\]?)|\+\d{1,6})?", re.A)
+_CSV = re.compile(r'(?:^|,)"?JobID(?:Raw)?"?(?:,|$)')
+_UNIT = "\x1f"  # separates fields, and stands in none
 _STEP = re.compile(r"\d{1,12}(?:_\d{1,9}|\+\d{1,6})?\.[\w+.-]{1,64}", re.A)
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.A)
 _TRES = re.compile(r"([A-Za-z]+(?:/[\w.-]+)?(?::[\w.-]+)?)=(\d[\d.]*)([KMGTPE]?)", re.A)
@@ -123,7 +126,8 @@ _STATES = {
 
 def matches(head: bytes) -> bool:
     """Return whether a file begins like the output of sacct."""
-    return _separator(_header(head)) != ""
+    header = _header(head)
+    return _separator(header) != "" or _CSV.search(header) is not None
 
 
 def _header(data: bytes) -> str:
@@ -133,9 +137,25 @@ def _header(data: bytes) -> str:
 def _separator(line: str) -> str:
     """Return what stands between the names of columns, "" if the line does not name those of sacct."""
     name = "JobID(?:Raw)?"
-    after = re.search(rf"(?:^|[^A-Za-z]){name}([^A-Za-z0-9\s\",])", line)
-    found = after or re.search(rf"([^A-Za-z0-9\s\",]){name}$", line)
+    after = re.search(rf"(?:^|[^A-Za-z]){name}([^A-Za-z0-9 \",])", line)
+    found = after or re.search(rf"([^A-Za-z0-9 \",]){name}$", line)
     return found[1] if found else ""
+
+
+def _parsable(source: Source) -> Source:
+    """Return a dump in CSV, as spreadsheets and data frames write it, with the separators of sacct -P and the same
+    lines."""
+    if _CSV.search(_header(source.data)) is None:
+        return source
+    rows = csv.reader(source.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").splitlines(keepends=True))
+    lines, before = [], 0
+    try:
+        for row in rows:
+            lines += [_UNIT.join(" ".join(field.split()) for field in row), *[""] * (rows.line_num - before - 1)]
+            before = rows.line_num
+    except csv.Error as error:
+        source.fail(rows.line_num, f"not a row of CSV ({error})")
+    return source._replace(data="\n".join(lines).encode())
 
 
 def read(sources: Sequence[Source], options: Options, dump: Dump) -> None:
@@ -169,8 +189,8 @@ class _Reader:
     """Reads one file, some megabytes at a time."""
 
     def __init__(self, source: Source, options: Options, dump: Dump) -> None:
-        self.source, self.options, self.dump = source, options, dump
-        self.header = _header(source.data)
+        self.source, self.options, self.dump = _parsable(source), options, dump
+        self.header = _header(self.source.data)
         self.layout = _layout(source, self.header)
         self.zone = Zone(options.timezone or "UTC")
         self.memos: dict[str, Memo] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import random
@@ -90,6 +91,24 @@ def test_jobs_may_be_known_by_their_raw_numbers_alone(tmp_path):
     jobs = read_records([dump(tmp_path, "9|" + row("7_1"), header=f"JobIDRaw|{HEADER}")])
     assert column(jobs, "job") == ["7_1"]
     assert sacct.RAW not in jobs.report.guessed
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_a_dump_that_was_kept_as_csv_is_the_same_dump(tmp_path, quoting):
+    """With line breaks and commas inside of fields, and the lines of the file in messages."""
+    rows = [row("7", JobName='a, "b"\nc'), row("7.batch"), row("8_1", State="FAILED")]
+    path = tmp_path / "dump.csv"
+    with open(path, "w", newline="") as file:
+        csv.writer(file, quoting=quoting).writerows([HEADER.split("|"), *(line.split("|") for line in rows)])
+    jobs, same = read_records([path]), read(tmp_path, *(line.replace("\n", " ") for line in rows))
+    assert (jobs.kind, jobs.report.rows, jobs.report.left_out) == ("sacct", 3, same.report.left_out)
+    assert {name: column(jobs, name) for name in jobs.columns} == {name: column(same, name) for name in same.columns}
+    path.write_text(path.read_text().replace("FAILED", "LOST"))
+    with pytest.raises(InputError, match=r"dump\.csv:5: the column state is 'LOST'"):
+        read_records([path])
+    path.write_text(path.read_text() + '"x' * 200_000)
+    with pytest.raises(InputError, match=r"dump\.csv:\d+: not a row of CSV"):
+        read_records([path])
 
 
 @pytest.mark.parametrize("lacking", ["JobID", "Submit", "Start", "End", "State"])
@@ -488,6 +507,15 @@ def test_text_that_parquet_keeps_as_bytes(tmp_path):
     assert again.text("user").values() == ["ann"]
 
 
+def test_names_of_columns_in_parquet_that_are_no_text_are_one_sentence(tmp_path):
+    pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "damaged.parquet"
+    write_table(path, "pm100")
+    path.write_bytes(path.read_bytes().replace(b"partition", b"\xffartition"))
+    with pytest.raises(InputError, match=r"damaged\.parquet: not a Parquet file that can be read \("):
+        read_records([path], "table")
+
+
 def test_a_mapping_of_ones_own(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("when,from,to,n,limit\n5,10,20,3,2\n6,15,,4,1\n")
@@ -559,6 +587,9 @@ def samples(tmp_path) -> list[Path]:
     for name in ("eagle.csv", "pm100.parquet"):
         paths.append(tmp_path / name)
         write_table(paths[-1], Path(name).stem)
+    paths.append(tmp_path / "sacct.csv")
+    with open(paths[-1], "w", newline="") as file:
+        csv.writer(file).writerows(line.split("|") for line in (HEADER, row("6", JobName="a,\nb"), row("7_[1-2]")))
     paths.append(tmp_path / "sacct.json")
     paths[-1].write_text(json.dumps({"jobs": [JSON_JOB]}))
     return paths
@@ -628,6 +659,7 @@ def test_damaged_dumps_are_a_sentence_or_a_right_result(tmp_path):
         "pm100.parquet": "table",
         "log.swf": "swf",
         "sacct.json": "sacct",
+        "sacct.csv": "sacct",
     }
     read_well, sentences = 0, []
     for seed in range(FUZZ):
