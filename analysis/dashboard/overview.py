@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ _BESIDE = """
 .scroll-button { display: none }
 """
 """As many panels in a row as the window has room for; Panel's own button would take a place."""
+_TITLE = 30  # letters of a line above one of three plots beside each other
 _MARGIN = ("margin", "margin_low", "margin_high")
 
 
@@ -309,6 +311,7 @@ def small_multiple(found: Overview) -> Any:
     for plot, own in zip(plots, figure.panels, strict=True):
         plot.height, plot.toolbar_location = 250, None
         plot.title.visible = bool(own.title)
+        plot.title.text = textwrap.fill(own.title, _TITLE)
     key = "".join(
         f"<span><span class='swatch' style='background:{curve.style.colour}'></span> {escape(label)}</span> "
         for label, curve in labels(figure)

@@ -36,9 +36,14 @@ def names(found: Parallel) -> dict[float, str]:
     return {float(place): textwrap.fill(name, _NAME) for place, name in enumerate(found.names)}
 
 
+def shorten(text: str) -> str:
+    """Return what of a label has room beside the next axis."""
+    return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
+
+
 def ticks(found: Parallel) -> dict[str, list[Any]]:
     """Return the labels of all axes as columns of a table."""
-    every = [(place, y, text[:_LABEL]) for place, own in enumerate(found.ticks) for y, text in own]
+    every = [(place, y, shorten(text)) for place, own in enumerate(found.ticks) for y, text in own]
     return {name: [tick[part] for tick in every] for part, name in enumerate(("x", "y", "text"))}
 
 

@@ -26,7 +26,7 @@ from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
 from faultsweep.analysis.dashboard.jobs import Gantt, lanes
 from faultsweep.analysis.dashboard.metrics import grouped, varying
-from faultsweep.analysis.dashboard.overview import make_overview, overview_figure, regions_html, shares_html
+from faultsweep.analysis.dashboard.overview import make_overview, overview_figure, regions_html, shares_html, small_multiple
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, OVERVIEW, PICTURED, Taken, table_to_take
 from faultsweep.analysis.dashboard.view import (
@@ -40,6 +40,7 @@ from faultsweep.analysis.dashboard.view import (
 )
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
+from faultsweep.analysis.figures.parallel import shorten
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read
 from faultsweep.analysis.pareto import is_on_front
@@ -477,6 +478,18 @@ def test_parallel_coordinates_are_taken_away_as_they_stand(data):
     assert found.value.tolist() == wait.tolist()
     assert found.lines[:, 3] == pytest.approx((wait - wait.min()) / np.ptp(wait))
     assert [text for _, text in found.ticks[1]] == ["never", "daly, 2 h"]
+
+
+def test_labels_that_reach_the_next_axis_say_that_they_go_on():
+    assert shorten("4×4×8 torus") == "4×4×8 torus"
+    assert shorten("flat machine of 128 nodes") == "flat machine…"
+
+
+def test_titles_of_the_first_picture_have_lines(data):
+    data = data.load().assign_coords(nodes=["a flat machine of sixty-four nodes", "a flat machine of many nodes"])
+    titles = [pane.object.title.text for pane in small_multiple(make_overview(data))[1]]
+    assert all(max(map(len, title.split("\n"))) <= 30 and "\n" in title for title in titles)
+    assert len(titles) == 2
 
 
 def test_the_table_of_a_view_has_what_it_shows(data):
