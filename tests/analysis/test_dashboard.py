@@ -26,7 +26,13 @@ from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
 from faultsweep.analysis.dashboard.jobs import Gantt, lanes
 from faultsweep.analysis.dashboard.metrics import grouped, varying
-from faultsweep.analysis.dashboard.overview import make_overview, overview_figure, regions_html, shares_html, small_multiple
+from faultsweep.analysis.dashboard.overview import (
+    make_overview,
+    overview_figure,
+    regions_html,
+    shares_html,
+    small_multiple,
+)
 from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
 from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, OVERVIEW, PICTURED, Taken, table_to_take
 from faultsweep.analysis.dashboard.view import (

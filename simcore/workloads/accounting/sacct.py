@@ -6,7 +6,6 @@ that was requeued. The fields are those of https://slurm.schedmd.com/sacct.html.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement, islice
@@ -21,6 +20,7 @@ from faultsweep.simcore.workloads.accounting.source import (
     Dump,
     Options,
     Source,
+    csv_rows,
     parse_column,
     quoted,
     rows_of,
@@ -147,14 +147,10 @@ def _parsable(source: Source) -> Source:
     lines."""
     if _CSV.search(_header(source.data)) is None:
         return source
-    rows = csv.reader(source.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").splitlines(keepends=True))
-    lines, before = [], 0
-    try:
-        for row in rows:
-            lines += [_UNIT.join(" ".join(field.split()) for field in row), *[""] * (rows.line_num - before - 1)]
-            before = rows.line_num
-    except csv.Error as error:
-        source.fail(rows.line_num, f"not a row of CSV ({error})")
+    lines: list[str] = []
+    for line, row in csv_rows(source, ","):
+        lines += [""] * (line - 1 - len(lines))
+        lines.append(_UNIT.join(" ".join(field.split()) for field in row))
     return source._replace(data="\n".join(lines).encode())
 
 

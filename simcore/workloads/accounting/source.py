@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +52,20 @@ class Source(NamedTuple):
         """Yield the numbers of the lines, from 1, and the lines without their ends."""
         for number, line in enumerate(self.data.split(b"\n"), start=1):
             yield number, line.decode("utf-8", "replace").rstrip("\r")
+
+
+def csv_rows(source: Source, delimiter: str) -> Iterable[tuple[int, list[str]]]:
+    """Yield the rows of a file in CSV, each with the line on which it begins, from 1."""
+    text = source.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    csv.field_size_limit(1 << 24)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for row in reader:
+            yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{source.path}: not a table in CSV (line {line}: {error})") from None
 
 
 @dataclass

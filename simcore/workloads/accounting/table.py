@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -21,6 +20,7 @@ from faultsweep.simcore.workloads.accounting.source import (
     Dump,
     Options,
     Source,
+    csv_rows,
     parse_column,
     without_bad_rows,
 )
@@ -86,21 +86,9 @@ def read(sources: Sequence[Source], options: Options, dump: Dump) -> None:
 
 def _csv_rows(source: Source) -> tuple[list[str], list[Any], list[int]]:
     """Return the names of the columns, the rows that are not blank, and the lines on which they begin."""
-    text = source.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
-    first = text.split("\n", 1)[0]
-    rows: list[list[str]] = []
-    numbers: list[int] = []
-    line = 1
-    try:
-        csv.field_size_limit(1 << 24)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(first), strict=True)
-        for row in reader:
-            if row or not numbers:
-                rows.append(row)
-                numbers.append(line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"{source.path}: not a table in CSV ({error})") from None
+    first = source.data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
+    kept = [(line, row) for line, row in csv_rows(source, delimiter(first)) if row or line == 1]
+    numbers, rows = [line for line, _ in kept], [row for _, row in kept]
     if not rows:
         raise InputError(f"{source.path}: an empty table")
     return [name.strip() for name in rows[0]], rows[1:], numbers[1:]

@@ -106,8 +106,8 @@ def test_a_dump_that_was_kept_as_csv_is_the_same_dump(tmp_path, quoting):
     path.write_text(path.read_text().replace("FAILED", "LOST"))
     with pytest.raises(InputError, match=r"dump\.csv:5: the column state is 'LOST'"):
         read_records([path])
-    path.write_text(path.read_text() + '"x' * 200_000)
-    with pytest.raises(InputError, match=r"dump\.csv:\d+: not a row of CSV"):
+    path.write_text(path.read_text() + '"x')
+    with pytest.raises(InputError, match=r"dump\.csv: not a table in CSV \(line \d: "):
         read_records([path])
 
 
