@@ -372,7 +372,7 @@ def _failure_free_response_s(
     config = {**config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
     watch = _Watch(events=False, debug=False, progress=None)
     state = _run(jobs, machine, config, None, rules, watch, results["job_id"]).state
-    return state.job.finish - state.job.submit
+    return state.job.finish - state.job.eligible
 
 
 @lru_cache
@@ -436,6 +436,7 @@ def _job_arrays(
         "requested": workload.size,
         "size": round_up(machine, workload.size),
         **_owner_arrays(workload, machine),
+        **(workload.dependencies.arrays() if workload.dependencies and config["dependencies"] == "log" else {}),
     }
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.model.dependencies import dependencies_of
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.workload import Label, Workload
 from faultsweep.simcore.parameters import PARAMETERS
@@ -95,6 +96,7 @@ ENGINE_NAMES = {
     "backfill_window": "backfill_window_h",
     "backfill_resolution": "backfill_resolution_s",
     "top_jobs": "top_jobs",
+    "dependencies": "dependencies",
     "preemption": "preemption",
     "preempt_grace": "preempt_grace_s",
     "preempt_exempt": "preempt_exempt_s",
@@ -203,16 +205,19 @@ def _coin(node: int, job: int, restarts: int) -> float:
 _KEY = coin_key(0, 0)
 
 
-def workload_of(jobs: Sequence[Sequence]) -> Workload:
+def workload_of(jobs: Sequence[Sequence], dependencies: str = "none") -> Workload:
     """The rows as the engine wants them."""
     jobs = sorted(jobs, key=lambda row: row[1])
     column = [np.array([row[i] for row in jobs], float) for i in (1, 2)]
     requested = np.array([np.nan if row[3] is None else row[3] for row in jobs], float)
     job_id, size = (np.array([row[i] for row in jobs], np.int64) for i in (0, 4))
-    whose = [Job(0, int(each), 0, 1, 1, 1, 1) for each in job_id]
+    whose = [Job(index, int(each), 0, 1, 1, 1, 1) for index, each in enumerate(job_id)]
+    pairs = [(job.index, *pair) for job in whose for pair in job.follows if dependencies == "log"]
+    waits, after, think = (np.array([pair[i] for pair in pairs], np.int64) for i in range(3))
     labels = {name: _label([getattr(job, name) for job in whose]) for name in ("account", "partition", "qos", "array")}
     users = np.array([job.user for job in whose], np.int64)
-    return Workload(job_id, column[0], column[1], requested, size, users, name="case", labels=labels)
+    follows = dependencies_of(waits, after, think.astype(float))
+    return Workload(job_id, *column, requested, size, users, name="case", labels=labels, dependencies=follows)
 
 
 def _label(values: list[str]) -> Label:
@@ -239,9 +244,8 @@ def engine_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequen
     parameters = {ENGINE_NAMES[name]: _plain(value) for name, value in options.items()}
     if machine.startswith("midplanes:"):  # rows count midplanes, a job log counts nodes
         jobs = [(*row[:4], 512 * row[4]) for row in jobs]
-    run = simulate(
-        workload_of(jobs), failures=failures_of(failures, jobs), events=True, machine=machine, **parameters, **more
-    )
+    workload = workload_of(jobs, options.get("dependencies", "none"))
+    run = simulate(workload, failures=failures_of(failures, jobs), events=True, machine=machine, **parameters, **more)
     return outcome_of(run)
 
 

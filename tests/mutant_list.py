@@ -17,6 +17,7 @@ class Mutant(NamedTuple):
 ENGINE = "simcore/engine/loop.py"
 ALLOCATION = "simcore/engine/allocation.py"
 EVENTS = "simcore/engine/events.py"
+DEPENDENCIES = "simcore/engine/dependencies.py"
 PLACEMENT = "simcore/policies/placement/rules.py"
 BITS = "simcore/engine/bits.py"
 COLUMNS = "simcore/finders/columns.py"
@@ -866,8 +867,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(PIECES, "s.open_node[node] == 1 and s.down", "s.down", "cores of planned nodes come free"),
     Mutant(
         ENGINE,
-        "    s.next_arrival = job + 1\n    s.changed = 1\n",
-        "    s.next_arrival = job + 1\n",
+        "        return\n    s.changed = 1\n",
+        "        return\n",
         "no pass follows an arrival",
     ),
     Mutant(
@@ -976,4 +977,47 @@ MUTANTS: tuple[Mutant, ...] = (
         MTBF, 'side="right")) for rows in known]', 'side="left")) for rows in known]', "the last failure known waits"
     ),
     Mutant(MTBF, "last_ms = min(rows[0, -1]", "last_ms = max(rows[0, -1]", "classes of nodes run ahead of others"),
+    Mutant(
+        DEPENDENCIES,
+        "s.waits_for[job] == 0 and s.free_from[job] <= s.now",
+        "s.waits_for[job] == 0",
+        "think times that are not over at the submission are forgotten",
+    ),
+    Mutant(DEPENDENCIES, "    s.num_held += 1\n", "", "held jobs are not counted"),
+    Mutant(
+        DEPENDENCIES,
+        "        s.waits_for[other] -= 1\n",
+        "        s.waits_for[other] = 0\n",
+        "a job waits for the first of several only",
+    ),
+    Mutant(
+        DEPENDENCIES,
+        "max(s.free_from[other], s.now + s.think[at])",
+        "s.now + s.think[at]",
+        "only the think time after the last end counts",
+    ),
+    Mutant(
+        DEPENDENCIES,
+        "s.job.eligible[job] = s.job.utility_since[job] = s.now",
+        "s.job.utility_since[job] = s.now",
+        "waits count from the submission",
+    ),
+    Mutant(
+        DEPENDENCIES,
+        "s.job.eligible[job] = s.job.utility_since[job] = s.now",
+        "s.job.eligible[job] = s.now",
+        "ages count from the submission",
+    ),
+    Mutant(
+        DEPENDENCIES,
+        "    s.scanned_version = -1  # it may come before jobs",
+        "    s.scanned_version += 0  # it may come before jobs",
+        "who was refused is not looked at again behind it",
+    ),
+    Mutant(
+        DEPENDENCIES,
+        "count > 0 and _is_passed(s, s.queue[s.queue_head + count - 1], job)",
+        "count < 0",
+        "it goes to the rear where jobs have come back",
+    ),
 )

@@ -123,6 +123,7 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",
               "tests/simcore/test_shared_nodes.py", "tests/test_site_against_reference.py",
               "tests/test_priorities_against_reference.py", "tests/test_limits_against_reference.py",
+              "tests/test_dependencies_against_reference.py",
               "tests/test_slurm_against_reference.py", "tests/test_site_recovery_against_reference.py",
               "tests/test_preemption_against_reference.py", "tests/test_top_jobs_against_reference.py",
               "tests/test_own_scheduler_against_reference.py", "tests/simcore/failures/test_generators.py",
@@ -130,6 +131,7 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
 
 NEAR = {
     "limits": ("tests/test_limits_against_reference.py",),
+    "engine/dependencies": ("tests/test_dependencies_against_reference.py",),
     "recovery/requeue": ("tests/test_recovery_against_reference.py", "tests/test_site_recovery_against_reference.py"),
     "preemption/": ("tests/test_preemption_against_reference.py",),
     "scheduling/own": ("tests/test_own_scheduler_against_reference.py",),

@@ -76,7 +76,7 @@ def test_everything_on_a_page_runs(page, tmp_path, monkeypatch, request):
     printed = ""
     for number, block in enumerate(blocks(page)):
         language, text = block["language"], block["text"]
-        if language in ("toml", "python") and block["file"]:
+        if block["file"]:
             (tmp_path / block["file"]).write_text(text)
         elif language == "text":
             assert_printed(text, printed, page.name)

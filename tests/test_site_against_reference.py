@@ -165,7 +165,7 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
     plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
     from dataclasses import replace
 
-    workload = replace(workload_of(plain), demand=demand_of(rows, len(site[1])))
+    workload = replace(workload_of(plain, options.get("dependencies", "none")), demand=demand_of(rows, len(site[1])))
     for name in ("first_ticks", "rule"):  # it draws them, and reads it from a file
         options.pop(name, None)
     recovers = recovery_of(rows, options)

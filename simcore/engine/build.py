@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
+from faultsweep.simcore.model.dependencies import PAIRS, Dependencies
 from faultsweep.simcore.model.failure_trace import LATEST_S, FailureTrace
 from faultsweep.simcore.model.limits import Groups, groups_of
 from faultsweep.simcore.model.machines import FLAT, SITE, TORUS, Machine
@@ -56,7 +57,7 @@ def build_state(
     Parameters
     ----------
     jobs : arrays of shape (n,): ``submit_s`` (non-decreasing), ``work_s``, ``estimate_s``, ``requested`` (nodes
-        submitted), ``size`` (nodes after rounding).
+        submitted), ``size`` (nodes after rounding); those of PAIRS, shape (pairs,), where jobs wait for others.
     machine : the machine.
     config : a resolved configuration.
     failures : the failures known so far, or None.
@@ -71,11 +72,13 @@ def build_state(
     groups = groups_of(rules_of(run, () if machine.site is None else machine.site.limits), _owners(jobs), n)
     classes = _classes(machine, jobs)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
+    dependencies = Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None
     shapes = {
         **_sizes(machine, config, n, capacity),
         "failures": rows.shape[1],
         "trace": 1,
         **_shapes_of_policies(n, groups, classes, tree),
+        **_shapes_of_pairs(n, dependencies),
     }
     state = State.zeros(**shapes).with_arrays(failures=rows)
     if tracing:
@@ -84,6 +87,7 @@ def build_state(
     _set_jobs(state, jobs)
     _set_tree(state, tree)
     _set_limits(state, groups)
+    _set_dependencies(state, dependencies)
     _set_classes(state, classes)
     state.job.priority[:] = _priorities(jobs, machine, run)
     _set_machine(state, machine)
@@ -143,6 +147,30 @@ def _shapes_of_policies(n: int, groups: Groups, classes: Classes, tree: Associat
         "path": tree.path.shape,
         "ranking": (len(tree.path),),
     }
+
+
+def _shapes_of_pairs(n: int, dependencies: Dependencies | None) -> dict[str, Any]:
+    """Return the shapes of what is known of jobs that wait for others."""
+    pairs, jobs = (0, 0) if dependencies is None else (len(dependencies), n)
+    return {
+        **dict.fromkeys(("following_jobs", "following_times"), jobs),
+        **dict.fromkeys(("pairs", "pair_times"), pairs),
+        "first_follower": (jobs + 1,),
+    }
+
+
+def _set_dependencies(s: State, dependencies: Dependencies | None) -> None:
+    """Set which jobs wait for others."""
+    if dependencies is None:
+        return
+    s.follows = 1
+    jobs = len(s.waits_for)
+    s.waits_for[:] = np.bincount(dependencies.job, minlength=jobs)
+    s.free_from[:] = -np.inf
+    order = np.argsort(dependencies.after, kind="stable")
+    s.follower[:] = dependencies.job[order]
+    s.think[:] = dependencies.think_s[order]
+    s.first_follower[:] = np.searchsorted(dependencies.after[order], np.arange(jobs + 1))
 
 
 def _agenda(machine: Machine, jobs: int) -> int:
@@ -284,7 +312,7 @@ def trace_buffer(nodes: int, jobs: int, failures: int, capacity: int = 1) -> NDA
 
 
 def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
-    s.job.submit[:] = jobs["submit_s"]
+    s.job.submit[:] = s.job.eligible[:] = jobs["submit_s"]
     s.job.work[:] = jobs["work_s"]
     s.job.estimate[:] = jobs["estimate_s"]
     s.job.utility_since[:] = jobs["submit_s"]

@@ -42,7 +42,7 @@ class Checker:
         self.down: Nodes = np.zeros(0, np.int64)
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
-        self._disturbances = (0, 0, 0.0, 0, 0)
+        self._disturbances = (0, 0, 0.0, 0, 0, 0)
         self._reservations: dict[int, float] = {}
 
     def check(self, state: State) -> None:
@@ -116,12 +116,13 @@ class Checker:
         """Yield jobs with their reserved starts before and now, as long as nothing has broken reservations.
 
         Migrations, pauses and failures break them, a job that restarts on its own nodes, one that runs longer than it
-        is expected to, and a change of the order of the queue.
+        is expected to, one that was held and comes before others, and a change of the order of the queue.
         """
         state = self.state
         pauses = float(state.job.overhead_nodes.sum())
         suspended = int(state.num_suspended)
-        disturbances = (int(state.num_failures), int(state.moves), pauses, suspended, int(state.reorders))
+        held = int((state.job.eligible > state.job.submit).sum())
+        disturbances = (int(state.num_failures), int(state.moves), pauses, suspended, int(state.reorders), held)
         before, self._reservations = self._reservations, dict(self._reserved())
         if self.overrun or disturbances != self._disturbances:
             before = {}
@@ -350,6 +351,26 @@ def _check_queue(checker: Checker) -> str:
     return ""
 
 
+def _check_dependencies(checker: Checker) -> str:
+    """A job that follows others is held until they have ended and its think times are over, and no longer."""
+    state = checker.state
+    if not state.follows:
+        return ""
+    status, done = state.job.status, state.job.status == st.DONE
+    after = np.repeat(np.arange(len(status)), np.diff(state.first_follower))
+    waits = np.bincount(state.follower[~done[after]], minlength=len(status)) > 0
+    over = np.where(np.isnan(state.job.finish[after]), -np.inf, state.job.finish[after] + state.think)
+    thinks = np.zeros(len(status), np.bool_)
+    thinks[state.follower[over > state.now]] = True
+    held = (status == st.HELD) & (np.arange(len(status)) < state.next_arrival)
+    wrong = np.flatnonzero((waits | thinks) & ~held & (status != st.FUTURE))
+    if len(wrong):
+        return f"job {wrong[0]} follows jobs that have not ended, or its think time is not over, and is not held"
+    if int(held.sum()) != int(state.num_held):
+        return f"{state.num_held} held jobs are counted and there are {int(held.sum())}"
+    return ""
+
+
 def _check_limits(checker: Checker) -> str:
     """No group of jobs has more running ones, or more nodes, than it may; those at a limit are known."""
     state = checker.state
@@ -452,6 +473,7 @@ CHECKS: Mapping[str, Callable[[Checker], str]] = {
     "partitions": _check_partitions,
     "counts": _check_counts,
     "queue": _check_queue,
+    "dependencies": _check_dependencies,
     "limits": _check_limits,
     "agenda": _check_agenda,
     "finder": _check_finder,

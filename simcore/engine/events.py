@@ -141,7 +141,7 @@ def enqueue_by_arrival(s: State, job: int) -> None:
     """Insert a job where its index, its order of arrival, puts it (MODEL default for killed jobs)."""
     s.blocks_until = 0
     at = s.queue_head
-    while at < s.queue_tail and _comes_before(s, s.queue[at], job):
+    while at < s.queue_tail and comes_before(s, s.queue[at], job):
         at += 1
     if s.queue_head > 0:
         for earlier in range(s.queue_head, at):
@@ -159,7 +159,7 @@ def enqueue_by_arrival(s: State, job: int) -> None:
 
 
 @inlined
-def _comes_before(s: State, other: int, job: int) -> bool:
+def comes_before(s: State, other: int, job: int) -> bool:
     """Tell whether another job has a higher rank, where the queue is in tiers, or arrived before one."""
     if s.in_tiers == 1 and s.job.queue_rank[other] != s.job.queue_rank[job]:
         return s.job.queue_rank[other] > s.job.queue_rank[job]

@@ -7,6 +7,7 @@ from faultsweep.simcore.engine import bound as _bound  # noqa: F401 - binds the 
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import end_attempt, free_nodes_of, job_on, stop_leaving
 from faultsweep.simcore.engine.bits import ONE
+from faultsweep.simcore.engine.dependencies import become_eligible, free_followers, is_held
 from faultsweep.simcore.engine.events import (
     add_release,
     cancel_timer,
@@ -36,6 +37,7 @@ from faultsweep.simcore.engine.state import (
     FAIL_EVENT,
     FINISH_EVENT,
     HEAD_JOB,
+    HELD,
     INSTANT,
     INVALID,
     KILL_EVENT,
@@ -149,7 +151,7 @@ def _next_time(s: State) -> float:
 @kernel
 def _trace_has_room(s: State) -> bool:
     """Tell whether the trace buffer holds whatever one instant can produce."""
-    coming = (s.job.submit.shape[0] - s.next_arrival) + 3 * (s.fail_time.shape[0] - s.next_failure)
+    coming = s.num_held + (s.job.submit.shape[0] - s.next_arrival) + 3 * (s.fail_time.shape[0] - s.next_failure)
     return s.trace.shape[0] - s.trace_end >= (TRACE_HEAD + 1) * (8 * s.nodes + coming)
 
 
@@ -252,7 +254,10 @@ def _apply_timer(s: State) -> None:
     elif kind == OTHER_TIMER and index < s.job.submit.shape[0]:  # behind the jobs: an advance reservation ends
         reach_interval(s, index)
     elif kind == RESUBMIT_TIMER:
-        resubmit(s, index)
+        if s.job.status[index] == HELD:
+            become_eligible(s, index)
+        else:
+            resubmit(s, index)
         s.changed = 1
     elif kind != TICK_TIMER:  # the order of the queue changes, an advance reservation ends, or a job can be preempted
         s.changed = 1
@@ -264,6 +269,8 @@ def _arrive(s: State) -> None:
     job = s.next_arrival
     s.without_job = 0
     s.next_arrival = job + 1
+    if s.follows == 1 and is_held(s, job):
+        return
     s.changed = 1
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
@@ -291,6 +298,8 @@ def _finish(s: State, job: int) -> None:
     s.job.status[job] = DONE
     s.job.finish[job] = now
     s.finished += 1
+    if s.follows == 1:
+        free_followers(s, job)
     if s.watches == 1:
         hooks.job_finished(s, job)
     if s.tracing == 1:

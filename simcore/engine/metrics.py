@@ -180,8 +180,11 @@ MEASURED = frozenset({"mean_scheduling_s", "max_scheduling_s"})
 
 
 def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
-    """Return the per-job results of a state: arrays of shape (jobs,); times of unfinished jobs are NaN."""
-    submit, run, finish = s.job.submit, s.job.work, s.job.finish
+    """Return the per-job results of a state: arrays of shape (jobs,); times of unfinished jobs are NaN.
+
+    Of a job that has waited for others, the submission is when it became eligible.
+    """
+    submit, run, finish = s.job.eligible, s.job.work, s.job.finish
     start = np.where(np.isnan(finish), np.nan, s.job.start)
     response = finish - submit
     return {
@@ -258,7 +261,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
     work = jobs["requested_size"] * jobs["run_s"]
     utilisation = ratio(float(np.sum(work[finished])), capacity)
     unused = ratio(s.unused, capacity)
-    span = float(jobs["submit_s"][-1]) - first if len(finished) else np.nan
+    span = float(jobs["submit_s"].max()) - first if len(finished) else np.nan
     return {
         "utilisation": utilisation,
         "unused_capacity": unused,

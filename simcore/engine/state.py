@@ -37,6 +37,7 @@ WAITING = 1
 RUNNING = 2  # holds nodes, also during its start delay
 DONE = 3
 AWAY = 4  # killed, and not in the queue yet (recovery options A and C)
+HELD = 5  # submitted, and not in the queue before others have ended and its think time is over
 
 LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
 
@@ -127,6 +128,7 @@ class CommonJobs(Declared):
     """What is known of each job on all machines: arrays of shape (jobs,)."""
 
     submit: FloatOfJob  # submission, s
+    eligible: FloatOfJob  # submission, or when a job that was held may start; waits count from then, s
     work: FloatOfJob  # run time that the job needs, s
     estimate: FloatOfJob  # run time that the scheduler believes, s
     scheduled: FloatOfJob  # when the last attempt got its nodes
@@ -146,7 +148,7 @@ class CommonJobs(Declared):
     requested: IntOfJob  # nodes submitted
     size: IntOfJob  # nodes after rounding to a possible size
     allocated: IntOfJob  # nodes held by the current attempt (growth)
-    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE or AWAY
+    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY or HELD
     restarts: IntOfJob  # times that a failure killed it
     preemptions: IntOfJob  # times that it left for another job
     migrations: IntOfJob  # moves to other nodes
@@ -256,6 +258,10 @@ AssociationRow = Annotated[Floats, Row("associations")]
 GroupRow = Annotated[Ints, Row("limit_groups")]
 LimitedJobs = Annotated[Ints, Row("limited_jobs")]
 LimitedTimes = Annotated[Floats, Row("limited_times")]
+FollowingJobs = Annotated[Ints, Row("following_jobs")]
+FollowingTimes = Annotated[Floats, Row("following_times")]
+PairRow = Annotated[Ints, Row("pairs")]
+TimeOfPair = Annotated[Floats, Row("pair_times")]
 PassRow = Annotated[Floats, Row("pass_kinds")]
 MaskRow = Annotated[Bits, Row("masks")]
 ProfileRow = Annotated[Floats, Row("profile")]
@@ -366,6 +372,8 @@ class State(Common):
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
+    follows: int  # whether jobs wait for others (engine/dependencies.py) ...
+    num_held: int  # ... how many do now
     changed: int  # whether a job has come or ended, and so on, since the last scheduling pass (slurm)
     top_jobs: int  # that have reservations (top-jobs)
     main_depth: int  # jobs that its main pass looks at ...
@@ -509,6 +517,14 @@ class State(Common):
     time_at_limit: LimitedTimes  # ... and how long that was before, s
     waiting: LimitedJobs  # scratch: the queue as it is without limits
     groups_of: IntTable  # (jobs, most groups of a job): those that limit it, -2 - those that only count it, then -1
+
+    # jobs that wait for others, by job: (jobs,), none without such jobs ...
+    waits_for: FollowingJobs  # how many others have not ended yet
+    free_from: FollowingTimes  # when the think times are over after those that have, s
+    first_follower: IntVector  # (jobs + 1,): first row below of those that wait for a job; they end at the next one's
+    # ... and by pair of jobs, in order of the one that is waited for
+    follower: PairRow  # the job that waits
+    think: TimeOfPair  # its think time after the other's end, s
 
     # index of the profile of a flat machine (conservative): engine/counts.py
     room: BitTable  # (words, LEVELS): bits of the rows with at least the nodes of each level free

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from faultsweep.simcore.model.dependencies import Dependencies, check_dependencies
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -85,6 +86,7 @@ class Workload:
     labels : account, partition, QOS and array of each job, by name of LABELS; those that the log does not tell are
         not there.
     user_names : names of the users that ``user`` counts; empty where the log has numbers alone.
+    dependencies : which jobs wait for the end of others; None where none is known to.
     """
 
     job_id: NDArray[np.int64]
@@ -106,6 +108,7 @@ class Workload:
     demand: Demand | None = None
     labels: Mapping[str, Label] = field(default_factory=dict)
     user_names: tuple[str, ...] = ()
+    dependencies: Dependencies | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -131,6 +134,8 @@ def check_workload(workload: Workload) -> None:
                 f"{workload.name}: labels: {name!r} is not one of {', '.join(LABELS)} with a code for each job, "
                 f"an index of {len(label.names)} names or -1"
             )
+    if workload.dependencies is not None:
+        check_dependencies(workload.name, workload.dependencies, workload.job_id)
 
 
 _TIMES = ("submit_s", "run_s", "requested_s")
@@ -148,9 +153,11 @@ def take(workload: Workload, rows: slice | NDArray[Any], **changes: Any) -> Work
     names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
     home = None if workload.home is None else workload.home[rows]
     demand = None if workload.demand is None else workload.demand.take(rows)
-    labels = take_labels(workload, rows)
     parts = {name: getattr(workload, name)[rows] for name in names}
-    return replace(workload, **(parts | {"home": home, "demand": demand, "labels": labels} | changes))
+    parts |= {"home": home, "demand": demand, "labels": take_labels(workload, rows)}
+    if workload.dependencies is not None:
+        parts["dependencies"] = workload.dependencies.taken(np.arange(len(workload))[rows])
+    return replace(workload, **(parts | changes))
 
 
 def take_labels(workload: Workload, rows: slice | NDArray[Any]) -> dict[str, Label]:

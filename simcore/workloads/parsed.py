@@ -16,11 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import platformdirs
+from faultsweep.simcore.model.dependencies import PAIRS, Dependencies
 from faultsweep.simcore.model.workload import LABELS, Label, Workload, check_workload
 
 from faultsweep.errors import InputError
 
-VERSION = 3
+VERSION = 4
 """Raised when a log is read otherwise than before."""
 LEAST_BYTES = 500_000
 """Files of logs that are smaller are parsed at once."""
@@ -51,6 +52,7 @@ def load(key: str, name: str) -> Workload | None:
             arrays = {each: file[each] for each in _ARRAYS}
             known = [name for name in LABELS if name in about]
             labels = {name: Label(file[f"label_{name}"], tuple(map(str, about[name]))) for name in known}
+            pairs = [file[each] for each in PAIRS if each in file]
         kinds = {each: "int64" if each in _WHOLE else "float64" for each in _ARRAYS}
         if {each: array.dtype.name for each, array in arrays.items()} != kinds:
             return None
@@ -63,6 +65,7 @@ def load(key: str, name: str) -> Workload | None:
             dropped={str(reason): int(count) for reason, count in about["dropped"].items()},
             content_hash=str(about["content_hash"]),
             labels=labels,
+            dependencies=Dependencies(*pairs) if pairs else None,
         )
         check_workload(workload)
         os.utime(path)
@@ -83,6 +86,8 @@ def keep(key: str, workload: Workload) -> None:
     }
     arrays = {each: getattr(workload, each) for each in _ARRAYS}
     arrays |= {f"label_{name}": label.codes for name, label in workload.labels.items()}
+    if workload.dependencies is not None:
+        arrays |= workload.dependencies.arrays()
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with contextlib.suppress(OSError):
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)

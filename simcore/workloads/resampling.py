@@ -66,16 +66,16 @@ def resample(workload: Workload, seed: int = 0, replicate: int = 0) -> Workload:
     first = float(workload.submit_s[0])
     since = workload.submit_s - first
     weeks = int(since[-1] // WEEK_S) + 1
-    rows, moved, users = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0, np.int64)]
+    rows, moved, groups = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0, np.int64)]
     for user, (jobs, start) in enumerate(_draw(workload, since, weeks, random)):
         week = since[jobs] // WEEK_S
         place = (week + start) % weeks
         rows.append(jobs)
         moved.append(since[jobs] + (place - week) * WEEK_S)
-        users.append(np.full(len(jobs), user if workload.user[jobs[0]] >= 0 else -1))
-    chosen, times, owners = np.concatenate(rows), np.concatenate(moved), np.concatenate(users)
+        groups.append(np.full(len(jobs), user))
+    chosen, times, group = np.concatenate(rows), np.concatenate(moved), np.concatenate(groups)
     order = np.lexsort((chosen, times))
-    return _taken(workload, chosen[order], first + times[order], owners[order])
+    return _taken(workload, chosen[order], first + times[order], group[order])
 
 
 def _draw(
@@ -107,8 +107,9 @@ def _integer(random: np.random.Generator, below: int) -> int:
 
 
 def _taken(
-    workload: Workload, rows: NDArray[np.int64], submit_s: NDArray[np.float64], user: NDArray[np.int64]
+    workload: Workload, rows: NDArray[np.int64], submit_s: NDArray[np.float64], group: NDArray[np.int64]
 ) -> Workload:
+    """Return the jobs of ``rows``, those of a group, who come together, as the jobs of a user if they have one."""
     names = ("run_s", "requested_s", "size")
     home = None if workload.home is None else workload.home[rows]
     demand = None if workload.demand is None else workload.demand.take(rows)
@@ -121,7 +122,8 @@ def _taken(
         demand=demand,
         labels=take_labels(workload, rows),
         submit_s=submit_s,
-        user=user,
+        user=np.where(workload.user[rows] >= 0, group, -1),
         user_names=(),  # who is drawn twice is two users
         job_id=number,
+        dependencies=workload.dependencies and workload.dependencies.taken(rows, group),
     )

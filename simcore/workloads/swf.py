@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+from faultsweep.simcore.model.dependencies import Dependencies, dependencies_of
 from faultsweep.simcore.model.workload import Label, Workload
 from faultsweep.simcore.workloads import parsed
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from faultsweep.files import writing
 NUM_FIELDS = 18
 # Columns of the format that a Workload keeps, counted from 0.
 JOB, SUBMIT, RUN, PROCS, REQUESTED_PROCS, REQUESTED_TIME, STATUS, USER = 0, 1, 3, 4, 7, 8, 10, 11
-GROUP, QUEUE, PARTITION = 12, 14, 15
+GROUP, QUEUE, PARTITION, PRECEDING, THINK = 12, 14, 15, 16, 17
 STATUS_CANCELLED = 5
 STATUS_PARTIAL = (2, 3, 4)  # a piece of a job that was checkpointed or swapped out; the job has a line of its own
 
@@ -280,7 +281,19 @@ def _workload(log: _Log, content_hash: str) -> Workload:
         dropped=dropped,
         content_hash=content_hash,
         labels=_labels(table),
+        dependencies=_dependencies(table),
     )
+
+
+def _dependencies(table: NDArray[np.float64]) -> Dependencies | None:
+    """Return which jobs follow another one, of those that are left; one that is not submitted before is none."""
+    waits = np.flatnonzero(table[:, PRECEDING] >= 0)
+    order = np.argsort(table[:, JOB])
+    wanted = table[waits, PRECEDING]
+    found = np.minimum(np.searchsorted(table[:, JOB], wanted, sorter=order), len(table) - 1)
+    after = order[found]
+    known = (table[after, JOB] == wanted) & (after < waits)
+    return dependencies_of(waits[known], after[known], table[waits[known], THINK])
 
 
 def _labels(table: NDArray[np.float64]) -> dict[str, Label]:
@@ -387,7 +400,8 @@ def write_swf(workload: Workload, path: str | Path) -> None:
     """Write a workload as a log in the Standard Workload Format, compressed when the name ends in .gz or .xz.
 
     The header is kept; where it does not tell the machine, MaxNodes and MaxProcs are added. Times that are whole
-    numbers are written as such, others with all digits, so that reading the file gives the same workload.
+    numbers are written as such, others with all digits, so that reading the file gives the same workload; but of
+    several jobs that a job waits for, the last one is written.
 
     Raises
     ------
@@ -403,16 +417,27 @@ def write_swf(workload: Workload, path: str | Path) -> None:
     requested = np.where(np.isnan(workload.requested_s), -1.0, workload.requested_s)
     owners = (workload.user, *(_numbers_of(workload, name) for name in ("account", "partition")))
     columns = (workload.job_id, workload.submit_s, workload.run_s, workload.size, requested, *owners)
+    columns += _preceding(workload)
     lines += [
         f"{job} {_number(submit)} -1 {_number(run)} {size} -1 -1 {size} {_number(limit)} -1 1 {user} "
-        f"{account} -1 {queue} -1 -1 -1"
-        for job, submit, run, size, limit, user, account, queue in zip(
+        f"{account} -1 {queue} -1 {preceding} {_number(think)}"
+        for job, submit, run, size, limit, user, account, queue, preceding, think in zip(
             *(column.tolist() for column in columns), strict=True
         )
     ]
     opener = OPENERS.get(path.suffix.lower().lstrip("."), open)
     with writing(path), opener(path, "wb") as stream:
         stream.write(("\n".join(lines) + "\n").encode())
+
+
+def _preceding(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the number of the last job that each job waits for, and the think time; -1 without one."""
+    preceding, think_s = np.full(len(workload), -1), np.full(len(workload), -1.0)
+    if workload.dependencies is not None:
+        waits = workload.dependencies.job
+        preceding[waits] = workload.job_id[workload.dependencies.after]
+        think_s[waits] = workload.dependencies.think_s
+    return preceding, think_s
 
 
 def _numbers_of(workload: Workload, name: str) -> NDArray[np.int64]:

@@ -103,6 +103,15 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
         found["default_request_s"] = f"{unknown:,} of {len(jobs):,} jobs have no requested time; their estimate is " + (
             f"{limit:g} s (default_request_s)" if limit else "their run time (default_request_s gives them another)"
         )
+    pairs = jobs.dependencies
+    if pairs is not None and config["dependencies"] == "none":
+        count = len(np.unique(pairs.job))
+        found["dependencies"] = (
+            f"{count:,} of {len(jobs):,} jobs follow another one, and do not wait for its end (dependencies = log lets "
+            "them wait)"
+        )
+    if pairs is None and config["dependencies"] == "log":
+        found["dependencies"] = "no job is known to follow another one, so dependencies = log changes nothing"
     nodes, processors = (header_number(workload.header, key) for key in ("MaxNodes", "MaxProcs"))
     mixed = (
         nodes and processors % nodes and (workload.nodes, workload.procs_per_node) == (nodes, -(-processors // nodes))

@@ -22,7 +22,8 @@ def mean_gap(times) -> Any:
 def reference_metrics(result: Result, options: dict[str, Any]) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
     """Metrics of the run, and of each job that ended."""
     bound = exact(options.get("slowdown_bound", 10))
-    rows = [(job.job_id, job.submit, job.run, job.requested_size) for job in result.jobs]
+    since = [job.submit if job.eligible is None else job.eligible for job in result.jobs]
+    rows = [(job.job_id, at, job.run, job.requested_size) for job, at in zip(result.jobs, since, strict=True)]
     replay = Replay(result.events, rows, result.nodes, result.end)
     per_job, done = {}, []
     for job in result.jobs:
@@ -82,7 +83,7 @@ def failure_slowdown(result: Result, options: dict[str, Any]) -> dict[str, Any]:
     rows = [(j.job_id, j.submit, j.run, j.estimate, j.requested_size, j.option) for j in result.jobs]
     undisturbed = simulate(rows, result.machine, (), **options)
     delays = [
-        Fraction(job.finish - other.finish) / job.run
+        Fraction((job.finish - job.eligible) - (other.finish - other.eligible)) / job.run
         for job, other in zip(result.jobs, undisturbed.jobs, strict=True)
         if job.restarts and job.finish is not None
     ]

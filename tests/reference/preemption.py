@@ -113,5 +113,6 @@ class Preemption:
         if site.options.preemption == "cancel":
             job.preempted_seconds += job.saved * held
             job.is_cancelled = True
+            site.end_for_good(job)
         else:
             site.resubmissions.append((site.now + site.options.requeue_hold, job))

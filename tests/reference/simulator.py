@@ -68,7 +68,7 @@ class Simulator:
         self.running: list[Attempt] = []
         self.down: dict[int, Any] = {}
         self.failed_so_far = [0] * self.machine.nodes
-        self.resubmissions: list[tuple[Any, Job]] = []
+        self.resubmissions: list[tuple[Any, Job]] = []  # also of jobs that are held until then
         self.suspended: list[tuple[Job, frozenset[int]]] = []
         self.events: list[Event] = []
         self.migrations_attempted = self.migrations_successful = 0
@@ -185,12 +185,57 @@ class Simulator:
             ends_first = self.options.event_order == "ends-first"
             self.finish(min(ending, key=lambda a: a.job.index if ends_first else a.order))
             self.schedule()
+        for time, job in sorted(self.resubmissions, key=lambda entry: entry[1].index):
+            if time == self.now:
+                self.resubmissions.remove((time, job))
+                self.become_eligible(job)
+                self.schedule()
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def arrive(self, job: Job) -> None:
+        if self.free_from(job) > self.now:
+            job.is_held = True
+            self.hold(job)
+            return
+        job.eligible = job.submit
         self.log("arrive", job)
         self.enqueue(job, (job.submit, job.index))
+
+    def free_from(self, job: Job) -> Any:
+        """When the jobs that it follows have ended and its think times are over; infinity if that is not known."""
+        times = [-inf]
+        for index, think in job.follows if self.options.dependencies == "log" else ():
+            ended = self.jobs[index].ended
+            times.append(inf if ended is None else ended + think)
+        return max(times)
+
+    def hold(self, job: Job) -> None:
+        """Let a job become eligible once all that it follows have ended."""
+        if self.free_from(job) < inf:
+            self.resubmissions.append((max(self.now, self.free_from(job)), job))
+
+    def end_for_good(self, job: Job) -> None:
+        job.ended = self.now
+        for other in self.jobs:
+            if other.is_held and job.index in [index for index, _ in other.follows]:
+                self.hold(other)
+
+    def become_eligible(self, job: Job) -> None:
+        job.is_held = False
+        job.eligible = job.waits_since = self.now
+        self.log("arrive", job)
+        if not self.options.recovery:
+            self.enqueue(job, (job.submit, job.index))
+            return
+        job.key, place = (job.submit, job.index), len(self.queue)
+        while place > 0 and self.comes_later(self.queue[place - 1], job):
+            place -= 1
+        self.queue.insert(place, job)
+
+    def comes_later(self, other: Job, job: Job) -> bool:
+        """Whether a job that has not run yet comes behind another one."""
+        return not other.attempts and (-self.rank(other), other.index) > (-self.rank(job), job.index)
 
     def leave(self) -> None:
         """Jobs whose grace is over make way for others, on a site."""
@@ -221,6 +266,7 @@ class Simulator:
         attempt.job.held[-1][1] = self.now
         attempt.job.finish = self.now
         self.log("finish", attempt.job)
+        self.end_for_good(attempt.job)
         self.conservative.released = True
 
     def fail(self, time, node: int, down_time) -> None:
@@ -282,6 +328,9 @@ class Simulator:
         due = sorted((job for time, job in self.resubmissions if time == self.now), key=lambda job: job.index)
         self.resubmissions = [(time, job) for time, job in self.resubmissions if time != self.now]
         for job in due:
+            if job.is_held:
+                self.become_eligible(job)
+                continue
             self.log("requeue", job)
             if not self.options.recovery:
                 self.enqueue(job, (job.submit, job.index))

@@ -316,7 +316,7 @@ class SiteSimulator(Simulator):
         return self.options.rule(
             nodes=job.requested_size,
             estimate_s=float(job.remaining_estimate),
-            wait_s=float(self.now - job.submit),
+            wait_s=float(self.now - job.eligible),
             free=sum(bag[0] for bag in self.free()),
             head_nodes=head.requested_size,
             until_reservation_s=float(max(moment[0], self.now) - self.now),

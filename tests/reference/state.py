@@ -105,6 +105,7 @@ class Options:
     rank: Callable | None = None  # of a job: the highest comes first in the queue
     top_jobs: int = 1  # with a reservation
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
+    dependencies: str = "none"  # none, log
     # recovery: None requeues by arrival; otherwise each job's option A to E decides
     recovery: bool = False
     manual_delay: Callable[[int, int], Any] = lambda job, restarts: 0
@@ -144,6 +145,9 @@ class Job:
     preemptions: int = 0
     preempted_seconds: Any = 0  # node-seconds of work lost by that
     is_cancelled: bool = False
+    eligible: Any = None  # since when it may start
+    ended: Any = None  # finished, or cancelled
+    is_held: bool = False  # for the end of others, or its think time
     place: int = 0  # of its partition among those of a site
     held_size: int | None = None
     time_at_limit: Any = 0
@@ -171,6 +175,17 @@ class Job:
     def array(self) -> str:
         """Pairs of jobs, of three arrays."""
         return str(self.job_id % 6 // 2)
+
+    @property
+    def attempts(self) -> int:
+        """Those that have not ended well."""
+        return self.restarts + self.preemptions
+
+    @property
+    def follows(self) -> list[tuple[int, int]]:
+        """The jobs that it waits for, of those before it, each with a think time."""
+        others = range(1, min(self.index, (0, 1, 0, 2, 1)[self.job_id % 5]) + 1)
+        return [(self.index - back, (0, 7, 100)[(self.job_id + back) % 3]) for back in others]
 
     lost_by_attempt: dict[int, Any] = field(default_factory=dict)
     saved_by_attempt: dict[int, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.checks import CHECKS, Checker, check_capacities
 from faultsweep.simcore.engine.jit import numba_config
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.steps import checked
+from faultsweep.simcore.model.dependencies import PAIRS
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine, round_up
 from faultsweep.simcore.parameters import resolve
@@ -47,10 +48,12 @@ def paused(
     order: str = "fcfs",
     rows: list | None = None,
     users: tuple[int, ...] = (),
+    pairs: Sequence[tuple[int, int, float]] = (),
 ) -> tuple[st.State, Checker]:
     """Return a state between two instants, which has passed all checks so far, and its checker.
 
     users : of the jobs, each of whom may have one running job.
+    pairs : jobs (job, after, think time) that wait for others.
     """
     if machine == MENU:
         machine, rows = menu_file(machine), rows or MENU_ROWS
@@ -62,6 +65,8 @@ def paused(
     jobs |= {"requested": sizes, "size": round_up(place, sizes)}
     if users:
         jobs |= {"user": np.array(users), "user_names": np.array([], np.str_)}
+    if pairs:
+        jobs |= dict(zip(PAIRS, map(np.array, zip(*pairs, strict=True)), strict=True))
     config = resolve({"scheduler": scheduler, "queue_order": order, "user_max_jobs": int(bool(users))})
     state = build_state(jobs, place, config, failures, tracing=False)
     checker = Checker(state)
@@ -201,7 +206,7 @@ def test_a_broken_state_is_one_sentence(case):
 
 
 def test_every_check_is_seen_to_fail():
-    assert {case.check for case in CORRUPTIONS} | {"overtaking", "limits"} == set(CHECKS)
+    assert {case.check for case in CORRUPTIONS} | {"overtaking", "limits", "dependencies"} == set(CHECKS)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +225,23 @@ def test_broken_limits_are_noticed(corrupt, sentence):
     checker.check(state)
     corrupt(state)
     with pytest.raises(InvariantError, match=re.escape(f"limits: {sentence}")):
+        checker.check(state)
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "sentence"),
+    [
+        (set_to("num_held", None, 1), "3 held jobs are counted and there are 2"),
+        (set_to("follower", 0, -1), "job 2 follows jobs that have not ended"),
+        (set_to("follower", 1, -4), "job 0 follows jobs that have not ended"),
+    ],
+)
+def test_held_jobs_that_are_not_held_are_noticed(corrupt, sentence):
+    """Jobs 3 and 4 follow jobs 0 and 1, which run."""
+    state, checker = paused(FLAT, "backfill", pairs=((3, 0, 0.0), (4, 1, 5.0)))
+    checker.check(state)
+    corrupt(state)
+    with pytest.raises(InvariantError, match=f"dependencies: {sentence}"):
         checker.check(state)
 
 

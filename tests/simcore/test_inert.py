@@ -92,6 +92,7 @@ def configurations(count, seed, **fixed):
         config = {name: draw.choice(values_of(name)) for name in PARAMETERS} | fixed
         if config["machine"].startswith("clusters"):
             config |= {"checkpoint": "none", "recovery": "arrival", "queue_order": "fcfs", "scheduler": "backfill"}
+            config["dependencies"] = "none"
         try:
             check_combination(config, parse_machine(config["machine"]))
         except InputError:

@@ -88,7 +88,7 @@ def trace_buffer(machine: Machine, jobs: int, failures: int, capacity: int = 1) 
 
 
 def _set_jobs(s: ClusterState, jobs: Mapping[str, NDArray[Any]], communication: Communication) -> None:
-    s.job.submit[:] = jobs["submit_s"]
+    s.job.submit[:] = s.job.eligible[:] = jobs["submit_s"]
     s.job.work[:] = jobs["work_s"]
     s.job.estimate[:] = jobs["estimate_s"]
     for row in (s.job.start, s.job.first_start, s.job.finish):

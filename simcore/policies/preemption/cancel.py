@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faultsweep.simcore.contract import SITE, Policy
+from faultsweep.simcore.engine.dependencies import free_followers
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import DONE, State
 from faultsweep.simcore.policies.preemption import TIMES, begin
@@ -16,6 +17,8 @@ def cancel(s: State, job: int) -> None:
     s.job.preempted_nodes[job] += s.job.saved[job] * s.job.allocated[job]
     s.job.status[job] = DONE
     s.finished += 1
+    if s.follows == 1:
+        free_followers(s, job)
 
 
 POLICY = Policy(

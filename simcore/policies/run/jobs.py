@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultsweep.simcore.contract import Named, Parameter, Policy, Role, Run
+from faultsweep.simcore.contract import CLUSTERS, Config, Named, Parameter, Policy, Refusal, Role, Run
 from faultsweep.simcore.workloads.models import is_model
 from faultsweep.simcore.workloads.owners import DRAWN
 from faultsweep.simcore.workloads.resampling import RESAMPLES
@@ -28,6 +28,18 @@ def _redraws_sizes(run: Run) -> bool:
 def _drawn(name: str, what: str, of_whom: str) -> Parameter:
     doc = f"{what} that are drawn, by Zipf's law, {of_whom}; 0: as the log has them."
     return Parameter(name, int, 0, doc, "workload", minimum=0, maximum=100_000)
+
+
+DEPENDENCIES = {
+    "none": "No job waits for another one: each may start from its submission on.",
+    "log": "A job may start when those that it follows have ended, and its think time is over (SWF: fields 17, 18).",
+}
+
+
+def _on_clusters(config: Config, kind: str, machine: str) -> str:
+    if kind != CLUSTERS or config["dependencies"] == "none":
+        return ""
+    return f"dependencies: {config['dependencies']!r} is not for machines of clusters (valid there: 'none')"
 
 
 _SHARED = (
@@ -113,6 +125,14 @@ _SHARED = (
         minimum=0,
         maximum=1,
     ),
+    Parameter(
+        "dependencies",
+        str,
+        "none",
+        "Whether jobs wait for the end of those that they follow in the log.",
+        "workload",
+        choices=DEPENDENCIES,
+    ),
     _drawn("num_users", "Users", "one for each job"),
     _drawn("num_accounts", "Accounts", "one for each user"),
     _drawn("num_partitions", "Partitions", "one for each job"),
@@ -134,6 +154,7 @@ ROLES = (
         "Which jobs a run has.",
         chooses=lambda run: "model" if is_model(run["log"]) else "log",
         parameters=_SHARED,
+        refuses=(Refusal(("dependencies",), _on_clusters),),
         name="jobs",
     ),
 )

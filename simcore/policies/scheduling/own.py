@@ -44,7 +44,7 @@ SHAPE = Shape(
     {
         "nodes": ("s.job.size[job]", "nodes (site: cores) of a job that fits"),
         "estimate_s": ("s.job.estimate[job] - s.job.saved[job]", "run time that the scheduler still expects of it, s"),
-        "wait_s": ("s.now - s.job.submit[job]", "time since its submission, s"),
+        "wait_s": ("s.now - s.job.eligible[job]", "time since its submission, s"),
         "free": ("s.free", "free nodes (site: cores)"),
         "head_nodes": ("s.job.size[s.own_head]", "nodes (site: cores) of the job that it would overtake first"),
         "until_reservation_s": ("s.reservation - s.now", "time until that one can start as expected, s"),

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from faultsweep.simcore.model.dependencies import Dependencies
 from faultsweep.simcore.model.workload import LABELS, Demand, Label, Workload
+from faultsweep.simcore.workloads.accounting.dependencies import pairs_of
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -186,6 +188,12 @@ class JobRecords:
         columns = {name: take_column(column, rows) for name, column in self.columns.items()}
         return replace(self, columns=columns, **changes)
 
+    def dependencies(self) -> Dependencies | None:
+        """Return which jobs wait for others; None where none is known to."""
+        if "dependency" not in self.columns:
+            return None
+        return pairs_of(self.text("job").values(), self.text("dependency").values())
+
     def has_state(self, *states: str) -> NDArray[np.bool_]:
         """Return which jobs are in one of these states."""
         state = self.text("state")
@@ -268,6 +276,7 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
         demand=demand_of(kept),
         labels=_labels(kept),
         user_names=kept.text("user").names,
+        dependencies=kept.dependencies(),
     )
 
 

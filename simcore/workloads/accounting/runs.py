@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.workloads.accounting.dependencies import unread
 from faultsweep.simcore.workloads.accounting.records import Text, concat, take_column
 from faultsweep.simcore.workloads.accounting.source import Dump, Options, drop_empty
 from faultsweep.simcore.workloads.accounting.units import expand_hosts
@@ -16,6 +17,7 @@ PARTITION_LIMIT = -1.0
 
 SUMMED = ("nodes", "cores", "gpus", "memory_mb")
 RESTARTED_ONCE_SEEN = "restarted jobs of which the dump has the last run only (sacct --duplicates gives all)"
+_NO_DEPENDENCY = "dependencies of a kind that is not read, such as singleton: taken as none"
 NEVER = ("submit time missing", "starts before it was submitted", "ends before it starts")
 
 
@@ -34,6 +36,8 @@ def finish(dump: Dump, options: Options) -> None:
     _partition_limits(columns, dump)
     if dump.local_times and not options.timezone:
         dump.report.guessed["times, taken as UTC (--timezone names the zone of the machine)"] = len(order)
+    if "dependency" in columns:
+        dump.report.guessed[_NO_DEPENDENCY] += unread(columns["dependency"].values())
     dump.columns = drop_empty(columns)
     if not dump.nodes and "node_list" in columns:
         dump.nodes = count_hosts(columns["node_list"])

@@ -6,6 +6,7 @@ frontier:excl:2500x112.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -159,10 +160,18 @@ class _Reader:
             "account": _numbered(group),
             "partition": _numbered(queue if np.isfinite(queue).any() else values[15]),
             "state": Text(*_codes(state)),
+            "dependency": to_text(map(_dependency, values[16].tolist(), values[17].tolist())),
         }
         if any(len(row) > 18 for row in rows):
             table["gpus"] = np.array([_whole(row[18]) if len(row) > 18 else NAN for row in rows])
         return table
+
+
+def _dependency(preceding: float, think_s: float) -> str | None:
+    """Return what fields 17 and 18 say as a text."""
+    if math.isnan(preceding) or preceding != math.floor(preceding):
+        return None
+    return f"afterany:{preceding:.0f}" + (f" think {think_s:.17g} s" if think_s > 0 else "")
 
 
 def _whole(text: str) -> float:

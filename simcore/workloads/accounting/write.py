@@ -51,7 +51,7 @@ def swf_text(jobs: JobRecords, size: str = "nodes") -> str:
     """Return jobs in the Standard Workload Format: numbers for users, accounts, queues (QOS) and partitions.
 
     Sizes are nodes, or cores. Times count from the first submission. Jobs that have not ended are written with what is
-    known of them, so that a reader counts them.
+    known of them, so that a reader counts them. Of several jobs that one waits for, the last is written.
     """
     origin = float(jobs.columns["submit_s"][0]) if len(jobs) else 0.0
     submit = jobs.columns["submit_s"] - origin
@@ -64,6 +64,10 @@ def swf_text(jobs: JobRecords, size: str = "nodes") -> str:
     unfinished = jobs.has_state("pending", "running", "suspended", "requeued")
     texts = {name: jobs.text(name) for name in ("user", "account", "qos", "partition")}
     numbers = {name: np.where(text.codes < 0, -1, text.codes + 1) for name, text in texts.items()}
+    preceding, think_s = np.full((2, len(jobs)), -1.0)
+    pairs = jobs.dependencies()
+    if pairs is not None:
+        preceding[pairs.job], think_s[pairs.job] = pairs.after + 1, pairs.think_s
     fields = (
         np.arange(1, len(jobs) + 1),
         submit,
@@ -81,8 +85,8 @@ def swf_text(jobs: JobRecords, size: str = "nodes") -> str:
         np.full(len(jobs), -1),
         numbers["qos"],
         numbers["partition"],
-        np.full(len(jobs), -1),
-        np.full(len(jobs), -1),
+        preceding,
+        think_s,
     )
     rows = zip(*(_texts(np.asarray(field, np.float64)) for field in fields), strict=True)
     return "\n".join([*_header(jobs, origin, size, texts), *map(" ".join, rows)]) + "\n"
