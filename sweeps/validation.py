@@ -44,13 +44,14 @@ PLAIN = ("requested", "fcfs")
 class RealJobs(NamedTuple):
     """The jobs of a log that can be simulated, with what really happened; all arrays of shape (jobs,).
 
-    ``wait_s`` is NaN where the log does not know the start.
+    ``wait_s`` is NaN where the log does not know the start. ``held`` jobs became eligible after their submission.
     """
 
     workload: Workload
     wait_s: Floats
     partition: Text
     user: Text
+    held: int
 
 
 class Interval(NamedTuple):
@@ -109,13 +110,14 @@ class Validation:
 
 
 def real_jobs(records: JobRecords) -> RealJobs:
-    """Return the jobs that can be simulated.
+    """Return the jobs that can be simulated; their waits count from when they were eligible.
 
     Raises
     ------
     InputError
         If there is none, or the log knows no start.
     """
+    records, held = records.from_eligible()
     workload = to_workload(records)
     kept = records.take(workload.job_id - 1)
     first = kept.numbers("first_start_s")
@@ -123,7 +125,7 @@ def real_jobs(records: JobRecords) -> RealJobs:
     wait = start - kept.columns["submit_s"]
     if not np.isfinite(wait).any():
         raise InputError(f"{records.name}: the log has no real start times, so there is nothing to compare with")
-    return RealJobs(workload, wait, kept.text("partition"), kept.text("user"))
+    return RealJobs(workload, wait, kept.text("partition"), kept.text("user"), held)
 
 
 def validate(
@@ -390,7 +392,8 @@ def _groups(records: JobRecords, real: RealJobs, rows: NDArray[np.int64], sim: F
         here = exponent == power
         low, high = (2 ** (power - 1) + 1 if power else 1), 2**power
         groups.append(_group("size", f"{low}-{high}" if low < high else str(high), sim[here], true[here]))
-    hour = ((real.workload.submit_s[rows] + start_of_day_s(records)) // 3600 % 24).astype(int)
+    since_s = real.workload.submit_s[rows] + (real.workload.epoch_s - float(records.columns["submit_s"][0]))
+    hour = ((since_s + start_of_day_s(records)) // 3600 % 24).astype(int)
     for number in np.unique(hour).tolist():
         groups.append(_group("hour", f"{number:02d}", sim[hour == number], true[hour == number]))
     return groups
@@ -483,6 +486,11 @@ def _notes(
     if not simulated.all():
         what = "fit no partition of the site" if is_site else "are larger than the machine"
         notes.append(f"{int((~simulated).sum()):,} jobs {what}")
+    if real.held:
+        notes.append(
+            f"{real.held:,} jobs were held at first, by a begin time, a dependency or by hand: they count as submitted "
+            "when they were eligible"
+        )
     unknown = int(np.isnan(real.wait_s).sum())
     if unknown:
         notes.append(f"{unknown:,} jobs have no real start; they are simulated and not judged")

@@ -12,6 +12,7 @@ from math import floor
 from pathlib import Path
 
 import numpy as np
+from faultsweep.simcore.model.dependencies import dependencies_of
 from faultsweep.simcore.model.workload import Demand, Label, Workload
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.sites.site import NodeClass, Partition, Qos, Site, site_text
@@ -51,6 +52,7 @@ class Played:
     cores: int = CORES  # of each node, and so on
     gpus: int = 0
     memory_mb: int = 0
+    after: tuple[str, ...] = ()  # names of the jobs whose end it waits for
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def read(path: Path) -> list[Recording]:
     runs = []
     for number, run in enumerate(found["runs"], start=1):
         seen = [dict(zip(found["seen"], row, strict=True)) for row in run]
-        jobs = [{**job, **what, "hosts": tuple(what["hosts"])} for job, what in zip(found["jobs"], seen, strict=True)]
+        jobs = [{**job, **what} for job, what in zip(found["jobs"], seen, strict=True)]
+        jobs = [job | {name: tuple(job.get(name, ())) for name in ("hosts", "after")} for job in jobs]
         runs.append(Recording(f"{path.stem}-{number}", found["settings"], tuple(Played(**job) for job in jobs)))
     return runs
 
@@ -100,6 +103,7 @@ class Row:
     cores: int = 1
     gpus: int = 0
     memory_mb: int = 0
+    after: tuple[int, ...] = ()  # rows of the jobs that it waits for
 
 
 def simulated(folder: Path, rows: list[Row], partitions: dict[str, tuple[int, ...]], **settings) -> np.ndarray:
@@ -129,6 +133,11 @@ def simulated(folder: Path, rows: list[Row], partitions: dict[str, tuple[int, ..
         demand=Demand(chunks, cores, gpus, memory, one, 0 * one, place, partitions=tuple(partitions)),
         labels={"qos": Label(np.arange(count), tuple(names))},
     )
+    pairs = [(place, other) for place, row in enumerate(rows) for other in row.after]
+    if pairs:
+        waits, after = (np.array(column) for column in zip(*pairs, strict=True))
+        workload = replace(workload, dependencies=dependencies_of(waits, after, np.zeros(len(pairs))))
+        settings = {"dependencies": "log"} | settings
     weight = float(max(row.priority for row in rows))
     run = simulate(workload, machine=str(path), **(SETTINGS | {"priority_qos_weight": weight} | settings))
     return np.asarray(run.jobs["start_s"])
@@ -142,7 +151,11 @@ def _row(job: Played, submit: float, **changes) -> Row:
 def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> dict[str, float]:
     """The starts of the jobs of a recording under our scheduler, since the first submission."""
     first = recording.jobs[0].submit
-    rows = [_row(job, round((job.submit - first) * 1024) / 1024) for job in recording.jobs]
+    place = {job.name: row for row, job in enumerate(recording.jobs)}
+    rows = [
+        _row(job, round((job.submit - first) * 1024) / 1024, after=tuple(place[name] for name in job.after))
+        for job in recording.jobs
+    ]
     starts = simulated(folder, rows, PARTITIONS, seed=seed, **(recording.settings | settings))
     return {job.name: float(start) for job, start in zip(recording.jobs, starts, strict=True)}
 
@@ -161,13 +174,15 @@ def passes_of(recording: Recording) -> list[tuple[float, str, set[str]]]:
 
 
 def decided(folder: Path, recording: Recording, time: float, kind: str) -> set[str]:
-    """The jobs that one pass of ours starts with the running and waiting jobs as they were.
+    """The jobs that one pass of ours starts with the running and waiting jobs as they were, without those that wait
+    for the end of others.
 
     The running jobs have the highest priorities, each in a partition of the nodes that it held, and do not count for
     the depth. SLURM counts time in whole seconds, and half minutes since 1970, so the clock begins at a whole minute.
     """
     running = [job for job in recording.jobs if job.start < time < job.end]
-    waiting = [job for job in recording.jobs if job.submit < time <= job.start]
+    gone = {job.name for job in recording.jobs if job.end <= time}
+    waiting = [job for job in recording.jobs if job.submit < time <= job.start and gone.issuperset(job.after)]
     now = floor(time)
     begin = (now // 60 - 1) * 60
     rows = [Row(0.0, 1.0, 1.0, "gpu", 1)]  # so that the clock begins there

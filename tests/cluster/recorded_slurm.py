@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -93,6 +93,7 @@ class Asked(NamedTuple):
     memory_mb: int = 500  # of each core
     gpus: int = 0
     partition: str = ""  # that of the GPUs, or of the other nodes
+    after: tuple[int, ...] = ()  # places of the jobs whose end it waits for
 
 
 class Trace(NamedTuple):
@@ -119,6 +120,14 @@ def shared_nodes(seed: int, count: int) -> Iterator[Asked]:
         yield asked._replace(memory_mb=min(asked.memory_mb, MEMORY_MB // asked.cores))
 
 
+def chained(seed: int, count: int) -> Iterator[Asked]:
+    """Jobs on shared nodes, of which a part waits for one or two of the twelve before."""
+    draw = random.Random(seed)
+    for place, asked in enumerate(shared_nodes(seed, count)):
+        others = draw.choice((0, 0, 0, 1, 1, 2)) if place >= 12 else 0
+        yield asked._replace(after=tuple(sorted(draw.sample(range(place - 12, place), others))))
+
+
 def _passes(interval: int, resolution: int, depth: int) -> tuple[str, dict[str, float]]:
     parameters = f"sched_interval=1,batch_sched_delay=0,bf_interval={interval},bf_resolution={resolution}"
     settings = {"main_interval_s": 1.0, "full_interval_s": 1.0, "backfill_interval_s": float(interval)}
@@ -131,8 +140,10 @@ TRACES = {
     "shared": Trace(*_passes(1, 1, 1000), tuple(shared_nodes(12, 120))),
     "coarse": Trace(*_passes(5, 60, 20), tuple(whole_nodes(13, 80))),
     "coarse-shared": Trace(*_passes(3, 60, 40), tuple(shared_nodes(14, 120))),
+    "chained": Trace(*_passes(2, 1, 1000), tuple(chained(15, 120))),
 }
-"""Whole nodes or shared ones with cores, memory and GPUs; passes every second, or fewer that see fewer jobs."""
+"""Whole nodes or shared ones with cores, memory and GPUs; passes every second, or fewer that see fewer jobs; jobs that
+wait for others."""
 BETWEEN_S = 0.3  # submissions
 RUNS, AT_A_TIME = 6, 2
 SETTLING_S = 3.0, 8.0
@@ -164,10 +175,11 @@ class PlayingSlurm(VirtualSlurm):
         self.config.write_text(self.template.format(**names, parameters=self.parameters, nodes="\n".join(lines)))
         self._start_nodes(*NAMES)
 
-    def submit(self, name: str, job: Asked) -> str:
-        """Submit a job that sleeps, and return its number."""
+    def submit(self, name: str, job: Asked, after: Sequence[str] = ()) -> str:
+        """Submit a job that sleeps, once those of some numbers have ended, and return its number."""
         size = ("-N", str(job.nodes), f"--ntasks-per-node={job.cores}", f"--mem-per-cpu={job.memory_mb}")
         where = ["-p", job.partition or ("gpu" if job.gpus else "batch")] + [f"--gres=gpu:{job.gpus}"] * (job.gpus > 0)
+        where += [f"--dependency=afterany:{':'.join(after)}"] * (len(after) > 0)
         options = ("-t", str(job.minutes), f"--nice={job.nice}", "-o", "/dev/null", "-J", name)
         return self.ask("sbatch", "--parsable", *size, *where, *options, "--wrap", f"sleep {job.sleep}")
 
@@ -184,7 +196,8 @@ def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...], between_s: float = BETWEE
     numbers, begin = {}, time.monotonic()
     for place, job in enumerate(jobs):
         time.sleep(max(0.0, begin + place * between_s - time.monotonic()))
-        numbers[slurm.submit(f"t{place}", job)] = f"t{place}"
+        known = list(numbers)
+        numbers[slurm.submit(f"t{place}", job, [known[other] for other in job.after])] = f"t{place}"
     _wait_for("the end of all jobs", lambda: not slurm.jobs(), 900)
     return numbers
 
@@ -219,7 +232,8 @@ def jobs_of(log: str, numbers: dict[str, str], asked: dict[str, Asked]) -> tuple
         line = asked[numbers[number]]
         size = {"nodes": line.nodes, "cores": line.cores, "gpus": line.gpus, "memory_mb": line.cores * line.memory_mb}
         times = {"run_s": line.sleep + PLAYING_S, "limit_s": 60.0 * line.minutes}
-        found.append(Played(numbers[number], **job, **times, **size, partition="gpu" if line.gpus else "batch"))
+        where = {"partition": "gpu" if line.gpus else "batch", "after": tuple(f"t{other}" for other in line.after)}
+        found.append(Played(numbers[number], **job, **times, **size, **where))
     return tuple(sorted(found, key=lambda job: job.submit))
 
 

@@ -206,3 +206,27 @@ def test_intervals_over_weeks_hold_the_value_and_narrow_with_weeks():
         fewer = measure(sim[:800], real[:800], weeks[:800])
         assert fewer.high - fewer.low > found.high - found.low
         assert np.isnan(measure(sim[:700], real[:700], weeks[:700]).low)
+
+
+def test_a_job_that_was_held_counts_as_submitted_when_it_was_eligible(records):
+    """Every fifth job is submitted an hour before it may start: the waits are those without that hour."""
+    plain = validation.validate(records, NODES, {"scheduler": "backfill"}, cut=0)
+    submit = records.columns["submit_s"]
+    early = np.where(np.arange(len(records)) % 5 == 4, submit - 3600.0, submit)
+    order = np.argsort(early, kind="stable")
+    held = replace(records, columns={**records.columns, "submit_s": early, "eligible_s": submit}).take(order)
+    found = validation.validate(held, NODES, {"scheduler": "backfill"}, cut=0)
+    assert found.explained.value == plain.explained.value == pytest.approx(1.0, abs=1e-9)
+    assert (found.real_mean_s, found.groups) == (plain.real_mean_s, plain.groups)
+    assert any(f"{len(records) // 5:,} jobs were held at first" in note for note in found.notes)
+
+
+def test_when_a_job_was_eligible_may_be_unknown_or_wrong(records):
+    """Without that time, or with one before the submission or after the start, nothing is odd."""
+    few = records.take(slice(200))
+    submit, start = few.columns["submit_s"], few.columns["start_s"]
+    for eligible in (np.full(200, np.nan), submit - 50.0, start + 1e6):
+        moved, held = replace(few, columns={**few.columns, "eligible_s": eligible}).from_eligible()
+        assert (moved.columns["submit_s"] <= moved.columns["start_s"]).all()
+        assert (np.diff(moved.columns["submit_s"]) >= 0).all()
+        assert held == int((np.fmin(eligible, start) > submit).sum() if np.isfinite(eligible).all() else 0)

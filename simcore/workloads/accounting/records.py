@@ -188,6 +188,19 @@ class JobRecords:
         columns = {name: take_column(column, rows) for name, column in self.columns.items()}
         return replace(self, columns=columns, **changes)
 
+    def from_eligible(self) -> tuple[JobRecords, int]:
+        """Return the jobs as if they had been submitted when they became eligible, and of how many that is later.
+
+        Before, a hold, a begin time or a dependency kept a job from starting, and no scheduler could have.
+        """
+        submit, eligible = self.columns["submit_s"], self.numbers("eligible_s")
+        starts = np.fmin(self.numbers("first_start_s"), self.numbers("start_s"))
+        since = np.fmax(submit, np.fmin(eligible, np.where(np.isnan(starts), np.inf, starts)))
+        since = np.where(np.isnan(eligible), submit, since)
+        order = np.argsort(since, kind="stable")
+        moved = replace(self, columns={**self.columns, "submit_s": since}).take(order)
+        return moved, int((since > submit).sum())
+
     def dependencies(self) -> Dependencies | None:
         """Return which jobs wait for others; None where none is known to."""
         if "dependency" not in self.columns:
