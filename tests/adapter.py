@@ -99,6 +99,7 @@ ENGINE_NAMES = {
     "dependencies": "dependencies",
     "preemption": "preemption",
     "preempt_grace": "preempt_grace_s",
+    "site_grace": "site_grace",
     "preempt_exempt": "preempt_exempt_s",
     "site_tiers": "site_tiers",
 }

@@ -17,10 +17,12 @@ from tests.test_slurm_against_reference import SETTINGS, first_ticks
 MODES = ("requeue", "checkpoint", "cancel")
 SCHEDULERS = ("fcfs", "backfill", "slurm")
 QOS = ("x", "y", "z")  # of jobs of the reference
+GRACES = st.sampled_from((0, 0, 2, 7))  # of a partition or QOS
 TIMES = st.fixed_dictionaries(
     {
         "preemption": st.sampled_from(MODES),
         "preempt_grace": st.sampled_from((0, 0, 1, 3, 20)),
+        "site_grace": st.booleans(),
         "preempt_exempt": st.sampled_from((0, 0, 2, 10)),
         "checkpoint_cost": st.sampled_from((0, 1, 4)),
         "restart_cost": st.sampled_from((0, 0, 2)),
@@ -41,7 +43,13 @@ def tiers(draw, count: int):
     def preempts(job, other) -> bool:
         return other.place < count and tier(job) > tier(other) and every[other.place][1] != "OFF"
 
-    return ("partition", found, ()), {"preempts": preempts, "preempt_order": tier, "rank": tier}
+    graces = {f"p{place}": draw(GRACES) for place in range(count)}
+    return ("partition", found, (), graces), {
+        "preempts": preempts,
+        "preempt_order": tier,
+        "rank": tier,
+        "grace": lambda job: graces.get(f"p{job.place}", 0),
+    }
 
 
 @st.composite
@@ -60,10 +68,12 @@ def classes(draw):
     def depth(name: str) -> int:
         return max((depth(other) + 1 for other in below(name)), default=0)
 
-    return ("qos", (), tuple(rows)), {
+    graces = {name: draw(GRACES) for name in names}
+    return ("qos", (), tuple(rows), graces), {
         "preempts": lambda job, other: other.qos in below(job.qos),
         "preempt_order": lambda job: table[job.qos][0],
         "rank": lambda job: depth(job.qos),
+        "grace": lambda job: graces[job.qos],
     }
 
 
@@ -145,7 +155,7 @@ def test_with_advance_reservations_and_limits(scheduler, run, times, most):
     check_same(run, scheduler=scheduler, user_max_jobs=most, **times)
 
 
-def starts(rows, scheduler="fcfs", nodes=4, **options) -> list[tuple[float, float]]:
+def starts(rows, scheduler="fcfs", nodes=4, graces=None, **options) -> list[tuple[float, float]]:
     """When the last attempts of jobs (submission, run time, nodes, QOS) start and end, on nodes of one core.
 
     QOS x preempts y and z, and y preempts z; engine and reference agree.
@@ -157,11 +167,12 @@ def starts(rows, scheduler="fcfs", nodes=4, **options) -> list[tuple[float, floa
     ]
     case = ((((1, 0, 0, nodes),), ()), jobs, [], ())
     below = {"x": ("y", "z"), "y": ("z",), "z": ()}
-    written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")))
+    written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")), graces or {})
     known = {
         "preempts": lambda job, other: other.qos in below[job.qos],
         "preempt_order": lambda job: "zyx".index(job.qos),
         "rank": lambda job: "zyx".index(job.qos),
+        "grace": lambda job: (graces or {}).get(job.qos, 0),
     }
     options = {"preemption": "requeue", "scheduler": scheduler} | options
     check_same((case, (written, known)), **options)
@@ -180,6 +191,15 @@ def test_a_job_that_is_not_needed_stays():
     """One node is wanted by four: the small job is taken away first, then the large one, whose nodes suffice."""
     rows = [(0, 100, 1, "z"), (0, 100, 3, "z"), (10, 5, 3, "x")]
     assert starts(rows) == [(0, 100), (15, 115), (10, 15)]
+
+
+def test_a_qos_may_have_a_grace_of_its_own():
+    """Jobs of z have 3 s, others what the parameter says."""
+    rows, graces = [(0, 100, 2, "z"), (0, 100, 2, "y"), (10, 5, 4, "x")], {"z": 3}
+    assert starts(rows, graces=graces)[2] == (10, 15)
+    assert starts(rows, graces=graces, site_grace=True)[2] == (13, 18)
+    assert starts(rows, graces=graces, site_grace=True, preempt_grace=7)[2] == (17, 22)
+    assert starts(rows, site_grace=True, preempt_grace=7)[2] == (17, 22)
 
 
 def test_grace_and_time_that_is_safe():

@@ -57,9 +57,9 @@ def _given(most) -> list[str]:
 
 def site_file(site, windows=(), rules=NO_RULES, limits=None, preempting=()) -> str:
     """The site as a file; windows are (begin, end, nodes of each row), rules: accounts, QOS, factors of partitions;
-    preempting: by what, tiers of partitions, and (name, priority, QOS that it preempts, mode) of each QOS."""
+    preempting: by what, tiers of partitions, (name, priority, QOS that it preempts, mode) of each QOS, and graces."""
     (rows, partitions), (accounts, qos, factors) = site, rules
-    by, tiers, classes = preempting or ("", (), ())
+    by, tiers, classes, graces = (*(preempting or ("", (), ())), {})[:4]
     lines = ['format = "faultsweep site, 1"', f'preempt_by = "{by}"']
     for place, (cores, gpus, memory, count) in enumerate(rows):
         lines += ["[[nodes]]", f'name = "c{place}"', f"count = {count}", f"cores = {cores}", f"gpus = {gpus}"]
@@ -69,6 +69,7 @@ def site_file(site, windows=(), rules=NO_RULES, limits=None, preempting=()) -> s
         lines += ["[[partitions]]", f'name = "p{place}"', f"nodes = {{{nodes}}}", f"exclusive = {str(whole).lower()}"]
         lines += [f"priority_factor = {factors[place]}"] if factors else []
         lines += [f"priority_tier = {tiers[place][0]}", f'preempt_mode = "{tiers[place][1]}"'] if tiers else []
+        lines += [f"grace_s = {graces.get(f'p{place}', 0)}"]
         lines += [f'qos = "{limits[1][place]}"', *_given(limits[2][place])] if limits else []
     for place, (begin, end, counts) in enumerate(windows):
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
@@ -81,7 +82,7 @@ def site_file(site, windows=(), rules=NO_RULES, limits=None, preempting=()) -> s
         lines += ["[[qos]]", f'name = "{name}"', f"priority = {priority}"]
     for name, priority, preempted, mode in classes:
         lines += ["[[qos]]", f'name = "{name}"', f"priority = {priority}", f"preempts = {list(preempted)!r}"]
-        lines += [f'preempt_mode = "{mode}"']
+        lines += [f'preempt_mode = "{mode}"', f"grace_s = {graces.get(name, 0)}"]
     lines += rows_of_limits(limits) if limits else []
     text = "\n".join(lines)
     path = Path(_FOLDER.name) / f"{abs(hash(text))}.toml"

@@ -138,6 +138,7 @@ def _shapes_of_policies(n: int, groups: Groups, classes: Classes, tree: Associat
         "planned_of_user": (n + 1,),
         "may_preempt": classes.may_preempt.shape,
         "preempt_order": classes.order.shape,
+        "classes": len(classes.order),
         "limit_groups": len(groups.most_jobs),
         "limited_jobs": limited,
         "limited_times": limited,
@@ -218,6 +219,7 @@ def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> No
     s.free_piece[:] = np.arange(len(s.free_piece))
     s.num_free_pieces = len(s.free_piece)
     s.head_job[:] = -1
+    s.class_grace[: len(site.graces_s)] = site.graces_s
     for partition in range(len(site.whole)):
         here = site.members[site.members >> partition & 1 == 1]
         s.has_all[partition] = len(here) == len(site.members)

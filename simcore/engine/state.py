@@ -251,6 +251,7 @@ class Common(Declared):
 
 NodeRow = Annotated[Ints, Row("site_nodes")]
 PieceRow = Annotated[Ints, Row("pieces")]
+GraceRow = Annotated[Floats, Row("classes")]
 PartitionRow = Annotated[Ints, Row("site_partitions")]
 WindowRow = Annotated[Floats, Row("windows")]
 TimeOfPartition = Annotated[Floats, Row("partition_times")]
@@ -367,6 +368,7 @@ class State(Common):
     in_tiers: int  # whether ranks order the queue before anything else
     preemption: int  # its number
     preempt_grace: float  # s
+    own_graces: int  # whether classes of jobs have their own where the site says one
     preempt_exempt: float  # s
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
@@ -484,6 +486,7 @@ class State(Common):
     # by class of jobs that preempt others (site)
     may_preempt: IntVector  # bits of the classes that it may preempt
     preempt_order: IntVector  # 0 for the one whose jobs leave first, and so on
+    class_grace: GraceRow  # s; 0: the site says none
 
     # by kind of pass: MAIN_PASS, FULL_PASS, BACKFILL_PASS (slurm)
     tick_interval: PassRow  # s; 0: a pass at every event

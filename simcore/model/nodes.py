@@ -52,6 +52,7 @@ class NodeTable:
     partition_factors, qos_priorities : (name, number), as the file has them.
     limits : of running jobs.
     preempting : which jobs may take the place of others.
+    graces_s : of the partitions or QOS by which they do: how long a preempted job goes on; empty where all have none.
     """
 
     cores: Ints
@@ -72,6 +73,7 @@ class NodeTable:
     qos_priorities: tuple[tuple[str, float], ...] = ()
     limits: tuple[Rule, ...] = ()
     preempting: Preempting = NOBODY
+    graces_s: tuple[float, ...] = ()
     mtbf_h: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -129,6 +131,8 @@ def site_hash(site: NodeTable) -> str:
     if site.preempting.by or len(set(site.preempting.tiers)) > 1:
         names += repr(site.preempting._replace(preempts=())).encode()
         names += repr([sorted(others) for others in site.preempting.preempts]).encode()
+    if site.graces_s:
+        names += repr(site.graces_s).encode()
     if np.isfinite(site.mtbf_h).any():
         names += site.mtbf_h.tobytes()
     return "sha256:" + hashlib.sha256(names + columns).hexdigest()
@@ -149,7 +153,7 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
     """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
     from faultsweep.simcore.sites.hosts import nodes_of
     from faultsweep.simcore.sites.limits import limits_of
-    from faultsweep.simcore.sites.preempting import preempting_of
+    from faultsweep.simcore.sites.preempting import graces_of, preempting_of
 
     if len(site.partitions) > MOST_PARTITIONS:
         raise InputError(f"{path}: {len(site.partitions)} partitions (valid to simulate: up to {MOST_PARTITIONS})")
@@ -199,5 +203,6 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         qos_priorities=tuple((each.name, float(each.priority)) for each in site.qos),
         limits=limits_of(site),
         preempting=preempting_of(site, path),
+        graces_s=graces_of(site),
         mtbf_h=np.repeat([_least(of_class.mtbf_h) for of_class in site.nodes], counts),
     )

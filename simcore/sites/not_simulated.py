@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultsweep.simcore.sites.limits import RUNNING_OF_QOS, limits_of
-from faultsweep.simcore.sites.preempting import NEVER
+from faultsweep.simcore.sites.preempting import NEVER, graces_of
 from faultsweep.simcore.sites.site import Backfill, Priority, Qos, Site
 
 
@@ -67,8 +67,7 @@ _MODES = {"REQUEUE": "requeue", "CANCEL": "cancel", "CHECKPOINT": "checkpoint"}
 def preempt_options(site: Site) -> list[str]:
     """Return the options of a run in which jobs of a site preempt others."""
     mode = next((_MODES[word] for word in site.preempt_mode.upper().split(",") if word in _MODES), "requeue")
-    grace_s = max((qos.grace_s for qos in site.qos), default=0.0)
-    return [f"--preemption {mode}", *([f"--preempt-grace-s {grace_s:.9g}"] if grace_s else [])]
+    return [f"--preemption {mode}", *(["--site-grace"] if graces_of(site) else [])]
 
 
 def _with_modes(site: Site) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from faultsweep.simcore.model.preempting import Preempting, check_preempting
-from faultsweep.simcore.sites.site import Partition, Site
+from faultsweep.simcore.sites.site import Partition, Qos, Site
 
 NEVER = "OFF"
 """The mode of partitions and QOS whose jobs nobody preempts."""
@@ -31,6 +33,13 @@ def preempting_of(site: Site, path: str) -> Preempting:
         check_preempting(found, path)
         return found
     return Preempting(tiers=tiers)
+
+
+def graces_of(site: Site) -> tuple[float, ...]:
+    """Return the grace of each partition, or QOS, by which jobs of a site preempt others, s; () where all have none."""
+    owners: Mapping[str, Sequence[Partition | Qos]] = {"partition": site.partitions, "qos": site.qos}
+    found = tuple(each.grace_s for each in owners.get(site.preempt_by, ()))
+    return found if any(found) else ()
 
 
 def _lower(partitions: list[Partition], part: Partition) -> list[int]:

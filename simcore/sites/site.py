@@ -55,6 +55,7 @@ class Partition(_Part):
     priority_factor: int = 1
     qos: str = ""
     preempt_mode: str = ""
+    grace_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     max_run_jobs: int | None = Field(default=None, ge=0)
     max_run_cores: int | None = Field(default=None, ge=0)
     max_user_run_jobs: int | None = Field(default=None, ge=0)
@@ -69,7 +70,7 @@ class Qos(_Part):
     priority: int = 0
     preempts: list[str] = []
     preempt_mode: str = ""
-    grace_s: float = 0.0
+    grace_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     max_wall_s: float | None = None
     max_jobs: int | None = Field(default=None, ge=0)
     max_cores: int | None = Field(default=None, ge=0)

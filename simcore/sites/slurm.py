@@ -219,6 +219,7 @@ def _partition(keys: Keys, of_host: dict[str, str], classes: list[NodeClass], mi
         priority_factor=_whole(keys, "PriorityJobFactor", "Priority") or 1,
         qos=known(keys, "QoS"),
         preempt_mode=known(keys, "PreemptMode"),
+        grace_s=_seconds(known(keys, "GraceTime")) or 0.0,
     )
 
 

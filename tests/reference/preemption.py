@@ -81,10 +81,12 @@ class Preemption:
 
     def tell(self, attempt: Attempt) -> None:
         attempt.is_leaving = True
-        if self.site.options.preempt_grace == 0:
+        options = self.site.options
+        grace = (options.grace(attempt.job) if options.site_grace else 0) or options.preempt_grace
+        if grace == 0:
             self.leave(attempt)
             return
-        attempt.leaves_at = self.site.now + self.site.options.preempt_grace
+        attempt.leaves_at = self.site.now + grace
         attempt.estimated_end = min(attempt.estimated_end, attempt.leaves_at)
 
     def leave_those_due(self) -> None:

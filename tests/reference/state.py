@@ -99,6 +99,8 @@ class Options:
     # preemption (site): none, requeue, checkpoint, cancel
     preemption: str = "none"
     preempt_grace: Any = 0
+    site_grace: bool = False
+    grace: Callable | None = None  # of a job, by the site's file; 0 is none
     preempt_exempt: Any = 0
     preempts: Callable | None = None  # of two jobs: whether the first may preempt the second
     preempt_order: Callable | None = None  # of a job: those with the lowest leave first

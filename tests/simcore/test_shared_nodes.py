@@ -293,8 +293,7 @@ max_submit_user = 10
     assert [line.strip() for line in listed] == [
         "limits of running jobs, unless asked for (--site-limits): partition gpu of a user, QOS high of a user",
         "limits of submitted jobs and other rules of QOS: normal",
-        "preemption by qos and tiers of partitions, unless they are asked for: --preemption requeue "
-        "--preempt-grace-s 60",
+        "preemption by qos and tiers of partitions, unless they are asked for: --preemption requeue --site-grace",
     ]
 
 

@@ -55,11 +55,19 @@ ROLE = Role(
             "preempt_grace_s",
             float,
             0.0,
-            "Time that a job has left when it is preempted (SLURM: GraceTime).",
+            "Time that a job has left when it is preempted.",
             "scheduling",
             minimum=0,
             maximum=1e9,
             unit="s",
+        ),
+        Parameter(
+            "site_grace",
+            bool,
+            False,
+            "Where the partition or QOS of a preempted job has a grace time in the site's file, it has that (SLURM: "
+            "GraceTime).",
+            "scheduling",
         ),
         Parameter(
             "preempt_exempt_s",
@@ -76,10 +84,11 @@ ROLE = Role(
     metrics=tuple((name, preempts) for name in METRICS),
 )
 
-TIMES = ("preempt_grace_s", "preempt_exempt_s")
+TIMES = ("preempt_grace_s", "site_grace", "preempt_exempt_s")
 
 
 def begin(s: State, run: Run) -> None:
     """Set what every kind of preemption has in the state of a run."""
     s.in_tiers = 1
-    s.preempt_grace, s.preempt_exempt = (run[name] for name in TIMES)
+    s.preempt_grace, s.preempt_exempt = run["preempt_grace_s"], run["preempt_exempt_s"]
+    s.own_graces = int(run["site_grace"])

@@ -21,10 +21,12 @@ from faultsweep.simcore.engine.state import (
 def tell(s: State, job: int) -> None:
     """Have a running job leave: at once, or when its grace is over."""
     s.job.leaving[job] = TOLD
-    if s.preempt_grace == 0.0:
+    grace = s.class_grace[s.job.preempt_class[job]] if s.own_graces == 1 else 0.0
+    grace = grace if grace > 0.0 else s.preempt_grace
+    if grace == 0.0:
         hooks.job_leaves(s, job)
         return
-    until = s.now + s.preempt_grace
+    until = s.now + grace
     push_timer(s, until, LEAVE_TIMER * TIMER_STRIDE + job)
     if until < s.job.expected_end[job]:
         s.job.expected_end[job] = until
