@@ -97,7 +97,7 @@ check: lint docs test test-nojit test-bounds ## style, types, documents, all tes
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
 
-against-slurm: warm ## play traces of jobs on a real SLURM and compare its passes with ours (20 minutes; needs slurmctld, slurmd and munge)
+against-slurm: warm ## play traces of jobs on a real SLURM and compare its passes with ours (45 minutes; needs slurmctld, slurmd and munge)
 	@$(BIN)/python -m tests.cluster.recorded_slurm recorded
 	@$(BIN)/python -m tests.cluster.recorded_preemption recorded/preempted.json
 
