@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.statistics import REPLICATE, mean_interval, paired_difference, paired_ratio
+from faultsweep.analysis.statistics import REPLICATE, difference_to, mean_interval, ratio_to
 from faultsweep.sweeps.outputs import more_is_better
 from faultsweep.sweeps.selection import HIGHER_IS_BETTER
 from numpy.typing import NDArray
@@ -121,30 +121,47 @@ def _to_best(values: xr.DataArray, along: str, status: xr.DataArray | None, leve
     pairs = list(combinations(range(len(labels)), 2))
     together = 1 - (1 - level) / max(1, len(pairs))
     signed = bool((values < 0).any())
-    raw: dict[tuple[int, int], float] = {}
-    for base, label in enumerate(labels):
-        ratio = paired_ratio(values, along, label, status, together)
-        n = ratio["n"].values
-        ratio = ratio.where(xr.DataArray(not signed))
-        with np.errstate(divide="ignore"):  # of a mean of zero
-            found = _p_values({name: np.log(ratio[name].values) for name in ("mean", "high")}, n, together)
-        if base == 0 or np.isnan(np.delete(found, base)).any():
-            difference = paired_difference(values, along, label, status, together)
-            found = np.where(np.isnan(found), _p_values(difference, n, together), found)
-        raw |= {(base, other): found[other] for other in range(base + 1, len(labels))}
-    in_order = [raw[pair] for pair in pairs]
+    found = _p_of_pairs(values, along, status, together, signed)
+    in_order = [found[pair] for pair in pairs]
     adjusted = dict(zip(pairs, holm(in_order), strict=True))
     p = np.array([np.nan, *(adjusted[0, other] for other in range(1, len(labels)))])
     levels = [together, *holm_levels(in_order, level)[: len(labels) - 1]]  # the pairs of the first label come first
+    best, of_each = values.isel({along: 0}, drop=True), xr.DataArray(levels, {along: values[along]})
     parts: dict[str, xr.DataArray] = {}
-    for name, interval in (("difference", paired_difference), ("ratio", paired_ratio)):
-        made = {at: interval(values, along, labels[0], status, at) for at in dict.fromkeys(levels)}
-        each = xr.concat([made[at].isel({along: [place]}) for place, at in enumerate(levels)], along)
+    for name, interval in (("difference", difference_to), ("ratio", ratio_to)):
+        each = interval(values, best, status, of_each)
         for bound in ("", "_low", "_high"):
             part = each["mean" if not bound else bound[1:]].drop_vars(_MARKS)
             parts[f"{name}{bound}"] = part.where(xr.DataArray(not signed)) if name == "ratio" else part
     return xr.Dataset(parts).assign(p=(along, p), as_good=(along, ~(p <= 1 - level)))
 
+
+def _p_of_pairs(
+    values: xr.DataArray, along: str, status: xr.DataArray | None, level: float, signed: bool
+) -> NDArray[np.float64]:
+    """Return the p-value of each pair of labels being equal, shape (labels, labels): of the ratio of their means, or
+    where there is none, or some value is negative, of the difference."""
+    count = values.sizes[along]
+    found = np.full((count, count), np.nan)
+    step = max(1, _AT_ONCE // max(1, values.size))
+    for first in range(0, count, step):
+        bases = values.isel({along: slice(first, first + step)}).rename({along: _BASE})
+        rows = found[first : first + step]
+        if not signed:
+            ratio = ratio_to(values, bases, status, level).transpose(_BASE, along)
+            with np.errstate(divide="ignore"):  # of a mean of zero
+                logs = {name: np.log(ratio[name].values) for name in ("mean", "high")}
+            rows[:] = _p_values(logs, ratio["n"].values, level)
+        unknown = np.isnan(rows).sum(1) > 1  # a label and itself do not differ
+        if unknown.any():
+            difference = difference_to(values, bases.isel({_BASE: unknown}), status, level).transpose(_BASE, along)
+            others = _p_values(difference, difference["n"].values, level)
+            rows[unknown] = np.where(np.isnan(rows[unknown]), others, rows[unknown])
+    return found
+
+
+_BASE = "compared_to"
+_AT_ONCE = 4_000_000  # numbers of pairs
 
 _MARKS = ("interval_scale", "interval_log_sd")
 

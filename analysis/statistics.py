@@ -101,9 +101,22 @@ def paired_ratio(
     As ``mean_interval`` does; ``mean`` is the ratio of the two means over the replicates that both have. There are no
     bounds where one of the two means is not positive.
     """
-    reference = _baseline(values, along, baseline)
+    return ratio_to(values, _baseline(values, along, baseline), status, level, method)
+
+
+def ratio_to(
+    values: xr.DataArray,
+    reference: xr.DataArray,
+    status: xr.DataArray | None = None,
+    level: float | xr.DataArray = 0.95,
+    method: str = "delta",
+) -> xr.Dataset:
+    """Return what ``paired_ratio`` does, of the means of ``reference``, which may have axes of its own.
+
+    level : the confidence level, or one for each label of an axis.
+    """
     counted, total = _observations(values.where(reference.notnull()), status, reference)
-    _check(level, method, "log")
+    quantile = (1 + _checked(level, total, method, "log")) / 2
     dims = (*total.dims, REPLICATE)
     rows = counted.transpose(*dims).values.astype(float)
     base = reference.where(counted.notnull()).transpose(*dims).values.astype(float)
@@ -112,11 +125,11 @@ def paired_ratio(
         ratio = mean / base_mean
         parts = rows / mean[..., None] - base / base_mean[..., None]
         known = (mean > 0) & (base_mean > 0) & differ(parts, 1.0)
-        factor = np.exp(stats.t.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * moments(parts)[1])
+        factor = np.exp(stats.t.ppf(quantile, np.maximum(count - 1, 1)) * moments(parts)[1])
         low, high = np.where(known, ratio / factor, np.nan), np.where(known, ratio * factor, np.nan)
     if method == "bootstrap":
         chosen = known & (count >= FEWEST_BOOTSTRAPPED)
-        _replace(low, high, chosen, _bootstrap((rows[chosen], base[chosen]), level))
+        _replace(low, high, chosen, _bootstrap((rows[chosen], base[chosen]), float(level)))
     spread = np.fmax(log_spread(rows), log_spread(base))
     return _dataset(total, {"mean": ratio, "low": low, "high": high}, {}, np.full(count.shape, "log"), spread)
 
@@ -144,7 +157,20 @@ def paired_difference(
     if relative:
         found = paired_ratio(values, along, baseline, status, level, method)
         return found.assign({name: found[name] - 1 for name in ("mean", "low", "high")})
-    reference = _baseline(values, along, baseline)
+    return difference_to(values, _baseline(values, along, baseline), status, level, method)
+
+
+def difference_to(
+    values: xr.DataArray,
+    reference: xr.DataArray,
+    status: xr.DataArray | None = None,
+    level: float | xr.DataArray = 0.95,
+    method: str = "delta",
+) -> xr.Dataset:
+    """Return what ``paired_difference`` does, to the values of ``reference``, which may have axes of its own.
+
+    level : the confidence level, or one for each label of an axis.
+    """
     counted, total = _observations(values.where(reference.notnull()), status, reference)
     return _interval((values - reference).where(counted.notnull()), total, level, values.attrs, method, "identity")
 
@@ -235,26 +261,33 @@ def _observations(
     return values, values.notnull().sum(REPLICATE)
 
 
-def _check(level: float, method: str, scale: str) -> None:
-    if not 0 < level < 1:
+def _checked(level: float | xr.DataArray, n: xr.DataArray, method: str, scale: str) -> Any:
+    """Return the confidence level, or that of each cell of ``n``, if it and the names are valid."""
+    if not np.all((np.asarray(level) > 0) & (np.asarray(level) < 1)):
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if scale not in ("auto", *SCALES):
         raise unknown_name("scale", scale, ("auto", *SCALES))
+    return level.broadcast_like(n).transpose(*n.dims).values if isinstance(level, xr.DataArray) else level
 
 
 def _interval(
-    values: xr.DataArray, n: xr.DataArray, level: float, attributes: Mapping[Any, Any], method: str, scale: str
+    values: xr.DataArray,
+    n: xr.DataArray,
+    level: float | xr.DataArray,
+    attributes: Mapping[Any, Any],
+    method: str,
+    scale: str,
 ) -> xr.Dataset:
-    _check(level, method, scale)
+    levels = _checked(level, n, method, scale)
     rows = values.transpose(*n.dims, REPLICATE).values.astype(float)
     mean, _, count = moments(rows)
     scales = choose_scales(rows, values.name in FRACTIONS) if scale == "auto" else np.full(mean.shape, scale)
-    low, high = mean_bounds(rows, level, scales)
+    low, high = mean_bounds(rows, levels, scales)
     if method == "bootstrap":
         chosen = differ(rows) & (count >= FEWEST_BOOTSTRAPPED)
-        _replace(low, high, chosen, _bootstrap((rows[chosen],), level))
+        _replace(low, high, chosen, _bootstrap((rows[chosen],), float(level)))
     return _dataset(n, {"mean": mean, "low": low, "high": high}, attributes, scales, log_spread(rows))
 
 

@@ -65,7 +65,7 @@ def student_bounds(
     mean: NDArray[np.float64],
     error: NDArray[np.float64],
     count: NDArray[np.int64],
-    level: float,
+    level: float | NDArray[np.float64],
     scale: NDArray[np.str_],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the bounds of intervals of means by the delta method on the scale of each; NaN of infinite means."""
@@ -100,9 +100,12 @@ def differ(rows: NDArray[np.float64], size: float = 0.0) -> NDArray[np.bool_]:
 
 
 def mean_bounds(
-    rows: NDArray[np.float64], level: float, scale: NDArray[np.str_]
+    rows: NDArray[np.float64], level: float | NDArray[np.float64], scale: NDArray[np.str_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the bounds of the interval of the mean of each row; NaN where fewer than two observations differ."""
+    """Return the bounds of the interval of the mean of each row, which may have a level of its own.
+
+    They are NaN where fewer than two observations differ.
+    """
     mean, error, count = moments(rows)
     known = (count > 1) & differ(rows)
     low, high = student_bounds(mean, error, count, level, scale)
