@@ -14,3 +14,8 @@ def time_unit(largest_s: float) -> tuple[str, float]:
         return "s", 1.0
     unit = next(unit for unit, start in reversed(_FROM.items()) if not abs(largest_s) < start)
     return unit, SECONDS[unit]
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with a noun that takes an s: "1 job", "12,345 jobs"."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

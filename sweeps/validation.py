@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 from faultsweep.extras import OptionalModule, require
+from faultsweep.units import counted
 
 stats = OptionalModule("scipy.stats", "a rank correlation")
 
@@ -482,18 +483,18 @@ def _notes(
     machine: str,
 ) -> list[str]:
     work, is_site = real.workload, machine.endswith(".toml")
-    notes = [f"{count:,} jobs are not simulated: {reason}" for reason, count in work.dropped.items()]
+    notes = [f"{counted(count, 'job')} not simulated: {reason}" for reason, count in work.dropped.items()]
     if not simulated.all():
-        what = "fit no partition of the site" if is_site else "are larger than the machine"
-        notes.append(f"{int((~simulated).sum()):,} jobs {what}")
+        what = "no partition of the site has room" if is_site else "larger than the machine"
+        notes.append(f"{counted(int((~simulated).sum()), 'job')} not simulated: {what}")
     if real.held:
         notes.append(
-            f"{real.held:,} jobs were held at first, by a begin time, a dependency or by hand: they count as submitted "
-            "when they were eligible"
+            f"{counted(real.held, 'job')} held at first, by a begin time, a dependency or by hand: counted as "
+            "submitted when eligible"
         )
     unknown = int(np.isnan(real.wait_s).sum())
     if unknown:
-        notes.append(f"{unknown:,} jobs have no real start; they are simulated and not judged")
+        notes.append(f"{counted(unknown, 'job')} without a real start: simulated and not judged")
     peak = float(curves["real nodes"].max())
     if peak > nodes * (1 + 1e-9) and not is_site:
         notes.append(f"in its fullest hour the log has {peak:,.0f} nodes in use, of {nodes:,}: some jobs share nodes")

@@ -130,7 +130,8 @@ def store(core) -> Path:
 MISSING = {
     "figure core.toml": "a figure needs matplotlib, which is not installed: pip install 'faultsweep[plot]'",
     "figure demo --store demo.zarr": "pip install 'faultsweep[plot]'",
-    "best core.toml": "pip install 'faultsweep[plot]'",
+    "best core.toml": "the choice of the best policy needs scipy, which is not installed",
+    "refine core.toml": "refinement needs scipy, which is not installed",
     "report core.zarr": "a report needs matplotlib, which is not installed: pip install 'faultsweep[plot]'",
     "view run.csv": "the picture of a run needs matplotlib",
     "logs describe sdsc-model --picture log.png": "a picture needs matplotlib",

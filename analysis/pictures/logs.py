@@ -13,6 +13,8 @@ from faultsweep.simcore.workloads.summary import capacity, offered_load, process
 from faultsweep.sweeps.times import UNITS_S, describe_time, unit_of
 from numpy.typing import NDArray
 
+from faultsweep.units import counted
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -31,7 +33,7 @@ def draw(workload: Workload, path: str | Path) -> None:
         If the file cannot be written.
     """
     load = f", offered load {offered_load(workload):.2f}" if capacity(workload) else ""
-    title = f"{workload.name}: {len(workload):,} jobs in {describe_time(span_s(workload))}{load}"
+    title = f"{workload.name}: {counted(len(workload), 'job')} in {describe_time(span_s(workload))}{load}"
     draw_panels(path, workload, [[_sizes, _times], [_hours, _load]], (11, 7.5), title, grid="y")
 
 

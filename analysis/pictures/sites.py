@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from faultsweep.analysis.pictures.picture import draw_panels
 from faultsweep.simcore.sites.site import Site
 
+from faultsweep.units import counted
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -24,7 +26,7 @@ def draw(site: Site, path: str | Path) -> None:
         If the file cannot be written.
     """
     rows = min(_MOST_ROWS, max(2, len(site.partitions), len(site.nodes)))
-    title = f"{site.name}: {site.num_nodes:,} nodes, {site.num_cores:,} cores"
+    title = f"{site.name}: {counted(site.num_nodes, 'node')}, {counted(site.num_cores, 'core')}"
     draw_panels(path, site, [[_classes, _partitions]], (11, 2.2 + 0.45 * rows), title, grid="x")
 
 

@@ -11,6 +11,7 @@ from faultsweep.cli.app import JsonOption
 from faultsweep.cli.logs import app
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.terminal import print_json
+from faultsweep.units import counted
 
 if TYPE_CHECKING:
     from faultsweep.simcore.workloads.accounting.records import JobRecords
@@ -144,14 +145,16 @@ def _print(jobs: JobRecords) -> None:
     from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.accounting.records import COLUMNS
 
-    rows = [("read", f"{jobs.report.rows:,} rows of {jobs.kind}, {len(jobs):,} jobs")]
+    rows = [("read", f"{counted(jobs.report.rows, 'row')} of {jobs.kind}, {counted(len(jobs), 'job')}")]
     for title, counts in jobs.report.parts():
         for reason, count in counts.items():
             rows.append((title, f"{count:,} {reason}"))
             title = ""
     states = jobs.text("state")
     ended = [f"{int((states.codes == code).sum()):,} {name}" for code, name in enumerate(states.names)]
-    machine = f"{jobs.nodes:,} nodes, {'in the node lists' if 'node_list' in jobs.columns else 'as the dump says'}"
+    machine = (
+        f"{counted(jobs.nodes, 'node')}, {'in the node lists' if 'node_list' in jobs.columns else 'as the dump says'}"
+    )
     lacking = [name for name in COLUMNS if name not in jobs.columns]
     for title, text in (
         ("states", ", ".join(ended)),

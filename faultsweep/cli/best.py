@@ -23,11 +23,14 @@ from faultsweep.cli.sweep import (
     open_sweep,
 )
 from faultsweep.errors import InputError
+from faultsweep.extras import is_installed, missing, require
+from faultsweep.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from faultsweep.analysis.figures.figure import Figure
     from faultsweep.analysis.verdict import Verdict
     from faultsweep.sweeps.best import Best
     from faultsweep.sweeps.refinement import Refined
@@ -78,7 +81,6 @@ def best(
     best. The options can also stand in the table [best] of the spec. Run it again to go on where it was stopped. If the
     cap is reached first, the answer is "not decided".
     """
-    from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
     from faultsweep.analysis.figures.units import unit_of
     from faultsweep.analysis.verdict import judge, verdict_figure
     from faultsweep.files import check_folder
@@ -87,8 +89,8 @@ def best(
     from faultsweep.sweeps.runner.prepare import prepare
     from faultsweep.sweeps.store.store import Store
 
+    require("the choice of the best policy", "scipy")
     check_folder(output)
-    check_formats(USUAL_FORMATS)
     sweep, store = open_sweep(spec, store, logs)
     asked = {"axis": axis, "metric": metric, "zone": zone, "confidence": confidence, "most": most}
     sweep, wanted = _selecting(sweep, {key: value for key, value in asked.items() if value is not None})
@@ -97,8 +99,22 @@ def best(
     found = regions(Store(path, mode="r"), wanted, prepare(sweep.spec, path).asked)
     results = open_results(path)
     verdict = judge(results, wanted, found)
-    paths = draw(verdict_figure(sweep.spec.name, wanted, verdict), output)
+    paths = _draw(verdict_figure(sweep.spec.name, wanted, verdict), output)
     _print(verdict, unit_of(results, wanted.metric), paths, json_)
+
+
+def _draw(figure: Figure, folder: Path) -> list[Path]:
+    """Draw a figure, where what that needs is installed, and return the paths."""
+    from faultsweep.analysis.figures import draw
+
+    return draw(figure, folder) if is_installed("matplotlib") else []
+
+
+def _said_of(paths: Sequence[Path]) -> str:
+    """Return where a picture is, or why there is none."""
+    if paths:
+        return f"drawn in {', '.join(map(str, paths))}"
+    return str(missing("matplotlib", "no picture: that"))
 
 
 def _selecting(sweep: Sweep, options: dict[str, Any]) -> tuple[Sweep, Best]:
@@ -133,8 +149,8 @@ def _print(verdict: Verdict, unit: str, paths: list[Path], as_json: bool) -> Non
     rows = ((*(row[place] for place in places), *_policy_row(row, divisor)) for row in frame.to_dict("records"))
     print_table((*places, "Policy", metric, "Replicates", "Against the best", "Result"), rows)
     typer.echo(
-        f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies; "
-        f"drawn in {', '.join(str(path) for path in paths)}"
+        f"{counted(verdict.simulations, 'simulation')}, {verdict.saved:,} fewer than with equal numbers for all "
+        f"policies; {_said_of(paths)}"
     )
 
 
@@ -194,13 +210,13 @@ def refine(
     """
     from xarray import Dataset
 
-    from faultsweep.analysis.figures import draw
     from faultsweep.analysis.verdict import search_figure
     from faultsweep.cluster.connect import connect
     from faultsweep.files import check_folder
     from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.refine import look, run_search
 
+    require("refinement", "scipy")
     check_folder(output)
     sweep, _ = open_sweep(spec, store, logs)
     parts = {
@@ -223,7 +239,7 @@ def refine(
     results = open_results(path) if path.exists() else Dataset()  # all that was needed may be excluded
     paths = []
     if any(one.points for one in found):
-        paths = draw(search_figure(sweep.spec.name, results, searches, found), output)
+        paths = _draw(search_figure(sweep.spec.name, results, searches, found), output)
     _print_found(searches, found, results, paths, json_)
 
 
@@ -252,8 +268,7 @@ def _print_found(
     for answer in answers:
         typer.echo(answer)
     count = sum(len(one.points) for one in found)
-    drawn = f"; drawn in {', '.join(str(path) for path in paths)}" if paths else ""
-    typer.echo(f"{count} points were tested{drawn}")
+    typer.echo(f"{counted(count, 'point')} tested" + (f"; {_said_of(paths)}" if count else ""))
 
 
 @app.command()

@@ -13,6 +13,7 @@ from faultsweep.cli.app import App, JsonOption
 from faultsweep.cli.simulate import parameter_option
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.terminal import make_console, print_json
+from faultsweep.units import counted
 
 app = App(no_args_is_help=True)
 
@@ -220,7 +221,8 @@ def _generate(**options: Any) -> None:
     if as_json:
         print_json({"file": output, "failures": len(trace), "nodes": nodes, "days": days, "notes": notes})
         return
-    typer.echo(f"{output}: {len(trace):,} failures of {nodes:,} nodes in {days:g} days, {len(trace) / days:.3g} a day")
+    made = f"{counted(len(trace), 'failure')} of {counted(nodes, 'node')}"
+    typer.echo(f"{output}: {made} in {days:g} days, {len(trace) / days:.3g} a day")
     if notes:
         typer.echo(notes)
 

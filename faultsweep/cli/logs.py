@@ -12,6 +12,7 @@ from faultsweep.cli.app import App, HelpGroup, JsonOption
 from faultsweep.extras import require
 from faultsweep.sweeps.times import describe_time
 from faultsweep.terminal import make_console, plain, print_json
+from faultsweep.units import counted
 
 if TYPE_CHECKING:
     from faultsweep.simcore.model.workload import Workload
@@ -272,7 +273,7 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     size, run = workload.size, workload.run_s
     total = len(whole) + sum(whole.dropped.values())
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in whole.dropped.items())
-    machine = f"{workload.nodes:,} nodes" if workload.nodes else "unknown"
+    machine = counted(workload.nodes, "node") if workload.nodes else "unknown"
     if workload.procs_per_node > 1:
         rounded = processors(workload) != workload.nodes * workload.procs_per_node
         machine += f" of {workload.procs_per_node} processors"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from faultsweep.files import check_writable
 from faultsweep.terminal import make_console, plain
+from faultsweep.units import counted
 
 if TYPE_CHECKING:
     from faultsweep.simcore.simulate import Run
@@ -137,5 +138,6 @@ def print_metrics(run: Run, speed: Mapping[str, float], every: bool = False) -> 
     for sentence in run.doubts:
         console.print(Text(sentence))
     for reason, count in run.dropped.items():
-        console.print(f"{count:,} jobs of the log were not simulated: {reason}")
+        were = "was" if count == 1 else "were"
+        console.print(f"{counted(count, 'job')} of the log {were} not simulated: {reason}")
     console.print(f"simulated in {speed['elapsed_s']:.4g} s, {speed['jobs_per_s']:,.0f} jobs per second")

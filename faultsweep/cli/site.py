@@ -11,6 +11,7 @@ import typer
 from faultsweep.cli.app import App, JsonOption
 from faultsweep.sweeps.times import describe_time
 from faultsweep.terminal import make_console, print_json
+from faultsweep.units import counted
 
 if TYPE_CHECKING:
     from faultsweep.simcore.sites.site import NodeClass, Partition, Qos, Site
@@ -90,7 +91,8 @@ def _print_tables(site: Site) -> None:
     from faultsweep.simcore.sites.not_simulated import not_simulated
 
     console = make_console()
-    title = f"{site.name}: {site.num_nodes:,} nodes, {site.num_cores:,} cores ({site.scheduler or 'no scheduler'})"
+    size = f"{counted(site.num_nodes, 'node')}, {counted(site.num_cores, 'core')}"
+    title = f"{site.name}: {size} ({site.scheduler or 'no scheduler'})"
     console.print(Text(title, style="bold"))
     for heads, rows in (
         (("class", "nodes", "cores", "GPUs", "memory", "features"), map(_class_row, site.nodes)),

@@ -333,7 +333,9 @@ def test_a_metric_below_zero_has_no_ratio(client, tmp_path):
 
 
 @pytest.mark.usefixtures("on_client")
-def test_the_command_prints_the_answer_and_draws_it(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("draws", [True, False])
+def test_the_command_prints_the_answer_and_draws_it(tmp_path, monkeypatch, capsys, draws):
+    """Without what draws pictures there is none, and the answer is the same."""
     spec = tmp_path / "study.toml"
     spec.write_text(
         """
@@ -346,6 +348,7 @@ scheduler = ["fcfs", "backfill"]
 """
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("faultsweep.cli.best.is_installed", lambda package: draws)
     options = ["--most", "12", "--zone", "20%", "--workers", "1", "-o", "out", "--json", "-q"]
     monkeypatch.setattr("sys.argv", ["faultsweep", "best", "study.toml", *options])
     with pytest.raises(SystemExit) as end:
@@ -355,7 +358,13 @@ scheduler = ["fcfs", "backfill"]
     assert {row["policy"] for row in answer["table"]} == {"fcfs", "backfill"}
     assert answer["simulations"] + answer["saved"] in (20, 24)
     assert "mean bounded slowdown" in answer["verdict"]
-    assert (tmp_path / "out" / "study-best.png").stat().st_size > 10_000
+    picture = tmp_path / "out" / "study-best.png"
+    assert picture.stat().st_size > 10_000 if draws else not picture.exists()
+    monkeypatch.setattr("sys.argv", ["faultsweep", "best", "study.toml", *options[:-2], "-q"])
+    with pytest.raises(SystemExit):
+        main()
+    said = "drawn in out/study-best.png" if draws else "no picture: that needs matplotlib, which is not installed"
+    assert said in capsys.readouterr().out
 
 
 def speed(policy, replicate, seed=0):

@@ -164,7 +164,7 @@ def test_a_damaged_line_is_one_sentence_or_left_out_when_asked(log, simulate, da
         assert word in err
     code, out, _ = simulate("--log", log, "--machine", "flat:8", "--skip-malformed")
     assert code == 0
-    assert "1 jobs of the log were not simulated: " in out
+    assert "1 job of the log was not simulated: " in out
 
 
 def test_a_truncated_archive_is_one_sentence(log, tmp_path, simulate):

@@ -218,7 +218,7 @@ def test_a_job_that_was_held_counts_as_submitted_when_it_was_eligible(records):
     found = validation.validate(held, NODES, {"scheduler": "backfill"}, cut=0)
     assert found.explained.value == plain.explained.value == pytest.approx(1.0, abs=1e-9)
     assert (found.real_mean_s, found.groups) == (plain.real_mean_s, plain.groups)
-    assert any(f"{len(records) // 5:,} jobs were held at first" in note for note in found.notes)
+    assert any(f"{len(records) // 5:,} jobs held at first" in note for note in found.notes)
 
 
 def test_when_a_job_was_eligible_may_be_unknown_or_wrong(records):
