@@ -16,7 +16,7 @@ from faultsweep.simcore.engine.checks import Checker, check_capacities
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.decisions import Decisions
 from faultsweep.simcore.engine.event_trace import EventTrace, TraceBuffer
-from faultsweep.simcore.engine.fairness import by_owner, fairness_metrics, owners_of
+from faultsweep.simcore.engine.fairness import by_owner, fairness_metrics, owner_metrics, owners_of
 from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.jit import is_compiled
 from faultsweep.simcore.engine.loop import advance
@@ -183,6 +183,8 @@ def simulate(
     unseen = unseen_sentence(source, run.metrics["makespan_s"])
     if fairness is not None:
         run.metrics.update(fairness_metrics(run.jobs, *fairness))
+    if config["owner"] != "none":
+        run.metrics.update(owner_metrics(run.jobs, owners, config["owner"]))
     rate = source.failures_per_day if source is not None and source.endless else 0.0
     repeated = repeats_sentence(prepared, machine.capacity, rate, config)
     told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s), unseen, repeated)

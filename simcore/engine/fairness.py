@@ -20,6 +20,14 @@ from faultsweep.errors import InputError, unknown_name
 OWNERS = ("user", *(label for label in LABELS if label != "array"))
 """What jobs can be counted by."""
 
+OWNER_METRICS = {
+    "owner_jobs": "jobs",
+    "owner_mean_wait_s": "mean_wait_s",
+    "owner_mean_bounded_slowdown": "mean_bounded_slowdown",
+    "owner_share": "share",
+}
+"""Metrics of one owner -> the columns of ``by_owner`` that they are."""
+
 Floats = NDArray[np.float64]
 Table = dict[str, NDArray[Any]]
 
@@ -118,6 +126,26 @@ def by_owner(jobs: Mapping[str, NDArray[Any]], owners: Mapping[str, Label], owne
     table = {owner: np.array([*label.names, ""]), "jobs": total, **means, "share": share}
     rows = [row for row in np.argsort(-served, kind="stable").tolist() if total[row]]
     return {name: values[rows] for name, values in table.items()}
+
+
+def owner_metrics(jobs: Mapping[str, NDArray[Any]], owners: Mapping[str, Label], named: str) -> dict[str, float]:
+    """Return the metrics of the jobs of one owner, named as ``qos:high``.
+
+    Raises
+    ------
+    InputError
+        If no job has such an owner, or none of this name is known.
+    """
+    owner, _, name = named.partition(":")
+    table = by_owner(jobs, owners, owner)
+    if name not in owners[owner].names:
+        raise unknown_name(owner, name, owners[owner].names, where="owner")
+    row = np.flatnonzero(table[owner] == name)
+    nothing = {"jobs": 0.0, "share": 0.0}
+    return {
+        metric: float(table[column][row[0]]) if len(row) else nothing.get(column, float("nan"))
+        for metric, column in OWNER_METRICS.items()
+    }
 
 
 def _served(jobs: Mapping[str, NDArray[Any]]) -> Floats:

@@ -163,6 +163,10 @@ METRICS: dict[str, Metric] = {
         "under fairness.",
         ABSENT,
     ),
+    "owner_jobs": Metric("", "Jobs of the owner that the parameter owner names.", ABSENT),
+    "owner_mean_wait_s": Metric("s", "Mean wait of that owner's finished jobs.", ABSENT),
+    "owner_mean_bounded_slowdown": Metric("", "Mean bounded slowdown of that owner's finished jobs.", ABSENT),
+    "owner_share": Metric("", "That owner's part of the node-seconds up to the last submission.", ABSENT),
     "mean_time_at_limit_s": Metric(
         "s", "Mean over jobs of the time for which a limit of running jobs kept them from starting.", _OF_JOBS
     ),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from faultsweep.simcore.engine.fairness import gini, jain, share_gap
-from faultsweep.simcore.model.workload import Label, Workload
+from faultsweep.simcore.model.workload import Label, Workload, take
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
 from hypothesis import given
@@ -138,3 +138,38 @@ def test_the_command_prints_a_table(command):
     code, _, err = command(*given, "--by", "colour")
     assert code != 0
     assert "colour" in err
+
+
+@pytest.mark.parametrize("machine", ["flat:4", "clusters:4+4"])
+def test_the_jobs_of_one_owner_are_measured_apart(machine):
+    run = simulate(jobs(), machine=machine, owner="user:9")
+    table = run.by("user")
+    row = table["user"].tolist().index("9")
+    assert run.metrics["owner_jobs"] == table["jobs"][row] == 2
+    assert run.metrics["owner_mean_wait_s"] == table["mean_wait_s"][row]
+    assert run.metrics["owner_mean_bounded_slowdown"] == table["mean_bounded_slowdown"][row]
+    assert run.metrics["owner_share"] == table["share"][row]
+    assert math.isnan(simulate(jobs(), machine=machine).metrics["owner_share"])
+
+
+def test_an_owner_may_have_no_job_in_a_run():
+    few = take(jobs(), np.array([False, True, False, True, True]))
+    named = replace(few, user=np.array([0, 0, -1]), user_names=("anna", "ben"))
+    label = replace(named, labels={"qos": Label(np.zeros(3, np.int64), ("low", "high"))})
+    found = simulate(label, machine="flat:4", owner="qos:high").metrics
+    assert (found["owner_jobs"], found["owner_share"]) == (0, 0)
+    assert math.isnan(found["owner_mean_wait_s"])
+
+
+@pytest.mark.parametrize(
+    ("owner", "problem"),
+    [
+        ("user:70", "owner: unknown user '70'"),
+        ("qos:high", "by: no job has a qos"),
+        ("group:x", "owner: unknown owner 'group:x'"),
+        ("user:", "owner: unknown owner 'user:'"),
+    ],
+)
+def test_an_owner_that_is_not_there(owner, problem):
+    with pytest.raises(InputError, match=problem):
+        simulate(jobs(), machine="flat:4", owner=owner)

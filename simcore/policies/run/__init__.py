@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from faultsweep.simcore.contract import CLUSTERS, SITE, Config, Parameter, Policy, Refusal, Role, Run, constant
-from faultsweep.simcore.engine.fairness import OWNERS
+from faultsweep.simcore.engine.fairness import OWNER_METRICS, OWNERS
 from faultsweep.simcore.finders.names import FINDERS
 from faultsweep.simcore.model.machines import may_be_site
 
@@ -157,6 +157,16 @@ POLICY = Policy(
             live=lambda run: run["fairness"],
         ),
         Parameter(
+            "owner",
+            str,
+            "none",
+            "Whose jobs are measured apart (owner_jobs, owner_mean_wait_s, owner_share, ...).",
+            "metrics",
+            choices={"none": "Nobody's."},
+            form=rf"({'|'.join(OWNERS)}):.+",
+            form_doc=" or ".join(f"{owner}:NAME" for owner in OWNERS),
+        ),
+        Parameter(
             "time_scheduling",
             bool,
             False,
@@ -170,6 +180,7 @@ POLICY = Policy(
         ("gini_wait", lambda run: run["fairness"]),
         ("jain_bounded_slowdown", lambda run: run["fairness"]),
         ("share_gap", has_dues),
+        *((name, lambda run: run["owner"] != "none") for name in OWNER_METRICS),
         ("mean_scheduling_s", lambda run: run["time_scheduling"]),
         ("max_scheduling_s", lambda run: run["time_scheduling"]),
     ),
