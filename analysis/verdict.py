@@ -379,7 +379,8 @@ def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
     caption = [
         f"Ratios of means ({verdict.metric}) to the best one, paired under common random numbers, with the intervals "
         f"of the tests that decided: each of their ends holds with a probability of {level}"
-        + (" in all regions together." if axes else " for all policies together."),
+        + (" in all regions together" if axes else " for all policies together")
+        + ", a little less often where all means are equal.",
         f"What is called best is the best, or within {zone} of it, with a probability of {level}"
         + (" in all regions together." if axes else "."),
         f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies.",
