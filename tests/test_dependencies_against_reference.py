@@ -191,3 +191,12 @@ def test_clusters_have_none():
 def test_pairs_that_cannot_be(pairs, problem):
     with pytest.raises(InputError, match=problem):
         simulate(chain(*pairs), machine="flat:4", **LOG)
+
+
+def test_a_job_goes_on_on_nodes_that_a_migration_has_freed_though_nothing_else_ends():
+    """Job 11 waits for nodes that come free when others move; the next event is that job 21 becomes eligible."""
+    long = {7: (50, 9), 11: (2, 2), 15: (10, 3), 17: (10, 3)}
+    rows = [(k, 0 if k < 7 else 10, *(long.get(k, (1, 1))[0], None, long.get(k, (1, 1))[1])) for k in range(1, 22)]
+    rows = [(*row, "C" if row[0] == 11 else "A") for row in rows]
+    case = "torus:1x5x2", rows, [(40, 0, 0), (42, 0, 1), (44, 2, 5), (44, 0, 0)]
+    assert_same(case, scheduler="backfill+migration", recovery=True, hold=False, **LOG)

@@ -443,7 +443,7 @@ def schedule(s: State) -> bool:
     done = True
     if s.no_room != 0:
         return False
-    if s.num_suspended > 0 and s.released + s.disturbed + s.num_windows > 0 and not restart_suspended(s):
+    if s.num_suspended > 0 and s.released + s.disturbed + s.num_windows + s.migrates > 0 and not restart_suspended(s):
         return False
     if s.queue_order != DEFAULT or s.in_tiers == 1:
         order_queue(s)
