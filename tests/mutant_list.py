@@ -867,8 +867,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(PIECES, "s.open_node[node] == 1 and s.down", "s.down", "cores of planned nodes come free"),
     Mutant(
         ENGINE,
-        "        return\n    s.changed = 1\n",
-        "        return\n",
+        "    s.next_arrival = job + 1\n    s.changed = 1\n",
+        "    s.next_arrival = job + 1\n",
         "no pass follows an arrival",
     ),
     Mutant(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from faultsweep.errors import InputError
 from tests.adapter import failures_of, workload_of
+from tests.reference.site import Need
 from tests.strategies import QUEUE_ORDERS, SCHEDULERS, examples, flats, machines, menus, runs
 from tests.test_engine_against_reference import assert_same
 from tests.test_limits_against_reference import limits
@@ -200,3 +201,11 @@ def test_a_job_goes_on_on_nodes_that_a_migration_has_freed_though_nothing_else_e
     rows = [(*row, "C" if row[0] == 11 else "A") for row in rows]
     case = "torus:1x5x2", rows, [(40, 0, 0), (42, 0, 1), (44, 2, 5), (44, 0, 0)]
     assert_same(case, scheduler="backfill+migration", recovery=True, hold=False, **LOG)
+
+
+def test_a_pass_follows_the_submission_of_a_job_that_is_held():
+    """SLURM's main pass looks at one job: job 2 starts when job 3 is submitted, which waits for both."""
+    need = Need(1, (1, 0, 0), 0, False, 0)
+    case = (((1, 0, 0, 2),), ()), [(k, 0.25 * (k == 3), 1, None, need) for k in (1, 2, 3)], [], ()
+    settings = {"main_interval": 0, "full_interval": 2, "backfill_interval": 5, "main_depth": 1}
+    check_passes(case, settings, **LOG)

@@ -269,9 +269,9 @@ def _arrive(s: State) -> None:
     job = s.next_arrival
     s.without_job = 0
     s.next_arrival = job + 1
+    s.changed = 1
     if s.follows == 1 and is_held(s, job):
         return
-    s.changed = 1
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
     enqueue_last(s, job)
