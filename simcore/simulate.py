@@ -235,6 +235,8 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     state, buffer = ran.state, ran.buffer
     elapsed_s, processor_s = np.median(durations, axis=0).tolist()
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
+    if state.suspends:
+        results["suspended_s"] = state.job.suspended_s.copy()
     results["failure_free_response_s"] = _failure_free_response_s(jobs, machine, config, source, rules, results)
     metrics = run_metrics(state, results, ran.passes_s)
     if watch.debug:

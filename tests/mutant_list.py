@@ -44,6 +44,8 @@ VICTIMS = "simcore/policies/preemption/victims.py"
 LEAVING = "simcore/policies/preemption/leaving.py"
 LAST_SAVE = "simcore/policies/preemption/checkpoint.py"
 CANCELS = "simcore/policies/preemption/cancel.py"
+HALTING = "simcore/policies/preemption/halting.py"
+SUSPENDS = "simcore/policies/preemption/suspend.py"
 SLURM = "simcore/policies/scheduling/slurm.py"
 PIECES = "simcore/engine/pieces.py"
 MOVES = "simcore/policies/node_choice/moves.py"
@@ -468,7 +470,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "    if False:\n        for at",
         "a node comes up for others",
     ),
-    Mutant(PIECES, " and s.job.status[job] == RUNNING", "", "jobs that wait for their nodes are killed again"),
+    Mutant(PIECES, "if stays and job > behind", "if job > behind", "jobs that wait for their nodes are killed again"),
     Mutant(
         SHARED, "remember(s)\n    if s.refused_with_room == 1:", "remember(s)\n    if False:", "reservations are stale"
     ),
@@ -922,10 +924,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         VICTIMS, "s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0", "s.open_node[node] = 1", "barred"
     ),
+    Mutant(VICTIMS, "if not narrows or _narrow(s, job, count):", "if True:", "beside plans, on any nodes (slurm)"),
+    Mutant(SLURM, "                _open_nodes(s, job, s.now)\n", "", "preemption on planned nodes"),
+    Mutant(
+        SLURM,
+        "                start = _earliest(s, job)\n            if",
+        "            if",
+        "planned for where others leave",
+    ),
     Mutant(
         VICTIMS,
-        "if job >= 0 and s.job.leaving[job] != STAYS:\n            free",
-        "if False:\n            free",
+        "if job >= 0 and s.job.leaving[job] != STAYS:\n            _take",
+        "if False:\n            _take",
         "leaving",
     ),
     Mutant(LEAVING, "if until < s.job.expected_end[job]:", "if False:", "expected as before"),
@@ -938,6 +948,30 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         CANCELS, "s.job.preempted_nodes[job] += s.job.saved[job] * s.job.allocated[job]", "pass", "saved work stays"
     ),
+    Mutant(
+        HALTING,
+        "cores = min(s.piece_lacking[piece], s.free_cores[node])",
+        "cores = s.piece_lacking[piece] if s.free_cores[node] >= s.piece_lacking[piece] else 0",
+        "all of its cores of a node or none",
+    ),
+    Mutant(HALTING, "comes_before(s, job, s.halted[at - 1])", "job < s.halted[at - 1]", "whatever their rank"),
+    Mutant(HALTING, "            _take_back(s, other)\n", "", "others get what a job leaves of the cores"),
+    Mutant(HALTING, "if s.reserves == IN_PLANS and", "if False and", "its cores back before a pass of slurm"),
+    Mutant(HALTING, "s.job.saving_since[job] += span", "pass", "a checkpoint goes on while its job stands still"),
+    Mutant(HALTING, "    s.job.expected_end[job] += span\n", "", "expected as if it had not stood still"),
+    Mutant(HALTING, "            if s.piece_lacking[piece] > 0:", "            if False:", "expected to go on at once"),
+    Mutant(HALTING, "        if is_over:\n", "        if False:\n", "never goes on unless a job starts beside it"),
+    Mutant(SUSPENDS, "s.job.expected_end[job] += s.job.told_earlier[job]", "pass", "expected as when it was told"),
+    Mutant(ENGINE, "HALTED:\n        end_suspension(s, job)", "HALTED:\n        pass", "killed as if it ran"),
+    Mutant(PIECES, "s.lacking[node] if s.job.whole[job] == 1 else 0", "0", "whole nodes of suspended jobs"),
+    Mutant(
+        VICTIMS,
+        "if s.suspends == 1 and s.job.whole[job] == 1:\n            cont",
+        "if False:\n            cont",
+        "whole",
+    ),
+    Mutant(SLURM, "(s.free_cores[node] - s.lacking[node]) * ", "s.free_cores[node] * ", "plans without suspended jobs"),
+    Mutant(SHARED, "= s.free_cores[node] - s.lacking[node]\n", "= s.free_cores[node]\n", "the same for EASY"),
     Mutant(
         ALLOCATION, "if s.job.leaving[job] != STAYS:\n        s.job.leaving", "if False:\n        s.job.leaving", "late"
     ),

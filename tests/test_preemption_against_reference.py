@@ -14,7 +14,7 @@ from tests.strategies import examples
 from tests.test_site_against_reference import CHOICES, assert_same, cases, engine
 from tests.test_slurm_against_reference import SETTINGS, first_ticks
 
-MODES = ("requeue", "checkpoint", "cancel")
+MODES = ("requeue", "checkpoint", "cancel", "suspend")
 SCHEDULERS = ("fcfs", "backfill", "slurm")
 QOS = ("x", "y", "z")  # of jobs of the reference
 GRACES = st.sampled_from((0, 0, 2, 7))  # of a partition or QOS
@@ -155,7 +155,7 @@ def test_with_advance_reservations_and_limits(scheduler, run, times, most):
     check_same(run, scheduler=scheduler, user_max_jobs=most, **times)
 
 
-def starts(rows, scheduler="fcfs", nodes=4, graces=None, **options) -> list[tuple[float, float]]:
+def starts(rows, scheduler="fcfs", nodes=4, graces=None, failures=(), **options) -> list[tuple[float, float]]:
     """When the last attempts of jobs (submission, run time, nodes, QOS) start and end, on nodes of one core.
 
     QOS x preempts y and z, and y preempts z; engine and reference agree.
@@ -165,7 +165,7 @@ def starts(rows, scheduler="fcfs", nodes=4, graces=None, **options) -> list[tupl
     jobs = [
         (next(numbers[qos]), submit, run, run, Need(size, (1, 0, 0), 1, False, 0)) for submit, run, size, qos in rows
     ]
-    case = ((((1, 0, 0, nodes),), ()), jobs, [], ())
+    case = ((((1, 0, 0, nodes),), ()), jobs, list(failures), ())
     below = {"x": ("y", "z"), "y": ("z",), "z": ()}
     written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")), graces or {})
     known = {
@@ -214,6 +214,79 @@ def test_what_becomes_of_the_work():
     assert starts(rows) == [(15, 115), (10, 15)]
     assert starts(rows, preemption="checkpoint", checkpoint_cost=3) == [(18, 108), (13, 18)]
     assert starts(rows, restart_cost=2) == [(15, 117), (10, 15)]
+
+
+def test_a_suspended_job_goes_on_when_it_can_have_all_its_cores():
+    rows = [(0, 10, 4, "z"), (2, 5, 2, "x")]
+    assert starts(rows, preemption="suspend") == [(0, 15), (2, 7)]
+    # nobody but who may preempt it gets what is left of its cores
+    assert starts([*rows, (3, 1, 2, "z")], preemption="suspend") == [(0, 15), (2, 7), (15, 16)]
+    assert starts([*rows, (3, 9, 2, "y")], preemption="suspend") == [(0, 20), (2, 7), (3, 12)]
+    # the one that was suspended for it stands still until then, too
+    assert starts([(0, 10, 4, "z"), (1, 10, 4, "y"), (2, 5, 4, "x")], preemption="suspend") == [
+        (0, 25),
+        (1, 16),
+        (2, 7),
+    ]
+    assert starts(rows, preemption="suspend", preempt_grace=3) == [(0, 15), (5, 10)]
+
+
+def test_a_pass_of_slurm_comes_before_a_suspended_job_takes_its_cores_back():
+    """Its grace is over between two ticks of the main pass: the job for which it makes way starts at the next."""
+    kinds = ("main_interval", "full_interval", "backfill_interval")
+    intervals = (3, 1000, 1000)
+    settings = dict(zip(kinds, intervals, strict=True))
+    settings |= {"first_ticks": first_ticks(list(intervals)), "scheduler": "slurm"}
+    (first, ends), (begin, over) = starts(
+        [(0, 30, 4, "z"), (9, 2, 2, "x")], preemption="suspend", preempt_grace=1, **settings
+    )
+    assert over == begin + 2
+    assert ends == pytest.approx(first + 30 + 2 + 2)  # 2 s without anybody, and 2 s for the other one
+
+
+def test_the_failure_of_a_node_kills_the_job_that_is_suspended_there():
+    rows = [(0, 10, 4, "z"), (2, 5, 2, "x")]
+    assert starts(rows, preemption="suspend", failures=[(4, 3, 1)]) == [(7, 17), (2, 7)]
+    saves = {"checkpoint": "periodic", "checkpoint_interval": 1, "checkpoint_cost": 0}
+    assert starts(rows, preemption="suspend", failures=[(4, 3, 1)], **saves) == [(7, 15), (2, 7)]
+
+
+def test_a_checkpoint_goes_on_after_a_suspension():
+    """It is begun at 3, and is made 1 s before the job stands still and 1 s behind that."""
+    saves = {"checkpoint": "periodic", "checkpoint_interval": 3, "checkpoint_cost": 2}
+    assert starts([(0, 10, 4, "z"), (4, 5, 2, "x")], preemption="suspend", **saves) == [(0, 19), (4, 9)]
+
+
+def test_memory_and_gpus_stay_with_a_suspended_job():
+    """Of a node with 4 cores, 2 GPUs and 100 MiB, job 1 has all cores, a GPU and 60 MiB."""
+    kept = Need(1, (4, 1, 60), 0, False, 0)
+    for each, start in (((4, 1, 40), 2), ((4, 2, 0), 20), ((4, 0, 41), 20)):
+        jobs = [(1, 0, 20, 20, kept), (2, 2, 5, 5, Need(1, each, 0, False, 1))]
+        case = ((((4, 2, 100, 1),), (((1,), False), ((1,), False))), jobs, [], ())
+        run = suspends(case)
+        assert run.jobs["start_s"].tolist() == [0, start]
+        assert run.jobs["suspended_s"].tolist() == [5 if start == 2 else 0, 0]
+        assert run.metrics["mean_suspended_s"] == (2.5 if start == 2 else 0)
+
+
+def test_whole_nodes_are_given_to_nobody():
+    for whole in ((True, False), (False, True)):
+        jobs = [(k + 1, 2 * k, 20, 20, Need(1, (4, 0, 0), 0, whole[k], k)) for k in range(2)]
+        run = suspends(((((4, 0, 0, 1),), (((1,), whole[0]), ((1,), whole[1]))), jobs, [], ()))
+        assert run.metrics["preemptions"] == 0
+
+
+def suspends(case):
+    """A run in which jobs of partition 1 preempt those of partition 0; engine and reference agree."""
+    known = {
+        "preempts": lambda job, other: job.place > other.place,
+        "preempt_order": lambda job: job.place,
+        "rank": lambda job: job.place,
+    }
+    written = ("partition", ((1, ""), (2, "")), ())
+    check_same((case, (written, known)), scheduler="backfill", preemption="suspend")
+    options = {"scheduler": "backfill", "estimates": "requested", "preemption": "suspend"}
+    return engine(case, preempting=written, **options)[1]
 
 
 @pytest.mark.parametrize(
@@ -317,10 +390,14 @@ def test_many_small_jobs_with_checkpoints_share_nodes():
 def test_sentences():
     jobs = [(1, 0, 5, 5, Need(1, (1, 0, 0), 1, False, 0))]
     case = ((((1, 0, 0, 2),), ()), jobs, [], ())
-    with pytest.raises(InputError, match=r"preemption: 'requeue' is not for scheduler = 'conservative' \(valid: fcfs"):
+    with pytest.raises(
+        InputError, match=r"preemption: 'requeue' is not for scheduler = 'conservative': a reservation .*\(valid: fcfs"
+    ):
         engine(case, preemption="requeue", scheduler="conservative")
     with pytest.raises(InputError, match=r"preemption: 'requeue' is not for a flat machine .valid there: none"):
         simulate(workload_of([(1, 0, 5, 5, 1)]), machine="flat:4", preemption="requeue")
+    with pytest.raises(InputError, match=r"preemption: 'suspend' is not for recovery = 'mix', by which jobs wait"):
+        engine(case, preemption="suspend", recovery="mix")
     with pytest.raises(InputError, match=r"preemption: .* does not say whose jobs .* \(valid: a file with preempt_by"):
         engine(case, preemption="requeue")
     round_about = ("qos", (), (("x", 0, ("y",), ""), ("y", 0, ("z",), ""), ("z", 0, ("x",), "")))

@@ -217,7 +217,9 @@ def assert_same(case, rules=NO_RULES, limits=None, preempting=None, **options) -
         assert row["work_lost"] == pytest.approx(float(job.work_lost))
         assert row["checkpoint_overhead"] == pytest.approx(float(job.overhead))
     assert run.metrics["failures_that_hit"] == reference.failures_hitting
-    assert run.metrics["preemptions"] == sum(job.preemptions for job in reference.jobs)
+    assert run.metrics["preemptions"] == sum(job.preemptions + job.suspensions for job in reference.jobs)
+    if options.get("preemption") == "suspend":
+        assert run.jobs["suspended_s"].tolist() == [float(job.suspended) for job in reference.jobs]
     assert run.metrics["jobs_cancelled"] == sum(job.is_cancelled for job in reference.jobs)
     work = sum(job.requested_size * job.run for job in reference.jobs if not job.is_cancelled)
     capacity = run.metrics["makespan_s"] * sum(node.has[0] for node in nodes_of(site))

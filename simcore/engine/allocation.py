@@ -121,7 +121,7 @@ def free_nodes_of(s: State, job: int) -> None:
         s.slots[s.free_slots] = slot
         s.free_slots += 1
     elif s.kind == SITE:
-        give_back_pieces(s, job)
+        s.free -= give_back_pieces(s, job)
     else:
         vacate(s.free_nodes, s.job.box[job], s.side_x, s.side_y, s.side_z)
     s.free += s.job.allocated[job]

@@ -186,7 +186,9 @@ def _agenda(machine: Machine, jobs: int) -> int:
 def _listed(machine: Machine, config: Mapping[str, Any], jobs: int, reserved: bool) -> int:
     """Return how many pieces to begin with are listed and not held on a site: those of reservations, and of jobs that
     wait for nodes which others may use meanwhile."""
-    waits = machine.site is not None and _recovers(run_of(config)) and not config["hold_nodes"]
+    run = run_of(config)
+    waits = machine.site is not None and _recovers(run) and not config["hold_nodes"]
+    waits = waits or (machine.site is not None and run.is_("preemption", "suspend"))
     return (jobs if reserved else 0) + (machine.capacity if waits else 0)
 
 
@@ -229,7 +231,8 @@ def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> No
 def _set_windows(s: State, site: NodeTable) -> None:
     """Set the advance reservations that do not end before the first submission, each with a timer at its end.
 
-    Where there are some, jobs that need single cores are not counted alike: it matters on which nodes these are.
+    Where there are some, or jobs are suspended on their nodes, jobs that need single cores are not counted alike: it
+    matters on which nodes these are.
     """
     kept = [place for place, (_, end) in enumerate(site.windows) if end > 0.0]
     kept.sort(key=lambda place: site.windows[place][1])
@@ -239,7 +242,7 @@ def _set_windows(s: State, site: NodeTable) -> None:
         s.timer_time[bit] = site.windows[place][1]
         s.timer_key[bit] = st.OTHER_TIMER * st.TIMER_STRIDE + len(s.job.submit) + bit
         s.node_windows[:] |= (site.reserved >> place & 1) << bit
-    if kept:
+    if kept or s.suspends:
         s.job.plain[:] = 0
 
 

@@ -377,7 +377,7 @@ def _check_limits(checker: Checker) -> str:
     if not state.limited:
         return ""
     away = state.suspended[: int(state.num_suspended)].astype(np.int64).tolist()  # they wait for their own nodes
-    runs = np.flatnonzero(state.job.status == st.RUNNING).tolist() + away
+    runs = np.flatnonzero(np.isin(state.job.status, (st.RUNNING, st.HALTED))).tolist() + away
     jobs, nodes = np.zeros_like(state.group_jobs), np.zeros_like(state.group_nodes)
     for job in runs:
         groups = [group if group >= 0 else -2 - group for group in state.groups_of[job].tolist() if group != -1]

@@ -36,6 +36,7 @@ from faultsweep.simcore.engine.state import (
     END_OF_TIMERS,
     FAIL_EVENT,
     FINISH_EVENT,
+    HALTED,
     HEAD_JOB,
     HELD,
     INSTANT,
@@ -69,6 +70,7 @@ from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
 from faultsweep.simcore.policies.checkpointing.saving import complete_saving, reach_interval
+from faultsweep.simcore.policies.preemption.halting import end_suspension, go_on
 from faultsweep.simcore.policies.queue_order.order import await_next_order, order_queue
 from faultsweep.simcore.policies.recovery.requeue import (
     give_up_node,
@@ -193,6 +195,8 @@ def _apply_instant(s: State, most: int) -> int:
         _arrive(s)
     if s.num_suspended > 0:
         keep_repaired(s)
+    if s.num_halted > 0:
+        go_on(s, False)
     if s.watches == 1:
         hooks.events_applied(s)
     return code
@@ -357,6 +361,8 @@ def _trace_transient(s: State, first: int) -> None:
 def kill(s: State, job: int) -> None:
     """End a job's attempt by a failure: its unsaved work is lost. It waits again at the place of its arrival, or does
     what its recovery option says."""
+    if s.job.status[job] == HALTED:
+        end_suspension(s, job)
     lost = end_attempt(s, job)
     s.job.lost[job] += lost
     s.job.lost_nodes[job] += lost * s.job.allocated[job]
@@ -471,6 +477,8 @@ def schedule(s: State) -> bool:
         if s.passes_again == 0 or not done:
             break
         s.disturbed = 1
+    if s.num_halted > 0:
+        go_on(s, True)
     if s.queue_order != DEFAULT:
         await_next_order(s)
     s.released = 0

@@ -79,7 +79,9 @@ METRICS: dict[str, Metric] = {
     ),
     "lost_to_down_time": Metric("", "Capacity of nodes that are down.", _OF_CAPACITY),
     "lost_to_hold": Metric(
-        "", "Capacity kept idle for jobs that restart on their own nodes (recovery option C).", _OF_CAPACITY
+        "",
+        "Capacity kept idle for jobs that restart on their own nodes (recovery option C), or are suspended there.",
+        _OF_CAPACITY,
     ),
     "lost_to_delay": Metric("", "Capacity held between being scheduled and starting.", _OF_CAPACITY),
     "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters).", NOTHING),
@@ -173,6 +175,7 @@ METRICS: dict[str, Metric] = {
     "jobs_at_limit": Metric("", "Finished jobs that a limit of running jobs kept from starting for a time.", NOTHING),
     "preemptions": Metric("", "Times that a job left for another one.", NOTHING),
     "jobs_preempted": Metric("", "Jobs that left for another one at least once.", NOTHING),
+    "mean_suspended_s": Metric("s", "Mean over jobs of the time for which they were suspended for others.", _OF_JOBS),
     "jobs_cancelled": Metric("", "Jobs that ended without a result because others took their place.", NOTHING),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
@@ -231,6 +234,7 @@ def run_metrics(
     metrics |= recovery_measures(jobs) if "recovery_group" in jobs else {}
     metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
     metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
+    metrics["mean_suspended_s"] = float(np.mean(s.job.suspended_s[finished])) if finished.any() else np.nan
     metrics |= _limits(s.time_at_limit[finished] if of_clusters is None and s.limited else np.zeros(finished.sum()))
     metrics |= of_clusters or {"lost_to_congestion": 0.0}
     return {name: float(metrics.get(name, np.nan)) for name in METRICS}
@@ -308,7 +312,7 @@ def _grown_node_s(s: State) -> NDArray[np.float64]:
 
 
 def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    attempts = int(s.attempts)
+    attempts, left = int(s.attempts), s.job.preemptions + s.job.suspensions
     return {
         "failures_seen": s.num_failures,
         "failures_that_hit": s.hits,
@@ -318,7 +322,7 @@ def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         "migrations_per_attempt": s.successes / attempts if attempts else np.nan,
         "mean_time_between_migrations_s": s.attempt_gaps / (attempts - 1) if attempts > 1 else np.nan,
         "jobs_migrated": s.moves,
-        "preemptions": int(np.sum(s.job.preemptions)),
-        "jobs_preempted": int(np.sum(s.job.preemptions > 0)),
+        "preemptions": int(np.sum(left)),
+        "jobs_preempted": int(np.sum(left > 0)),
         "jobs_cancelled": int(np.sum((s.job.status == DONE) & np.isnan(s.job.finish))),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import LARGER_NEEDED, RUNNING, State
+from faultsweep.simcore.engine.state import HALTED, LARGER_NEEDED, RUNNING, State
 
 
 @inlined
@@ -28,7 +28,7 @@ def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: 
     """Return how many chunks of a job fit into what is free of a node; none if it is of a reservation in ``closed``."""
     if s.node_windows[node] & closed != 0:
         return 0
-    if cores == 0 or (s.job.whole[job] == 1 and cores < s.node_cores[node]):
+    if cores <= 0 or (s.job.whole[job] == 1 and cores < s.node_cores[node]):
         return 0
     if s.node_members[node] >> s.job.partition[job] & 1 == 0:
         return 0
@@ -75,6 +75,17 @@ def free_in_window(s: State, job: int) -> bool:
 
 
 @kernel
+def lend_in_window(s: State, job: int) -> None:
+    """Free there the cores of the open nodes that a job holds, and nothing else."""
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        node = s.piece_node[piece]
+        if s.open_node[node] == 1:
+            s.window_cores[node] += s.piece_cores[piece] - s.piece_lacking[piece]
+        piece = s.piece_next[piece]
+
+
+@kernel
 def count_chunks(s: State, job: int, closed: int) -> int:
     """Set, of each node, how many chunks of a job it could take now, but for those of reservations in ``closed``;
     return how many that is in all."""
@@ -82,10 +93,16 @@ def count_chunks(s: State, job: int, closed: int) -> int:
     if s.job.plain[job] == 1:
         return _count_cores(s, s.job.partition[job])
     for node in range(s.node_cores.shape[0]):
-        count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
+        count = chunks_within(s, job, node, cores_for(s, job, node), s.free_gpus[node], s.free_memory[node], closed)
         s.takes[node] = count
         total += count
     return total
+
+
+@inlined
+def cores_for(s: State, job: int, node: int) -> int:
+    """Return the free cores of a node; a job that has its nodes for itself takes none from under a suspended one."""
+    return s.free_cores[node] - (s.lacking[node] if s.job.whole[job] == 1 else 0)
 
 
 @inlined
@@ -198,7 +215,9 @@ def hold_piece(s: State, piece: int) -> None:
 def let_go(s: State, piece: int) -> None:
     """Free what a job holds by a piece, which stays listed for it."""
     node = s.piece_node[piece]
-    s.free_cores[node] += s.piece_cores[piece]
+    s.free_cores[node] += s.piece_cores[piece] - s.piece_lacking[piece]
+    s.lacking[node] -= s.piece_lacking[piece]
+    s.piece_lacking[piece] = 0
     s.free_gpus[node] += s.piece_gpus[piece]
     s.free_memory[node] += s.piece_memory[piece]
     _unlink(s, node, piece)
@@ -240,13 +259,15 @@ def _insert(s: State, job: int, piece: int, last: int) -> None:
 
 
 @kernel
-def give_back_pieces(s: State, job: int) -> None:
-    """Give back all that a job holds."""
-    piece = s.job.first_piece[job]
+def give_back_pieces(s: State, job: int) -> int:
+    """Give back all that a job holds; return how many of its cores it does not."""
+    lacks, piece = 0, s.job.first_piece[job]
     while piece >= 0:
+        lacks += s.piece_lacking[piece]
         let_go(s, piece)
         piece = s.piece_next[piece]
     drop_pieces(s, job)
+    return lacks
 
 
 @inlined
@@ -277,7 +298,7 @@ def fits_elsewhere(s: State, job: int, piece: int, node: int, closed: int) -> bo
     if s.node_windows[node] & closed != 0 or s.node_members[node] >> s.job.partition[job] & 1 == 0:
         return False
     if s.job.whole[job] == 1 and (
-        s.free_cores[node] < s.node_cores[node]
+        cores_for(s, job, node) < s.node_cores[node]
         or s.node_cores[node] != s.node_cores[old]
         or s.node_gpus[node] != s.node_gpus[old]
         or s.node_memory[node] != s.node_memory[old]
@@ -325,12 +346,13 @@ def count_pieces(s: State, job: int) -> int:
 
 @kernel
 def next_job_on(s: State, node: int, behind: int) -> int:
-    """Return the first running job by index behind another one (-1: the first of all) that holds a part of a node, or
-    -1."""
+    """Return the first running or suspended job by index behind another one (-1: the first of all) that holds a part
+    of a node, or -1."""
     first, piece = -1, s.piece_on[node]
     while piece >= 0:
         job = s.piece_job[piece]
-        if job > behind and (first < 0 or job < first) and s.job.status[job] == RUNNING:
+        stays = s.job.status[job] == RUNNING or s.job.status[job] == HALTED
+        if stays and job > behind and (first < 0 or job < first):
             first = job
         piece = s.piece_beside[piece]
     return first

@@ -26,6 +26,9 @@ class SiteChecker(Checker):
         self.down = np.flatnonzero(state.down_until[: len(state.node_cores)] > -np.inf)
         self.waiting = {int(job): _pieces_of(state, int(job)) for job in state.suspended[: int(state.num_suspended)]}
         self.wanted = {job: pieces[:, 0] for job, pieces in self.waiting.items()} if state.hold_nodes else {}
+        halted = {int(job): _pieces_of(state, int(job)) for job in state.halted[: int(state.num_halted)]}
+        self.waiting |= {job: _kept_of(state, job) for job in halted}
+        self.wanted |= {job: pieces[:, 0] for job, pieces in halted.items()}
         for name, check in (
             ("sharing", self._check_sharing),
             ("demands", self._check_demands),
@@ -54,6 +57,8 @@ class SiteChecker(Checker):
         """Return when a job that waits for its own nodes is expected to end: it starts when all are up, and meets no
         advance reservation of them."""
         state, nodes = self.state, self.wanted[job]
+        if state.job.status[job] == st.HALTED:
+            return self._expected_of_halted(job)
         remaining = float(state.job.estimate[job] - state.job.saved[job])
         windows = [
             (float(state.window_begin[bit]), float(state.window_end[bit]))
@@ -66,6 +71,16 @@ class SiteChecker(Checker):
             if not any(time < end and (begin < last or begin <= time) for begin, end in windows):
                 return max(time, last)
         raise AssertionError("no time behind all advance reservations")
+
+    def _expected_of_halted(self, job: int) -> float:
+        """Return when a suspended job is expected to end: it goes on when what runs on nodes it lacks has ended."""
+        state, whole = self.state, _pieces_of(self.state, job)
+        lacks = whole[whole[:, 1] > self.waiting[job][:, 1], 0]
+        ends = [
+            float(state.job.expected_end[other]) for other, nodes in self.held.items() if np.isin(nodes, lacks).any()
+        ]
+        start = max([float(state.now), *ends])
+        return max(start, start + float(state.job.expected_end[job] - state.job.halted_since[job]))
 
     def _check_sharing(self) -> str:
         """No node is over-committed, or held while it is down; what is marked free is what nobody holds or keeps."""
@@ -139,7 +154,7 @@ class SiteChecker(Checker):
                 continue
             if state.head_extra[partition] >= 0 and state.job.plain[job]:
                 continue
-            if state.head_extra[partition] < 0 or (free < 0).any() or (free > state.node_cores).any():
+            if state.head_extra[partition] < 0 or (free + state.lacking < 0).any() or (free > state.node_cores).any():
                 return f"at the reservation of job {job} the free cores are {free.tolist()}"
         return ""
 
@@ -196,6 +211,15 @@ class SiteChecker(Checker):
 def _expected(end: float, now: tuple[float, float]) -> tuple[float, float]:
     """Return the point at which a running job is expected to end."""
     return (float(end), 0.0) if end > now[0] else (now[0], 1.0)
+
+
+def _kept_of(state: State, job: int) -> Ints:
+    """Return what a suspended job holds: its pieces, without the cores that it lacks."""
+    rows, piece = _pieces_of(state, job), int(state.job.first_piece[job])
+    for row in rows:
+        row[1] -= state.piece_lacking[piece]
+        piece = int(state.piece_next[piece])
+    return rows
 
 
 def _pieces_of(state: State, job: int) -> Ints:

@@ -38,6 +38,7 @@ RUNNING = 2  # holds nodes, also during its start delay
 DONE = 3
 AWAY = 4  # killed, and not in the queue yet (recovery options A and C)
 HELD = 5  # submitted, and not in the queue before others have ended and its think time is over
+HALTED = 6  # suspended for another one: holds GPUs, memory and some of its cores, and does not run
 
 LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
 
@@ -45,7 +46,7 @@ LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is a
 NOT_SAVING, SAVES, MOVES_AWAY = range(3)
 
 # --- whether a job makes way for another --------------------------------------------------------------------------
-STAYS, TOLD, SAVES_LAST = range(3)
+STAYS, TOLD, SAVES_LAST, GIVES = range(4)
 
 # --- event kinds of the trace, in the order in which events of one instant are applied ------------------------------
 FINISH_EVENT = 0
@@ -59,9 +60,11 @@ MIGRATE_EVENT = 7
 SCHEDULE_EVENT = 8
 START_EVENT = 9
 PREEMPT_EVENT = 10
+SUSPEND_EVENT = 11
+RESUME_EVENT = 12
 EVENT_NAMES = (
     *("finish", "checkpoint", "fail", "kill", "repair", "requeue", "arrive", "migrate", "schedule", "start"),
-    "preempt",
+    *("preempt", "suspend", "resume"),
 )
 
 # --- kinds of timers in the event heap, in the order of one instant -------------------------------------------------
@@ -144,13 +147,15 @@ class CommonJobs(Declared):
     overhead: FloatOfJob  # time spent on checkpoints and moves, s
     overhead_nodes: FloatOfJob  # node-seconds held during all pauses, migrations among them
     saving_since: FloatOfJob  # when the checkpoint or move began that is under way
+    suspended_s: FloatOfJob  # for how long it was suspended for others, s
     grown: FloatOfJob  # work saved, times the nodes held then beyond those submitted, node-seconds
     requested: IntOfJob  # nodes submitted
     size: IntOfJob  # nodes after rounding to a possible size
     allocated: IntOfJob  # nodes held by the current attempt (growth)
-    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY or HELD
+    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY, HELD or HALTED
     restarts: IntOfJob  # times that a failure killed it
     preemptions: IntOfJob  # times that it left for another job
+    suspensions: IntOfJob  # times that it was suspended for another job
     migrations: IntOfJob  # moves to other nodes
     checkpoints: IntOfJob  # checkpoints completed
     unused_checkpoint: IntOfJob  # the saved state is a checkpoint of the current attempt
@@ -162,6 +167,8 @@ class Jobs(CommonJobs):
 
     end: FloatOfJob  # when the current attempt completes unless something happens
     expected_end: FloatOfJob  # when the scheduler expects that
+    halted_since: FloatOfJob  # when it was suspended, s
+    told_earlier: FloatOfJob  # how much sooner its cores are expected to be free since it was told to make way, s
     interval: FloatOfJob  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
     next_save: FloatOfJob  # work at which the next of them is due, s
     priority: FloatOfJob  # from the arrival on: the highest comes first (sjf, saf, f1, ...)
@@ -188,7 +195,7 @@ class Jobs(CommonJobs):
     partition: IntOfJob  # of the site
     plain: IntOfJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfJob  # of the list of what it holds; -1: nothing
-    leaving: IntOfJob  # STAYS, TOLD to leave, or SAVES_LAST before it leaves
+    leaving: IntOfJob  # STAYS, TOLD to leave, SAVES_LAST before it leaves, or GIVES its cores to another one
     preempt_class: IntOfJob  # decides whom it may preempt, and who may preempt it
     queue_rank: IntOfJob  # jobs of a higher one come before it in the queue (in_tiers)
     user: IntOfJob  # whose it is; 0 if that is not known (slurm)
@@ -370,6 +377,8 @@ class State(Common):
     preempt_grace: float  # s
     own_graces: int  # whether classes of jobs have their own where the site says one
     preempt_exempt: float  # s
+    suspends: int  # whether preempted jobs are suspended ...
+    num_halted: int  # ... and how many are now
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
@@ -414,6 +423,7 @@ class State(Common):
     shape_first: ListRow  # by size: first row of s.shapes (torus)
     safest: ListRow  # nodes by (failures, index) (lff)
     suspended: ListRow  # jobs that wait for their own nodes, by index
+    halted: ListRow  # those that are suspended for others, by rank and index
     victims: ListRow  # scratch: running jobs that may be preempted, those to leave first in front ...
     victim_key: ListRow  # ... and what orders them
     base_gap: FailureRow  # only where the precision is below 1: gaps between failures of a node, ascending ...
@@ -449,6 +459,7 @@ class State(Common):
     free_cores: NodeRow  # of a node that is down: 0, and so on
     free_gpus: NodeRow
     free_memory: NodeRow
+    lacking: NodeRow  # cores of it that suspended jobs do not hold, though they are theirs (suspend)
     open_node: NodeRow  # scratch: whether no plan has it while the job that is looked at would (slurm)
     piece_on: NodeRow  # first piece of the list of what is held of it; -1: nothing
     window_cores: NodeRow  # scratch: what is free of it throughout a reservation (conservative) ...
@@ -464,6 +475,7 @@ class State(Common):
     piece_cores: PieceRow
     piece_gpus: PieceRow
     piece_memory: PieceRow
+    piece_lacking: PieceRow  # those of its cores that a suspended job does not hold
     piece_next: PieceRow  # next piece of the same job, of a higher node; -1: none
     piece_beside: PieceRow  # next piece of the same node; -1: none
     free_piece: PieceRow  # stack of free rows of this table

@@ -61,7 +61,7 @@ def pass_options(backfill: Backfill) -> list[str]:
     return [*of_slurm, *(f"--{name} {value:.9g}" for name, value in values.items() if value is not None)]
 
 
-_MODES = {"REQUEUE": "requeue", "CANCEL": "cancel", "CHECKPOINT": "checkpoint"}
+_MODES = {"REQUEUE": "requeue", "CANCEL": "cancel", "CHECKPOINT": "checkpoint", "SUSPEND": "suspend"}
 
 
 def preempt_options(site: Site) -> list[str]:

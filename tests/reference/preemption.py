@@ -42,17 +42,28 @@ class Preemption:
             and not a.is_leaving
             and site.now - a.start >= site.options.preempt_exempt
         ]
+        if site.options.preemption == "suspend":
+            found += [a for a in site.halted if site.options.preempts(job, a.job) and not a.gives]
+            found = [] if site.needs[job].whole else [a for a in found if not site.needs[a.job].whole]
         return sorted(found, key=lambda a: (site.options.preempt_order(a.job), len(site.bags[a]), a.job.index))
 
     def make_room(self, job: Job, usable: set[int]) -> bool:
         """Tell the jobs to leave whose place a job needs; whether one has left at once."""
-        victims, running = self.victims(job, usable), list(self.site.running)
+        victims, before = self.victims(job, usable), (list(self.site.running), self.site.free())
         for attempt in victims:
             self.tell(attempt)
-        return running != self.site.running
+        return before != (self.site.running, self.site.free())
+
+    def make_room_beside_plans(self, job: Job, usable: set[int]) -> bool:
+        """The same, on those nodes that a job would choose if all were gone that it may preempt."""
+        every = self.candidates(job) if self.is_on else []
+        leaving = [a for a in self.site.running if a.is_leaving]
+        return bool(every) and self.make_room(job, self.nodes_without(job, usable, leaving + every))
 
     def victims(self, job: Job, usable: set[int]) -> list[Attempt]:
         if not self.is_on:
+            return []
+        if self.site.options.preemption == "suspend" and self.site.needs[job].whole:
             return []
         candidates, leaving = self.candidates(job), [a for a in self.site.running if a.is_leaving]
         rounds = 0
@@ -75,11 +86,24 @@ class Preemption:
     def nodes_without(self, job: Job, usable: set[int], gone: list[Attempt]) -> set[int]:
         """The nodes that a job would get if some jobs had gone; none if that is not enough."""
         site = self.site
-        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(site.free(gone))]
+        free = self.cores_given(gone) if site.options.preemption == "suspend" else site.free(gone)
+        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(free)]
         site.row = 0
         return set(site.choose_nodes(job, free)) if site.room(job, free) >= site.needs[job].chunks else set()
 
+    def cores_given(self, gone: list[Attempt]) -> list[Any]:
+        """What is free if some jobs are suspended: their cores, and no more."""
+        free = self.site.free()
+        for attempt in gone:
+            for node, bag in self.site.bags[attempt].items():
+                cores = bag[0] if attempt.halted_since is None else attempt.kept[node]
+                free[node] = (free[node][0] + cores, *free[node][1:])
+        return free
+
     def tell(self, attempt: Attempt) -> None:
+        if attempt.halted_since is not None:
+            self.site.suspension.give_way(attempt)
+            return
         attempt.is_leaving = True
         options = self.site.options
         grace = (options.grace(attempt.job) if options.site_grace else 0) or options.preempt_grace
@@ -87,7 +111,8 @@ class Preemption:
             self.leave(attempt)
             return
         attempt.leaves_at = self.site.now + grace
-        attempt.estimated_end = min(attempt.estimated_end, attempt.leaves_at)
+        attempt.told_earlier = max(0, attempt.estimated_end - attempt.leaves_at)
+        attempt.estimated_end -= attempt.told_earlier
 
     def leave_those_due(self) -> None:
         for attempt in sorted(self.site.running, key=lambda a: a.job.index):
@@ -96,6 +121,9 @@ class Preemption:
 
     def leave(self, attempt: Attempt) -> None:
         site, job = self.site, attempt.job
+        if site.options.preemption == "suspend":
+            site.suspension.suspend(attempt)
+            return
         cost = site.options.checkpoint_cost
         if site.options.preemption == "checkpoint" and not attempt.saves_last:
             attempt.saves_last = True

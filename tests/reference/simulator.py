@@ -70,6 +70,7 @@ class Simulator:
         self.failed_so_far = [0] * self.machine.nodes
         self.resubmissions: list[tuple[Any, Job]] = []  # also of jobs that are held until then
         self.suspended: list[tuple[Job, frozenset[int]]] = []
+        self.halted: list[Attempt] = []  # suspended for other jobs (site)
         self.events: list[Event] = []
         self.migrations_attempted = self.migrations_successful = 0
         self.migration_times: list[Any] = []
@@ -164,6 +165,7 @@ class Simulator:
         self.resubmit()
         while self.coming and self.coming[0].submit == self.now:
             self.arrive(self.coming.pop(0))
+        self.go_on()
         if finished and self.options.node_choice == "lff" and self.options.lff_moves:
             self.move_to_safer_nodes(min(attempt.start for attempt in finished))
         self.restart_suspended()
@@ -236,6 +238,9 @@ class Simulator:
     def comes_later(self, other: Job, job: Job) -> bool:
         """Whether a job that has not run yet comes behind another one."""
         return not other.attempts and (-self.rank(other), other.index) > (-self.rank(job), job.index)
+
+    def go_on(self) -> None:
+        """Jobs that were suspended for others take back their cores, on a site."""
 
     def leave(self) -> None:
         """Jobs whose grace is over make way for others, on a site."""
@@ -631,7 +636,7 @@ class Simulator:
 
     def at_limit(self, job: Job) -> bool:
         """Whether one more job of its user, account, partition or QOS would be too many, or its nodes would."""
-        runs = [attempt.job for attempt in self.running] + [other for other, _ in self.suspended]
+        runs = [attempt.job for attempt in self.running + self.halted] + [other for other, _ in self.suspended]
         return any(self.exceeds(limit, job, runs) for limit in self.limits_of(job))
 
     def limits_of(self, job: Job):

@@ -16,6 +16,7 @@ from .preemption import Preemption
 from .simulator import PassAgainError, Simulator
 from .slurm import Passes
 from .state import Attempt, Job, Moment, Options, exact
+from .suspension import Suspension
 
 Bag = tuple[int, int, int]
 """Cores, GPUs and memory."""
@@ -66,6 +67,7 @@ class SiteSimulator(Simulator):
         self.conservative = (SiteTopJobs if self.options.scheduler == "top-jobs" else SiteReservations)(self)
         self.passes = Passes(self)
         self.preemption = Preemption(self)
+        self.suspension = Suspension(self)
         self.failed_so_far = [0] * len(nodes)
         self.needs = {job: row[4] for job, row in zip(self.jobs, order, strict=True)}
 
@@ -85,8 +87,12 @@ class SiteSimulator(Simulator):
 
     # -- what is free --------------------------------------------------------------------------------------------
 
-    def free(self, without: Iterable[Attempt] = (), up: Iterable[int] = ()) -> list[Bag]:
-        """What is free of each node, as if some jobs had ended and some nodes had come up."""
+    def free(self, without: Iterable[Attempt] = (), up: Iterable[int] = (), later: bool = False) -> list[Bag]:
+        """What is free of each node, as if some jobs had ended and some nodes had come up.
+
+        later: when jobs that are suspended for others have gone on, if they have not ended: of a node whose cores
+        others have now there is less than nothing.
+        """
         gone, up_again = set(without), set(up)
         shut = set(self.down) - up_again
         found = [(0, 0, 0) if k in shut else node.has for k, node in enumerate(self.nodes)]
@@ -94,7 +100,15 @@ class SiteSimulator(Simulator):
             if holder not in gone:
                 for node, bag in self.bags[holder].items():
                     found[node] = less(found[node], bag) if node not in shut else (0, 0, 0)
+        for holder in self.halted:
+            if holder not in gone:
+                for node, bag in self.bags[holder].items():
+                    found[node] = less(found[node], bag if later else (holder.kept[node], *bag[1:]))
         return found
+
+    def free_for(self, job: Job) -> list[Bag]:
+        """What is free now; whole nodes only if nobody is suspended there."""
+        return self.free(later=self.needs[job].whole)
 
     # -- jobs that wait for their own nodes ----------------------------------------------------------------------
 
@@ -125,6 +139,7 @@ class SiteSimulator(Simulator):
     def expected_moments(self) -> dict[Attempt, Moment]:
         """When what runs, or is kept, is expected to be free."""
         found = {attempt: attempt.expected_end(self.now) for attempt in self.running}
+        found |= {attempt: self.suspension.expected_end(attempt) for attempt in self.suspension.in_order()}
         for attempt in self.keepers():
             job, nodes = attempt.job, self.bags[attempt]
             up = max([self.now, *(self.down[node] for node in nodes if node in self.down)])
@@ -147,6 +162,13 @@ class SiteSimulator(Simulator):
         if any(a.start + o.preempt_exempt == self.now for a in self.running if o.preempt_exempt > 0):
             self.passes.changed = True
         super().whole_instant()
+
+    def go_on(self) -> None:
+        self.suspension.go_on(is_over=False)
+
+    def schedule(self) -> None:
+        super().schedule()
+        self.suspension.go_on(is_over=not {"main", "backfill"} & set(self.passes.due))
 
     def leave(self) -> None:
         self.preemption.leave_those_due()
@@ -278,7 +300,7 @@ class SiteSimulator(Simulator):
             partition = self.needs[job].partition
             if not easy and partition in blocked:
                 continue
-            free, self.row = self.free(), 0
+            free, self.row = self.free_for(job), 0
             if self.room(job, free) >= self.needs[job].chunks:
                 bags = self.held_of(job, self.choose_nodes(job, free))
                 if all(self.leaves_room(job, bags, *head) for head in heads):
@@ -349,16 +371,19 @@ class SiteSimulator(Simulator):
         moments = sorted({*ends.values(), *((until, 0) for until in self.down.values() if until < inf), *reserved})
         for moment in moments:
             free = self.free(
-                (a for a, end in ends.items() if end <= moment), (n for n in self.down if (self.down[n], 0) <= moment)
+                (a for a, end in ends.items() if end <= moment),
+                (n for n in self.down if (self.down[n], 0) <= moment),
+                later=True,
             )
             if self.room(job, free, moment[0]) >= self.needs[job].chunks:
                 return moment, free
-        return (inf, 0), self.free(ends, (n for n in self.down if self.down[n] < inf))
+        return (inf, 0), self.free(ends, (n for n in self.down if self.down[n] < inf), later=True)
 
     def start_on(self, job: Job, bags: dict[int, Bag]) -> None:
         self.start(job, frozenset(bags))
         self.bags[self.running[-1]] = bags
         job.held_size = job.held[-1][2] = sum(bag[0] for bag in bags.values())
+        self.suspension.keep_beside(set(bags))
         self.stop_if_at_limit()
 
     def started(self) -> None:
@@ -394,7 +419,7 @@ class SiteSimulator(Simulator):
                 return False
         if other in self.bags[attempt] or need.partition not in self.nodes[other].partitions:
             return False
-        free = self.free()[other]
+        free = self.free_for(attempt.job)[other]
         if need.whole:
             return free == self.nodes[other].has == self.nodes[node].has
         return fits(self.bags[attempt][node], free)
@@ -410,9 +435,11 @@ class SiteSimulator(Simulator):
         self.log("fail", None, [node])
         self.conservative.broken = True
         self.down[node] = max(self.down.get(node, -inf), time + down_time)
-        victims = sorted((a for a in self.running if node in a.nodes), key=lambda a: a.job.index)
+        victims = sorted((a for a in self.running + self.halted if node in a.nodes), key=lambda a: a.job.index)
         self.failures_hitting += bool(victims)
         for attempt in victims:
+            if attempt in self.halted:
+                self.suspension.resume(attempt)
             self.kill(attempt)
 
     def size_of(self, nodes) -> int:

@@ -63,7 +63,7 @@ class Passes:
             partition = site.needs[job].partition
             if partition in refused:
                 continue
-            free = [(0, 0, 0) if node in barred else bag for node, bag in enumerate(site.free())]
+            free = [(0, 0, 0) if node in barred else bag for node, bag in enumerate(site.free_for(job))]
             site.row = 0
             if site.room(job, free) >= site.needs[job].chunks:
                 site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
@@ -82,6 +82,10 @@ class Passes:
                 continue
             looked_at[job.user] += 1
             start, bags = self.earliest(job)
+            if start > site.now:
+                if site.preemption.make_room_beside_plans(job, self.unplanned(job, site.now)):
+                    raise PassAgainError
+                start, bags = self.earliest(job)
             if start == site.now:
                 site.start_on(job, bags)
             elif start <= site.now + site.options.backfill_window * 3600:
@@ -105,10 +109,8 @@ class Passes:
         mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
         time = site.now
         while True:
-            last = time + site.duration(job)
-            closed = set().union(*(nodes for begin, end, nodes in self.plans if begin <= last and time < end))
-            later = self.next_opening(mine, time, last)
-            found, bags = self.first_fit(job, time, mine - closed)
+            later = self.next_opening(mine, time, time + site.duration(job))
+            found, bags = self.first_fit(job, time, self.unplanned(job, time))
             start = max(time, found)
             if start == inf or (start > site.now and later < start):
                 if later == inf:
@@ -120,6 +122,12 @@ class Passes:
                 time = start
             else:
                 return start, bags
+
+    def unplanned(self, job: Job, time: Any) -> set[int]:
+        """The nodes of its partition that are in no plan while a job would run."""
+        site, last = self.site, time + self.site.duration(job)
+        mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
+        return mine - set().union(*(nodes for begin, end, nodes in self.plans if begin <= last and time < end))
 
     def next_opening(self, mine: set[int], time: Any, last: Any) -> Any:
         """The first change of plans after a time from which on a node is free that is not free up to it."""
@@ -141,8 +149,9 @@ class Passes:
         site, gone = self.site, []
         ends = {attempt: attempt.estimated_end for attempt in site.running}
         ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.keepers()}
+        ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.suspension.in_order()}
         running = sorted(ends, key=ends.__getitem__)
-        bags = self.bags_without(job, time, usable, gone)
+        bags = self.bags_without(job, time, usable, site.free_for(job))
         if bags:
             return site.now, bags
         group_end = span = None
@@ -157,7 +166,7 @@ class Passes:
             is_last = at + 1 == len(running)
             following = inf if is_last else ends[running[at + 1]]
             if is_last or (holds and following > group_end + span):
-                bags = self.bags_without(job, time, usable, gone)
+                bags = self.bags_without(job, time, usable, site.free(gone, later=True))
                 if gone and bags:
                     end = ends[gone[-1]]
                     return (end if end > site.now else site.now + 1), bags
@@ -165,10 +174,10 @@ class Passes:
                     span *= 2
         return inf, {}
 
-    def bags_without(self, job: Job, time: Any, usable: set[int], gone: list) -> Any:
-        """What a job would hold of some nodes if jobs were gone; nothing if that is not enough."""
+    def bags_without(self, job: Job, time: Any, usable: set[int], free: list) -> Any:
+        """What a job would hold of some nodes, of what is free of all; nothing if that is not enough."""
         site = self.site
-        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(site.free(gone))]
+        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(free)]
         if site.room(job, free, time) < site.needs[job].chunks:
             return {}
         site.row = 0

@@ -96,7 +96,7 @@ class Options:
     backfill_user_depth: int = 0
     backfill_window: Any = 24  # h
     backfill_resolution: Any = 60
-    # preemption (site): none, requeue, checkpoint, cancel
+    # preemption (site): none, requeue, checkpoint, cancel, suspend
     preemption: str = "none"
     preempt_grace: Any = 0
     site_grace: bool = False
@@ -145,6 +145,8 @@ class Job:
     checkpoints_used: int = 0
     migrations: int = 0
     preemptions: int = 0
+    suspensions: int = 0
+    suspended: Any = 0  # for how long
     preempted_seconds: Any = 0  # node-seconds of work lost by that
     is_cancelled: bool = False
     eligible: Any = None  # since when it may start
@@ -216,6 +218,10 @@ class Attempt:
     is_leaving: bool = False  # makes way for another job ...
     leaves_at: Any = None  # ... when its grace is over ...
     saves_last: bool = False  # ... after a last checkpoint
+    told_earlier: Any = 0  # how much its estimated end is earlier by that
+    halted_since: Any = None  # suspended for another job ...
+    kept: dict[int, int] = field(default_factory=dict)  # ... with so many cores of its nodes ...
+    gives: bool = False  # ... none of which it takes back yet
     start_row: Event | None = None
 
     @property
@@ -223,6 +229,7 @@ class Attempt:
         return self.resume + (self.job.run - self.work)
 
     def work_at(self, now: Any) -> Any:
+        assert self.halted_since is None
         return self.work + max(0, now - self.resume)
 
     def is_paused(self, now: Any) -> bool:

@@ -54,7 +54,7 @@ VALUES = {
     "time_scheduling": (False,),
     "resample": ("none",),
     "size_map": ("exact",),
-    "preemption": (*["none"] * 9, "requeue", "checkpoint", "cancel"),
+    "preemption": (*["none"] * 9, "requeue", "checkpoint", "cancel", "suspend"),
     "offset": (0,),
     "num_jobs": (0,),
     "procs_per_node": (0,),
@@ -126,6 +126,13 @@ def outcome(config):
 
 WITHOUT_ARRAYS = {"log": "x.swf", "array_max_jobs": 0, "array_max_nodes": 0}
 """Of the jobs that are simulated here none is in an array."""
+
+
+def test_what_a_restart_costs_counts_for_preempted_jobs_that_wait_again():
+    for preemption, counts in (("none", False), ("requeue", True), ("checkpoint", True), ("suspend", False)):
+        config = resolve({"machine": "x.toml", "preemption": preemption, "restart_cost_s": 5.0, "requeue_hold_s": 9.0})
+        plain = canonical(config)
+        assert (plain["restart_cost_s"], plain["requeue_hold_s"]) == ((5.0, 9.0) if counts else (0.0, 0.0))
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=[*MACHINES[:-1], "site"])

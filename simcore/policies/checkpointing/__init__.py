@@ -14,6 +14,7 @@ from faultsweep.simcore.contract import (
 )
 from faultsweep.simcore.policies.co_allocation.trunks import trunks_fail
 from faultsweep.simcore.policies.failures import happen
+from faultsweep.simcore.policies.preemption import requeues
 
 NO_FAILURES = ((lambda run: not happen(run), "none"),)
 """A policy that heeds nothing but failures."""
@@ -29,7 +30,12 @@ def _saves(run: Run) -> bool:
 
 
 def _restarts_cost(run: Run) -> bool:
-    return bool(run["restart_cost_s"] > 0 and (happen(run) or trunks_fail(run)))
+    return bool(run["restart_cost_s"] > 0 and _restart(run))
+
+
+def _restart(run: Run) -> bool:
+    """Tell whether jobs may start again: after failures, or when others had their place."""
+    return happen(run) or trunks_fail(run) or requeues(run)
 
 
 ROLE = Role(
@@ -92,12 +98,12 @@ POLICIES = (
                 "restart_cost_s",
                 float,
                 0.0,
-                "Time that a job pauses at its start because a failure has killed it before.",
+                "Time that a job pauses at its start because it was killed or preempted before.",
                 "checkpoints",
                 minimum=0,
                 maximum=1e9,
                 unit="s",
-                live=lambda run: happen(run) or trunks_fail(run),
+                live=_restart,
             ),
         ),
     ),

@@ -17,6 +17,11 @@ def preempts(run: Run) -> bool:
     return may_be_site(run["machine"]) and not run.is_("preemption", "none")
 
 
+def requeues(run: Run) -> bool:
+    """Tell whether a job that another one preempts waits again."""
+    return preempts(run) and not run.is_("preemption", "cancel", "suspend")
+
+
 def check_preempting(run: Run, machine: Machine) -> None:
     """Raise InputError if jobs are to preempt others on a site that does not say which."""
     if machine.site is not None and preempts(run) and not machine.site.preempting.by:
@@ -30,7 +35,10 @@ def _not_with(config: Config, kind: str, machine: str) -> str:
     scheduler = config["scheduler"]
     if config["preemption"] == "none" or kind != ON_SITE or scheduler in ("fcfs", "backfill", "slurm"):
         return ""
-    return f"preemption: {config['preemption']!r} is not for scheduler = {scheduler!r} (valid: fcfs, backfill, slurm)"
+    return (
+        f"preemption: {config['preemption']!r} is not for scheduler = {scheduler!r}: a reservation would "
+        "not hold that a job makes way for (valid: fcfs, backfill, slurm)"
+    )
 
 
 ROLE = Role(

@@ -8,6 +8,7 @@ from faultsweep.simcore.engine.events import add_release, drop_release, push_tim
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     AWAY,
+    HALTED,
     LEAVE_TIMER,
     PREEMPT_EVENT,
     RESUBMIT_TIMER,
@@ -15,12 +16,17 @@ from faultsweep.simcore.engine.state import (
     TOLD,
     State,
 )
+from faultsweep.simcore.policies.preemption.halting import give_way
 
 
 @kernel
 def tell(s: State, job: int) -> None:
-    """Have a running job leave: at once, or when its grace is over."""
+    """Have a running job leave, at once or when its grace is over, or a suspended one give the cores that it kept."""
+    if s.job.status[job] == HALTED:
+        give_way(s, job)
+        return
     s.job.leaving[job] = TOLD
+    s.job.told_earlier[job] = 0.0
     grace = s.class_grace[s.job.preempt_class[job]] if s.own_graces == 1 else 0.0
     grace = grace if grace > 0.0 else s.preempt_grace
     if grace == 0.0:
@@ -29,6 +35,7 @@ def tell(s: State, job: int) -> None:
     until = s.now + grace
     push_timer(s, until, LEAVE_TIMER * TIMER_STRIDE + job)
     if until < s.job.expected_end[job]:
+        s.job.told_earlier[job] = s.job.expected_end[job] - until
         s.job.expected_end[job] = until
         drop_release(s, job)
         add_release(s, until, job)

@@ -16,9 +16,10 @@ from faultsweep.simcore.engine.pieces import (
     count_pieces,
     free_in_window,
     holds_piece,
+    lend_in_window,
     windows_met,
 )
-from faultsweep.simcore.engine.state import RUNNING, STAYS, State
+from faultsweep.simcore.engine.state import HALTED, RUNNING, STAYS, State
 from faultsweep.simcore.policies.preemption.leaving import tell
 
 _ROUNDS = 3
@@ -31,18 +32,52 @@ def make_room(s: State, job: int, barred: int) -> bool:
 
     barred : bits of the partitions whose nodes it cannot have.
     """
-    allowed, before = s.may_preempt[s.job.preempt_class[job]], s.version
-    if allowed == 0:
-        return False
-    count = _candidates(s, allowed)
+    for node in range(s.node_cores.shape[0]):
+        s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0
+    return may_preempt(s, job) and _make_room_on_open(s, job, False)
+
+
+@kernel
+def make_room_beside_plans(s: State, job: int) -> bool:
+    """Do the same on the open nodes, of those that it would choose if all had gone that it may preempt (slurm)."""
+    return _make_room_on_open(s, job, True)
+
+
+@kernel
+def may_preempt(s: State, job: int) -> bool:
+    """Tell whether there are others that a job may preempt."""
+    allowed = s.may_preempt[s.job.preempt_class[job]]
+    return allowed != 0 and (s.suspends == 0 or s.job.whole[job] == 0)
+
+
+@kernel
+def _make_room_on_open(s: State, job: int, narrows: bool) -> bool:
+    """Do it on the open nodes; narrows: on those that it would choose if all candidates had gone."""
+    before, count = s.version, _candidates(s, s.may_preempt[s.job.preempt_class[job]])
     in_window, s.chooses_in_window = s.chooses_in_window, 1
-    last = _fewest(s, job, count, barred)
+    last = -1
+    if not narrows or _narrow(s, job, count):
+        last = _fewest(s, job, count)
     s.chooses_in_window = in_window
     for at in range(last + 1):
         victim = s.victims[at]
         if _is_on_chosen(s, victim) > 0:
             tell(s, victim)
     return s.version != before
+
+
+@kernel
+def _narrow(s: State, job: int, count: int) -> bool:
+    """Leave those nodes open which a job would get if all candidates had gone; return False if there are too few."""
+    _begin(s)
+    for at in range(count):
+        _take_away(s, s.victims[at])
+    if not choose_in_window(s, job, windows_met(s, s.now, expected_end(s, job, s.now))):
+        return False
+    s.open_node[:] = 0
+    for at in range(s.num_chosen):
+        s.open_node[s.chosen[at]] = 1
+    return True
 
 
 @kernel
@@ -53,7 +88,9 @@ def _candidates(s: State, allowed: int) -> int:
         job = int(s.release_item[at])
         if job < 0 or allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.leaving[job] != STAYS:
             continue
-        if s.job.status[job] != RUNNING:  # it waits for its own nodes, and keeps what it has of them
+        if s.job.status[job] != RUNNING and s.job.status[job] != HALTED:  # it waits for its own nodes, and keeps them
+            continue
+        if s.suspends == 1 and s.job.whole[job] == 1:
             continue
         if s.now - s.job.start[job] < s.preempt_exempt:
             continue
@@ -75,17 +112,17 @@ def _insert(s: State, place: int, job: int, key: int, by_arrival: bool) -> None:
 
 
 @kernel
-def _fewest(s: State, job: int, count: int, barred: int) -> int:
+def _fewest(s: State, job: int, count: int) -> int:
     """Choose nodes for a job; return the place of the last candidate whose place it needs, -1 if it needs none's or
     finds no room at all."""
     rounds, closed = 0, windows_met(s, s.now, expected_end(s, job, s.now))
     while True:
-        _open(s, barred)
+        _begin(s)
         if choose_in_window(s, job, closed):  # when those have gone that are leaving
             return -1
         last, at = -1, 0
         while last < 0 and at < count:
-            free_in_window(s, s.victims[at])
+            _take_away(s, s.victims[at])
             if choose_in_window(s, job, closed):
                 last = at
             at += 1
@@ -96,16 +133,24 @@ def _fewest(s: State, job: int, count: int, barred: int) -> int:
 
 
 @kernel
-def _open(s: State, barred: int) -> None:
-    """Begin with what is free of the nodes, and what will be when those have gone that are leaving."""
+def _begin(s: State) -> None:
+    """Begin with what is free of the open nodes, and what will be when those have gone that are leaving."""
     for node in range(s.node_cores.shape[0]):
-        s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
     for at in range(s.num_releases):
         job = int(s.release_item[at])
         if job >= 0 and s.job.leaving[job] != STAYS:
-            free_in_window(s, job)
+            _take_away(s, job)
+
+
+@kernel
+def _take_away(s: State, job: int) -> None:
+    """Free what a job gives that makes way: all that it holds, or, where it is suspended, its cores."""
+    if s.suspends == 1:
+        lend_in_window(s, job)
+    else:
+        free_in_window(s, job)
 
 
 @kernel

@@ -13,7 +13,7 @@ from faultsweep.simcore.contract import (
 )
 from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.preemption import preempts
+from faultsweep.simcore.policies.preemption import requeues
 
 OPTIONS = {
     "A": "Notify only: the user resubmits the job by hand, after a delay.",
@@ -35,13 +35,12 @@ def pays(run: Run) -> bool:
 
 def comes_back(run: Run) -> bool:
     """Tell whether jobs wait again by themselves after a failure, or when another one has had their place."""
-    returns = happen(run) or (preempts(run) and not run.is_("preemption", "cancel"))
-    return returns and not run["machine"].startswith("clusters:")
+    return (happen(run) or requeues(run)) and not run["machine"].startswith("clusters:")
 
 
 def comes_back_preempted(run: Run) -> bool:
     """Tell whether jobs wait again by themselves when another one has had their place."""
-    return comes_back(run) and preempts(run)
+    return requeues(run)
 
 
 def _recovers(run: Run) -> bool:

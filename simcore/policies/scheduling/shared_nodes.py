@@ -27,6 +27,7 @@ from faultsweep.simcore.engine.pieces import (
     windows_met,
 )
 from faultsweep.simcore.engine.state import DEFAULT, HEAD_JOB, State
+from faultsweep.simcore.policies.preemption.halting import expect_halted, keep_beside
 from faultsweep.simcore.policies.preemption.victims import make_room
 from faultsweep.simcore.policies.scheduling.backfill import nothing_overdue, remember
 from faultsweep.simcore.policies.scheduling.long_queue import ends_by
@@ -172,6 +173,8 @@ def start_on_pieces(s: State, job: int) -> None:
     s.version += 1
     begin_run(s, job, held)
     begin_exemption(s, job)
+    if s.num_halted > 0:
+        keep_beside(s, job)
 
 
 @inlined
@@ -190,6 +193,8 @@ def reserve_first(s: State, job: int, partition: int) -> None:
     """Find when a job can be placed if what is expected comes free, and what is free then; it cannot be now."""
     s.head_job[partition] = job
     s.head_closed[partition] = 0
+    if s.num_halted > 0:
+        expect_halted(s)
     if s.num_windows > 0:
         _reserve_around(s, job, partition)
         return
@@ -250,7 +255,7 @@ def _begin_then(s: State, partition: int) -> int:
     """Set what is free at a reservation to what is free now; return how many chunks can be placed."""
     total = 0
     for node in range(s.node_cores.shape[0]):
-        s.then_cores[partition, node] = s.free_cores[node]
+        s.then_cores[partition, node] = s.free_cores[node] - s.lacking[node]
         s.then_gpus[partition, node] = s.free_gpus[node]
         s.then_memory[partition, node] = s.free_memory[node]
         s.then_takes[partition, node] = 0

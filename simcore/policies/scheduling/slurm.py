@@ -6,10 +6,10 @@ first ticks are drawn from the seed: no clock of a controller agrees with that o
 
 The main pass starts jobs until one cannot start; from then on the nodes of its partition are left to it. It looks at
 the first jobs of the queue, and at all of them once in a while. The backfilling pass looks at the first jobs, too. One
-that can start beside the plans for those before it starts; for another one it plans whole nodes, though the job may
-need but parts of them, and it forgets its plans when it ends. When that job could start, it sees by taking the running
-jobs on those nodes away, in order of their expected ends and in groups of ends that lie close. (SLURM 22.05:
-slurm.conf(5), and what its sched/backfill and select/cons_tres do.)
+that can start beside the plans for those before it starts, if need be by preemption; for another one it plans whole
+nodes, though the job may need but parts of them, and it forgets its plans when it ends. When that job could start, it
+sees by taking the running jobs on those nodes away, in order of their expected ends and in groups of ends that lie
+close. (SLURM 22.05: slurm.conf(5), and what its sched/backfill and select/cons_tres do.)
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
     chunks_within,
+    cores_for,
     free_in_window,
     reserve_pieces,
     windows_met,
@@ -43,7 +44,8 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
-from faultsweep.simcore.policies.preemption.victims import make_room
+from faultsweep.simcore.policies.preemption.halting import expect_halted
+from faultsweep.simcore.policies.preemption.victims import make_room, make_room_beside_plans, may_preempt
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
@@ -129,7 +131,7 @@ def _room_now(s: State, job: int) -> int:
     for node in range(s.node_cores.shape[0]):
         count = 0
         if s.node_members[node] & s.blocked == 0:
-            count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
+            count = chunks_within(s, job, node, cores_for(s, job, node), s.free_gpus[node], s.free_memory[node], closed)
         s.takes[node], s.window_cores[node], s.window_memory[node] = count, s.free_cores[node], s.free_memory[node]
         total += count
     s.num_chosen = 0
@@ -160,6 +162,12 @@ def _backfill_pass(s: State) -> bool:
         job = s.queue[position]
         if not _is_of_many(s, job):
             start = _earliest(s, job)
+            if start > s.now and s.preemption != DEFAULT and may_preempt(s, job):
+                _open_nodes(s, job, s.now)
+                if make_room_beside_plans(s, job):
+                    s.passes_again = 1
+                    return True
+                start = _earliest(s, job)
             if start == s.now:
                 head = s.queue_head
                 _start(s, job, position)
@@ -239,10 +247,14 @@ def _free_from(s: State, job: int, time: float) -> float:
     """
     closed = windows_met(s, time, expected_end(s, job, time))
     for node in range(s.open_node.shape[0]):
-        s.window_cores[node] = s.free_cores[node] * s.open_node[node]
+        s.window_cores[node] = cores_for(s, job, node) * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
     if choose_in_window(s, job, closed):
         return s.now
+    if s.num_halted > 0:
+        expect_halted(s)
+        for node in range(s.open_node.shape[0]):
+            s.window_cores[node] = (s.free_cores[node] - s.lacking[node]) * s.open_node[node]
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0)
     while at < s.num_releases:
         found = free_in_window(s, int(s.release_item[at]))
