@@ -24,7 +24,7 @@ from faultsweep.cli.sweep import (
 )
 from faultsweep.errors import InputError
 from faultsweep.extras import is_installed, missing, require
-from faultsweep.units import counted
+from faultsweep.units import counted, time_unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,7 +137,6 @@ def _print(verdict: Verdict, unit: str, paths: list[Path], as_json: bool) -> Non
         typer.echo(json.dumps({**answer, "scope": verdict.scope, "table": rows}, indent=1))
         return
     from faultsweep.cli.output import print_table
-    from faultsweep.units import time_unit
 
     typer.echo(verdict.sentence)
     frame = verdict.shown

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from faultsweep.files import check_writable
 from faultsweep.terminal import make_console, plain
-from faultsweep.units import counted
+from faultsweep.units import counted, time_unit
 
 if TYPE_CHECKING:
     from faultsweep.simcore.simulate import Run
@@ -41,8 +41,6 @@ def say_compiling() -> None:
 
 def _readable(name: str, value: float, unit: str) -> str:
     """Return a value in a unit to read: times in minutes or hours, shares of the capacity in percent."""
-    from faultsweep.units import time_unit
-
     if unit == "s":
         unit, seconds = time_unit(value)
         return f"{value / seconds:,.4g} {unit}"
