@@ -38,6 +38,8 @@ from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
 
 _ROWS_OF_FAILURES = State.layout.rows("failures")
+GAINS = 4096
+"""Gains of nodes that can be noted, in both generations together (conservative, flat)."""
 _LARGE = 4096  # footprints from which a machine counts as large
 
 
@@ -292,7 +294,7 @@ def _with_searches(state: State, block: NDArray[np.int64]) -> State:
 
 def _breakpoints(machine: Machine, jobs: int) -> int:
     """Return the breakpoints to begin with: each running and each waiting job may add two; half as many more on a flat
-    machine, where they are closed up from time to time; few on a site, where each is as long as there are nodes."""
+    machine, where dropped ones are kept for two passes; few on a site, where each is as long as there are nodes."""
     if machine.kind == SITE:
         return 256
     most = 2 * (machine.nodes + jobs) + 8
@@ -393,21 +395,27 @@ def _every_node(machine: Machine, words: int) -> NDArray[np.uint64]:
     return mask
 
 
-def _index(machine: Machine, breakpoints: int, jobs: int, reserved: bool) -> dict[str, tuple[int, ...]]:
+def _index(machine: Machine, breakpoints: int, jobs: int, reserved: bool) -> dict[str, Any]:
     """Return the shapes of the indices of the profile and of the queue (flat)."""
-    shapes: dict[str, tuple[int, ...]] = {"room": (1, 1), "settled": (1, 1), "smallest": (1,), "shortest": (1, 1)}
-    if machine.kind == FLAT and reserved:
-        shapes |= {"room": (breakpoints // 64 + 2, st.LEVELS), "settled": (st.LEVELS, st.LENGTHS)}
-    elif machine.kind == FLAT:
+    counted = machine.kind == FLAT and reserved
+    classes = (2, st.LEVELS, st.LENGTHS) if counted else (2, 1, 1)
+    shapes: dict[str, Any] = {"points": breakpoints if counted else 0, "smallest": (1,), "shortest": (1, 1)}
+    shapes |= dict.fromkeys(("gains", "gain_times"), GAINS if counted else 0)
+    shapes |= {"gain_heads": classes, "first_gain": classes, "gain_classes": classes[:2]}
+    if machine.kind == FLAT and not reserved:
         blocks = jobs // st.BLOCK + 1
         shapes |= {"smallest": (blocks,), "shortest": (blocks, st.LEVELS)}
     return {**shapes, "levels": (machine.nodes + 1,)}
 
 
+def _level_bits(nodes: int) -> int:
+    """Return by how many doublings the least numbers of nodes of two levels differ."""
+    return -(-nodes.bit_length() // st.LEVELS)
+
+
 def _levels(nodes: int) -> NDArray[np.int64]:
     """Return the levels of each number of nodes up to that of the machine: level k is for 2^(k step) or more."""
-    step = -(-nodes.bit_length() // st.LEVELS)
-    least = 2 ** (step * np.arange(st.LEVELS))
+    least = 2 ** (_level_bits(nodes) * np.arange(st.LEVELS))
     return np.asarray(np.searchsorted(least, np.arange(nodes + 1), side="right"), np.int64)
 
 
@@ -438,6 +446,7 @@ def _set_machine(s: State, machine: Machine) -> None:
         every = _every_node(machine, len(s.free_nodes))
         s.free_nodes[:] = (1 << machine.sides[2]) - 1 if machine.kind == TORUS else every
     s.down_until[:] = -np.inf
+    s.level_bits = _level_bits(machine.nodes)
     s.levels[:] = _levels(machine.nodes)
     if machine.menu is not None:
         s.shape_first[: machine.nodes + 2] = np.searchsorted(machine.menu.sizes, np.arange(machine.nodes + 2))
@@ -531,4 +540,3 @@ def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None
     s.requeue_hold = config["requeue_hold_s"]
     s.next_ordering = -math.inf
     s.next_foreseen = -math.inf if s.saves_by == st.BY_FORESIGHT else math.inf
-    s.regained = -math.inf

@@ -1,11 +1,13 @@
-"""The availability profile of a flat machine: how many nodes are free from when on, and where there is room.
+"""The availability profile of a flat machine: how many nodes are free from when on, and where nodes came back.
 
-Rows ``s.first_row`` .. ``s.num_profile`` - 1 are breakpoints in order of time, as in ``profile.py``. A row at which
-nothing changes stays until rows are closed up. Beside them lies an index. Numbers of nodes have few levels, each with a
-least number. ``s.room`` has for each level a bit per row, set where so many nodes are free, so that a run of set bits
-is a span of time with room for small jobs and large ones are sought in few words. ``s.settled`` has for each level and
-class of lengths a time: every run of that level that begins before it is shorter than the class. A search begins there;
-nodes that are given back set it back to the run that they make or lengthen.
+Its breakpoints are rows of a list in order of time: ``s.row_after`` has the next one of each, so that a reservation
+moves without a search and without moving others. A row stays as long as something uses it, because it begins or ends
+there (``s.row_uses``).
+
+Where nodes come back, a reservation may get earlier. Each gain is noted once for each level of sizes that may use it:
+the room around it, the sizes that gain by it, and the smallest and shortest job that did not fit. A gain is offered to
+every waiting job once: to those behind the job that gave the nodes in the same pass, to those before it in the next.
+So gains are kept for two passes (``s.generation``).
 """
 
 from __future__ import annotations
@@ -13,26 +15,27 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from faultsweep.simcore.engine.bits import ONE, ZERO, highest_bit, lowest_bit
+from faultsweep.simcore.engine.allocation import expected_end, remaining_estimate, restart_cost
+from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.profile import point_at, reserved_end, set_point
+from faultsweep.simcore.engine.profile import point_at, reserved_end, reserved_start, set_point
 from faultsweep.simcore.engine.state import LENGTHS, LEVELS, State
 
 _MARGIN_S = 1e-3
-"""A run that is shorter by so much than a job has no room for it, whatever rounding makes of times."""
-_STEPS = 8  # rows to look at before a search by halves pays
-_SLACK = 64
+"""Room that is shorter by so much than a job is none for it, whatever rounding makes of times."""
+_NONE = -1
+_NOBODY = 1 << 60
 
 
 @inlined
 def length_class(seconds: float) -> int:
-    """Return the highest class of lengths whose least length is not larger; the first is for all below 1 s."""
+    """Return the highest class of lengths whose least length is not larger: of 1 s, 2 s, 4 s, ...; the first is for all
+    below 1 s."""
     if seconds < 1.0:
         return 0
     if seconds == np.inf:
         return LENGTHS - 1
-    mantissa, exponent = math.frexp(seconds)
-    return min(2 * exponent - (0 if mantissa >= 0.75 else 1), LENGTHS - 1)
+    return min(math.frexp(seconds)[1], LENGTHS - 1)
 
 
 @kernel
@@ -41,278 +44,349 @@ def rebuild_counts(s: State) -> bool:
 
     What is overdue is expected just after now.
     """
-    now, free, row = s.now, s.free, 0
+    now = s.now
     s.rebuilt = now
-    s.first_row = 0
-    set_point(s, 0, (now, 0.0))
-    s.profile_free[0] = free
+    s.num_profile = s.num_reserved = s.missed = 0
+    s.spare_row = s.dropped_now = s.dropped_before = _NONE
+    _forget_generation(s)
+    _forget_generation(s)
+    s.first_row = s.last_row = _NONE
+    row = add_row(s, (now, 0.0), s.free, _NONE, _NONE)
+    s.first_row = row
     for at in range(s.num_releases):
         release = s.release_time[at]
         point = (release, 0.0) if release > now else (now, 1.0)
         item = int(s.release_item[at])
-        free += s.job.allocated[item] if item >= 0 else 1
         if point != point_at(s, row):
-            row += 1
-            if row >= s.profile_time.shape[0]:
+            row = add_row(s, point, int(s.profile_free[row]), row, _NONE)
+            if row < 0:
                 return False
-            set_point(s, row, point)
-        s.profile_free[row] = free
-    s.num_profile = row + 1
-    for level in range(LEVELS):
-        for length in range(LENGTHS):
-            s.settled[level, length] = -np.inf
-    _index_rows(s)
+        s.row_uses[row] += 1
+        if item >= 0:
+            s.job.until_row[item] = row
+            s.profile_free[row] += s.job.allocated[item]
+        else:
+            s.profile_free[row] += 1
     return True
 
 
-@kernel
-def _index_rows(s: State) -> None:
-    """Set the bits of all rows, which begin at the first."""
-    for word in range(s.room.shape[0]):
-        for level in range(LEVELS):
-            s.room[word, level] = ZERO
-    for row in range(s.num_profile):
-        bit = ONE << np.uint64(row & 63)
-        for level in range(s.levels[int(s.profile_free[row])]):
-            s.room[row >> 6, level] |= bit
-    s.close_up_at = s.num_profile + (s.num_profile >> 1) + _SLACK
+@inlined
+def add_row(s: State, point: tuple[float, float], free: int, before: int, after: int) -> int:
+    """Insert a breakpoint that nothing uses yet between two rows; return its row, -1 if it does not fit."""
+    row = s.spare_row
+    if row >= 0:
+        s.spare_row = s.row_after[row]
+    else:
+        row = s.num_profile
+        if row >= s.profile_time.shape[0]:
+            return _NONE
+        s.num_profile = row + 1
+    set_point(s, row, point)
+    s.profile_free[row] = free
+    s.row_uses[row] = s.row_starts[row] = s.row_gone[row] = 0
+    s.row_before[row] = before
+    s.row_after[row] = after
+    if before >= 0:
+        s.row_after[before] = row
+    if after >= 0:
+        s.row_before[after] = row
+    else:
+        s.last_row = row
+    return row
 
 
-@kernel
-def close_up(s: State) -> None:
-    """Drop the rows of the past, and those at which nothing changes."""
-    last, row = 0, s.first_row
-    s.profile_free[0] = s.profile_free[row]
-    set_point(s, 0, point_at(s, row))
-    for later in range(row + 1, s.num_profile):
-        if s.profile_free[later] != s.profile_free[last]:
-            last += 1
-            s.profile_free[last] = s.profile_free[later]
-            set_point(s, last, point_at(s, later))
-    s.first_row, s.num_profile = 0, last + 1
-    _index_rows(s)
+@inlined
+def _drop_row(s: State, row: int) -> None:
+    """Take a row out of use; gains may name it until those of this pass are forgotten."""
+    s.row_gone[row] = 1
+    s.row_after[row] = s.dropped_now
+    s.dropped_now = row
+
+
+@inlined
+def end_use(s: State, row: int) -> None:
+    """Use a row once less; drop it if nothing uses it any more and it is not the first."""
+    s.row_uses[row] -= 1
+    if s.row_uses[row] > 0 or row == s.first_row:
+        return
+    before, after = s.row_before[row], s.row_after[row]
+    s.row_after[before] = after
+    if after >= 0:
+        s.row_before[after] = before
+    else:
+        s.last_row = before
+    _drop_row(s, row)
 
 
 @inlined
 def forget_past_counts(s: State) -> None:
-    """Drop breakpoints that lie before the one in force now, and date that one now."""
+    """Drop breakpoints that lie before the one in force now, date that one now, and note whether a reserved start is
+    past."""
     now = (s.now, 0.0)
-    first, count = s.first_row, s.num_profile
-    while first + 1 < count and point_at(s, first + 1) <= now:
-        first += 1
-    if point_at(s, first) < now:
-        set_point(s, first, now)
+    first = s.first_row
+    after = s.row_after[first]
+    while after >= 0 and point_at(s, after) <= now:
+        if s.row_starts[first] > 0:
+            s.missed = 1
+        s.row_before[first] = s.row_before[after] = _NONE
+        _drop_row(s, first)
+        first = after
+        after = s.row_after[first]
     s.first_row = first
+    if point_at(s, first) < now:
+        if s.row_starts[first] > 0:
+            s.missed = 1
+        set_point(s, first, now)
 
 
 @inlined
-def row_at(s: State, point: tuple[float, float]) -> int:
-    """Return the first row that is not before a point."""
-    time = point[0]
-    low, count = s.first_row, s.num_profile - s.first_row
-    while count > 1:
-        half = count >> 1
-        low += half if s.profile_time[low + half - 1] < time else 0
-        count -= half
-    while low < s.num_profile and point_at(s, low) < point:
-        low += 1
-    return low
+def row_from(s: State, after: int, point: tuple[float, float]) -> int:
+    """Return the row at a point, inserting it if need be; -1 if it does not fit. ``after`` is the first row not before
+    the point, -1 if there is none."""
+    if after >= 0 and point_at(s, after) == point:
+        return after
+    before = s.row_before[after] if after >= 0 else s.last_row
+    return add_row(s, point, int(s.profile_free[before]), before, after)
 
 
 @inlined
-def breakpoint_from(s: State, row: int, point: tuple[float, float]) -> int:
-    """Return the row at a point that is not before ``row``, inserting it if need be; -1 if it does not fit."""
-    end = min(row + _STEPS, s.num_profile)
-    while row < end and point_at(s, row) < point:
-        row += 1
-    if row == end and row < s.num_profile:
-        row = row_at(s, point)
-    if row < s.num_profile and point_at(s, row) == point:
-        return row
-    return _insert_row(s, row, point)
-
-
-@kernel
-def _insert_row(s: State, at: int, point: tuple[float, float]) -> int:
-    count = s.num_profile
-    if count >= s.profile_time.shape[0]:
-        return -1
-    for row in range(count, at, -1):
-        s.profile_time[row] = s.profile_time[row - 1]
-    for row in range(count, at, -1):
-        s.profile_rank[row] = s.profile_rank[row - 1]
-    for row in range(count, at, -1):
-        s.profile_free[row] = s.profile_free[row - 1]
-    set_point(s, at, point)
-    s.profile_free[at] = s.profile_free[at - 1]
-    s.num_profile = count + 1
-    first = at >> 6
-    for word in range(count >> 6, first, -1):
-        for level in range(LEVELS):
-            s.room[word, level] = s.room[word, level] << ONE | s.room[word - 1, level] >> np.uint64(63)
-    below = (ONE << np.uint64(at & 63)) - ONE
-    for level in range(LEVELS):
-        bits = s.room[first, level]
-        s.room[first, level] = bits & below | (bits & ~below) << ONE
-    bit = ONE << np.uint64(at & 63)
-    for level in range(s.levels[int(s.profile_free[at])]):
-        s.room[first, level] |= bit
-    return at
+def first_row_from(s: State, row: int, point: tuple[float, float]) -> int:
+    """Return the first row that is not before a point, which is later than the first row and not later than ``row``."""
+    while point_at(s, s.row_before[row]) >= point:
+        row = s.row_before[row]
+    return row
 
 
 @inlined
 def take_counts(s: State, first: int, end: int, size: int) -> None:
-    """Take nodes from rows first .. end - 1."""
-    for row in range(first, end):
-        free = int(s.profile_free[row])
-        s.profile_free[row] = free - size
-        bit = ONE << np.uint64(row & 63)
-        for level in range(s.levels[free - size], s.levels[free]):
-            s.room[row >> 6, level] &= ~bit
+    """Take nodes from a row on and before another one."""
+    row = first
+    while row != end:
+        s.profile_free[row] -= size
+        row = s.row_after[row]
 
 
 @kernel
 def give_counts(s: State, first: int, end: int, size: int) -> None:
-    """Give nodes back to rows first .. end - 1."""
-    lowest, highest = LEVELS, 0
-    for row in range(first, end):
+    """Give nodes back from a row on and before another one, and note for whom that is a gain.
+
+    Who needs no more than was free throughout gains nothing by it.
+    """
+    low, high, last, row = s.nodes, 0, first, first
+    while row != end:
         free = int(s.profile_free[row])
         s.profile_free[row] = free + size
-        bit = ONE << np.uint64(row & 63)
-        low, high = s.levels[free], s.levels[free + size]
-        for level in range(low, high):
-            s.room[row >> 6, level] |= bit
-        if low < high:
-            lowest, highest = min(lowest, low), max(highest, high)
-    for level in range(lowest, highest):
-        row = _with_room(s, first, level)
-        while row < end:
-            after = _without_room(s, row, level)
-            _unsettle(s, level, _start_of_run(s, row, level), after)
-            row = _with_room(s, after, level)
+        low, high, last = min(low, free), max(high, free + size), row
+        row = s.row_after[row]
+    left, right = first, last
+    for level in range(s.levels[high] - 1, s.levels[low + 1] - 2, -1):
+        least = max(1 << s.level_bits * level, low + 1)
+        begin, stop = first, last
+        if s.profile_free[first] >= least:
+            while s.row_before[left] >= 0 and s.profile_free[s.row_before[left]] >= least:
+                left = s.row_before[left]
+            begin = left
+        while s.profile_free[begin] < least:
+            begin = s.row_after[begin]
+        if s.profile_free[last] >= least:
+            while s.row_after[right] >= 0 and s.profile_free[s.row_after[right]] >= least:
+                right = s.row_after[right]
+            stop = right
+        while s.profile_free[stop] < least:
+            stop = s.row_before[stop]
+        _note_gain(s, level, begin, s.row_after[stop], low, high)
 
 
 @inlined
-def _unsettle(s: State, level: int, row: int, after: int) -> None:
-    """Let searches begin at a run no later than here."""
-    time = s.profile_time[row]
-    length = s.profile_time[after] - time if after < s.num_profile else np.inf
-    for shorter in range(length_class(length) + 1):
-        s.settled[level, shorter] = min(s.settled[level, shorter], time)
-
-
-@inlined
-def _with_room(s: State, row: int, level: int) -> int:
-    """Return the first row from one on with its bit set; ``num_profile`` if there is none."""
-    word, last = row >> 6, s.num_profile >> 6
-    bits = s.room[word, level] >> np.uint64(row & 63) << np.uint64(row & 63)
-    while bits == ZERO:
-        word += 1
-        if word > last:
-            return s.num_profile
-        bits = s.room[word, level]
-    return 64 * word + lowest_bit(bits)
-
-
-@inlined
-def _without_room(s: State, row: int, level: int) -> int:
-    """Return the first row from one on with its bit clear: no row behind the last has it set."""
-    word = row >> 6
-    bits = ~s.room[word, level] >> np.uint64(row & 63) << np.uint64(row & 63)
-    while bits == ZERO:
-        word += 1
-        bits = ~s.room[word, level]
-    return 64 * word + lowest_bit(bits)
-
-
-@inlined
-def _start_of_run(s: State, row: int, level: int) -> int:
-    """Return the first row of the run of set bits that a row is in."""
-    word = row >> 6
-    bits = ~s.room[word, level] << np.uint64(63 - (row & 63)) >> np.uint64(63 - (row & 63))
-    while bits == ZERO:
-        word -= 1
-        if word < 0:
-            return s.first_row
-        bits = ~s.room[word, level]
-    return max(64 * word + highest_bit(bits) + 1, s.first_row)
+def _note_gain(s: State, level: int, row: int, after: int, low: int, high: int) -> None:
+    """Note that more than ``low`` nodes, up to ``high``, are free from a row on and before another one, -1 if for good,
+    for jobs of a level of sizes."""
+    begin = s.profile_time[row]
+    until = s.profile_time[after] if after >= 0 else np.inf
+    half = s.gain_from.shape[0] >> 1
+    if s.num_gains < half - LEVELS:
+        _list_gain(s, level, s.num_gains, begin, until, row, low, high)
+        s.num_gains += 1
+        return
+    if s.num_gains < half:  # no room for more of them: everything is a gain for everybody, until this is forgotten
+        for other in range(LEVELS):
+            _list_gain(s, other, half - LEVELS + other, -np.inf, np.inf, s.first_row, 0, s.nodes)
+        s.num_gains = half
+    s.refused_size[s.generation * half + half - LEVELS + level] = _NOBODY
 
 
 @kernel
-def earliest_row(s: State, job: int, reserved: tuple[float, float]) -> int:
-    """Return the row before a reserved start at which a job fits for as long as it is expected to last; -1 if there is
-    none.
+def _list_gain(s: State, level: int, at: int, begin: float, until: float, row: int, low: int, high: int) -> None:
+    """Write a gain at a place of its generation, and list it by the class of its length."""
+    generation = s.generation
+    gain = generation * (s.gain_from.shape[0] >> 1) + at
+    length = length_class(until - begin + _MARGIN_S)
+    s.gain_from[gain], s.gain_until[gain] = begin, until
+    s.gain_row[gain], s.gain_low[gain], s.gain_high[gain] = row, low, high
+    s.refused_size[gain] = _NOBODY
+    bit = ONE << np.uint64(length)
+    others, first = _NONE, begin
+    if s.gain_classes[generation, level] & bit != ZERO:
+        others = s.gain_heads[generation, level, length]
+        first = min(begin, s.first_gain[generation, level, length])
+    s.gain_next[gain] = others
+    s.gain_heads[generation, level, length] = gain
+    s.first_gain[generation, level, length] = first
+    s.gain_classes[generation, level] |= bit
 
-    From its reserved start on enough nodes are free for it; infinity is no reservation.
+
+@kernel
+def forget_old_gains(s: State) -> None:
+    """After all reservations have been asked about all gains: forget those that everybody has been asked about."""
+    _forget_generation(s)
+    row = s.dropped_before
+    while row >= 0:
+        after = s.row_after[row]
+        s.row_after[row] = s.spare_row
+        s.spare_row = row
+        row = after
+    s.dropped_before = s.dropped_now
+    s.dropped_now = _NONE
+
+
+@kernel
+def _forget_generation(s: State) -> None:
+    """Forget the older gains; those of the last pass are the older ones from now on."""
+    s.generation = 1 - s.generation
+    s.num_old_gains = s.num_gains
+    s.num_gains = 0
+    for level in range(LEVELS):
+        s.gain_classes[s.generation, level] = ZERO
+
+
+@kernel
+def earliest_fit(s: State, job: int) -> tuple[int, int]:
+    """Return the first row at which a job fits for as long as it is expected to last, and the first row not before its
+    end then, -1 if there is none."""
+    size, row = s.job.size[job], s.first_row
+    while True:
+        while s.profile_free[row] < size:  # all nodes are free in the last row
+            row = s.row_after[row]
+        end = reserved_end(s, job, point_at(s, row))
+        after = _room_until(s, row, size, end)
+        if after < 0 or point_at(s, after) >= end:
+            return row, after
+        row = s.row_after[after]
+
+
+@inlined
+def _room_until(s: State, row: int, size: int, end: tuple[float, float]) -> int:
+    """Return the first row behind one that has too few free nodes or is not before an end, -1 if there is none."""
+    after = s.row_after[row]
+    while after >= 0 and s.profile_free[after] >= size and point_at(s, after) < end:
+        after = s.row_after[after]
+    return after
+
+
+@kernel
+def fits_now(s: State, job: int) -> bool:
+    """Tell whether a job fits now for as long as it is expected to last."""
+    size, row = s.job.size[job], s.first_row
+    if s.profile_free[row] < size:
+        return False
+    end = reserved_end(s, job, point_at(s, row))
+    after = _room_until(s, row, size, end)
+    return after < 0 or point_at(s, after) >= end
+
+
+@kernel
+def earlier_fit(s: State, job: int) -> tuple[int, int]:
+    """Return the same before the reserved start of a job, beside its reservation; (-1, -1) if there is none.
+
+    From its reserved start on enough nodes are free for it.
     """
-    level = s.levels[s.job.size[job]] - 1
-    known = s.settled[level, s.job.length[job]]
-    found, longest, until = -1, 0.0, reserved[0]
-    if known <= until:
-        row = s.first_row
-        if known > s.now:
-            row = row_at(s, (known, 0.0))
-            if row > s.first_row and s.room[(row - 1) >> 6, level] >> np.uint64((row - 1) & 63) & ONE != ZERO:
-                row = _start_of_run(s, row - 1, level)
-        row = _with_room(s, row, level)
-        while row < s.num_profile and point_at(s, row) < reserved:
-            after = _without_room(s, row, level)
-            time = s.profile_time[row]
-            length = s.profile_time[after] - time if after < s.num_profile else np.inf
-            end = _sooner(reserved_end(s, job, point_at(s, row)), reserved)
-            if after == s.num_profile or end <= point_at(s, after):
-                found = _row_within(s, job, row, after, reserved)
-                if found >= 0:
-                    until = time
-                    break
-            longest = max(longest, length)
-            row = _with_room(s, after, level)
-        for longer in range(length_class(longest) + 1, LENGTHS):
-            if known <= s.settled[level, longer] < until:
-                s.settled[level, longer] = until
-    if found < 0:
-        found = _row_beside(s, s.job.size[job], reserved)
-    return found
-
-
-@inlined
-def _sooner(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return one if one < other else other
+    size = s.job.size[job]
+    row, after, found = _NONE, _NONE, reserved_start(s, job)
+    level = s.levels[size] - 1
+    classes = (s.gain_classes[0, level] | s.gain_classes[1, level]) >> np.uint64(s.job.length[job])
+    if classes != ZERO:
+        row, after = _fit_in_gains(s, job, level)
+        if row >= 0:
+            found = point_at(s, row)
+    beside = s.row_before[s.job.reserved_row[job]]
+    if beside < 0 or s.profile_free[beside] < size:
+        return row, after
+    while s.row_before[beside] >= 0 and s.profile_free[s.row_before[beside]] >= size:
+        beside = s.row_before[beside]
+    if point_at(s, beside) >= found:
+        return row, after
+    end = reserved_end(s, job, point_at(s, beside))
+    after = s.job.reserved_row[job]
+    return beside, first_row_from(s, after, end) if end < point_at(s, after) else after
 
 
 @kernel
-def _row_within(s: State, job: int, row: int, after: int, reserved: tuple[float, float]) -> int:
-    """Return the first row from one on and before ``after`` at which a job fits, -1 if there is none."""
-    size = s.job.size[job]
-    while row < after:
+def _fit_in_gains(s: State, job: int, level: int) -> tuple[int, int]:
+    """Return the first row of all gains at which a job fits, and the first row not before its end then; (-1, -1) if
+    there is none.
+
+    What a gain was refused to is refused to what is no smaller and no shorter, if it does not pause first.
+    """
+    size, row, after = s.job.size[job], _NONE, _NONE
+    found = reserved_start(s, job)
+    length, pauses = remaining_estimate(s, job), restart_cost(s, job) > 0.0
+    shift = np.uint64(s.job.length[job])
+    for generation in range(2):
+        classes = s.gain_classes[generation, level] >> shift << shift
+        while classes != ZERO:
+            long_enough = lowest_bit(classes)
+            classes &= classes - ONE
+            gain = s.gain_heads[generation, level, long_enough]
+            if s.first_gain[generation, level, long_enough] > found[0]:
+                continue
+            while gain >= 0:
+                begins = s.gain_from[gain] <= found[0]
+                if begins and s.gain_low[gain] < size <= s.gain_high[gain]:
+                    refused = size >= s.refused_size[gain] and length >= s.refused_length[gain] and not pauses
+                    if not refused:
+                        at, behind = _fit_in_gain(s, job, gain, found)
+                        if at >= 0:
+                            row, after, found = at, behind, point_at(s, at)
+                        elif found[0] > s.gain_until[gain] and not pauses:
+                            _note_refusal(s, gain, size, length)
+                gain = s.gain_next[gain]
+    return row, after
+
+
+@inlined
+def _note_refusal(s: State, gain: int, size: int, length: float) -> None:
+    """Note that a gain was refused to a job, in place of one that says less."""
+    if size <= s.refused_size[gain] and (s.refused_size[gain] == _NOBODY or length <= s.refused_length[gain]):
+        s.refused_size[gain], s.refused_length[gain] = size, length
+
+
+@kernel
+def _fit_in_gain(s: State, job: int, gain: int, found: tuple[float, float]) -> tuple[int, int]:
+    """Return the first row of a gain, before what has been found, at which a job fits beside its reservation, and the
+    first row not before its end then; (-1, -1) if there is none.
+
+    Room that begins before the gain is found in another one or beside the reservation.
+    """
+    size, until, reserved = s.job.size[job], s.gain_until[gain], reserved_start(s, job)
+    row = s.gain_row[gain]
+    while s.row_gone[row] == 1:
+        row = s.row_before[row]
+        if row < 0:
+            row = s.first_row
+    while row >= 0 and s.profile_time[row] <= until and point_at(s, row) < found:
         if s.profile_free[row] < size:
-            row += 1
+            row = s.row_after[row]
             continue
-        start = point_at(s, row)
-        if start >= reserved:
-            return -1
-        end = _sooner(reserved_end(s, job, start), reserved)
-        later = row + 1
-        while later < s.num_profile and s.profile_free[later] >= size and point_at(s, later) < end:
-            later += 1
-        if later == s.num_profile or point_at(s, later) >= end:
-            return row
-        row = later + 1
-    return -1
+        end = reserved_end(s, job, point_at(s, row))
+        end = end if end < reserved else reserved
+        after = _room_until(s, row, size, end)
+        if after < 0 or point_at(s, after) >= end:
+            return row, after
+        row = s.row_after[after]
+    return _NONE, _NONE
 
 
 @inlined
-def _row_beside(s: State, size: int, reserved: tuple[float, float]) -> int:
-    """Return the first row of those right before a reserved start with enough free nodes, -1 if there is none."""
-    row = row_at(s, reserved)
-    found = -1
-    while row > s.first_row and s.profile_free[row - 1] >= size:
-        row -= 1
-        found = row
-    return found
-
-
-@inlined
-def note_length(s: State, job: int, length: float) -> None:
+def note_length(s: State, job: int) -> None:
     """Note the class of the length of a job's reservation."""
-    s.job.length[job] = length_class(length - _MARGIN_S)
+    s.job.length[job] = length_class(expected_end(s, job, 0.0) - _MARGIN_S)

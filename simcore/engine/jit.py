@@ -236,9 +236,9 @@ def make_caller() -> Any:
     return call
 
 
-def make_bit_counts() -> tuple[Any, Any, Any]:
-    """Return what counts, within kernels, the set bits of a uint64, the clear ones below its lowest set bit, and those
-    above its highest; all as int64, in one instruction where the processor has it."""
+def make_bit_counts() -> tuple[Any, Any]:
+    """Return what counts, within kernels, the set bits of a uint64 and the clear ones below its lowest set bit; both as
+    int64, in one instruction where the processor has it."""
     from llvmlite import ir
     from numba.extending import intrinsic
 
@@ -256,14 +256,7 @@ def make_bit_counts() -> tuple[Any, Any, Any]:
 
         return types.int64(types.uint64), generate
 
-    @intrinsic
-    def leading(_context: Any, _mask: Any) -> Any:
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-        return types.int64(types.uint64), generate
-
-    return count, trailing, leading
+    return count, trailing
 
 
 def entry_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:

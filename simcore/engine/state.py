@@ -21,6 +21,7 @@ from faultsweep.simcore.engine.layout import (
     FloatOfJob,
     Floats,
     FloatTable,
+    FloatTables,
     IntOfJob,
     Ints,
     IntTable,
@@ -107,7 +108,7 @@ THEN_FREE = 2  # profile_masks: midplanes and wires that are free then
 # --- indices on a flat machine: of the profile (conservative) and of long queues (EASY) ----------------------------
 LEVELS = 8  # of numbers of nodes
 BLOCK = 64  # jobs
-LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.5 s, 2 s, 3 s, 4 s, ... on
+LENGTHS = 32  # classes of lengths of time: below 1 s, then from 1 s, 2 s, 4 s, ... on
 
 # --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
 DEFAULT = 0
@@ -181,7 +182,9 @@ class Jobs(CommonJobs):
     slot: IntOfJob  # ... or slot of the node mask (flat)
     sequence: IntOfJob  # order of starts
     reserved_box: IntOfJob  # reserved box (conservative, torus)
-    length: IntOfJob  # class of the length of its reservation (conservative, flat)
+    length: IntOfJob  # class of the length of its reservation (conservative, flat) ...
+    reserved_row: IntOfJob  # ... row of the profile at which it begins ...
+    until_row: IntOfJob  # ... and at which it, or the job once it runs, ends
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
     saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
     option: IntOfJob  # recovery option, a position in OPTIONS
@@ -270,6 +273,9 @@ FollowingJobs = Annotated[Ints, Row("following_jobs")]
 FollowingTimes = Annotated[Floats, Row("following_times")]
 PairRow = Annotated[Ints, Row("pairs")]
 TimeOfPair = Annotated[Floats, Row("pair_times")]
+PointRow = Annotated[Ints, Row("points")]
+GainRow = Annotated[Ints, Row("gains")]
+TimeOfGain = Annotated[Floats, Row("gain_times")]
 PassRow = Annotated[Floats, Row("pass_kinds")]
 MaskRow = Annotated[Bits, Row("masks")]
 ProfileRow = Annotated[Floats, Row("profile")]
@@ -304,7 +310,6 @@ class State(Common):
     delay_mean: float  # of resubmission by hand, s
     delay_sigma: float  # of the logarithm
     requeue_hold: float  # s, before a killed or preempted job waits again
-    regained: float  # when the last nodes that came back early since the last compression were due, s (flat)
     num_releases: int  # entries of the list of expected releases
     version: int  # raised whenever the set of free nodes changes
     boxes_version: int  # version of the list of maximal free boxes (torus)
@@ -318,9 +323,18 @@ class State(Common):
     released: int  # whether nodes were released since the last pass
     disturbed: int  # whether reservations must be made from scratch (a failure, a pause)
     num_shadow: int  # boxes in the list at the reservation (torus)
-    num_profile: int  # breakpoints of the availability profile (conservative) ...
-    first_row: int  # ... from this one on (flat)
-    close_up_at: int  # so many of them are closed up (flat)
+    num_profile: int  # breakpoints of the availability profile (conservative); rows that have been used (flat) ...
+    first_row: int  # ... of them the first in order of time (flat) ...
+    last_row: int  # ... and the last; -1: none, as below
+    spare_row: int  # ... the first that can be used again; the others follow as row_after ...
+    dropped_now: int  # ... the first of those that have been dropped since gains were last forgotten ...
+    dropped_before: int  # ... and of those before them
+    num_reserved: int  # waiting jobs that have a reservation (conservative, flat)
+    missed: int  # whether the start of a reservation is past (conservative, flat)
+    generation: int  # 0 or 1: of the gains that are noted now (conservative, flat) ...
+    num_gains: int  # ... how many they are ...
+    num_old_gains: int  # ... and those of the other generation
+    level_bits: int  # level k of numbers of nodes is for 2^(k level_bits) or more (flat)
     blocks_until: int  # first job that is not counted in its block yet (EASY, flat); 0: none is
     reservations_moved: int  # times that a reservation got earlier (flat)
     side_x: int  # of a torus
@@ -432,6 +446,25 @@ class State(Common):
     profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
     profile_free: ProfileRow  # nodes; cores on a site
 
+    # profile of a flat machine (conservative): engine/counts.py, by breakpoint ...
+    row_before: PointRow  # the one before in order of time; -1: none
+    row_after: PointRow  # the one after it
+    row_uses: PointRow  # reservations and running jobs that begin or end there, nodes that come up
+    row_starts: PointRow  # reservations that begin there
+    row_gone: PointRow  # whether it has been dropped
+    # ... and by gain, those of each generation in one half
+    gain_row: GainRow  # first row of the room
+    gain_next: GainRow  # next gain of the same generation, level and length; -1: none
+    gain_low: GainRow  # it is for jobs that need more nodes ...
+    gain_high: GainRow  # ... and no more than these
+    refused_size: GainRow  # jobs that need so many nodes or more, for so long or longer, have been refused
+    refused_length: TimeOfGain  # ... s
+    gain_from: TimeOfGain  # when the room begins, s
+    gain_until: TimeOfGain  # when it ends, s
+    gain_heads: IntTables  # (2, LEVELS, LENGTHS): first gain of each generation, level and class of lengths
+    gain_classes: BitTable  # (2, LEVELS): bits of the classes of lengths that have gains
+    first_gain: FloatTables  # (2, LEVELS, LENGTHS): when the earliest of these gains begins, s
+
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
     free_nodes: MaskRow
     shadow: MaskRow  # scratch: free at the reservation (torus)
@@ -540,10 +573,6 @@ class State(Common):
     # ... and by pair of jobs, in order of the one that is waited for
     follower: PairRow  # the job that waits
     think: TimeOfPair  # its think time after the other's end, s
-
-    # index of the profile of a flat machine (conservative): engine/counts.py
-    room: BitTable  # (words, LEVELS): bits of the rows with at least the nodes of each level free
-    settled: FloatTable  # (LEVELS, LENGTHS): time before which no run of a level is as long as the class, s
 
     # index of long queues (EASY, flat): policies/scheduling/long_queue.py
     smallest: IntVector  # (blocks,): no job of the block that waits is smaller

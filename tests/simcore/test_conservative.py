@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from faultsweep.simcore.engine import build
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.simulate import simulate
 
@@ -70,8 +71,11 @@ def test_what_begins_just_after_an_overrun_ends_just_after_a_time(machine, shift
     assert found.events == expected.events
 
 
-def test_promises_get_earlier_as_in_the_reference():
-    """Jobs that end early give way to others, which give way to others, behind them and before them."""
+@pytest.mark.parametrize("gains", [4096, 24, 16])
+def test_reservations_get_earlier_as_in_the_reference(monkeypatch, gains):
+    """Jobs that end early give way to others, which give way to others, behind them and before them; also where few
+    gains, or none, can be noted one by one."""
+    monkeypatch.setattr(build, "GAINS", gains)
     random = np.random.default_rng(3)
     for _ in range(30):
         submit, run = random.integers(0, 3, 16).cumsum(), random.integers(1, 30, 16)

@@ -71,23 +71,14 @@ def remember(s: State) -> None:
 def _backfill_flat(s: State, first: int) -> bool:
     """EASY: a job may start if it fits and ends by the reservation, or uses only nodes the head job will not need
     then."""
-    now = s.now
-    head_size = s.job.size[s.queue[s.queue_head]]
-    free, at, reservation = s.free, 0, _NEVER
-    while at < s.num_releases:
-        time = s.release_time[at]
-        if free >= head_size and time > reservation:
-            break
-        item = int(s.release_item[at])
-        free += s.job.allocated[item] if item >= 0 else 1
-        if free >= head_size:
-            reservation = max(time, now)
-        at += 1
-    extra = free - head_size
-    if s.queue_tail - first > LONG_QUEUE and s.queue_order == DEFAULT and s.recovery + s.limited == 0:
+    by_blocks = s.queue_tail - first > LONG_QUEUE and s.queue_order == DEFAULT and s.recovery + s.limited == 0
+    position = first if by_blocks else _first_that_fits(s, first)
+    if position == s.queue_tail:
+        return True
+    extra, reservation = reserve_head(s)
+    if by_blocks:
         start_by_blocks(s, first, extra, reservation)
         return True
-    position = first
     while position < s.queue_tail and s.free > 0:
         job = s.queue[position]
         size = s.job.size[job]
@@ -105,6 +96,32 @@ def _backfill_flat(s: State, first: int) -> bool:
                 continue
         position += 1
     return True
+
+
+@inlined
+def _first_that_fits(s: State, position: int) -> int:
+    """Return the first position of the queue, from one on, of a job for which enough nodes are free; the end of the
+    queue if there is none."""
+    while position < s.queue_tail and s.job.size[s.queue[position]] > s.free:
+        position += 1
+    return position
+
+
+@inlined
+def reserve_head(s: State) -> tuple[int, float]:
+    """Return how many nodes the head job leaves free at its reservation, and when that is, s."""
+    now, head_size = s.now, s.job.size[s.queue[s.queue_head]]
+    free, at, reservation = s.free, 0, _NEVER
+    while at < s.num_releases:
+        time = s.release_time[at]
+        if free >= head_size and time > reservation:
+            break
+        item = int(s.release_item[at])
+        free += s.job.allocated[item] if item >= 0 else 1
+        if free >= head_size:
+            reservation = max(time, now)
+        at += 1
+    return free - head_size, reservation
 
 
 @kernel

@@ -43,7 +43,12 @@ from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.placement.rules import NO_BOX, best_box, list_boxes, set_table, unpack_box
 from faultsweep.simcore.policies.scheduling import GROWTH
-from faultsweep.simcore.policies.scheduling.counts import compress_counts, give_back_counts, reserve_count
+from faultsweep.simcore.policies.scheduling.counts import (
+    compress_counts,
+    give_back_counts,
+    reserve_count,
+    start_reserved_count,
+)
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.policies.scheduling.shared_reservations import reserve_nodes, start_over_nodes
 
@@ -51,18 +56,30 @@ from faultsweep.simcore.policies.scheduling.shared_reservations import reserve_n
 @kernel
 def conservative(s: State) -> bool:
     """Run one pass; return False if a preallocated list does not fit."""
+    if s.num_profile > 0:
+        _forget(s)
     if _must_start_over(s):
         if not _reserve_all_anew(s):
             return False
-    else:
-        _forget(s)
-        if s.released == 1 and not (compress_counts(s) if s.kind == FLAT else _compress_boxes(s)):
-            return False
-    for position in range(s.queue_head, s.queue_tail):
+    elif s.released == 1 and not (compress_counts(s) if s.kind == FLAT else _compress_boxes(s)):
+        return False
+    for position in range(_first_unreserved(s), s.queue_tail):
         job = s.queue[position]
         if np.isnan(s.job.reserved[job]) and not reserve(s, job):
             return False
     return _start_reserved(s)
+
+
+@kernel
+def _first_unreserved(s: State) -> int:
+    """Return a position of the queue before which all jobs have a reservation."""
+    if s.kind != FLAT:
+        return s.queue_head
+    position, missing = s.queue_tail, s.queue_tail - s.queue_head - s.num_reserved
+    while missing > 0:
+        position -= 1
+        missing -= 1 if np.isnan(s.job.reserved[s.queue[position]]) else 0
+    return position
 
 
 @kernel
@@ -74,6 +91,8 @@ def _must_start_over(s: State) -> bool:
         return True
     if s.num_releases > 0 and s.release_time[0] <= now:
         return True
+    if s.kind == FLAT:
+        return s.missed == 1
     for position in range(s.queue_head, s.queue_tail):
         if s.job.reserved[s.queue[position]] < now:
             return True
@@ -87,7 +106,6 @@ def _reserve_all_anew(s: State) -> bool:
     for position in range(s.queue_head, s.queue_tail):
         if not reserve(s, s.queue[position]):
             return False
-    s.regained = -np.inf  # beside later ones, too, no reservation can get earlier
     return True
 
 
@@ -202,7 +220,7 @@ def _start_reserved(s: State) -> bool:
     """Start every job whose reserved time has come, in queue order; return False if a list does not fit."""
     now = (s.now, 0.0)
     position = s.queue_head
-    while position < s.queue_tail:
+    while position < s.queue_tail and (s.kind != FLAT or s.row_starts[s.first_row] > 0):
         job = s.queue[position]
         if reserved_start(s, job) != now:
             position += 1
@@ -222,6 +240,7 @@ def start_as_reserved(s: State, job: int) -> bool:
     """Start a job, which has left the queue, on what is reserved for it; return False if a list does not fit."""
     s.job.reserved[job] = np.nan
     if s.kind == FLAT:
+        start_reserved_count(s, job)
         start_on_flat(s, job)
     elif s.kind == SITE:
         start_on_pieces(s, job)
@@ -240,10 +259,9 @@ def note_early_finish(s: State, job: int) -> bool:
         return True  # it was overdue, and counted as free before the passes of this event time
     if end <= now and s.rebuilt == s.now:
         end = (s.now, 1.0)  # the profile of this instant expects an overdue job just after now
-    if end > now:
-        s.regained = max(s.regained, end[0])
     if s.kind == FLAT:
-        return give_back_counts(s, end, s.job.allocated[job])
+        give_back_counts(s, job, end)
+        return True
     if s.kind == SITE:
         return vacate_nodes(s, job, now, end)
     return vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])

@@ -1,100 +1,115 @@
 """Conservative backfilling on a flat machine, where a reservation is a time and a number of nodes.
 
 The reservations are the same as if each were made again, one by one, beside all others. A job can only begin earlier
-in a run of breakpoints with room for it that has been made or lengthened since it was last refused, so that
-few runs are looked at (``engine/counts.py``).
+where nodes came back since it was last asked, so that few places are looked at (``engine/counts.py``).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.engine.allocation import expected_end
 from faultsweep.simcore.engine.counts import (
-    breakpoint_from,
-    close_up,
-    earliest_row,
+    earlier_fit,
+    earliest_fit,
+    end_use,
+    first_row_from,
+    forget_old_gains,
     give_counts,
     note_length,
-    row_at,
+    row_from,
     take_counts,
 )
-from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.profile import note_reservation, point_at, reserved_end, reserved_start
 from faultsweep.simcore.engine.state import State
-
-_NO_RESERVATION = (np.inf, 0.0)
 
 
 @kernel
 def compress_counts(s: State) -> bool:
     """Make reservations earlier, in queue order, each with all others in place; False if the profile does not fit.
 
-    A reservation gets earlier only by nodes that were given back since it was last compressed. Those that move give
-    nodes back in their turn, to those behind them now, and to those before them next time.
+    Those that move give nodes back in their turn, to those behind them now, and to those before them next time.
     """
-    if s.regained < s.now:
+    if s.num_gains + s.num_old_gains == 0:
         return True
-    s.regained = -np.inf
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
         if np.isnan(s.job.reserved[job]):
             continue
-        row = earliest_row(s, job, reserved_start(s, job))
-        if row >= 0 and not _move_reservation(s, job, row):
+        row, after = earlier_fit(s, job)
+        if row >= 0 and not _move_reservation(s, job, row, after):
             return False
+    forget_old_gains(s)
     return True
 
 
 @kernel
-def _move_reservation(s: State, job: int, row: int) -> bool:
-    """Let a reservation begin at an earlier row; return False if the profile does not fit."""
-    size = s.job.size[job]
+def _move_reservation(s: State, job: int, row: int, after: int) -> bool:
+    """Let a reservation begin at an earlier row; return False if the profile does not fit.
+
+    ``after`` is the first row not before its end, -1 if there is none.
+    """
+    size, old, old_end = s.job.size[job], s.job.reserved_row[job], s.job.until_row[job]
     reserved, start = reserved_start(s, job), point_at(s, row)
-    last, end = reserved_end(s, job, reserved), reserved_end(s, job, start)
-    s.regained = max(s.regained, last[0])
+    end = reserved_end(s, job, start)
     s.reservations_moved += 1
+    s.row_uses[row] += 1
+    s.row_starts[row] += 1
+    s.row_starts[old] -= 1
+    if end < reserved:
+        new_end = row_from(s, after, end)
+        if new_end < 0:
+            return False
+        take_counts(s, row, new_end, size)
+        s.row_uses[new_end] += 1
+        give_counts(s, old, old_end, size)
+    else:
+        take_counts(s, row, old, size)
+        new_end = row_from(s, first_row_from(s, old_end, end), end)
+        if new_end < 0:
+            return False
+        s.row_uses[new_end] += 1
+        if new_end != old_end:
+            give_counts(s, new_end, old_end, size)
     note_reservation(s, job, start)
-    taken_until, given_from = (end, reserved) if end < reserved else (reserved, end)
-    middle = breakpoint_from(s, row, taken_until)
-    if middle < 0:
-        return False
-    take_counts(s, row, middle, size)
-    first = breakpoint_from(s, middle, given_from)
-    after = breakpoint_from(s, first, last) if first >= 0 else -1
-    if after < 0:
-        return False
-    give_counts(s, first, after, size)
-    if s.num_profile >= s.close_up_at:
-        close_up(s)
+    s.job.reserved_row[job], s.job.until_row[job] = row, new_end
+    end_use(s, old)
+    end_use(s, old_end)
     return True
 
 
 @kernel
 def reserve_count(s: State, job: int) -> bool:
     """Reserve the earliest start for a job; return False if the profile does not fit."""
-    note_length(s, job, expected_end(s, job, 0.0))
-    row = earliest_row(s, job, _NO_RESERVATION)
+    note_length(s, job)
+    row, after = earliest_fit(s, job)
     start = point_at(s, row)
-    after = breakpoint_from(s, row, reserved_end(s, job, start))
-    if after < 0:
+    until = row_from(s, after, reserved_end(s, job, start))
+    if until < 0:
         return False
-    take_counts(s, row, after, s.job.size[job])
+    take_counts(s, row, until, s.job.size[job])
+    s.row_uses[row] += 1
+    s.row_starts[row] += 1
+    s.row_uses[until] += 1
+    s.job.reserved_row[job], s.job.until_row[job] = row, until
+    s.num_reserved += 1
     note_reservation(s, job, start)
-    if s.num_profile >= s.close_up_at:
-        close_up(s)
     return True
+
+
+@inlined
+def start_reserved_count(s: State, job: int) -> None:
+    """Let a job that starts hold what was reserved for it from now on."""
+    s.row_starts[s.first_row] -= 1
+    s.row_uses[s.first_row] -= 1
+    s.num_reserved -= 1
 
 
 @kernel
-def give_back_counts(s: State, end: tuple[float, float], size: int) -> bool:
-    """Give nodes back to the profile from now to ``end``, unless it is made anew in any case; return False if the
-    profile does not fit."""
-    now = (s.now, 0.0)
-    if s.disturbed == 1 or end <= now:
-        return True
-    first = row_at(s, now)
-    after = breakpoint_from(s, first, end)
-    if after < 0:
-        return False
-    give_counts(s, first, after, size)
-    return True
+def give_back_counts(s: State, job: int, end: tuple[float, float]) -> None:
+    """Give back the nodes of a job that ends, from now to ``end``, when it was expected to, unless the profile is made
+    anew in any case."""
+    if s.disturbed == 1 or end <= (s.now, 0.0):
+        return
+    until = s.job.until_row[job]
+    give_counts(s, s.first_row, until, s.job.allocated[job])
+    end_use(s, until)

@@ -7,7 +7,6 @@ nodes with it overtakes it.
 
 from __future__ import annotations
 
-import numpy as np
 from faultsweep.simcore.contract import FLAT, SITE
 from faultsweep.simcore.engine.allocation import start_on_flat
 from faultsweep.simcore.engine.events import dequeue_at
@@ -17,6 +16,7 @@ from faultsweep.simcore.engine.pieces import reserve_pieces
 from faultsweep.simcore.engine.state import OWN_PASS, State
 from faultsweep.simcore.model.machines import SITE as AT_SITE
 from faultsweep.simcore.outside import Shape, address_of, own_policy
+from faultsweep.simcore.policies.scheduling.backfill import reserve_head
 from faultsweep.simcore.policies.scheduling.fcfs import start_in_order
 from faultsweep.simcore.policies.scheduling.long_queue import ends_by
 from faultsweep.simcore.policies.scheduling.shared_nodes import (
@@ -66,7 +66,8 @@ def start_allowed(s: State) -> bool:
         return True
     start_in_order(s)
     while s.queue_tail - s.queue_head > 1 and s.free > 0 and s.passes_again == 0:
-        _reserve(s)
+        s.own_head = s.queue[s.queue_head]
+        s.own_extra, s.reservation = reserve_head(s)
         position = call_own(s.own_pass, s, s.queue_head + 1, s.queue_tail, _ASKS)
         if position < 0:
             break
@@ -112,23 +113,6 @@ def _may_overtake(s: State, position: int, job: int) -> bool:
 def delays_head(s: State, job: int) -> bool:
     """Tell whether the head of the queue would have to start later on a flat machine if a job starts now."""
     return s.job.size[job] > s.own_extra and not ends_by(s, job, s.reservation)
-
-
-@kernel
-def _reserve(s: State) -> None:
-    """Find when the head of the queue can start as expected, and how many nodes are free beside it then."""
-    size, free, at = s.job.size[s.queue[s.queue_head]], s.free, 0
-    s.own_head, s.reservation = s.queue[s.queue_head], np.inf
-    while at < s.num_releases:
-        time = s.release_time[at]
-        if free >= size and time > s.reservation:
-            break
-        item = int(s.release_item[at])
-        free += s.job.allocated[item] if item >= 0 else 1
-        if free >= size:
-            s.reservation = max(time, s.now)
-        at += 1
-    s.own_extra = free - size
 
 
 def _begin(s: State, value: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from faultsweep.simcore.contract import FLAT as FLAT_MACHINE
 from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import TORUS, Parameter, Policy, Run
+from faultsweep.simcore.engine.counts import fits_now
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.profile import blocked_at, point_at, reserved_end, reserved_start
@@ -62,15 +63,14 @@ def plan_top_jobs(s: State) -> bool:
 @kernel
 def _fits_now(s: State, job: int) -> int:
     """Tell whether a job can start now for as long as it is expected to last beside all that is reserved."""
-    row = s.first_row if s.kind == FLAT else 0
-    end = reserved_end(s, job, point_at(s, row))
-    if s.kind == SITE:
-        return _YES if has_room(s, job, row, end) else _NO
-    if blocked_at(s, row, end, s.job.size[job]) >= 0:
-        return _NO
     if s.kind == FLAT:
-        return _YES
-    box = window_box(s, job, row, end)
+        return _YES if fits_now(s, job) else _NO
+    end = reserved_end(s, job, point_at(s, 0))
+    if s.kind == SITE:
+        return _YES if has_room(s, job, 0, end) else _NO
+    if blocked_at(s, 0, end, s.job.size[job]) >= 0:
+        return _NO
+    box = window_box(s, job, 0, end)
     return _NO_SPACE if box == OVERFLOW - 1 else _NO if box == NO_BOX else _YES
 
 
