@@ -102,6 +102,20 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that the site gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    plain = [re.sub(r"[^\w\s-]", "", heading.encode("ascii", "ignore").decode()) for heading in headings]
+    return {re.sub(r"[-\s]+", "-", heading.strip().lower()) for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_to_headings_lead_to_one(page):
+    links = re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    ours = [(page.parent / target if target else page, anchor) for target, anchor in links if ":" not in target]
+    assert [(target.name, anchor) for target, anchor in ours if anchor not in anchors(target)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_and_targets_that_are_named_exist(page):
     text = page.read_text(encoding="utf-8")
