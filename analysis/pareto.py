@@ -38,13 +38,13 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
     Parameters
     ----------
     results : opened by ``fs.open_results``.
-    metrics : two or more, which are means over the replicates that have a result.
-    every : return all configurations with a result, and say in a column ``on_front`` which are on it.
+    metrics : two or more; each is averaged over the replicates that have a result.
+    every : return all configurations with a result, with a column ``on_front``.
 
     Returns
     -------
     A row per configuration, the best of the first metric first: its labels on the axes that have several, its metrics,
-    and ``n``, the replicates that have a result. Means within chance of each other count as different ones.
+    and ``n``, the number of replicates with a result. Means are taken as exact, however few replicates there are.
 
     Raises
     ------

@@ -74,20 +74,20 @@ def plot(
 
     Parameters
     ----------
-    results : of ``open_results``.
-    metric : that is drawn; the mean bounded slowdown, the mean wait or the first one if not given.
+    results : opened by ``open_results``.
+    metric : the metric to draw; the mean bounded slowdown, the mean wait or the first one if not given.
     kind : "auto" (curves over numbers, bars over names), "heat map", or the name of a shipped figure such as
         "krevat2003-fig-5-1".
     x, curves, panels : axes, also "" for none; ``x`` may be a varied parameter or another metric.
     baseline : "axis=label" that the metric is compared with, replicate by replicate: the difference or, with ``ratio``,
         the ratio.
-    log_y : whether y is logarithmic; by default if the range of the values asks for it.
-    at : axis -> label of the axes that are not drawn over; their first labels if not given.
+    log_y : whether y is logarithmic; by default it depends on the range of the values.
+    at : axis -> label, for axes that are not drawn over; their first labels if not given.
 
     Raises
     ------
     InputError
-        A name that the results do not have, choices that do not fit together, or the extra "plot" is not installed.
+        The results have no such name, the choices do not go together, or the extra "plot" is not installed.
     """
     require("a figure", "matplotlib", "scipy")
     if kind in FIGURES:

@@ -79,15 +79,15 @@ def compare_policies(
     ----------
     results : opened by ``fs.open_results``.
     policy : the axis whose labels are compared; the scheduler, or the first axis of names, if not given.
-    metric : that decides; the mean bounded slowdown, or the first metric, if not given.
-    level : of single intervals, and of all ratios of a region together.
+    metric : the metric that decides; the mean bounded slowdown, or the first metric, if not given.
+    level : confidence of single intervals, and of all ratios of a region together.
 
     Returns
     -------
     A row per region and policy, best first: labels of the region; the policy; ``mean, low, high, n``; ``ratio,
     ratio_low, ratio_high`` to the best mean, paired under common random numbers; ``p``, adjusted by Holm's method over
-    all pairs of the region; and ``as_good``, whether it cannot be told from the best: ``pd.NA`` where the means differ
-    and too few replicates do to test that, as with one. ``attrs["scope"]`` says "for this log only" where all
+    all pairs of the region; and ``as_good``, whether it does not differ significantly from the best: ``pd.NA`` where
+    means differ but cannot be tested, as with one replicate. ``attrs["scope"]`` says "for this log only" if all
     replicates are of one log.
 
     Raises

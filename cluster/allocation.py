@@ -185,7 +185,7 @@ class Allocation:
         place, too_little = self.options.progress.parent, says_full(words)
         if not too_little and has_room(place):
             return False
-        text = f"{place}: {DISK_FULL}; the job goes on when there is room"
+        text = f"{place}: {DISK_FULL}; the job resumes when there is room"
         say(text)
         self._phase.enter(NO_SPACE, text)
         begin, before = time.monotonic(), free_bytes(place)
@@ -358,7 +358,7 @@ class Allocation:
         if limit is not None and requeued >= limit:
             text = f"the walltime was over, and the job was requeued {requeued} times (max_requeues); submit goes on"
             return self._finish("stopped", text, 1)
-        self._note("requeued", "the walltime was over; the job goes on when its turn comes")
+        self._note("requeued", "the walltime was over; the job resumes when its turn comes")
         self._phase.enter(REQUEUED)
         self._remove_credentials()
         try:
@@ -390,7 +390,7 @@ class Allocation:
         draft = self.folder / f"{JOB}.partial"
         draft.write_text(json.dumps({**known, "job": number, "requeues": self.requeues + 1}, indent=1))
         os.replace(draft, self.folder / JOB)
-        self._note("requeued", "the walltime was over; the job goes on when its turn comes", number)
+        self._note("requeued", "the walltime was over; the job resumes when its turn comes", number)
 
     def _remove_credentials(self) -> None:
         for folder in (*self.folder.glob(f"{self.job}-*-*"), *self.folder.glob("tls-*")):

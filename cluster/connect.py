@@ -49,9 +49,9 @@ def connect(
         submitted with, or else "local".
     workers : processes of a local cluster; one per processor if not given.
     credentials : file written by ``write_credentials`` for a cluster that uses TLS.
-    timeout_s : how long to wait for a scheduler that runs already.
+    timeout_s : how long to wait for a scheduler that is already running.
     folder : with "slurm", where worker jobs find credentials and keep their logs; all nodes must see it.
-    dashboard : asks for Dask's own dashboard, and is told how to reach it; only of a cluster that is started here.
+    dashboard : asks for Dask's own dashboard, and is told how to reach it; only for a cluster that is started here.
 
     Raises
     ------

@@ -60,7 +60,7 @@ def batch_script(site: Site, work: Work, workers: int, whole: bool = False, core
     what = "Scheduler, workers and sweep in one job" if workers else "Scheduler and sweep, whose workers are other jobs"
     lines = [
         "#!/bin/bash",
-        f"# {what}. Before its walltime it saves, requeues itself, and then goes on.",
+        f"# {what}. Before its walltime it saves, requeues itself, and then resumes.",
         f"# Written by 'faultsweep submit', which knows the job then, and none of '{command}'.",
         *system.directives(asked),
         "",

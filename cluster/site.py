@@ -31,7 +31,7 @@ class Site(BaseModel):
     partition: str | None = Field(None, pattern=_NAME, description="Partition (queue), or several: debug,short.")
     account: str | None = Field(None, pattern=_NAME, description="Account that is charged.")
     qos: str | None = Field(None, pattern=_NAME, description="Quality of service.")
-    time: str | None = Field(None, description="Walltime of one job; a sweep that needs more is requeued and goes on.")
+    time: str | None = Field(None, description="Walltime of one job; a sweep that needs more is requeued and resumes.")
     nodes: str = Field(
         "1", pattern=r"^[1-9]\d*(-[1-9]\d*)?$", description="Nodes of a job: 4, or 1-4 for what is free."
     )

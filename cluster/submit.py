@@ -155,7 +155,7 @@ def _check_partition(site: Site, partition: Partition, work: Work, workers: int)
     if site.time is not None and partition.most_s is not None and parse_time(site.time) > partition.most_s:
         raise InputError(
             f"--time: {site.time} is more than the {partition.most_s / 3600:.3g} h that the partition {name!r} allows;"
-            " a shorter one does: the sweep is requeued and goes on"
+            " a shorter one does: the sweep is requeued and resumes"
         )
     walltime = parse_time(site.time) if site.time else partition.most_s
     if walltime is not None and walltime <= site.grace_s:

@@ -26,11 +26,13 @@ class InvariantError(AssertionError):
     exit_code = 70
 
 
-def unknown_name(what: str, name: object, valid: Iterable[str], where: str = "") -> InputError:
-    """Build the error for a name that is not one of ``valid``: it suggests the nearest and lists them all, or says who
-    lists them where a sentence would be too long."""
+def unknown_name(
+    what: str, name: object, valid: Iterable[str], where: str = "", aliases: Iterable[str] = ()
+) -> InputError:
+    """Build the error for a name that is not one of ``valid``: it suggests the nearest, or the nearest alias, and lists
+    them all, or says who lists them where a sentence would be too long."""
     choices = sorted(valid)
-    near = get_close_matches(str(name), choices, n=1)
+    near = get_close_matches(str(name), [*choices, *aliases], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     place = f"{where}: " if where else ""
     listing = {

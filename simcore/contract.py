@@ -93,7 +93,7 @@ class Parameter:
                 if value in brought:
                     return value
                 valid = (*self.choices, *brought, *([self.form_doc] if self.form else []))
-                raise unknown_name(self.name.replace("_", " "), value, valid, where=self.name)
+                raise unknown_name(self.name.replace("_", " "), value, valid, self.name, self.aliases)
             return value
         return self._check_number(value)
 

@@ -133,7 +133,7 @@ def simulate(
     events : record the event trace.
     trace : on clusters, record the steps of the agent: ``Run.decisions``.
     repeat : run the simulation this many times from the raw arrays; ``elapsed_s`` and ``processor_s`` are medians.
-    debug : check the whole state after every instant against its invariants
+    debug : check the whole state against its invariants after every event time
         (``faultsweep.simcore.engine.checks``); slow.
     options : the recovery group of every job that is simulated, letters A to E in order of submission, in place of
         groups drawn from ``recovery_mix``.

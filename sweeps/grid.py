@@ -362,7 +362,7 @@ def find_rows(
     for axis, rows in zip(axes, left, strict=True):
         if len(rows) != 1:
             some = ", ".join(str(axis.labels[row]) for row in rows[:10])
-            raise InputError(f"--select: {len(rows)} values are left of {axis.name} ({some}); name one")
+            raise InputError(f"--select: {axis.name} has {len(rows)} values ({some}); name one")
     return tuple(rows[0] for rows in left)
 
 

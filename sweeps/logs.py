@@ -171,17 +171,17 @@ def load_workload(
     ----------
     name_or_path : a name of NAMED_LOGS or of MODELS, the path of a log in the Standard Workload Format, of an
         accounting dump, or of a model that ``faultsweep logs fit`` has written (.toml).
-    logs_dir : folder (with its subfolders) in which a named log is looked for first; then come the folder in
+    logs_dir : folder that is searched first for a named log, with its subfolders; then come the folder in
         FAULTSWEEP_LOGS, the user's cache, and the archive on the network.
-    num_jobs : how many jobs: of a log the first ones (0: all), of a model so many (0: 10,000).
-    seed, replicate : which jobs of a model.
+    num_jobs : number of jobs: the first ones of a log (0: all), or that many of a model (0: 10,000).
+    seed, replicate : of the jobs of a model.
     on_error : what happens to malformed lines, see ``read_swf``.
 
     Raises
     ------
     InputError
-        If there is no such log, it cannot be fetched, or its content is not what the name stands for, or it has fewer
-        jobs, or ``num_jobs`` is no number of jobs.
+        There is no such log, it cannot be fetched, its content is not that of the named log, it has fewer jobs, or
+        ``num_jobs`` is not a valid number.
     """
     num_jobs = int(PARAMETERS["num_jobs"].check(num_jobs))
     workload = _load_whole(name_or_path, logs_dir, num_jobs, seed, replicate, on_error)

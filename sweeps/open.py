@@ -49,19 +49,19 @@ def open_results(path_or_url: str | Path, *, masked: bool = True) -> xr.Dataset:
     Parameters
     ----------
     path_or_url : a store's folder (``x.zarr``), a packed store (``x.zarr.zip``), or the URL of either.
-    masked : hide the values of cells without a result: NaN, NaT, or "". Whole numbers and booleans are numbers with NaN
-        as long as a cell has no result; unmasked, they are what they are, and 0 or False there.
+    masked : hide the values of cells without a result, as NaN, NaT, or "". Whole numbers and booleans are then floats
+        with NaN while a cell has no result; unmasked they keep their type, with 0 or False in such cells.
 
     Returns
     -------
-    One variable per metric over the axes of the sweep and ``replicate``, NaN where there is no result yet, read
+    One variable per metric over the axes of the sweep and ``replicate``, NaN where there is no result yet, and read
     when it is used; the parameters that vary, as coordinates; ``status``, in memory; ``wall_s`` and ``error``. Units
-    and long names are in the attributes of each.
+    and long names are attributes of the variables.
 
     Raises
     ------
     InputError
-        There is nothing, it is not a store of a sweep, or it is of a version that cannot be read.
+        There is no store, it is not a store of a sweep, or its format cannot be read.
     """
     return _results(str(path_or_url), masked, None)
 
@@ -106,7 +106,7 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
     Raises
     ------
     InputError
-        The store has no per-job results, or the labels leave no cell or more than one.
+        The store has no per-job results, or the labels select no cell or more than one.
     """
     place = data.encoding.get("source", "the results")
     if "jobs_offset" not in data:

@@ -84,9 +84,9 @@ class Output:
     ``dtype`` is float64, int64, bool, text, datetime, timedelta or complex. A vector has the name of its dimension
     (``dim``) and its ``labels``; any array has ``dims``, a mapping of names to labels, or to lengths where there are no
     labels: ``Output("field", "K", dims={"x": [0.0, 0.5, 1.0], "step": 100})``. A ``measured`` result, such as a
-    duration, differs from run to run. ``better`` says which of two is: "higher" or "lower"; "" leaves it open. ``more``
-    are other attributes of its variable, names with text, numbers or lists; ``coordinates`` those of the labels along
-    its dimensions, such as their units, by dimension.
+    duration, differs from run to run. ``better`` says which values are better: "higher", "lower", or "" if neither is.
+    ``more`` has other attributes of its variable, with text, numbers or lists as values; ``coordinates`` has attributes
+    of the labels along each dimension, such as their units.
     """
 
     name: str

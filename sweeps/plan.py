@@ -303,7 +303,7 @@ def print_plan(plan: Plan, resolved: bool = False, as_json: bool = False) -> Non
     unasked = f"; not requested: {format_count(plan.not_requested, 'cell')}" if plan.not_requested else ""
     console.print(
         f"  {format_count(plan.simulations, 'different simulation')}; {plan.copies:,} cells are copies"
-        " (parameters do nothing there)" + unasked
+        " (a parameter has no effect there)" + unasked
     )
     if plan.status:
         counts = {i: plan.status.get(name, 0) for i, name in enumerate(STATUS_NAMES)}

@@ -55,8 +55,8 @@ def rerun(
     """Run the cell that ``select`` names again, by its labels: a mapping, or a text as on the command line.
 
     ``events`` asks for the event trace of a simulation (``run.events``), ``trace`` for the steps of the agent on
-    clusters (``run.decisions``). Nothing that the store names is executed: a store of a function of one's own needs
-    ``target``, a ``FunctionTarget``, and a placement score of one's own needs ``run_code``.
+    clusters (``run.decisions``). Code that the store names is not executed: a store of a function of your own needs
+    ``target``, a ``FunctionTarget``, and files with policies of your own need ``run_code``.
 
     Raises
     ------
@@ -243,6 +243,6 @@ def print_rerun(
         if again.status not in [STATUS_NAMES[status] for status in WITH_RESULT]:
             console.print(f"the store has no result of this cell to compare with ({again.status})")
         else:
-            console.print("different from the store" if again.different else "equal to the store, to the bit")
+            console.print("different from the store" if again.different else "equal to the store, bit for bit")
     if again.different:
         raise InputError(f"{path}: {', '.join(again.different)} differ from the store")

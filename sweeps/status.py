@@ -194,7 +194,7 @@ def _print_run(console: Any, found: dict[str, Any]) -> None:
     if owner:
         console.print(f"  running: {say_owner(owner)}")
     elif job is None:
-        console.print("  no run is going on")
+        console.print("  no run is active")
     if found["phase"] is not None:
         console.print(f"  {say_phase(found['phase'])}")
     if progress is None:

@@ -115,12 +115,12 @@ class Sweep:
 
         Parameters
         ----------
-        axes, name, title, target, fixed, replicates, seed, formulas, exclude, metrics, keep_jobs, figure, precision,
-            best, better : as in a TOML spec.
+        axes, name, title, target, fixed, replicates, seed, formulas : as in a TOML spec.
+        exclude, metrics, keep_jobs, figure, precision, best, better : as in a TOML spec.
         function, outputs : run this function; outputs are names, or a mapping of names to units, or Outputs.
-        inert : of a function, argument -> rule(configuration) that tells where the argument does nothing.
-        version : of a function, raised by you when what it calls or reads has changed: a store refuses to mix versions.
-        logs : folder in which named job logs are looked for first.
+        inert : for a function, argument -> rule(configuration) that is true where the argument has no effect.
+        version : for a function; change it when what it calls or reads has changed. A store refuses to mix versions.
+        logs : folder that is searched first for named job logs.
         folder : where relative paths of job and failure logs start; the working directory if not given.
 
         Raises
@@ -649,7 +649,7 @@ class _Run:
         self.lock.check()
         if not (self.path / "zarr.json").exists():
             raise SweepStoppedError(
-                f"{self.path}: the store is not there any more; a run goes on where it was moved, and anew if removed"
+                f"{self.path}: the store is gone; if it was moved, run the sweep there to resume it"
             )
 
     def say(self, text: str) -> None:
@@ -734,7 +734,7 @@ class _Run:
             self._list_run(saved=True)
             (self.folder / CELLS).unlink(missing_ok=True)
         done = describe_counts(self.collector.counts(), STATUS_NAMES)
-        raise kind(f"{why}; {self.path} has {done}; run again to go on") from None
+        raise kind(f"{why}; {self.path} has {done}; run again to resume") from None
 
     def close(self) -> None:
         """Leave a complete store with nothing beside it but the log file."""

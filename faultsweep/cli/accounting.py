@@ -49,7 +49,10 @@ RuleOption = Annotated[
 @app.command("import")
 def import_dump(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="sacct, pbs, cobalt, lsf, swf or table; auto goes by the content.")
+        str,
+        typer.Argument(
+            metavar="KIND", help="sacct, pbs, cobalt, lsf, swf or table; auto recognises it by the content."
+        ),
     ],
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Dumps of one machine, in order of time.")],
     output: OutputOption,
@@ -62,7 +65,7 @@ def import_dump(
     skip_malformed: SkipOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read what a machine's accounting knows of its jobs, write it, and say what was left out and what was guessed.
+    """Import jobs from the accounting of a machine, and say what was left out and what was guessed.
 
     Parquet keeps everything; the Standard Workload Format keeps times, sizes, users, accounts, QOS and partitions.
     """
@@ -99,7 +102,10 @@ def anonymise(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dump, or jobs that logs import has written.")],
     output: OutputOption,
     key: Annotated[
-        Path, typer.Option("--key", metavar="KEY.json", help="Numbers of all names; made if it is not there. Keep it.")
+        Path,
+        typer.Option(
+            "--key", metavar="KEY.json", help="File with the number of each name, created if absent. Keep it private."
+        ),
     ],
     keep: Annotated[
         str, typer.Option(metavar="COLUMN,...", help="Columns whose names are public, such as partition,qos.")
@@ -108,9 +114,9 @@ def anonymise(
     timezone: ZoneOption = "",
     skip_malformed: SkipOption = False,
 ) -> None:
-    """Write a copy of jobs that can be made public: numbers for users, accounts, nodes and all other names.
+    """Write a copy of jobs that can be made public, with numbers for users, accounts, nodes and other names.
 
-    With the same key, later dumps get the same numbers for the same names. Who has the key can undo it.
+    With the same key, later dumps get the same numbers for the same names. Whoever has the key can undo it.
     """
     from faultsweep.files import check_writable
     from faultsweep.simcore.workloads.accounting import anonymise as anonymising

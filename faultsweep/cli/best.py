@@ -64,7 +64,7 @@ def best(
         typer.Option(help="Probability of a right answer in all regions. [default: 0.95]", show_default=False),
     ] = None,
     most: Annotated[
-        int | None, typer.Option(help="Replicates of a configuration at most. [default: 200]", show_default=False)
+        int | None, typer.Option(help="Most replicates of a configuration. [default: 200]", show_default=False)
     ] = None,
     store: StoreOption = None,
     logs: LogsOption = None,
@@ -75,10 +75,10 @@ def best(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Say which policy is best, in every region of the other axes, with as few simulations as that needs.
+    """Find the best policy in every region of the other axes, with as few simulations as possible.
 
     Replicates are added to policies that may still be the best, until all but one are worse or within the zone of the
-    best. The options can also stand in the table [best] of the spec. Run it again to go on where it was stopped. If the
+    best. The options can also stand in the table [best] of the spec. Run it again to resume. If the
     cap is reached first, the answer is "not decided".
     """
     from faultsweep.analysis.figures.units import unit_of
@@ -182,15 +182,15 @@ def refine(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="That crosses. [default: mean_bounded_slowdown]", show_default=False),
+        typer.Option(help="The metric whose means cross. [default: mean_bounded_slowdown]", show_default=False),
     ] = None,
     width: Annotated[
         float | None,
-        typer.Option(help="Of the interval at its end. [default: a sixteenth of the axis]", show_default=False),
+        typer.Option(help="Width of the final interval. [default: a sixteenth of the axis]", show_default=False),
     ] = None,
     confidence: Annotated[float | None, typer.Option(help="[default: 0.95]", show_default=False)] = None,
     most: Annotated[
-        int | None, typer.Option(help="Replicates at a point at most. [default: 200]", show_default=False)
+        int | None, typer.Option(help="Most replicates at a point. [default: 200]", show_default=False)
     ] = None,
     store: StoreOption = None,
     logs: LogsOption = None,
@@ -201,7 +201,7 @@ def refine(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Find where along an axis two policies cross, or one saturates: an interval as narrow as is asked for.
+    """Find where along an axis two policies cross or one saturates, as an interval of a given width.
 
     There is an answer for each region of the other axes. Points are added between the ends of the axis, and replicates
     to a point until its answer is certain. The options can also stand in the table [refine] of the spec. Run it again
@@ -273,10 +273,10 @@ def _print_found(
 @app.command()
 def pareto(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
-    metrics: Annotated[list[str], typer.Argument(metavar="METRIC METRIC...", help="What counts: two metrics or more.")],
+    metrics: Annotated[list[str], typer.Argument(metavar="METRIC METRIC...", help="Two metrics or more.")],
     json_: JsonOption = False,
 ) -> None:
-    """Print the configurations that no other one beats: as good in every metric, and better in one.
+    """Print the Pareto front: the configurations that no other one beats in all of these metrics.
 
     Metrics are means over replicates. What two of them cost each other is drawn by the dashboard.
     """

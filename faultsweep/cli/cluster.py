@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = App()
 
-_PANEL = "Batch job (not in the site file)"
+_PANEL = "Batch job (overrides the site file)"
 
 
 def _option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
@@ -33,7 +33,7 @@ AccountOption = Annotated[str | None, _option("--account", "-A", help="Account t
 QosOption = Annotated[str | None, _option("--qos", help="Quality of service.")]
 TimeOption = Annotated[
     str | None,
-    _option("--time", "-t", help="Walltime of a job (minutes, HH:MM:SS, D-HH:MM:SS); it is requeued and goes on."),
+    _option("--time", "-t", help="Walltime of a job (minutes, HH:MM:SS, D-HH:MM:SS); the job is requeued and resumes."),
 ]
 NodesOption = Annotated[str | None, _option("--nodes", "-N", metavar="N", help="Nodes: 4, or 1-4 for what is free.")]
 PerNodeOption = Annotated[
@@ -65,7 +65,9 @@ SiteOption = Annotated[
 BatchSystemOption = Annotated[
     str | None,
     typer.Option(
-        "--cluster", help="Batch system: slurm, pbs, or a site's FILE.py. [default: what is here]", show_default=False
+        "--cluster",
+        help="Batch system: slurm, pbs, or a site's FILE.py. [default: the one found here]",
+        show_default=False,
     ),
 ]
 
@@ -109,7 +111,7 @@ def submit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Run a sweep as one batch job of SLURM or PBS, which you may leave: it resumes after kills and walltimes.
+    """Run a sweep as one detached batch job of SLURM or PBS, which resumes after kills and walltimes.
 
     Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
     """
@@ -227,7 +229,7 @@ def cancel(
     store: StoreOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Cancel the batch job of a store; what is finished stays, and submit goes on from there."""
+    """Cancel the batch job of a store; finished results stay, and submit resumes from there."""
     from faultsweep.sweeps import batch_job
     from faultsweep.sweeps.status import find_store
     from faultsweep.sweeps.store.lock import say_owner
@@ -247,7 +249,7 @@ cluster_app = App(no_args_is_help=True)
 @cluster_app.command("init")
 def init(
     site: SiteOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     cluster: BatchSystemOption = None,
 ) -> None:
     """Write a commented file of settings for this cluster, from what it says of itself; look at it, then submit."""
@@ -267,7 +269,7 @@ def check(
     nodes: NodesOption = None,
     interface: InterfaceOption = None,
     cluster: BatchSystemOption = None,
-    wait: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for the probe.")] = 600.0,
+    wait: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Longest time to wait for the probe.")] = 600.0,
     json_: JsonOption = False,
 ) -> None:
     """Submit a probe of a minute, from a folder that the nodes see, and say what works; exit code 1 if not all does."""

@@ -16,9 +16,9 @@ app = App()
 @app.command()
 def dashboard(
     store: Annotated[str, typer.Argument(metavar="STORE-or-URL", help="A store, finished or being written.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: any free port.")] = 0,
     view: Annotated[
-        str, typer.Option(metavar="VIEW", help="A view to begin with, as the page gives it.", show_default=False)
+        str, typer.Option(metavar="VIEW", help="The view to start with, as the page prints it.", show_default=False)
     ] = "",
     browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = False,
     compare: Annotated[
@@ -28,7 +28,7 @@ def dashboard(
         bool, typer.Option("--allow-rerun", help="Let the page simulate a run again; for a store of your own.")
     ] = False,
 ) -> None:
-    """Look at a store in a browser, by any axis and metric; a store that is being written is followed.
+    """Look at a store in a browser, by any axis and metric, also while it is being written.
 
     The printed link carries a token; nobody gets in without it, on this machine either. Ctrl-C ends it. From another
     machine: ssh -L 8888:127.0.0.1:8888 HOST, with --port 8888 here, and open the link there.
@@ -58,16 +58,16 @@ def report(
     ),
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="A metric to report on; may be given more than once. [default: the usual ones]"),
+        typer.Option(help="A metric to report on; may be repeated. [default: the usual ones]"),
     ] = None,
     policy: Annotated[
         str | None,
         typer.Option(metavar="AXIS", help="The axis that is ranked. [default: scheduler, or the first of names]"),
     ] = None,
 ) -> None:
-    """Write one page about a store, readable on paper: results, effects, the best policy per region, provenance.
+    """Write one page about a store, to read or print: results, effects, the best policy per region, provenance.
 
-    It has no scripts and asks nothing of a network.
+    It has no scripts and works offline.
     """
     from faultsweep.analysis.report import write_report
     from faultsweep.files import check_writable

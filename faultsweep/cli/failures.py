@@ -50,7 +50,7 @@ def describe(
         Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
     ] = None,
 ) -> None:
-    """Show what a failure log is like: rate, times between failures, bursts, skew of the nodes, down times.
+    """Describe a failure log: rate, times between failures, bursts, skew of the nodes, down times.
 
     Example: faultsweep failures describe failures.csv --picture failures.png
     """
@@ -91,7 +91,7 @@ def fit(
     columns: ColumnsOption = "",
     json_: JsonOption = False,
 ) -> None:
-    """Estimate the parameters of the generator bursts from a failure log, and show how near the model comes to it.
+    """Estimate the parameters of the generator bursts from a failure log, and show how well the model fits.
 
     Example: faultsweep failures fit failures.csv -o incidents.toml
     """

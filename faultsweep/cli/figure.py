@@ -33,7 +33,7 @@ def figure(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture and its texts.")] = Path(),
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", "-f", help="png, pdf, svg or html; can be given again. [default: png and html]"),
+        typer.Option("--format", "-f", help="png, pdf, svg or html; may be repeated. [default: png and html]"),
     ] = None,
     logs: LogsOption = None,
     cluster: ClusterOption = None,
@@ -41,7 +41,7 @@ def figure(
     credentials: CredentialsOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Run what is missing of a sweep and draw its figure: a PNG, and an HTML page that works offline.
+    """Run what is missing of a sweep and draw its figure, as a PNG and as an HTML page that works offline.
 
     The caption is a text beside them, NAME.md and NAME.tex; NAME-data.md is the data sheet.
     The table [figure] of a spec sets the metric and the axes; by default, the first metric over the first axis of

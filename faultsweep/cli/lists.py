@@ -131,12 +131,14 @@ def _choices(parameter: object) -> str:
 
 @app.command("check-policy")
 def check_policy(
-    parameter: Annotated[str, typer.Argument(metavar="PARAMETER", help="What names it, such as queue_order.")],
+    parameter: Annotated[
+        str, typer.Argument(metavar="PARAMETER", help="The parameter that names the policy, such as queue_order.")
+    ],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="A name, or FILE.py:FUNCTION, which is executed.")],
     draws: Annotated[int, typer.Option(min=1, help="Configurations on each kind of machine.")] = 6,
     json_: JsonOption = False,
 ) -> None:
-    """Check that a policy holds what every policy must, among other policies on every kind of machine.
+    """Check that a policy meets what is required of every policy, with other policies on every kind of machine.
 
     Example: faultsweep check-policy queue_order rules.py:aged_area
     """

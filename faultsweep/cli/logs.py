@@ -38,7 +38,7 @@ app = App(no_args_is_help=True, cls=_LogsGroup)
 
 LogsOption = Annotated[
     Path | None,
-    typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
+    typer.Option("--logs", metavar="DIR", help="Folder with job logs, which is searched first.", show_default=False),
 ]
 
 
@@ -77,7 +77,7 @@ def describe(
     log: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Named log, model, or SWF file.")],
     logs: LogsOption = None,
     num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
-    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to skip.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of a model.")] = 0,
     skip_malformed: Annotated[
         bool, typer.Option("--skip-malformed", help="Leave malformed lines of a file out and count them.")
@@ -87,7 +87,7 @@ def describe(
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Show what a log or a model is like: jobs, span, load, sizes, run times, and whom to thank."""
+    """Describe a log or a model: jobs, span, load, sizes, run times, and whom to acknowledge."""
     from faultsweep.cli.output import check_picture
     from faultsweep.simcore.workloads.models import DEFAULT_JOBS
     from faultsweep.simcore.workloads.transforms import span
@@ -137,9 +137,9 @@ def fit(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.toml", help="Where to write the model.")],
     logs: LogsOption = None,
     num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
-    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to pass over.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to skip.")] = 0,
     nodes: Annotated[int, typer.Option(min=0, help="Scale sizes to a machine of so many nodes; 0: the log's.")] = 0,
-    users: Annotated[bool, typer.Option("--users", help="Give jobs users, in the shares that they have.")] = False,
+    users: Annotated[bool, typer.Option("--users", help="Give jobs users, with their shares in the log.")] = False,
     json_: JsonOption = False,
 ) -> None:
     """Fit a workload model to a log by size class, write it for --log FILE.toml, and show how well it fits.
@@ -355,8 +355,8 @@ def show(
         str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
     ],
     store: Annotated[Path | None, typer.Option(help="The store, if a spec is named.", show_default=False)] = None,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 40,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows; Ctrl-C ends.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines to print.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing as it grows; Ctrl-C ends.")] = False,
 ) -> None:
     """Print what the batch job of a store, or without one its last run, has written: the end of its log file.
 

@@ -41,19 +41,19 @@ def reproduce(
     ] = None,
     workers: WorkersOption = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"With {QUICK_REPLICATES} replicates at most, in stores of their own.")
+        bool, typer.Option("--quick", help=f"At most {QUICK_REPLICATES} replicates, in separate stores.")
     ] = False,
     reading: Annotated[
-        str | None, typer.Option("--reading", metavar="NAME", help="Under this reading, too.", show_default=False)
+        str | None, typer.Option("--reading", metavar="NAME", help="Also judge under this reading.", show_default=False)
     ] = None,
     readings: Annotated[
-        bool, typer.Option("--readings", help="Under every reading, and which fits most claims.")
+        bool, typer.Option("--readings", help="Judge under every reading, and say which fits most claims.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what has to run and how long it takes; run nothing.")
+        bool, typer.Option("--plan", help="Say what would run and how long it would take; run nothing.")
     ] = False,
     page: Annotated[
-        Path | None, typer.Option("--page", help="Write what came out as a page of Markdown.", show_default=False)
+        Path | None, typer.Option("--page", help="Write the results as a page of Markdown.", show_default=False)
     ] = None,
     figure: Annotated[
         Path | None,
@@ -62,12 +62,12 @@ def reproduce(
         ),
     ] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Keep the verdicts in the package's list of accepted ones.")
+        bool, typer.Option("--accept", help="Store the verdicts in the package's list of accepted ones.")
     ] = False,
     json_: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Say which printed claims of the papers come out here: run what is missing, and judge claim by claim.
+    """Check the printed claims of the papers: run what is missing, and judge claim by claim.
 
     A claim agrees, agrees in part, does not agree, or cannot be told, by its interval and the region that it names.
     Exit code 0: all verdicts are the accepted ones; 3: some are not.

@@ -24,7 +24,7 @@ StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store.
 @app.command()
 def pack(
     store: StoreArgument,
-    archive: Annotated[Path, typer.Argument(metavar="OUT.zarr.zip", help="The file to be made.")],
+    archive: Annotated[Path, typer.Argument(metavar="OUT.zarr.zip", help="The file to write.")],
     licence: Annotated[
         str | None,
         typer.Option("--licence", "--license", help="Terms of use, such as CC-BY-4.0.", show_default=False),
@@ -47,7 +47,7 @@ def unpack(
     store: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FOLDER", help="The folder to be made. [default: the file's name without .zip]", show_default=False
+            metavar="FOLDER", help="The folder to write. [default: the file's name without .zip]", show_default=False
         ),
     ] = None,
     sha256: Annotated[str, typer.Option(metavar="HEX", help="Refuse an archive with another SHA-256.")] = "",
@@ -80,11 +80,11 @@ def _print_packed(packed: Packed, what: str, as_json: bool) -> None:
 
 @app.command()
 def merge(
-    stores: Annotated[list[Path], typer.Argument(metavar="STORE STORE...", help="The stores to join.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The store to be made.", show_default=False)],
+    stores: Annotated[list[Path], typer.Argument(metavar="STORE STORE...", help="The stores to merge.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The store to write.", show_default=False)],
     json_: JsonOption = False,
 ) -> None:
-    """Join stores that were run in different places; where cells conflict, name them and write nothing."""
+    """Merge stores that were run in different places; if cells conflict, name them and write nothing."""
     from faultsweep.sweeps.status import print_status
     from faultsweep.sweeps.store.merge import merge as merge_stores
 
@@ -102,7 +102,7 @@ def compare(
     tolerance: Annotated[float, typer.Option(min=0, help="Relative difference that counts as equal.")] = 0.0,
     json_: JsonOption = False,
 ) -> None:
-    """Say which cells of two stores differ, in what, and by how much; the exit code is 1 if anything does."""
+    """Say which cells of two stores differ, in what, and by how much; the exit code is 1 if any do."""
     from faultsweep.analysis.compare import compare as compare_stores
 
     found = compare_stores(a, b, metrics=metric or (), tolerance=tolerance)
@@ -172,7 +172,7 @@ def notebook(
         ),
     ] = None,
 ) -> None:
-    """Write a Jupyter notebook to begin with: coverage, means with intervals, a picture, paired differences."""
+    """Write a Jupyter notebook to start from: cells with results, means with intervals, paired differences."""
     from faultsweep.analysis.notebook import write_notebook
 
     path = (

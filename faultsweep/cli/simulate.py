@@ -22,15 +22,15 @@ app = App()
 
 _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "log": (str, typer.Option(..., help="Named log, path of a log (SWF, also .gz or .xz), or workload model.")),
-    "logs": (str, typer.Option("", help="Folder where named logs are looked for first.", metavar="DIR")),
+    "logs": (str, typer.Option("", help="Folder with job logs, which is searched first.", metavar="DIR")),
     "skip_malformed": (
         bool,
         typer.Option(False, "--skip-malformed", help="Leave malformed lines of the log out and count them."),
     ),
-    "all_metrics": (bool, typer.Option(False, "--all", help="Print every metric, not the ten that matter.")),
+    "all_metrics": (bool, typer.Option(False, "--all", help="Print every metric, not only the ten that matter.")),
     "by": (
         str,
-        typer.Option("", help="Print what each user, account, partition or qos got.", metavar="OWNER"),
+        typer.Option("", help="Print jobs, waits and shares of each user, account, partition or qos.", metavar="OWNER"),
     ),
     "json_output": (bool, typer.Option(False, "--json", help="Print the metrics as JSON.")),
     "debug": (
@@ -42,7 +42,7 @@ _NOT_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "accounts_out": (str, typer.Option("", help="Write the users' credits.", metavar="FILE.csv")),
     "options_out": (
         str,
-        typer.Option("", help="Write what became of jobs under each recovery option.", metavar="FILE.csv"),
+        typer.Option("", help="Write the outcome of jobs by recovery option.", metavar="FILE.csv"),
     ),
     "events_out": (str, typer.Option("", help="Write every event; times on the log's clock.", metavar="FILE.csv")),
     "trace": (bool, typer.Option(False, "--trace", help="Print every step of the agent on clusters, and why.")),

@@ -26,11 +26,11 @@ def import_site(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="SITE.toml", help="Where to write the site.")],
     timezone: Annotated[str, typer.Option(metavar="ZONE", help="Zone of the times of reservations.")] = "UTC",
-    nodes: Annotated[int, typer.Option(min=0, help="PBS: nodes, where no file describes them.")] = 0,
-    cores: Annotated[int, typer.Option(min=1, help="PBS: cores of each of them.")] = 1,
+    nodes: Annotated[int, typer.Option(min=0, help="PBS: number of nodes, if no file describes them.")] = 0,
+    cores: Annotated[int, typer.Option(min=1, help="PBS: cores of each node.")] = 1,
     json_: JsonOption = False,
 ) -> None:
-    """Write site.toml from what SLURM or PBS prints of itself, and list what it cannot hold.
+    """Write site.toml from what SLURM or PBS prints about itself, and list what it cannot hold.
 
     SLURM: scontrol show config, show partition -o, show node -o, show reservation -o; sacctmgr -P list qos, -P list
     assoc (or sacctmgr dump). PBS: qmgr -c 'print server', qmgr -c 'print node @default'.

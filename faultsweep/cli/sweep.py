@@ -24,7 +24,7 @@ StoreOption = Annotated[
 ]
 LogsOption = Annotated[
     Path | None,
-    typer.Option("--logs", metavar="DIR", help="Folder with job logs, looked into first.", show_default=False),
+    typer.Option("--logs", metavar="DIR", help="Folder with job logs, which is searched first.", show_default=False),
 ]
 ClusterOption = Annotated[
     str | None,
@@ -50,14 +50,14 @@ CredentialsOption = Annotated[
 TimeLimitOption = Annotated[
     float,
     typer.Option(
-        "--time-limit", min=0, metavar="SECONDS", help="Let a configuration fail that takes longer; 0: never."
+        "--time-limit", min=0, metavar="SECONDS", help="A configuration that takes longer fails; 0: no limit."
     ),
 ]
 
 RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")]
 RecomputeOption = Annotated[
     bool,
-    typer.Option("--recompute", help="Replace all results: of other logs, code or versions, not of another sweep."),
+    typer.Option("--recompute", help="Replace all results, because logs, code or versions have changed."),
 ]
 
 
@@ -78,11 +78,11 @@ def run(
         typer.Option("--dask-dashboard", help="Serve Dask's own dashboard on loopback; print how to reach it."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the log file gets.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print what goes to the log file.")] = False,
 ) -> None:
-    """Simulate what the store lacks: a new sweep, the rest of a stopped one, or what an extended spec adds.
+    """Run the simulations that the store lacks: a new sweep, the rest of a stopped one, or what an extended spec adds.
 
-    Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to go on. Where cells
+    Ctrl-C once finishes what is running and saves; twice stops now. Run the same command again to resume. Where cells
     fail, the others go on; the errors are printed at the end, and the exit code is 2. For a log of a shipped experiment
     that is not on this machine a substitute is used, as in 'faultsweep figure'.
     """
@@ -142,10 +142,10 @@ def plan(
     retry_failed: RetryOption = False,
     recompute: RecomputeOption = False,
     measure: Annotated[bool, typer.Option(help="Time a few cells for the estimates.")] = True,
-    resolved: Annotated[bool, typer.Option("--resolved", help="Print the resolved configuration, too.")] = False,
+    resolved: Annotated[bool, typer.Option("--resolved", help="Also print the resolved configuration.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Say what a run would do: cells, distinct simulations, tasks, time and size, and what the store has already.
+    """Say what a run would do: cells, different simulations, tasks, time and size, and what the store already has.
 
     It asks no cluster: --workers says for how many workers the time is estimated.
     """
@@ -168,7 +168,7 @@ def status(
     workers: WorkersOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Say what a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
+    """Say which results a store has, and what its run or batch job is doing: cells, failures, workers, rate, time left.
 
     Exit code 0: complete; 3: running, or waiting in a queue; 4: incomplete, and nothing runs; 5: complete, but cells
     failed; 6: incomplete, and SLURM does not say whether its job runs; 7: files are absent or damaged. The scheduler of
@@ -183,16 +183,17 @@ def status(
 def check(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
     repair: Annotated[
-        bool, typer.Option("--repair", help="Restore what is kept twice, and run exactly the damaged cells again.")
+        bool,
+        typer.Option("--repair", help="Restore files that are stored twice, and run exactly the damaged cells again."),
     ] = False,
     seal: Annotated[
-        bool, typer.Option("--seal", help="Give a store of an earlier format checksums; take its files as they are.")
+        bool, typer.Option("--seal", help="Add checksums to a store of an earlier format, with its files as they are.")
     ] = False,
     logs: LogsOption = None,
     workers: WorkersOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Compare every file of a store with its checksum, and name what is absent, damaged or of an earlier time.
+    """Compare every file of a store with its checksum, and name files that are absent, damaged or too old.
 
     Exit code 0: sound; 6: of an earlier format, which has no checksums; 7: damaged. Cells of a function of your own are
     marked by --repair, and its next run simulates them. The file that pack makes may be named as well.
@@ -220,11 +221,11 @@ def rerun(
         typer.Option(metavar="FILE.csv", help="Write every step of the agent on clusters.", show_default=False),
     ] = None,
     run_code: Annotated[
-        bool, typer.Option("--run-code", help="Execute a placement score that the store names.")
+        bool, typer.Option("--run-code", help="Execute the Python files of policies that the store names.")
     ] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Run one cell of a store again, from the store and the pinned logs alone, and compare the two bit by bit."""
+    """Run one cell of a store again, from the store and its logs alone, and compare the results bit by bit."""
     from faultsweep.sweeps.rerun import print_rerun
 
     print_rerun(

@@ -35,7 +35,7 @@ CutOption = Annotated[
     float, typer.Option(min=0, max=0.95, help="Share of the log's span before the part that judges; 0: all judges.")
 ]
 LogsOption = Annotated[
-    Path | None, typer.Option("--logs", metavar="DIR", help="Folder where named logs are looked for first.")
+    Path | None, typer.Option("--logs", metavar="DIR", help="Folder with job logs, which is searched first.")
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -66,7 +66,7 @@ def validate(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the real schedule of a log with the simulated one: waits by partition, size and hour, load and queue.
+    """Compare real waits of a log with simulated ones, by partition, size and hour, and load and queue over time.
 
     The simulation starts warm at the cut: with the jobs that ran and waited then. Only jobs that were submitted at
     least one longest run time after the cut are judged.
@@ -95,7 +95,7 @@ def calibrate(
     page: PageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose scheduler, estimates and order of the queue on the first part of a log, and judge them on the rest."""
+    """Choose scheduler, estimates and queue order on the first part of a log, and judge them on the rest."""
     from faultsweep.sweeps.validation import calibrate as choose
     from faultsweep.sweeps.validation import validate as compare
 

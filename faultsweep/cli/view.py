@@ -38,21 +38,21 @@ def view(
             metavar="FILE.csv", help="Jobs of a trace (--jobs-out): the sizes they asked for.", show_default=False
         ),
     ] = None,
-    start_h: Annotated[float, typer.Option(help="Begin of the window, hours since the first arrival.")] = 0.0,
+    start_h: Annotated[float, typer.Option(help="Start of the window, hours since the first arrival.")] = 0.0,
     stop_h: Annotated[
-        float | None, typer.Option(help="Its end. [default: that of the run]", show_default=False)
+        float | None, typer.Option(help="End of the window. [default: that of the run]", show_default=False)
     ] = None,
     at_h: Annotated[
         float | None,
-        typer.Option(help="Time of the occupancy in the PNG. [default: the most fragmented]", show_default=False),
+        typer.Option(help="Time of the occupancy in the PNG, h. [default: the most fragmented]", show_default=False),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for NAME.png and NAME.html.")] = Path(),
     logs: LogsOption = None,
     run_code: Annotated[
-        bool, typer.Option("--run-code", help="Execute a placement score that the store names.")
+        bool, typer.Option("--run-code", help="Execute the Python files of policies that the store names.")
     ] = False,
 ) -> None:
-    """Draw one run: who held which nodes when, failures, checkpoints, restarts, migrations, queue, lost capacity.
+    """Draw one run: which job held which nodes when, failures, checkpoints, migrations, the queue, lost capacity.
 
     For a torus also its occupancy, step by step in the HTML page. A cell of a store is simulated again for it. Beyond
     100,000 rectangles the chart is a raster; --start-h and --stop-h look closer.

@@ -13,7 +13,7 @@ LATEST_S = 2.0**42
 
 @dataclass(frozen=True)
 class FailureTrace:
-    """Node failures in order of time; failures of one instant keep the order of the trace.
+    """Node failures in order of time; failures at one time keep the order of the trace.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ DEMANDED = ("chunks", "cores", "gpus", "memory_mb", "per_node", "whole", "partit
 
 @dataclass(frozen=True)
 class Workload:
-    """Jobs in order of submission; jobs of one instant keep the order of the log.
+    """Jobs in order of submission; jobs submitted at one time keep the order of the log.
 
     All arrays have shape (n,). Times are seconds on the log's own clock, or, of jobs that are about to be simulated,
     seconds since their first submission (``origin_s``).

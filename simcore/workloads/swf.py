@@ -62,7 +62,7 @@ def read_swf(path: str | Path, *, on_error: str = "raise") -> Workload:
     Jobs that cannot be simulated are left out and counted by reason in ``dropped``: those without a run time (or of
     0 s), without a size, without a submit time, and the pieces of a job that also has a line for the whole. The size is
     the processors allocated, or where these are missing the processors requested. A requested time of 0 or less is
-    taken as absent. Jobs are ordered by submit time; jobs of one instant keep the order of the log.
+    taken as absent. Jobs are ordered by submit time; jobs submitted at one time keep the order of the log.
 
     Parameters
     ----------

@@ -260,7 +260,7 @@ def test_the_plan_of_a_figure_shows_the_saving(monkeypatch, tmp_path, capsys):
     plan = Sweep(**raw).plan(tmp_path / "a.zarr", measure=False)
     assert (plan.cells, plan.simulations) == (12, 9)
     print_plan(plan)
-    assert "9 different simulations; 3 cells are copies (parameters do nothing there)" in capsys.readouterr().out
+    assert "9 different simulations; 3 cells are copies (a parameter has no effect there)" in capsys.readouterr().out
 
 
 def test_make_reproduce_draws_every_paper():

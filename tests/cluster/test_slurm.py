@@ -534,7 +534,7 @@ def test_a_slow_disk_that_fills_up_and_recovers(slurm, slow_disk):
     wait("the phase", lambda: (status(store)["phase"] or {}).get("phase") == NO_SPACE)
     said = command("status", store, code=3).stdout
     assert "phase: waiting for disk space for " in said
-    assert "the disk is full; the job goes on when there is room" in said
+    assert "the disk is full; the job resumes when there is room" in said
     slow_disk.make_room()
     wait("another start", lambda: processes("sweep"))
     assert slurm.state(int(job)) == "RUNNING"

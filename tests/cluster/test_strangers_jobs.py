@@ -84,4 +84,4 @@ def test_a_progress_file_of_another_kind_says_nothing(store, content):
     (run_folder(store) / "progress.json").write_text(json.dumps(content))
     result = run("status", store)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
-    assert "no run is going on" in result.output
+    assert "no run is active" in result.output

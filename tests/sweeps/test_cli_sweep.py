@@ -351,7 +351,7 @@ def test_mistakes_in_a_selection(tmp_path, spec, call):
     for select, sentence in (
         ("scheduler=backfil,load_scale=1", "unknown value of scheduler 'backfil'; did you mean 'backfill'?"),
         ("schedular=backfill", "unknown axis or varied parameter 'schedular'; did you mean 'scheduler'?"),
-        ("scheduler=fcfs", "--select: 2 values are left of load_scale (1.0, 1.5); name one"),
+        ("scheduler=fcfs", "--select: load_scale has 2 values (1.0, 1.5); name one"),
         ("scheduler", "--select: expected name=value,name=value, got 'scheduler'"),
         ("scheduler=fcfs,scheduler=backfill", "--select: scheduler stands twice; name one value"),
     ):

@@ -233,7 +233,7 @@ def test_a_run_without_workers_stops_after_a_while(tmp_path, monkeypatch, client
         leave.start()
         threading.Timer(0.7, lambda: cluster.scale(1)).start()
         with pytest.raises(
-            SweepStoppedError, match=r"no worker for 500 ms; .* has \d+ .*; run again to go on"
+            SweepStoppedError, match=r"no worker for 500 ms; .* has \d+ .*; run again to resume"
         ) as caught:
             long_sweep(sleep_s=0.02).run(tmp_path / "s.zarr", cluster=lonely, progress=False)
         leave.join()
@@ -267,7 +267,7 @@ def test_an_interrupt_while_workers_start(tmp_path, number):
         time.sleep(0.01)
     process.send_signal(number)
     text = finish(process, 130)
-    assert text == f"stopped; {tmp_path / 's.zarr'} has 240 pending; run again to go on\n"
+    assert text == f"stopped; {tmp_path / 's.zarr'} has 240 pending; run again to resume\n"
     assert not psutil.wait_procs(workers, timeout=10)[1]
     assert not (tmp_path / "s.zarr.run" / "lock").exists()
 
@@ -284,7 +284,7 @@ def test_ctrl_c(tmp_path, client, times):
     text = finish(process, 130)
     assert time.monotonic() - begin < 60, "it did not stop, but went on to the end or waited for something"
     assert "Traceback" not in text
-    assert "run again to go on" in text.splitlines()[-1]
+    assert "run again to resume" in text.splitlines()[-1]
     done = int(re.search(r"(\d+) done", text.splitlines()[-1])[1])
     saved = xr.open_zarr(tmp_path / "s.zarr", chunks=None)
     assert (saved.status == DONE).sum() == done > 0
@@ -416,7 +416,7 @@ def test_a_store_that_is_moved_while_it_is_written(tmp_path, client):
         long_sweep().run(moved, cluster=client, progress=False)
     process.send_signal(signal.SIGCONT)
     text = finish(process, 1)
-    assert "s.zarr: the store is not there any more; a run goes on where it was moved" in text
+    assert "s.zarr: the store is gone; if it was moved, run the sweep there" in text
     assert len(text.splitlines()) == 1
     assert not store.exists()
     long_sweep().run(moved, cluster=client, progress=False)

@@ -193,7 +193,7 @@ def test_a_cell_is_found_by_labels_and_by_values():
     for select, sentence in (
         ({"f": "0.7", "p": "u"}, "unknown value of f '0.7'; did you mean '0.5'?"),
         ({"g": "1"}, "unknown axis or varied parameter 'g'"),
-        ({"f": "1"}, "2 values are left of p (u, v); name one"),
+        ({"f": "1"}, "p has 2 values (u, v); name one"),
     ):
         with pytest.raises(InputError) as caught:
             find_rows(axes, select)

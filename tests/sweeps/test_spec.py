@@ -608,3 +608,9 @@ def test_no_alias_hides_a_policy():
     for parameter in named:
         assert set(parameter.aliases.values()) <= set(parameter.choices)
         assert not set(parameter.aliases) & set(parameter.choices)
+
+
+@pytest.mark.parametrize(("given", "meant"), [("eazy", "easy"), ("slurn", "slurm")])
+def test_a_misspelt_name_or_alias_is_recognised(given, meant):
+    with pytest.raises(InputError, match=f"unknown scheduler '{given}'; did you mean '{meant}'"):
+        PARAMETERS["scheduler"].check(given)

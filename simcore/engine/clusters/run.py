@@ -86,7 +86,7 @@ def run_clusters(
             break
         capacity *= 4
         if capacity > _MAX_CAPACITY:
-            raise InputError(f"{machine.name}: the agent takes too many steps at one instant to be traced")
+            raise InputError(f"{machine.name}: the agent takes too many steps at one time to be traced")
     check_end(ran.code, machine.name, ran.state)
     if ran.code == st.STUCK:
         raise InputError(f"{machine.name}: {_why_stuck(ran.state, machine, jobs['job_id'])}")

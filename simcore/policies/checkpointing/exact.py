@@ -44,7 +44,7 @@ def time_of_failure(s: State) -> float:
 
 POLICY = Policy(
     "exact",
-    "Complete at the instant at which a node of the job fails (zhang2004, section V-B).",
+    "Complete at the time at which a node of the job fails (zhang2004, section V-B).",
     uses=("checkpoint_cost_s",),
     becomes=NO_FAILURES,
     machines=ONE_MACHINE,
