@@ -94,6 +94,8 @@ PYTHON: dict[str, tuple[str, tuple[str, ...]]] = {
     "Handle errors": ("What a user got wrong is one of these.", ("errors.InputError", "extras.MissingExtraError")),
 }
 """Task -> one sentence about it, and what stands under it on the page of the Python interface."""
+MEMBERS: dict[str, list[str]] = {"sweeps.outputs.Output": [], "sweeps.target.FunctionTarget": ["__init__"]}
+"""Classes most of whose members serve the program alone -> those of a user."""
 
 
 PICTURES = {
@@ -279,13 +281,19 @@ def _parameters() -> str:
 def _python() -> str:
     """Return the page of the Python interface; mkdocstrings fills it from the docstrings."""
     parts = [
-        "# Python, by task\n\nFor whoever writes programs. `import faultsweep as fs` offers what most need, such as"
-        " `fs.simulate` and `fs.Sweep`; the rest is imported from where it stands.\n"
+        "# Python, by task\n\nFor whoever writes programs. `import faultsweep as fs` has the names that most"
+        " programs need, such as `fs.simulate` and `fs.Sweep`; import the others from their modules.\n"
     ]
     for heading, (sentence, names) in PYTHON.items():
         parts.append(f"\n## {heading}\n\n{sentence}\n")
-        parts += [f"::: faultsweep.{name}\n    options:\n      heading_level: 3\n" for name in names]
+        parts += [_docstring(name) for name in names]
     return "\n".join(parts)
+
+
+def _docstring(name: str) -> str:
+    """Return what mkdocstrings replaces by the docstring of an object, and of the members that users call."""
+    members = f"      members: {json.dumps(MEMBERS[name])}\n" if name in MEMBERS else ""
+    return f"::: faultsweep.{name}\n    options:\n      heading_level: 3\n{members}"
 
 
 def _plain(text: str) -> str:
