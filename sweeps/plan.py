@@ -179,7 +179,7 @@ def _describe_precision(spec: Spec, plan: Plan) -> str:
             return f"every policy has {first} replicates; none are added, because the cap (most) is {most}, too"
         return (
             f"where the best {spec.best.axis} by {spec.best.metric} is in doubt, up to {most} replicates: at most "
-            f"{plan.simulations * (most - first) // first:,} simulations more"
+            f"{plan.simulations * (most - first) // first:,} more simulations"
         )
     if spec.precision is None:
         return ""
@@ -187,7 +187,7 @@ def _describe_precision(spec: Spec, plan: Plan) -> str:
     more = plan.simulations * (most - first) // first
     return (
         f"where an interval of {', '.join(spec.precision.metrics)} is wider than {100 * spec.precision.within:g} %, up "
-        f"to {most} replicates: at most {more:,} simulations more"
+        f"to {most} replicates: at most {more:,} more simulations"
     )
 
 

@@ -118,7 +118,7 @@ def _check_alike(a: Store, b: Store) -> None:
     """Raise InputError unless results of both may stand in one store; all reasons, each with both values."""
     problems = []
     if set(a.dims) != set(b.dims):
-        problems.append(f"axes: {', '.join(a.dims)} in {a.path}, {', '.join(b.dims)} in {b.path}")
+        problems.append(f"the axes differ: {', '.join(a.dims)} in {a.path}; {', '.join(b.dims)} in {b.path}")
     for name in ("target", "model_version"):
         if a.attributes[name] != b.attributes[name]:
             problems.append(f"{name}: {a.attributes[name]} in {a.path}, {b.attributes[name]} in {b.path}")

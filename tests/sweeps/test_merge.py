@@ -87,7 +87,7 @@ def test_conflicting_cells_are_named_and_nothing_is_done(make, tmp_path):
     ("changes", "sentence"),
     [
         ({"fixed": {"mode": "y"}}, "fixed.mode: 'x' in "),
-        ({"axes": {"a": [1], "mode": ["x"]}}, "axes: a, b, replicate in "),
+        ({"axes": {"a": [1], "mode": ["x"]}}, "the axes differ: a, b, replicate in "),
         ({"function": functions.slow}, "target: add in "),
         ({"formulas": {"mode": "b"}, "axes": {"a": [1], "b": [0.5]}}, "formulas: {} in "),
     ],

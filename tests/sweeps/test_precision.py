@@ -284,6 +284,6 @@ def test_one_replicate_has_no_interval():
 def test_the_plan_says_how_many_may_be_added(tmp_path):
     plan = sweep().plan(tmp_path / "a.zarr", measure=False)
     assert plan.precision == (
-        "where an interval of y is wider than 5 %, up to 100 replicates: at most 285 simulations more"
+        "where an interval of y is wider than 5 %, up to 100 replicates: at most 285 more simulations"
     )
     assert sweep(precision=None, replicates=2).plan(tmp_path / "a.zarr", measure=False).precision == ""
