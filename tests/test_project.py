@@ -98,6 +98,15 @@ def releases() -> dict[str, str]:
     return {pair[1]: pair[2] for pair in pairs}
 
 
+def test_the_changelog_has_short_lines_under_headings():
+    """A merge that brings removed lines back is seen here."""
+    heading = ""
+    for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines():
+        heading = line if line.startswith("#") else heading
+        assert len(line) <= 160, line[:80]
+        assert not line.startswith("- ") or heading.startswith("### "), line[:80]
+
+
 def test_version_and_date_are_the_same_everywhere():
     version, date = next(iter(releases().items()))
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
