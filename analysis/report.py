@@ -25,11 +25,19 @@ from faultsweep.analysis.figures.picture import svg_text
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_to_read, quantity, row_label
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import best_policies, is_as_good, not_significant, policy_axis
+from faultsweep.analysis.regions import best_policies, is_as_good, policy_axis
 from faultsweep.analysis.sensitivity import sampled_axes, sobol_indices
 from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.analysis.statistics import REPLICATE, count_observations
-from faultsweep.analysis.verdict import Verdict, describe_promise, how_much_worse, scope_of, selected, selection_of
+from faultsweep.analysis.verdict import (
+    Verdict,
+    describe_promise,
+    how_much_worse,
+    scope_of,
+    second_place,
+    selected,
+    selection_of,
+)
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical, inert, run_of
 from faultsweep.sweeps.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
@@ -40,6 +48,8 @@ from faultsweep.files import writing
 
 USUAL_METRICS = ("mean_bounded_slowdown", "mean_wait_s", "utilisation")
 _MOST_SHOWN = 12
+_MOST_ROWS = 60  # of the table of a selection
+_OF_ROW = ("worse", "worse_low", "worse_high")
 _SMALL_SHARE = 0.01
 _POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
@@ -106,11 +116,14 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         raise InputError(f"{_source(data)}: no cell has a result yet; run the sweep first")
     shown = in_units_to_read(data, chosen)
     with np.errstate(over="ignore", invalid="ignore"):  # means of infinite numbers are infinite, or none
-        regions = _best_per_region(shown, chosen, policy)
-        parts = [_verdict(shown, chosen, policy, regions), _warnings(data), _first_figure(shown, chosen[0])]
+        verdict, why = _selected(shown)
+        ranked = [name for name in chosen if verdict is None or name != verdict.decides]
+        regions = _best_per_region(shown, ranked, policy)
+        parts = [_verdict(shown, ranked, policy, regions, verdict) + why]
+        parts += [_warnings(data), _first_figure(shown, chosen[0])]
         parts += [_effects(shown, chosen), _importance(shown, chosen), _sensitivities(shown, chosen)]
         parts += [
-            _regions(shown, regions, policy),
+            _regions(shown, regions, policy, verdict),
             _failures(data),
             _steadiness(data),
             _provenance(data),
@@ -233,14 +246,22 @@ def _best_per_region(data: xr.Dataset, metrics: Sequence[str], policy: str | Non
     return {name: best_policies(data, name, policy) for name in _with_values(data, known)}
 
 
-def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None, regions: Mapping[str, pd.DataFrame]) -> str:
-    """Return which policy is best, in large: by the selection, if the sweep is one; then a sentence per metric."""
-    verdict: Verdict | None = None
-    why = ""
+def _selected(data: xr.Dataset) -> tuple[Verdict | None, str]:
+    """Return the verdict of the selection that the sweep was run for, and a paragraph on why there is none."""
     try:
-        verdict = selected(data)
+        return selected(data), ""
     except InputError as error:  # the metric of the selection has results below zero
-        why = f'<p class="small">{escape(str(error))}.</p>'
+        return None, f'<p class="small">{escape(str(error))}.</p>'
+
+
+def _verdict(
+    data: xr.Dataset,
+    metrics: Sequence[str],
+    policy: str | None,
+    regions: Mapping[str, pd.DataFrame],
+    verdict: Verdict | None,
+) -> str:
+    """Return which policy is best, in large: by the selection, if the sweep is one; then a sentence per metric."""
     known = [metric for metric in metrics if _has_direction(data, metric)]
     rest: list[str] = []
     if policy is not None and data.sizes[policy] > 1:
@@ -254,7 +275,7 @@ def _verdict(data: xr.Dataset, metrics: Sequence[str], policy: str | None, regio
             f'<p class="small">No best policy by {escape(_named(data, silent))}: nothing says whether more is better. '
             "The table [better] of the spec does.</p>"
         )
-    return (f'<p class="verdict">{escape(first)}</p>' if first else "") + why + more + rests
+    return (f'<p class="verdict">{escape(first)}</p>' if first else "") + more + rests
 
 
 def _has_direction(data: xr.Dataset, metric: str) -> bool:
@@ -287,11 +308,7 @@ def _best_of(data: xr.Dataset, metric: str, policy: str, regions: Mapping[str, p
     if not _differs(data[metric]):
         return f"All have the same {words}."
     which = "highest" if higher_is_better(data, metric) else "lowest"
-    best, second = (row_label(policy, row[name]) for name in ("best", "next"))
-    text = f"{best} has the {which} {words}"
-    if row["next"]:
-        text += f"; second is {second}, {_worse(row)}"
-        text += not_significant(data[metric], data["status"], row)
+    text = f"{row_label(policy, row['best'])} has the {which} {words}{second_place(data, metric, policy, row)}"
     rest = [axis for axis in varied(data[metric]) if axis != policy]
     text += f". Means over {_named(data, rest)}" if rest else ""
     return text + _where_another_is_best(regions[metric], policy, row["best"])
@@ -350,6 +367,7 @@ def _effects(data: xr.Dataset, metrics: Sequence[str]) -> str:
 
 def _effects_on(data: xr.Dataset, metric: str) -> str:
     words, panels, notes = quantity(data, metric), [], []
+    bounds = []
     sampled = sampled_axes(data)
     for axis, table in sampled.items():
         for name in table["sample"]:
@@ -359,6 +377,7 @@ def _effects_on(data: xr.Dataset, metric: str) -> str:
     for axis in [axis for axis in varied(data[metric]) if axis not in sampled][:_MOST_SHOWN]:
         found = main_effect(data[metric], axis)
         effect, low, high = (found[part].values for part in ("effect", "low", "high"))
+        bounds.append(low)
         labels, x = data[axis].values.tolist(), quantity(data, axis) if axis in data.coords else axis
         if isinstance(labels[0], str):
             names = [row_label(axis, label) for label in labels]
@@ -370,9 +389,9 @@ def _effects_on(data: xr.Dataset, metric: str) -> str:
         if int(found["combinations"]) < int(found["of"]):
             count, every = int(found["combinations"]), int(found["of"])
             notes.append(f"{in_words(data, axis)}: over {count:,} of {every:,} combinations of the others")
-    caption = [
-        "Difference to the mean of all labels, the other axes averaged over, with 95\u00a0% confidence intervals."
-    ]
+    known = any(np.isfinite(low).any() for low in bounds)
+    caption = ["Difference to the mean of all labels, the other axes averaged over"]
+    caption[0] += ", with 95\u00a0% confidence intervals." if known else "; one replicate has no interval."
     if sampled:
         caption.append("Parameters of a sampled axis: means over bins of its points, and their intervals.")
     caption += [f"Compared where all labels have results: {'; '.join(notes)}."] if notes else []
@@ -406,7 +425,8 @@ def _importance(data: xr.Dataset, metrics: Sequence[str]) -> str:
         ]
         for pair in shown
     ]
-    rows.append(["three axes or more", *(f"{max(1 - sum(shares.values()), 0):.1%}" for shares in found.values())])
+    if sum(len(pair) == 1 for pair in axes) > 2:
+        rows.append(["three axes or more", *(f"{max(1 - sum(shares.values()), 0):.1%}" for shares in found.values())])
     return (
         "<h2>Importance and interactions</h2>"
         + _table(["share of the variance between cells", *(quantity(data, metric) for metric in found)], rows)
@@ -415,19 +435,38 @@ def _importance(data: xr.Dataset, metrics: Sequence[str]) -> str:
     )
 
 
-def _regions(data: xr.Dataset, regions: Mapping[str, pd.DataFrame], policy: str | None) -> str:
+def _regions(data: xr.Dataset, regions: Mapping[str, pd.DataFrame], policy: str | None, verdict: Verdict | None) -> str:
     """Return the best policy of every region, a table per metric, where there are regions."""
     if policy is None:
         return ""
     tables = "".join(_regions_of(data, metric, policy, found) for metric, found in regions.items())
-    if not tables:
-        return ""
-    return (
-        f"<h2>Best {escape(in_words(data, policy))} per region</h2>{tables}"
-        '<p class="small">The margin is how much worse the next one is, by paired ratios of means over replicates; '
-        "intervals and p-values are corrected for all pairs of a region by Holm's method. What is not significantly "
-        "different from the best (5\u00a0% level) is as good.</p>"
-    )
+    if tables:
+        tables += (
+            '<p class="small">How much worse the second one is: paired ratios of means over replicates; intervals and '
+            "p-values are corrected for all pairs of a region by Holm's method. What is not significantly different "
+            "from the best (5\u00a0% level) is as good.</p>"
+        )
+    chosen = "" if verdict is None else _selection_table(data, verdict)
+    return f"<h2>Best {escape(in_words(data, policy))} per region</h2>{chosen}{tables}" if chosen + tables else ""
+
+
+def _selection_table(data: xr.Dataset, verdict: Verdict) -> str:
+    """Return how the policies of a selection compare in every region, by the tests that decided."""
+    places = list(verdict.shown.columns[: list(verdict.shown.columns).index("policy")])
+    rows = [
+        [
+            *(row[place] for place in places),
+            row["policy"],
+            *(["", ""] if np.isnan(row["n"]) else [short_number(row["mean"], 4), int(row["n"])]),
+            "" if not row["worse"] or np.isnan(row["worse"]) else how_much_worse(*(row[part] for part in _OF_ROW)),
+            row["result"],
+        ]
+        for row in verdict.shown.head(_MOST_ROWS).to_dict("records")
+    ]
+    left = len(verdict.shown) - _MOST_ROWS
+    more = f'<p class="small">{left} more rows: faultsweep best prints all.</p>' if left > 0 else ""
+    heads = [*places, "Policy", "Mean", "Replicates", "Against the best", "Result"]
+    return f"<h3>{escape(quantity(data, verdict.decides))}, by the selection</h3>{_table(heads, rows)}{more}"
 
 
 def _regions_of(data: xr.Dataset, metric: str, policy: str, found: pd.DataFrame) -> str:
@@ -442,9 +481,11 @@ def _regions_of(data: xr.Dataset, metric: str, policy: str, found: pd.DataFrame)
             row_label(policy, row["best"]),
             _number(row["mean"], row["low"], row["high"]),
             row_label(policy, row["next"]),
-            _margin(row),
+            _worse(row),
             "" if np.isnan(row["p"]) else f"{row['p']:.2g}",
-            ", ".join(row_label(policy, label) for label in labels if is_as_good(row, label)),
+            "not tested"
+            if np.isnan(row["p"])
+            else ", ".join(row_label(policy, label) for label in labels if is_as_good(row, label)),
         ]
         for row in found.to_dict("records")
     ]
@@ -452,7 +493,7 @@ def _regions_of(data: xr.Dataset, metric: str, policy: str, found: pd.DataFrame)
     text = f"<h3>{escape(quantity(data, metric))}, {which}</h3>"
     text += f'<p class="small">Averaged over: {escape(_named(data, averaged))}.</p>' if averaged else ""
     heads = [_heading(data, axis) for axis in regions]
-    return text + _table([*heads, "Best", "Mean", "Next", "Margin", "p", "As good"], rows)
+    return text + _table([*heads, "Best", "Mean", "Second", "Second is", "p", "As good"], rows)
 
 
 def _sensitivities(data: xr.Dataset, metrics: Sequence[str]) -> str:
@@ -567,11 +608,6 @@ def _number(mean: float, low: float, high: float) -> str:
 
 def _worse(row: dict[str, Any]) -> str:
     """Return a margin in words: 12 % worse (4.0 to 21 %)."""
+    if np.isnan(row["margin"]) or not row["margin"]:
+        return "" if row["margin"] else "equal"
     return how_much_worse(*(float(row[part]) for part in ("margin", "margin_low", "margin_high")))
-
-
-def _margin(row: pd.Series | dict[str, Any]) -> str:
-    if np.isnan(row["margin"]):
-        return ""
-    bounds = "" if np.isnan(row["margin_low"]) else f" [{row['margin_low']:,.1%}, {row['margin_high']:,.1%}]"
-    return f"{row['margin']:,.1%}{bounds}"

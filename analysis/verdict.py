@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,14 +14,21 @@ import pandas as pd
 import xarray as xr
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, Bars, Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
-from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, range_in_words
+from faultsweep.analysis.figures.words import (
+    in_words,
+    label_in_words,
+    label_to_read,
+    quantity,
+    range_in_words,
+    row_label,
+)
 from faultsweep.analysis.ranking import higher_is_better, rank
-from faultsweep.analysis.regions import policy_axis
+from faultsweep.analysis.regions import not_significant, policy_axis
 from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval, paired_ratio
 from faultsweep.simcore.workloads.models import is_model
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.best import Best, Region, read_best, regions_of
-from faultsweep.sweeps.open import fixed_parameters, metric_names
+from faultsweep.sweeps.open import COPIES, fixed_parameters, is_one_of, metric_names
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refinement import Refined
 from faultsweep.sweeps.search import Search
@@ -32,8 +39,10 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError, unknown_name
 
 USUAL_METRIC = "mean_bounded_slowdown"
-OUT = ("worse", "as good or worse")
+AS_GOOD = "as good or worse"
+OUT = ("worse", AS_GOOD)
 """Results of policies that a selection has left behind; of the latter the interval reaches beyond the best."""
+NOT_RANDOM = "Nothing is random: all replicates of a policy are one simulation, so there is no interval."
 NO_RESULT = "no result"
 """Of policies with a simulation that failed, or that gave no number."""
 _SHOWN_REGIONS = 12
@@ -52,9 +61,9 @@ class Verdict:
     table : a row per region and policy, best first: the labels of the region, ``policy``, ``mean, low, high, n``,
         ``worse, worse_low, worse_high`` (how much worse than the best, 0.12 is 12 %) and ``result`` in words.
     shown : the same rows for people: regions and policies in words, and columns of regions named in words.
-    simulations, saved : replicates of all policies that were looked at, and how many fewer these are than if all
-        policies of a region had as many as the one with most.
-    metric : what decided, in words.
+    simulations, saved : how many were run of the replicates that were looked at, copies left out, and how many fewer
+        these are than if all policies of a region had as many as the one with most.
+    metric, decides : what decided, in words, and as results call it.
     scope : what the answer holds for, "" if for more than one log.
     """
 
@@ -64,7 +73,13 @@ class Verdict:
     simulations: int
     saved: int
     metric: str
+    decides: str
     scope: str = ""
+
+    @property
+    def is_random(self) -> bool:
+        """Tell whether some policy was simulated more than once: if not, all replicates are copies."""
+        return self.simulations > len(self.table)
 
 
 def compare_policies(
@@ -138,6 +153,8 @@ def scope_of(results: xr.Dataset) -> str:
     A log is one realisation: its replicates differ by their failures alone, and say nothing about another month of the
     same machine. Models draw other jobs for each replicate, and so does the parameter ``resample``.
     """
+    if "configuration" not in results.attrs:
+        return ""
     fixed = fixed_parameters(results)
     logs = np.unique(results["log"].values) if "log" in results.variables else [fixed.get("log")]
     ways = results["resample"].values.tolist() if "resample" in results.variables else [fixed.get("resample", "none")]
@@ -146,6 +163,12 @@ def scope_of(results: xr.Dataset) -> str:
         return ""
     scope = "for this log only" if len(real) == 1 else "for these logs only"
     return scope if set(ways) == {"none"} else f"{scope} where it is not resampled"
+
+
+def describe_scope(results: xr.Dataset) -> str:
+    """Return a sentence that follows an answer which holds for one log only, "" behind others."""
+    scope = scope_of(results)
+    return f" This holds {scope}." if scope else ""
 
 
 def selection_of(results: xr.Dataset) -> Best | None:
@@ -186,6 +209,8 @@ def describe_promise(best: Best | None, verdict: Verdict) -> str:
     """Return in a sentence what a selection promises, and what it took."""
     if best is None:
         return ""
+    if not verdict.is_random:
+        return f"Selected by {verdict.metric}. {NOT_RANDOM}"
     return (
         f"Selected by {verdict.metric}: the best, or within {100 * best.zone:g}\u00a0% of it, with a probability of "
         f"{100 * best.confidence:g}\u00a0% in all regions; {verdict.simulations:,} simulations."
@@ -195,15 +220,30 @@ def describe_promise(best: Best | None, verdict: Verdict) -> str:
 def judge(results: xr.Dataset, best: Best, regions: Sequence[Region]) -> Verdict:
     """Return the verdict of a selection: ``regions`` of ``sweeps.best``, of results opened by ``open_results``."""
     tables = [_table(results, best, region, len(regions)) for region in regions]
-    counts = [region.selection.looked for region in regions if region.selection is not None]
-    simulations = int(sum(count.sum() for count in counts))
-    whole = int(sum(len(count) * count.max(initial=0) for count in counts))
-    scope = scope_of(results)
+    taken = np.sum([_count_simulations(results, best, region) for region in regions], axis=0)
     metric = in_words(results, best.metric)
     said = [_in_words(results, best, table) for table in tables]
-    sentence = _sentence(best, metric, regions, said) + (f" This holds {scope}." if scope else "")
+    sentence = _sentence(best, metric, regions, said) + describe_scope(results)
     every, shown = (pd.concat(parts, ignore_index=True) for parts in (tables, said))
-    return Verdict(sentence, every, shown, simulations, whole - simulations, metric, scope)
+    return Verdict(sentence, every, shown, int(taken[0]), int(taken[1]), metric, best.metric, scope_of(results))
+
+
+def _count_simulations(results: xr.Dataset, best: Best, region: Region) -> tuple[int, int]:
+    """Return how many simulations a region took, and how many it saved; copies of others are none."""
+    if region.selection is None:
+        return 0, 0
+    looked = region.selection.looked
+    status = _of_region(results["status"], best, region).sel({best.axis: region.labels})
+    copies = is_one_of(status.transpose(best.axis, REPLICATE), COPIES).values
+    simulated = looked - (copies & (np.arange(copies.shape[1]) < looked[:, None])).sum(1)
+    return int(simulated.sum()), int((looked.max(initial=0) - looked)[simulated > 0].sum())
+
+
+def _of_region(part: Any, best: Best, region: Region) -> Any:
+    """Return the part of results that is of a region: over the policies and the replicates."""
+    part = part.sel(region.at)
+    rest = [dim for dim in part.sizes if dim not in (best.axis, REPLICATE)]
+    return part.squeeze(rest, drop=True)
 
 
 def _in_words(results: xr.Dataset, best: Best, table: pd.DataFrame) -> pd.DataFrame:
@@ -223,8 +263,7 @@ def named_policy(results: xr.Dataset, axis: str, label: Any) -> str:
 
 def _table(results: xr.Dataset, best: Best, region: Region, count: int) -> pd.DataFrame:
     """Return the rows of a region of ``count`` of them, best first, then what failed."""
-    part = results[[best.metric, "status"]].sel(region.at)
-    part = part.squeeze([dim for dim in part["status"].dims if dim not in (best.axis, REPLICATE)], drop=True)
+    part = _of_region(results[[best.metric, "status"]], best, region)
     rows = []
     selection = region.selection
     if selection is not None:
@@ -263,7 +302,7 @@ def _row(
     elif stands in selection.alive:
         row["result"] = "not decided"
     else:
-        row["result"] = "as good or worse" if row["worse_low"] <= 0 else "worse"
+        row["result"] = AS_GOOD if row["worse_low"] <= 0 else "worse"
     return row
 
 
@@ -288,14 +327,22 @@ def _sentence(best: Best, metric: str, regions: Sequence[Region], tables: Sequen
     if len(regions) == 1:
         return _of_one(best, metric, regions[0], tables[0])
     names = [_name(table) if known else "not decided" for table, known in zip(tables, decided, strict=True)]
+    near = _or_near(best, pd.concat([table for table, known in zip(tables, decided, strict=True) if known] or tables))
+    near += "," if near else ""
     counts = Counter(names).most_common()
     if len(counts) == 1 and decided[0]:
-        return f"{names[0]} is best in all {len(regions)} regions."
+        return f"{names[0]} is best{near} in all {len(regions)} regions."
     known = [f"{name} in {count}" for name, count in counts if name != "not decided"]
     if not known:
         return f"None of {len(regions)} regions is decided."
     left = Counter(names)["not decided"]
-    return f"Of {len(regions)} regions, best is {', '.join(known)}" + (f"; {left} not decided." if left else ".")
+    return f"Of {len(regions)} regions, best{near} is {', '.join(known)}" + (f"; {left} not decided." if left else ".")
+
+
+def _or_near(best: Best, table: pd.DataFrame) -> str:
+    """Return what follows "is best" where some policy may be better, by less than the zone."""
+    may_be = bool((table["result"] == AS_GOOD).any())
+    return f", or within {100 * best.zone:g} % of the best" if may_be else ""
 
 
 def _name(table: pd.DataFrame) -> str:
@@ -319,14 +366,17 @@ def _of_one(best: Best, metric: str, region: Region, table: pd.DataFrame) -> str
         why = f"{best.most} replicates" if not selection.needed else "the replicates so far"
         return f"Not decided after {why}: each of {left} may be the best by {metric}."
     rest = table[table["result"].isin(OUT)]
-    text = f"{_name(table)} is best by {metric}"
+    text = f"{_name(table)} is best by {metric}{_or_near(best, table)}"
+    lost = _named(table.loc[table["result"] == NO_RESULT, "policy"].tolist())
+    end = f"; without a result: {lost}." if lost else "."
     if rest.empty:
-        return f"{text}."
+        alike = len(selection.ties) and not lost
+        return f"No difference by {metric}: {_name(table)}." if alike else f"{text}{end}"
     second = rest.iloc[0]
     if np.isnan(second["worse"]):
-        return f"{text}; second is {second['policy']}, {second['mean']:.4g} against {table.iloc[0]['mean']:.4g}."
+        return f"{text}; second is {second['policy']}, {second['mean']:.4g} against {table.iloc[0]['mean']:.4g}{end}"
     worse = how_much_worse(*(float(second[part]) for part in ("worse", "worse_low", "worse_high")))
-    return f"{text}; second is {second['policy']}, {worse}."
+    return f"{text}; second is {second['policy']}, {worse}{end}"
 
 
 def how_much_worse(share: float, low: float, high: float) -> str:
@@ -343,6 +393,17 @@ def how_much_worse(share: float, low: float, high: float) -> str:
     if np.isinf(high):
         interval = f" ({parts[1]}{unit} or more)"
     return f"{parts[0]} times as high{interval}" if many else f"{parts[0]} % worse{interval}"
+
+
+def second_place(data: xr.Dataset, metric: str, policy: str, row: Mapping[str, Any]) -> str:
+    """Return what follows "A has the lowest mean wait": the second one of a row of ``regions.best_policies``."""
+    if not row["next"]:
+        return ""
+    second = row_label(policy, row["next"])
+    if row["margin"] == 0:
+        return f", and so has {second}"
+    worse = how_much_worse(*(float(row[part]) for part in ("margin", "margin_low", "margin_high")))
+    return f"; second is {second}, {worse}{not_significant(data[metric], data['status'], row)}"
 
 
 def _percent(share: float) -> str:
@@ -375,17 +436,32 @@ def verdict_figure(name: str, best: Best, verdict: Verdict) -> Figure:
     highest = max((float(np.nanmax(part.y, initial=1.0)) for part in bars), default=1.0)
     label = f"{verdict.metric[:1].upper()}{verdict.metric[1:]}, ratio to the best mean"
     panel = Panel("", "", label, bars=bars, categories=categories, log_y=highest > _MOST_LINEAR)
+    caption = _caption(best, verdict, len(set(keys)))
+    return Figure(f"{name}-best", verdict.sentence, caption, [panel], 1)
+
+
+def _caption(best: Best, verdict: Verdict, regions: int) -> list[str]:
+    """Return the caption of the picture of a verdict on so many regions."""
     level, zone = f"{100 * best.confidence:g}\u00a0%", f"{100 * best.zone:g}\u00a0%"
-    caption = [
-        f"Ratios of means ({verdict.metric}) to the best one, paired under common random numbers, with the intervals "
-        f"of the tests that decided: each of their ends holds with a probability of {level}"
-        + (" in all regions together" if axes else " for all policies together")
-        + ", a little less often where all means are equal.",
+    ratios = f"Ratios of means ({verdict.metric}) to the best one"
+    drawn = [f"The first {_SHOWN_REGIONS} of {regions} regions are drawn."] if regions > _SHOWN_REGIONS else []
+    if (verdict.table["result"].isin(OUT) & verdict.table["worse"].isna()).any():
+        drawn.append("There are no ratios to a mean of zero.")
+    if not verdict.is_random:
+        return [f"{ratios}. {NOT_RANDOM}", *drawn]
+    over = "in all regions" if regions > 1 else "for all policies"
+    caption = [f"{ratios}, over the replicates that a policy has, paired under common random numbers.", *drawn]
+    if verdict.table["worse_low"].notna().any():
+        caption.append(
+            f"Intervals are of the tests that decided: each of their ends holds with a probability of {level} {over} "
+            "together, a little less often where all means are equal."
+        )
+    return [
+        *caption,
         f"What is called best is the best, or within {zone} of it, with a probability of {level}"
-        + (" in all regions together." if axes else "."),
+        + (" in all regions together." if regions > 1 else "."),
         f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies.",
     ]
-    return Figure(f"{name}-best", verdict.sentence, caption, [panel], 1)
 
 
 def _in_line(places: Iterable[tuple[str, str]]) -> str:
@@ -404,7 +480,8 @@ def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
 
 def describe_searches(searches: Sequence[Search], found: Sequence[Refined], results: xr.Dataset) -> str:
     """Return the answer in every region, a sentence each."""
-    return " ".join(describe_search(search, one, results) for search, one in zip(searches, found, strict=True))
+    answers = (describe_search(search, one, results) for search, one in zip(searches, found, strict=True))
+    return " ".join(answers) + describe_scope(results)
 
 
 def _region(search: Search, results: xr.Dataset) -> str:
@@ -438,12 +515,13 @@ def _answer(search: Search, found: Refined, results: xr.Dataset) -> str:
         return f"Not decided: {search.most} replicates leave the answer at {place} open."
     level = f"{100 * search.confidence:g} % confidence"
     if search.find == "saturation":
-        name = names[0] if names else "It"
+        name = names[0] if names else ""
         if not found.found and found.low_answer:
-            return f"{name} does not saturate at {ends}."
+            return f"{name} does not saturate at {ends}." if name else f"No saturation at {ends}."
         if not found.found:
-            return f"{name} is saturated at {range_in_words(results, search.along, low)} already."
-        text = f"{name} saturates at {ends} ({level})"
+            place = range_in_words(results, search.along, low)
+            return f"{name or 'It'} is saturated at {place} already."
+        text = f"{name} saturates at {ends} ({level})" if name else f"Saturation is at {ends} ({level})"
     else:
         metric = in_words(results, search.metric)
         greater = found.low_answer != search.higher_is_better
@@ -484,9 +562,10 @@ def search_figure(
         f"{max(counts)} replicates.",
     ]
     if len(every) == 1:
-        return Figure(f"{name}-{search.find}", describe_search(search, answers[0], results), caption, panels, 1)
+        return Figure(f"{name}-{search.find}", describe_searches(every, answers, results), caption, panels, 1)
     names = " and ".join(named_policy(results, search.axis, label) for label in search.policies)
-    where = f"Where {names} cross" if search.find == "crossing" else "Where it saturates"
+    saturation = f"Saturation of {names}" if names else "Saturation"
+    where = f"Where {names} cross" if search.find == "crossing" else saturation
     title = f"{where} along the {in_words(results, search.along)}, in {len(every)} regions"
     return Figure(f"{name}-{search.find}", title, [*caption, describe_searches(every, answers, results)], panels, 2)
 

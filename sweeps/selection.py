@@ -209,7 +209,7 @@ def _fieller(values: NDArray[np.float64], base: NDArray[np.float64], scale: floa
     root = float(np.sqrt(max(0.0, cross * cross - square * rest)))
     if square > 0:
         low, high = float(cross - root) / square, float(cross + root) / square
-        same = high - low <= 1e-9 * high  # one ratio in all replicates says nothing about how far others would spread
+        same = high - low <= 1e-7 * high  # one ratio in all replicates says nothing about how far others would spread
         return (x / y, np.nan, np.nan) if same else (x / y, max(0.0, low), high)
     low = float(cross - root) / square if square < 0 else 0.0
     return x / y, (low if root > 0 and 0 < low <= x / y else 0.0), np.inf

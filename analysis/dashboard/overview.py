@@ -23,9 +23,17 @@ from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, row_label
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import best_policies, is_as_good, not_significant, policy_axis, region_axes
+from faultsweep.analysis.regions import best_policies, is_as_good, policy_axis, region_axes
 from faultsweep.analysis.statistics import count_observations
-from faultsweep.analysis.verdict import OUT, describe_promise, how_much_worse, selected, selection_of
+from faultsweep.analysis.verdict import (
+    OUT,
+    describe_promise,
+    describe_scope,
+    how_much_worse,
+    second_place,
+    selected,
+    selection_of,
+)
 
 from faultsweep.errors import InputError
 
@@ -132,17 +140,13 @@ def _verdict(
         return "", "", regions
     row = whole.to_dict("records")[0]
     which = "highest" if higher else "lowest"
-    first, second = (row_label(policy, row[name]) for name in ("best", "next"))
-    words = in_words(data, metric)
-    sentence = f"{first} has the {which} {words}"
-    if row["next"]:
-        worse = how_much_worse(*(float(row[part]) for part in _MARGIN))
-        sentence += f"; second is {second}, {worse}{not_significant(data[metric], data['status'], row)}"
+    sentence = f"{row_label(policy, row['best'])} has the {which} {in_words(data, metric)}"
+    sentence += second_place(data, metric, policy, row)
     rest = [in_words(data, axis) for axis in varied(data[metric]) if axis != policy]
     over = f" over {', '.join(rest)} and" if rest else " over"
     most = int(count_observations(data[metric], data["status"]).max())
     count = f"{most} replicates, compared in pairs; intervals are of 95 %" if most > 1 else "one replicate"
-    rests_on = f"Means{over} {count}."
+    rests_on = f"Means{over} {count}.{describe_scope(data)}"
     return f"{sentence}.", rests_on, regions
 
 

@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ _IN_THE_MIDDLE = {"text_align": "center", "text_baseline": "middle"}
 _LONG_LABEL = 6
 _MOST_SLANTED = 20  # categories whose slanted names do not touch
 _LONG_NAMES = 34  # characters of all categories together, that stand below bars without touching
+_ROOM = 40  # characters below the bars of a narrow window
 
 
 # Curves and bars
@@ -136,7 +138,9 @@ def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, he
         plot.yaxis.formatter = NumeralTickFormatter(format="0 %")
     if panel.bars:
         plot.xgrid.visible = False
-        if sum(map(len, panel.categories)) > _LONG_NAMES:
+        names = panel.categories
+        beside = max((len(one) + len(other) for one, other in pairwise(names)), default=0) / 2 + 1
+        if sum(map(len, names)) > _LONG_NAMES or beside > _ROOM / len(names):
             plot.xaxis.major_label_orientation = 0.6
         if len(panel.categories) > _MOST_SLANTED:
             plot.xaxis.major_label_orientation, plot.xaxis.major_label_text_font_size = "vertical", "10px"

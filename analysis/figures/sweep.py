@@ -188,12 +188,13 @@ def describe(
     """
     varied = [f"{axis} {describe_values(data[axis].values.tolist())}" for axis in axes if data.sizes[axis] > 1]
     meanings = [f"{quantity(data, name)}: {data[name].attrs['long_name']}" for name in y if _has_meaning(data, name)]
-    most = int(max(count_observations(data[name], data["status"]).max() for name in y))
+    counts = [count for name in y for count in count_observations(data[name], data["status"]).values.ravel() if count]
+    least, most = min(counts, default=0), max(counts, default=0)
     paired = ", of differences replicate by replicate" if against else ""
     what = [describe_intervals(intervals(data, name, against)) for name in y] if bars and most > 1 else []
     dots = " and dashes the replicates" if what and most <= MOST_POINTS and against is None else ""
     shown = f"; intervals are {what[0]}{paired}{dots}" if what else paired
-    means = f"Means of {most} replicates{shown}."
+    means = f"Means of {most if least == most else f'{least} to {most}'} replicates{shown}."
     warm_up = [str(data[name].attrs["warm_up"]) for name in y if "warm_up" in data[name].attrs]
     caption = [*meanings, *warm_up, means if most > 1 else "One simulation a point, so there is no interval."]
     if any(bool((abs(data[name]) >= _LARGEST_DRAWN).any()) for name in y):

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 app = App()
 
+_MOST_ERRORS = 3
+
 
 @app.command()
 def best(
@@ -101,6 +103,9 @@ def best(
     verdict = judge(results, wanted, found)
     paths = _draw(verdict_figure(sweep.spec.name, wanted, verdict), output)
     _print(verdict, unit_of(results, wanted.metric), paths, json_)
+    if not json_ and any(region.failed_labels for region in found):
+        for error, count in results.sweep.errors()["error"].value_counts().head(_MOST_ERRORS).items():
+            typer.echo(f"{counted(count, 'cell')} failed: {error}")
 
 
 def _draw(figure: Figure, folder: Path) -> list[Path]:
@@ -253,7 +258,7 @@ def _searches(sweep: Sweep, options: dict[str, Any]) -> list[Search]:
 def _print_found(
     searches: Sequence[Search], found: Sequence[Refined], results: xr.Dataset, paths: list[Path], as_json: bool
 ) -> None:
-    from faultsweep.analysis.verdict import describe_search, describe_searches
+    from faultsweep.analysis.verdict import describe_scope, describe_search, describe_searches
 
     answers = [describe_search(search, one, results) for search, one in zip(searches, found, strict=True)]
     if as_json:
@@ -264,8 +269,8 @@ def _print_found(
         whole = {"answer": describe_searches(searches, found, results), "regions": every}
         typer.echo(json.dumps({**(every[0] if len(every) == 1 else {}), **whole}, indent=1))
         return
-    for answer in answers:
-        typer.echo(answer)
+    for line in [*answers, *filter(None, [describe_scope(results).strip()])]:
+        typer.echo(line)
     count = sum(len(one.points) for one in found)
     typer.echo(f"{counted(count, 'point')} tested" + (f"; {_said_of(paths)}" if count else ""))
 

@@ -189,6 +189,8 @@ def test_a_sampled_axis_is_reported_by_its_parameters(tmp_path):
         (np.zeros((2, 2, 3)), "All have the same mean wait"),
         (np.full((2, 2, 3), 5.0), "All have the same mean wait"),
         (np.array([[[1.0], [2.0]], [[3.0], [5.0]]]), "167 % worse: one replicate cannot tell them apart"),
+        (np.array([[[1.0], [2.0]], [[3.0], [5.0]]]), "not tested"),
+        (np.array([[[1.0], [2.0]], [[1.0], [2.0]]]), "FCFS has the lowest mean wait s, and so has Backfill."),
     ],
 )
 def test_what_is_the_same_everywhere_or_seen_once_has_no_best_policy(tmp_path, waits, said):
@@ -199,6 +201,7 @@ def test_what_is_the_same_everywhere_or_seen_once_has_no_best_policy(tmp_path, w
     assert said in text
     assert "nan %" not in text
     assert ("<h2>Importance" in text) == ("All have" not in said)
+    assert ("confidence intervals" in text) == (waits.shape[-1] > 1)
 
 
 def test_only_parameters_that_matter_are_listed(tmp_path):

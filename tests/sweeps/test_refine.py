@@ -81,7 +81,7 @@ def test_saturation_is_found(client, tmp_path):
     assert found.low <= 0.8 <= found.high
     assert found.high - found.low <= 0.1
     results = open_results(tmp_path / "a.zarr")
-    assert describe_search(search, found, results).startswith("It saturates at load 0.")
+    assert describe_search(search, found, results).startswith("Saturation is at load 0.")
     assert search_figure("a", results, search, found).panels[0].curves[0].y.max() < 0.82
 
 
@@ -112,6 +112,13 @@ def test_a_cap_leaves_the_interval_wide_and_says_so():
     assert 5.0 in found.open
     search = read_search({"width": 0.05}, sweep().spec)
     assert "; 200 replicates do not narrow it to 0.05." in describe_search(search, found, xr.Dataset())
+
+
+def test_an_answer_about_a_log_as_it_is_says_so():
+    found, search = refine(simulated(5.01, 1, 1.0), 0.0, 10.0, 0.5), read_search({"width": 0.5}, sweep().spec)
+    for log, said in (("nasa", True), ("nasa-model", False)):
+        results = xr.Dataset(attrs={"configuration": json.dumps({"log": log})})
+        assert describe_searches([search], [found], results).endswith(" This holds for this log only.") == said
 
 
 def test_two_policies_that_do_not_cross():
