@@ -231,7 +231,8 @@ def _workload(machine: str) -> Workload:
     size = unit * draw.integers(1, largest + 1, _JOBS)
     requested = run * draw.choice((0.5, 1.0, 3.0), _JOBS)
     user = draw.integers(0, 5, _JOBS)
-    labels = {name: Label((user + at) % 3 - 1, ("a", "b")) for at, name in enumerate(LABELS)}
+    names = {name: ("0", "50") if name == "nice" else ("a", "b") for name in LABELS}
+    labels = {name: Label((user + at) % 3 - 1, names[name]) for at, name in enumerate(LABELS)}
     return Workload(np.arange(1, _JOBS + 1), submit, run, requested, size, user, name="conformance", labels=labels)
 
 

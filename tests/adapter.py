@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.model.dependencies import dependencies_of
 from faultsweep.simcore.model.failure_trace import FailureTrace
-from faultsweep.simcore.model.workload import Label, Workload
+from faultsweep.simcore.model.workload import LABELS, Label, Workload
 from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.simcore.streams import coin_key, coins
 
@@ -73,6 +73,14 @@ ENGINE_NAMES = {
     "damping": "priority_share_damping",
     "size_weight": "priority_size_weight",
     "small_first": "priority_small_first",
+    "tres_weights": "priority_tres_weights",
+    "formula": "job_sort_formula",
+    "lsf_cpu_time": "lsf_cpu_time_factor",
+    "lsf_run_time": "lsf_run_time_factor",
+    "lsf_run_job": "lsf_run_job_factor",
+    "hist_hours": "lsf_hist_hours",
+    "lsf_shares": "lsf_shares",
+    "nice": "priority_nice",
     "period": "priority_period_s",
     "hold": "hold_nodes",
     "requeue_hold": "requeue_hold_s",
@@ -215,7 +223,7 @@ def workload_of(jobs: Sequence[Sequence], dependencies: str = "none") -> Workloa
     whose = [Job(index, int(each), 0, 1, 1, 1, 1) for index, each in enumerate(job_id)]
     pairs = [(job.index, *pair) for job in whose for pair in job.follows if dependencies == "log"]
     waits, after, think = (np.array([pair[i] for pair in pairs], np.int64) for i in range(3))
-    labels = {name: _label([getattr(job, name) for job in whose]) for name in ("account", "partition", "qos", "array")}
+    labels = {name: _label([getattr(job, name) for job in whose]) for name in LABELS}
     users = np.array([job.user for job in whose], np.int64)
     follows = dependencies_of(waits, after, think.astype(float))
     return Workload(job_id, *column, requested, size, users, name="case", labels=labels, dependencies=follows)
@@ -242,7 +250,7 @@ def engine_run(jobs: Sequence[Sequence], machine: str, failures: Sequence[Sequen
     options = {"scheduler": "fcfs"} | options
     more = recovery_of(jobs, options)
     machine = menu_file(machine) if machine in MENUS else machine
-    parameters = {ENGINE_NAMES[name]: _plain(value) for name, value in options.items()}
+    parameters = {ENGINE_NAMES[name]: as_text(value) for name, value in options.items()}
     if machine.startswith("midplanes:"):  # rows count midplanes, a job log counts nodes
         jobs = [(*row[:4], 512 * row[4]) for row in jobs]
     workload = workload_of(jobs, options.get("dependencies", "none"))
@@ -282,7 +290,7 @@ def _in_tree(name: str, user: str = "", parent: str = "") -> str:
     return name + (f"/{user}" if user else "") + (f" in {parent}" if parent else "")
 
 
-def _plain(value: Any) -> Any:
+def as_text(value: Any) -> Any:
     if isinstance(value, tuple):  # of names and numbers, or of the rows of a tree of accounts
         return ",".join(f"{_in_tree(*row[:-1])}:{row[-1]}" for row in value)
     return value if isinstance(value, (str, bool, int)) else float(value)

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faultsweep.errors import InputError
 from tests.adapter import engine_run
 from tests.strategies import examples, flats, machines, runs
 from tests.test_engine_against_reference import assert_same
+from tests.test_site_against_reference import assert_same as site_same
+from tests.test_site_against_reference import cases
 
 TREES = (
     (),
@@ -32,6 +35,8 @@ SETTINGS = st.fixed_dictionaries(
         "partition_factors": st.sampled_from(((), (("p", 1), ("q", 4)))),
         "qos_weight": st.sampled_from((0, 0, 700)),
         "qos_factors": st.sampled_from(((), (("x", 10), ("z", 2)), (("x", 0),))),
+        "tres_weights": st.sampled_from(((), (("cpu", 900),), (("node", 300), ("gpu", 700), ("mem", 50)))),
+        "nice": st.booleans(),
         "period": st.sampled_from((0, 1, 7.5, 20, 300)),
     }
 )
@@ -44,8 +49,72 @@ def test_schedules_are_those_of_the_reference(scheduler, case, settings, estimat
     assert_same(case, scheduler=scheduler, estimates=estimates, queue_order="multifactor", **settings)
 
 
+FORMULAS = (
+    *("eligible_time", "ncpus * walltime", "-walltime / 4 + eligible_time * ncpus", "job_priority + eligible_time / 2"),
+    *("max(nodect, 3) * 100 - walltime // 2", "queue_priority * 64 - ncpus ** 2 + 2 * eligible_time", "1"),
+)
+SHARES = st.fixed_dictionaries(
+    {
+        "lsf_cpu_time": st.sampled_from((0, 0.7, 500)),
+        "lsf_run_time": st.sampled_from((0, 0.7, 500)),
+        "lsf_run_job": st.sampled_from((0.001, 3)),
+        "hist_hours": st.sampled_from((0, 5, 1 / 64)),
+        "lsf_shares": st.sampled_from(((), (("0", 3), ("2", 1)), (("1", 0),))),
+    }
+)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@given(st.one_of(runs(machines), runs(machines, failures=True)), st.sampled_from(FORMULAS), st.booleans())
+@examples(40)
+def test_formulas_of_pbs(scheduler, case, formula, has_factors):
+    factors = {"partition_factors": (("p", 1), ("q", 4))} if has_factors else {}
+    assert_same(case, scheduler=scheduler, estimates="requested", queue_order="pbs", formula=formula, **factors)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@given(st.one_of(runs(machines), runs(machines, failures=True)), SHARES)
+@examples(40)
+def test_fair_share_of_lsf(scheduler, case, shares):
+    assert_same(case, scheduler=scheduler, queue_order="lsf", **shares)
+
+
+@given(cases(failures=True), st.sampled_from(("lsf", "pbs", "multifactor")), st.sampled_from(("fcfs", "backfill")))
+@examples(60)
+def test_orders_on_sites(case, order, scheduler):
+    formula = {"formula": "ngpus * 50 + nodect * 7 + mem / 1024 + eligible_time"} if order == "pbs" else {}
+    tres = {"tres_weights": (("cpu", 900), ("gpu", 700), ("mem", 500), ("node", 300)), "share_weight": 0, "period": 0}
+    site_same(case, scheduler=scheduler, queue_order=order, **formula, **(tres if order == "multifactor" else {}))
+
+
+@pytest.mark.parametrize(
+    ("formula", "sentence"),
+    [
+        ("ncpus +", "is no formula"),
+        ("ncpus.real", "'ncpus.real' is not valid"),
+        ("__import__('os')", "is not valid"),
+        ("sqrt(eligible_time)", "does not grow evenly with eligible_time"),
+        ("1 / (ncpus - ncpus)", "is no number for some jobs"),
+        ("sqrt(1, 2, 3, 4)", "is no formula"),
+        ("cput * 2", "'cput' is not valid .valid: arithmetic of ncpus"),
+    ],
+)
+def test_what_is_no_formula_is_a_sentence(formula, sentence):
+    with pytest.raises(InputError, match=sentence):
+        starts([(1, 0, 5, 5, 1)], formula=formula, queue_order="pbs")
+
+
+def test_a_user_of_lsf_whose_job_runs_comes_later():
+    """User 0 runs job 3; job 6 is of the same user, and job 7, which comes later, of another one."""
+    rows = [(3, 0, 100, 100, 2), (4, 0, 50, 50, 2), (6, 10, 60, 60, 2), (7, 20, 60, 60, 2)]
+    found = starts(rows, queue_order="lsf")
+    assert (found[7], found[6]) == (50, 100)
+    found = starts(rows, queue_order="lsf", lsf_shares=(("0", 100),))
+    assert (found[6], found[7]) == (50, 100)
+
+
 def starts(rows, **settings):
-    found = engine_run(rows, "flat:4", queue_order="multifactor", **settings)
+    found = engine_run(rows, "flat:4", **{"queue_order": "multifactor"} | settings)
     return {job: row["start"] for job, row in found.jobs.items()}
 
 
@@ -108,9 +177,8 @@ def test_an_order_that_changes_while_nothing_happens_starts_a_job():
 def test_without_weights_jobs_come_in_order_of_arrival(case):
     machine, jobs, failures = case
     plain = engine_run(jobs, machine, failures, scheduler="backfill")
-    weightless = engine_run(
-        jobs, machine, failures, scheduler="backfill", queue_order="multifactor", age_weight=0, share_weight=0
-    )
+    none = {"age_weight": 0, "share_weight": 0, "nice": False}
+    weightless = engine_run(jobs, machine, failures, scheduler="backfill", queue_order="multifactor", **none)
     assert plain.jobs == weightless.jobs
 
 

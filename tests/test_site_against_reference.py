@@ -13,7 +13,7 @@ from faultsweep.simcore.streams import coin_key, coins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapter import ENGINE_NAMES, failures_of, outcome_of, recovery_of, workload_of
+from tests.adapter import ENGINE_NAMES, as_text, failures_of, outcome_of, recovery_of, workload_of
 from tests.reference.site import Need, Node, SiteSimulator
 from tests.strategies import DOWN_TIMES, GAPS, RUNS, examples
 
@@ -170,7 +170,7 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
     for name in ("first_ticks", "rule"):  # it draws them, and reads it from a file
         options.pop(name, None)
     recovers = recovery_of(rows, options)
-    named = {ENGINE_NAMES[name]: value for name, value in ({"lff_moves": False} | options).items()}
+    named = {ENGINE_NAMES[name]: as_text(value) for name, value in ({"lff_moves": False} | options).items()}
     run = simulate(
         workload,
         machine=site_file(site, windows, rules, limits, preempting),

@@ -91,7 +91,7 @@ def build_state(
     _set_limits(state, groups)
     _set_dependencies(state, dependencies)
     _set_classes(state, classes)
-    state.job.priority[:] = _priorities(jobs, machine, run)
+    state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
     _set_machine(state, machine)
     _set_codes(state, machine, config)
     _set_numbers(state, config, base_rate)
@@ -498,18 +498,20 @@ def _begin_policies(s: State, run: Run) -> None:
             policy.begins(s, run)
 
 
-def _priorities(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> NDArray[np.float64]:
-    """Return the priority of each job in the queue, or what of it lasts, shape (jobs,); 0 under an order that has
-    none."""
+def _priorities(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> tuple[Any, Any]:
+    """Return the priority of each job in the queue, or what of it lasts, shape (jobs,), and what it grows by with the
+    wait; 0 under an order that has none."""
     facts = run.policy("queue_order").facts
     if "lasting" in facts:
-        return np.asarray(facts["lasting"](jobs, machine, run))
+        found = facts["lasting"](jobs, machine, run)
+        return found if isinstance(found, tuple) else (found, 0.0)
     count, priority = len(jobs["submit_s"]), facts.get("priority")
     if priority is None or count == 0:
-        return np.zeros(count)
+        return 0.0, 0.0
     drawn = coins(coin_key(run["seed"], run["replicate"], "queue"), 0, np.arange(count), 0)
     submitted = jobs["submit_s"] - jobs["submit_s"][0] + 1.0
-    return np.asarray(priority(Queued(jobs["estimate_s"], jobs["requested"].astype(np.float64), submitted, drawn)))
+    queued = Queued(jobs["estimate_s"], jobs["requested"].astype(np.float64), submitted, drawn)
+    return priority(queued), 0.0
 
 
 def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None) -> None:

@@ -173,6 +173,8 @@ class Jobs(CommonJobs):
     interval: FloatOfJob  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
     next_save: FloatOfJob  # work at which the next of them is due, s
     priority: FloatOfJob  # from the arrival on: the highest comes first (sjf, saf, f1, ...)
+    growth: FloatOfJob  # what it grows by for each second of the wait (pbs)
+    counted_since: FloatOfJob  # since when it counts as a running one of its user, s (lsf)
     utility: FloatOfJob  # in the order of the queue: the highest comes first (all orders but fcfs)
     utility_since: FloatOfJob  # when the wait began that counts there, s
     fixed_utility: FloatOfJob  # of a recovered job; NaN if it follows from the order
@@ -385,6 +387,9 @@ class State(Common):
     share_damping: float
     half_life: float  # of usage, s; 0: it never decays
     fair_tree: int  # whether associations are ranked (Fair Tree)
+    lsf_cpu_time: float  # weights of the dynamic priority of users ...
+    lsf_run_time: float
+    lsf_run_job: float
     priority_period: float  # time between calculations, s; 0: at every pass
     in_tiers: int  # whether ranks order the queue before anything else
     preemption: int  # its number
@@ -550,6 +555,8 @@ class State(Common):
     level: AssociationRow  # ... scratch: how much of what it is due it has left, the base-2 logarithm (Fair Tree) ...
     factor: AssociationRow  # ... and the fair-share factor, of leaves ...
     factor_at: AssociationRow  # ... of the calculation of this time, s
+    runs: AssociationRow  # ... running jobs ...
+    runs_since: AssociationRow  # ... and the sum of the times since when they run, s (lsf)
     parent: IntVector  # (associations,): -1 of the root
     path: IntTable  # (leaves, depth): from the account below the root down to the leaf itself; -1 behind it
     ranking: IntVector  # (leaves,): leaves in falling order of what they are due (Fair Tree)

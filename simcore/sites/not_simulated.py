@@ -93,10 +93,12 @@ def priority_options(priority: Priority) -> list[str]:
         "priority-period-s": priority.calc_period_s,
     }
     options = [f"--{name} {value:.9g}" for name, value in values.items() if value is not None]
+    tres = [f"{name[5:]}:{weight:.9g}" for name, weight in weights.items() if name.startswith("tres_")]
     fair_share = f"--priority-fair-share {'fair-tree' if priority.fair_tree else 'classic'}"
     return [
         "--queue-order multifactor",
         *options,
+        *([f"--priority-tres-weights {','.join(tres)}"] if tres else []),
         fair_share,
         *(["--priority-small-first"] if priority.favour_small else []),
     ]

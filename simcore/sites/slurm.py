@@ -40,6 +40,7 @@ _PREEMPT: dict[str, Literal["", "qos", "partition"]] = {
     "preempt/partition_prio": "partition",
 }
 _HARMLESS = frozenset(("max_script_size", "batch_sched_delay", "sched_min_interval", "max_rpc_cnt", "bf_continue"))
+_TRES = {"cpu": "tres_cpu", "gres/gpu": "tres_gpu", "mem": "tres_mem", "node": "tres_node"}
 _WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS")
 # Limits of a QOS, a partition or an association that a site file has no place for.
 _QOS_LIMITS = (
@@ -61,7 +62,6 @@ _SETTINGS = {
     "BurstBufferType": (),
     "JobSubmitPlugins": (),
     "PriorityFlags": (),
-    "PriorityWeightTRES": (),
     "PriorityUsageResetPeriod": ("NONE",),
     "FederationParameters": (),
     "PreemptExemptTime": ("00:00:00",),
@@ -86,7 +86,7 @@ def build(facts: Facts, timezone: str = "UTC") -> Site:
         accounts=_accounts(facts, threads, missing),
         reservations=[_reservation(keys, Zone(timezone), missing) for keys in facts.reservations],
         licences=_licences(facts),
-        priority=_priority(facts),
+        priority=_priority(facts, missing),
         backfill=_backfill(facts, missing),
         preempt_by=_PREEMPT.get(known(facts.config, "PreemptType"), ""),
         preempt_mode="" if known(facts.config, "PreemptMode") == "OFF" else known(facts.config, "PreemptMode"),
@@ -327,11 +327,17 @@ def _licences(facts: Facts) -> list[Licence]:
     return [Licence(name=name, total=total) for name, total in found.items()]
 
 
-def _priority(facts: Facts) -> Priority:
+def _priority(facts: Facts, missing: list[str]) -> Priority:
     config = facts.config
     if known(config, "PriorityType") != "priority/multifactor":
         return Priority()
     weights = {name.lower(): float(_whole(config, f"PriorityWeight{name}") or 0) for name in _WEIGHTS}
+    for item in known(config, "PriorityWeightTRES").lower().split(","):
+        name, _, weight = item.partition("=")
+        if name in _TRES and weight.isdigit():
+            weights[_TRES[name]] = float(weight)
+        elif name:
+            missing.append(f"PriorityWeightTRES of {name}")
     flags = known(config, "PriorityFlags")
     return Priority(
         kind="multifactor",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor, inf, log, log10, sqrt
+from math import floor, inf, log, log2, log10, sqrt
 from typing import Any
 
 from .conservative import Conservative, TopJobs
@@ -371,8 +371,8 @@ class Simulator:
             return job.fixed_utility
         if self.options.queue_order == "fcfs":
             return 0
-        if self.options.queue_order == "multifactor":
-            return self.multifactor(job)
+        if self.options.queue_order in ("multifactor", "pbs", "lsf"):
+            return getattr(self, self.options.queue_order)(job)
         if self.options.queue_order != "wfp":
             return self.priority(job)
         return (Fraction(self.now - job.waits_since) / Fraction(job.estimate)) ** 3 * job.requested_size
@@ -390,10 +390,45 @@ class Simulator:
         value = float(o.age_weight * age) + float(o.size_weight * (1 - size if o.small_first else size))
         value += float(o.partition_weight) * of_largest(self.partition_of(job), o.partition_factors, 1)
         value += float(o.qos_weight) * of_largest(job.qos, o.qos_factors, 0)
+        value += sum(float(weight * self.part_of_partition(job, name)) for name, weight in o.tres_weights)
+        value -= job.nice if o.nice else 0
         return floor(value + float(o.share_weight) * self.fair_share(job, time) + 1e-6)
 
     def share_of_machine(self, job: Job) -> Fraction:
         return Fraction(job.requested_size, self.machine.nodes)
+
+    def pbs(self, job: Job) -> Any:
+        """The formula, as Python has it."""
+        names = {"max": max, "min": min, "abs": abs, **self.terms(job)}
+        factors = dict(self.options.partition_factors)
+        names |= {"walltime": job.estimate, "eligible_time": self.now - job.waits_since, "job_priority": -job.nice}
+        names["queue_priority"] = factors.get(self.partition_of(job), 0)
+        return eval(self.options.formula, {"__builtins__": {}}, names)  # noqa: S307
+
+    def terms(self, job: Job) -> dict[str, int]:
+        return {"ncpus": job.requested_size, "nodect": job.requested_size, "ngpus": 0, "mem": 0}
+
+    def lsf(self, job: Job) -> float:
+        """By what the jobs of its user have used, how long those have run that run, and what they hold."""
+        o, shares = self.options, dict(self.options.lsf_shares)
+        used = ran = slots = 0.0
+        for other in self.jobs:
+            if other.user == job.user:
+                used += self.usage(other, self.now, float(o.hist_hours) * log10(2))
+                running = [(begin, nodes) for begin, end, nodes in other.held if end is None]
+                ran += sum(float(self.now - begin) for begin, _ in running)
+                slots += sum(nodes for _, nodes in running)
+        share = shares.get(str(job.user), 1) / sum(
+            shares.get(str(user), 1) for user in {each.user for each in self.jobs}
+        )
+        if not share:
+            return -inf
+        weighed = float(o.lsf_cpu_time) * used / 3600 + float(o.lsf_run_time) * ran / 3600
+        return floor(log2(share / (weighed + float(o.lsf_run_job) * (1 + slots))) * 1e9 + 0.5) / 1e9
+
+    def part_of_partition(self, job: Job, name: str) -> Fraction:
+        """Of the nodes; there are no GPUs and no memory."""
+        return self.share_of_machine(job) if name in ("cpu", "node") else Fraction(0)
 
     def partition_of(self, job: Job) -> str:
         return job.partition
@@ -410,9 +445,9 @@ class Simulator:
         tree = Tree(used, self.options.tree if accounts else ())
         return tree.rank(leaf(job)) if self.options.fair_share == "fair-tree" else tree.classic(leaf(job), self.options)
 
-    def usage(self, job: Job, time: Any) -> float:
+    def usage(self, job: Job, time: Any, half_life_h: Any = None) -> float:
         """Node-seconds of a job up to a time; those of t seconds ago count 2^(-t / half-life)."""
-        total, half_life = 0.0, float(self.options.half_life * 3600)
+        total, half_life = 0.0, float((self.options.half_life if half_life_h is None else half_life_h) * 3600)
         for begin, end, nodes in job.held:
             age = [float(time - at) for at in (begin, time if end is None else min(end, time))]
             if begin < time:

@@ -82,6 +82,20 @@ class SiteSimulator(Simulator):
         cores = Fraction(job.requested_size, sum(node.has[0] for node in self.nodes))
         return (Fraction(nodes, len(self.nodes)) + cores) / 2
 
+    def terms(self, job: Job) -> dict[str, int]:
+        need = self.needs[job]
+        nodes = ceil(need.chunks / need.per_node) if need.per_node else 1
+        held = [need.chunks * each for each in need.each]
+        return {"ncpus": held[0], "nodect": nodes, "ngpus": held[1], "mem": held[2] * 1024}
+
+    def part_of_partition(self, job: Job, name: str) -> Fraction:
+        need, here = self.needs[job], [n.has for n in self.nodes if self.needs[job].partition in n.partitions]
+        if name == "node":
+            return Fraction(ceil(need.chunks / need.per_node) if need.per_node else 1, len(here))
+        kind = ("cpu", "gpu", "mem").index(name)
+        total = sum(has[kind] for has in here)
+        return Fraction(need.chunks * need.each[kind], total) if total else Fraction(0)
+
     def partition_of(self, job: Job) -> str:
         return f"p{self.needs[job].partition}"
 

@@ -59,7 +59,7 @@ class Options:
     lff_moves: bool = True
     move_threshold: int = 1
     move_cost: Any = 300
-    queue_order: str = "fcfs"  # fcfs, wfp, sjf, ljf, saf, random, f1, f2, f3, f4, multifactor
+    queue_order: str = "fcfs"  # fcfs, wfp, sjf, ljf, saf, random, f1, f2, f3, f4, multifactor, pbs, lsf
     age_weight: Any = 1000
     longest_age: Any = 168  # h
     share_weight: Any = 1000
@@ -73,6 +73,14 @@ class Options:
     partition_factors: tuple[tuple[str, int], ...] = ()
     qos_weight: Any = 0
     qos_factors: tuple[tuple[str, int], ...] = ()
+    tres_weights: tuple[tuple[str, int], ...] = ()  # cpu, gpu, mem, node
+    nice: bool = True
+    formula: str = "eligible_time"  # of pbs
+    lsf_cpu_time: Any = Fraction(7, 10)
+    lsf_run_time: Any = Fraction(7, 10)
+    lsf_run_job: Any = 3
+    hist_hours: Any = 5
+    lsf_shares: tuple[tuple[str, int], ...] = ()  # of users
     period: Any = 300
     # limits of running jobs: 0 is none
     user_max_jobs: int = 0
@@ -174,6 +182,11 @@ class Job:
     @property
     def qos(self) -> str:
         return "xyz"[self.job_id % 5 % 3]
+
+    @property
+    def nice(self) -> int:
+        """None of the first jobs, which are those of cases by hand."""
+        return (0, 150, -80)[self.job_id % 3] if self.job_id > 7 else 0
 
     @property
     def array(self) -> str:

@@ -71,13 +71,13 @@ class _Tree:
         for account in [*self.parents.values(), *(account for account, _ in self.shares)]:
             self.add(account, "")
 
-    def add(self, account: str, user: str) -> None:
-        """Add a user with one share, and the account; what is known stays as it is."""
+    def add(self, account: str, user: str, shares: float = 1.0) -> None:
+        """Add a user, with one share if no other number is given, and the account; what is known stays as it is."""
         if account != ROOT and account not in self.parents:
             self.parents[account] = ROOT
             self.shares[account, ""] = 1.0
         if user:
-            self.shares.setdefault((account, user), 1.0)
+            self.shares.setdefault((account, user), shares)
 
     def way(self, account: str) -> list[str]:
         """Return an account and those that it is in, up to the root's child."""
@@ -98,21 +98,37 @@ def associations(jobs: Arrays, machine: Machine, run: Run) -> Associations:
     InputError
         If no job has a user, or accounts are no tree.
     """
-    count = len(jobs["submit_s"])
     if run["priority_share_weight"] == 0:
-        return Associations.none(count)
-    if not (jobs["user"] >= 0).any():
-        raise InputError(
-            "priority_share_weight: fair share needs the users of jobs, and the workload has none "
-            "(valid: a log with users, num_users above 0, or priority_share_weight = 0)"
-        )
+        return Associations.none(len(jobs["submit_s"]))
     if run["priority_fair_share"] != "users":
+        _check_users(jobs, "priority_share_weight", "priority_share_weight = 0")
         return _tree_of(jobs, _shares(machine, run))
-    tree = _Tree()
+    return users_of(jobs, {}, "priority_share_weight", "priority_share_weight = 0")
+
+
+def users_of(jobs: Arrays, shares: Mapping[str, float], parameter: str, otherwise: str) -> Associations:
+    """Return the users of jobs with their shares by name, 1 of those that have none, all in one account.
+
+    Raises
+    ------
+    InputError
+        If no job has a user: it names a parameter, and what else is valid.
+    """
+    _check_users(jobs, parameter, otherwise)
+    tree, names = _Tree(), jobs.get("user_names", np.empty(0, np.str_))
     numbers, of_job = np.unique(np.maximum(jobs["user"], -1), return_inverse=True)
     for number in numbers.tolist():
-        tree.add(ROOT, str(number))
+        name = str(names[number]) if 0 <= number < len(names) else str(number)
+        tree.add(ROOT, str(number), shares.get(name, 1.0))
     return _arrays(tree, list(tree.shares), of_job.reshape(-1))
+
+
+def _check_users(jobs: Arrays, parameter: str, otherwise: str) -> None:
+    if not (jobs["user"] >= 0).any():
+        raise InputError(
+            f"{parameter}: fair share needs the users of jobs, and the workload has none "
+            f"(valid: a log with users, num_users above 0, or {otherwise})"
+        )
 
 
 def due_of(jobs: Arrays, machine: Machine, run: Run, owners: Ints, count: int) -> Floats:
@@ -252,19 +268,36 @@ def parts_of_largest(jobs: Arrays, label: str, rows: Iterable[tuple[str, float]]
     return np.asarray(of_code[_codes(jobs, label)], np.float64)
 
 
+def partition_factors(machine: Machine, run: Run) -> tuple[tuple[str, float], ...]:
+    """Return the factor of each partition: of the parameter, or of the site."""
+    given = parse_numbers(run["priority_partition_factors"], "priority_partition_factors", "long:1,short:10")
+    return given or (() if machine.site is None else machine.site.partition_factors)
+
+
 def lasting_priority(jobs: Arrays, machine: Machine, run: Run) -> Floats:
-    """Return what the factors of size, partition and QOS give each job, shape (jobs,)."""
+    """Return what the factors of size, partition, QOS and TRES give each job, less its nice value, shape (jobs,)."""
     share = _size(jobs, machine)
     found = run["priority_size_weight"] * (1.0 - share if run["priority_small_first"] else share)
-    partitions = parse_numbers(run["priority_partition_factors"], "priority_partition_factors", "long:1,short:10")
+    partitions = partition_factors(machine, run)
     priorities = parse_numbers(run["priority_qos_factors"], "priority_qos_factors", "normal:10,high:100")
     if machine.site is not None:
-        partitions, priorities = partitions or machine.site.partition_factors, priorities or machine.site.qos_priorities
+        priorities = priorities or machine.site.qos_priorities
     if run["priority_partition_weight"]:
         found = found + run["priority_partition_weight"] * parts_of_largest(jobs, "partition", partitions, 1.0)
     if run["priority_qos_weight"]:
         found = found + run["priority_qos_weight"] * parts_of_largest(jobs, "qos", priorities, 0.0)
+    for name, weight in parse_numbers(run["priority_tres_weights"], "priority_tres_weights", "cpu:1000,gpu:5000"):
+        found = found + weight * _part_of_partition(jobs, machine, name)
+    if run["priority_nice"]:
+        found = found - nice_of(jobs)
     return np.asarray(found, np.float64)
+
+
+def nice_of(jobs: Arrays) -> Floats:
+    """Return the nice value of each job, 0 where it is unknown, shape (jobs,)."""
+    if "nice_codes" not in jobs:
+        return np.zeros(len(jobs["submit_s"]))
+    return np.array([*map(float, jobs["nice_names"]), 0.0])[jobs["nice_codes"]]
 
 
 def _size(jobs: Arrays, machine: Machine) -> Floats:
@@ -273,6 +306,28 @@ def _size(jobs: Arrays, machine: Machine) -> Floats:
     share = jobs["requested"] / machine.capacity
     if machine.site is None:
         return np.asarray(share, np.float64)
+    return np.asarray((fewest_nodes(jobs) / machine.nodes + share) / 2.0, np.float64)
+
+
+def fewest_nodes(jobs: Arrays) -> Ints:
+    """Return the nodes that each job of a site takes at least, as far as it says how many chunks may be on one."""
     per_node = jobs["per_node"]
-    nodes = np.where(per_node > 0, -(-jobs["chunks"] // np.maximum(per_node, 1)), 1)
-    return np.asarray((nodes / machine.nodes + share) / 2.0, np.float64)
+    return np.asarray(np.where(per_node > 0, -(-jobs["chunks"] // np.maximum(per_node, 1)), 1), np.int64)
+
+
+TRES = ("cpu", "gpu", "mem", "node")
+"""What jobs ask for of their partition, as SLURM names it (gpu: gres/gpu)."""
+
+
+def _part_of_partition(jobs: Arrays, machine: Machine, name: str) -> Floats:
+    """Return the part that each job asks for of one of TRES in its partition; of the machine if that is no site, whose
+    nodes are all alike, without GPUs and memory."""
+    site = machine.site
+    if site is None:
+        return np.asarray(jobs["requested"] / machine.capacity * (name in ("cpu", "node")), np.float64)
+    has = {"cpu": site.cores, "gpu": site.gpus, "mem": site.memory_mb, "node": np.ones(len(site.cores))}
+    column = {"cpu": "cores", "gpu": "gpus", "mem": "memory_mb"}
+    wants = jobs["chunks"] * jobs[column[name]] if name in column else fewest_nodes(jobs)
+    here = site.members[:, None] >> np.arange(len(site.whole)) & 1
+    total = (has[name].astype(np.float64) @ here)[jobs["partition"]]
+    return np.divide(wants, total, out=np.zeros(len(total)), where=total > 0)

@@ -1,8 +1,9 @@
 """``multifactor``: a weighted sum of factors, as SLURM's plugin priority/multifactor orders its queue.
 
 The priority of a job is a whole number, rounded down: the sum of weights times factors from 0 to 1 of its age, the fair
-share of its user, its size, its partition and its QOS. Priorities are calculated once in a period, counted from the
-first submission: between two calculations they do not change, and a job that is submitted then has no age yet.
+share of its user, its size, its partition, its QOS and what it asks for of its partition, less its nice value.
+Priorities are calculated once in a period, counted from the first submission: between two calculations they do not
+change, and a job that is submitted then has no age yet.
 
 Usage is in node-seconds and decays with a half-life. Of an association, a user in an account, with the part S of all
 shares (that of its account times its own of those in the account), the fair-share factor is
@@ -26,6 +27,7 @@ from faultsweep.simcore.contract import ONE_MACHINE, Condition, Config, Paramete
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.queue_order.associations import (
+    TRES,
     associations,
     lasting_priority,
     parse_numbers,
@@ -33,7 +35,7 @@ from faultsweep.simcore.policies.queue_order.associations import (
 )
 from faultsweep.simcore.policies.queue_order.fair_share import FAIR_SHARES, expected_factor
 
-from faultsweep.errors import InputError
+from faultsweep.errors import InputError, unknown_name
 
 ROUNDING = 1e-6
 """Added before a priority is rounded down, so that the last bits of a sum do not decide."""
@@ -254,6 +256,9 @@ def _is_damped(run: Run) -> bool:
 def _bad_numbers(config: Config, kind: str, machine: str) -> str:
     """Return what is wrong with the parameters that name accounts, partitions or QOS."""
     try:
+        for name, _ in parse_numbers(config["priority_tres_weights"], "priority_tres_weights", "cpu:1000,gpu:5000"):
+            if name not in TRES:
+                raise unknown_name("priority_tres_weights", name, TRES)
         parse_shares(config["priority_shares"])
         for name in ("priority_partition_factors", "priority_qos_factors"):
             parse_numbers(config[name], name, "low:1,high:10")
@@ -272,7 +277,7 @@ def _weight(name: str, default: float, doc: str) -> Parameter:
 
 POLICY = Policy(
     "multifactor",
-    "By age, fair share, size, partition and QOS, each with a weight, as SLURM's multifactor priority.",
+    "By age, fair share, size, partition, QOS and TRES, each with a weight, as SLURM's multifactor priority.",
     machines=ONE_MACHINE,
     parameters=(
         _weight("priority_age_weight", 1000.0, "Multifactor priority of a job that has waited for the longest age."),
@@ -344,7 +349,7 @@ POLICY = Policy(
             "Factors of partitions (SLURM: PriorityJobFactor), such as long:1,short:10. Empty: those of the site, or "
             "the same for all.",
             "scheduling",
-            live=_weighs("priority_partition_weight"),
+            live=lambda run: run.is_("queue_order", "pbs") or run["priority_partition_weight"] != 0.0,
         ),
         _weight("priority_qos_weight", 0.0, "Multifactor priority of a job of the QOS with the largest priority."),
         Parameter(
@@ -354,6 +359,21 @@ POLICY = Policy(
             "Priorities of QOS, such as normal:10,high:100. Empty: those of the site, or the same for all.",
             "scheduling",
             live=_weighs("priority_qos_weight"),
+        ),
+        Parameter(
+            "priority_tres_weights",
+            str,
+            "",
+            "Multifactor priority of a job of all of its partition's cpu, gpu, mem or node, such as cpu:1000,gpu:5000 "
+            "(SLURM: PriorityWeightTRES).",
+            "scheduling",
+        ),
+        Parameter(
+            "priority_nice",
+            bool,
+            True,
+            "Whether the nice value of a job, where its log has one, is taken off its priority.",
+            "scheduling",
         ),
         Parameter(
             "priority_period_s",
@@ -369,6 +389,11 @@ POLICY = Policy(
     ),
     kernels={"utility": priority_of, "usage_changes": note_usage, "order_changes": calculated_next},
     facts={"expected_utility": expected_priority, "associations": associations, "lasting": lasting_priority},
-    refuses=(Refusal(("priority_shares", "priority_partition_factors", "priority_qos_factors"), _bad_numbers),),
+    refuses=(
+        Refusal(
+            ("priority_shares", "priority_partition_factors", "priority_qos_factors", "priority_tres_weights"),
+            _bad_numbers,
+        ),
+    ),
     begins=_begin,
 )

@@ -49,6 +49,7 @@ COLUMNS: dict[str, Column] = {
     "reservation": Column("text", "advance reservation that it ran in"),
     "dependency": Column("text", "dependency, as the accounting writes it"),
     "priority": Column("number", "priority, as the accounting last knew it"),
+    "nice": Column("number", "nice value: what its user takes off its priority"),
     "state": Column("text", "how it ended: one of STATES"),
     "exit_code": Column("whole", "exit code of the batch script"),
     "exit_signal": Column("whole", "signal that ended it, 0 for none"),
@@ -295,7 +296,9 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
 
 def _labels(jobs: JobRecords) -> dict[str, Label]:
     """Return what the jobs belong to, as far as some of them say it."""
-    found = {name: compact(jobs.text(name)) for name in LABELS if name != "array"} | {"array": arrays_of(jobs)}
+    found = {name: compact(jobs.text(name)) for name in LABELS if name not in ("array", "nice")}
+    nice = (None if value != value else f"{value:.12g}" for value in jobs.numbers("nice").tolist())
+    found |= {"array": arrays_of(jobs), "nice": to_text(nice)}
     return {name: Label(text.codes.astype(np.int64), text.names) for name, text in found.items() if text.names}
 
 
