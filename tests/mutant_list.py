@@ -34,6 +34,9 @@ INTERVALS = "simcore/policies/checkpointing/intervals.py"
 BUCKET = "simcore/policies/checkpointing/bucket.py"
 REQUEUE = "simcore/policies/recovery/requeue.py"
 MULTIFACTOR = "simcore/policies/queue_order/multifactor.py"
+PBS = "simcore/policies/queue_order/pbs.py"
+LSF = "simcore/policies/queue_order/lsf.py"
+ASSOCIATIONS = "simcore/policies/queue_order/associations.py"
 LIMITS = "simcore/engine/limits.py"
 GROUPS = "simcore/model/limits.py"
 SITE_LIMITS = "simcore/sites/limits.py"
@@ -919,6 +922,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "failures are given out before those of other nodes that come first",
     ),
     Mutant(MTBF, "np.multiply(*_rates(mean_h))", "_rates(mean_h)[0]", "the nominal rate is that of one node"),
+    Mutant(PBS, "s.job.growth[job] * (s.now - s.job.utility_since[job])", "s.job.growth[job] * s.now", "age from 0 on"),
+    Mutant(PBS, "return found[0], growth", "return found[1], growth", "an hour older"),
+    Mutant(PBS, "-nice_of(jobs)", "nice_of(jobs)", "nice jobs first"),
+    Mutant(LSF, "s.runs_since[at] -= s.job.counted_since[job]", "s.runs_since[at] -= s.now", "ends when it starts"),
+    Mutant(LSF, "(1.0 + s.in_use[at])", "1.0", "whatever it holds"),
+    Mutant(LSF, 'run["lsf_hist_hours"] * math.log10(2.0)', 'run["lsf_hist_hours"]', "a half, not a tenth, is left"),
+    Mutant(ASSOCIATIONS, "found = found - nice_of(jobs)", "found = found + nice_of(jobs)", "nice jobs first"),
+    Mutant(ASSOCIATIONS, "found + weight * _part_of", "found - weight * _part_of", "who asks for more comes later"),
     Mutant(VICTIMS, "or s.job.leaving[job] != STAYS:\n            continue", ":\n            continue", "told twice"),
     Mutant(VICTIMS, "< s.preempt_exempt:", "<= s.preempt_exempt:", "safe for longer"),
     Mutant(VICTIMS, "s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + ", "", "whatever their class"),
@@ -975,12 +986,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(HALTING, "        if is_over:\n", "        if False:\n", "never goes on unless a job starts beside it"),
     Mutant(SUSPENDS, "s.job.expected_end[job] += s.job.told_earlier[job]", "pass", "expected as when it was told"),
     Mutant(ENGINE, "HALTED:\n        end_suspension(s, job)", "HALTED:\n        pass", "killed as if it ran"),
-    Mutant(PIECES, "s.lacking[node] if s.job.whole[job] == 1 else 0", "0", "whole nodes of suspended jobs"),
     Mutant(
-        VICTIMS,
-        "if s.suspends == 1 and s.job.whole[job] == 1:\n            cont",
-        "if False:\n            cont",
-        "whole",
+        PIECES,
+        "return s.node_memory[node] if s.job.whole[job] == 1 and s.suspends == 0 else",
+        "return s.node_memory[node] if s.job.whole[job] == 1 else",
+        "a suspended job keeps all memory of its nodes",
     ),
     Mutant(SLURM, "(s.free_cores[node] - s.lacking[node]) * ", "s.free_cores[node] * ", "plans without suspended jobs"),
     Mutant(SHARED, "= s.free_cores[node] - s.lacking[node]\n", "= s.free_cores[node]\n", "the same for EASY"),

@@ -269,11 +269,11 @@ def test_memory_and_gpus_stay_with_a_suspended_job():
         assert run.metrics["mean_suspended_s"] == (2.5 if start == 2 else 0)
 
 
-def test_whole_nodes_are_given_to_nobody():
-    for whole in ((True, False), (False, True)):
-        jobs = [(k + 1, 2 * k, 20, 20, Need(1, (4, 0, 0), 0, whole[k], k)) for k in range(2)]
-        run = suspends(((((4, 0, 0, 1),), (((1,), whole[0]), ((1,), whole[1]))), jobs, [], ()))
-        assert run.metrics["preemptions"] == 0
+def test_who_has_nodes_for_itself_keeps_the_memory_that_it_asks_for():
+    for whole in ((True, False), (False, True), (True, True)):
+        jobs = [(k + 1, 2 * k, 20, 20, Need(1, (4, 0, 50), 0, whole[k], k)) for k in range(2)]
+        run = suspends(((((4, 0, 100, 1),), (((1,), whole[0]), ((1,), whole[1]))), jobs, [], ()))
+        assert run.jobs["suspended_s"].tolist() == [20, 0]
 
 
 def suspends(case):
@@ -355,7 +355,8 @@ def test_who_leaves_is_tried_three_times_in_another_order(node_choice, cores, no
 
 
 def test_nobody_leaves_a_node_that_a_job_before_waits_for():
-    """QOS x preempts y, and y preempts z. Job 5 waits for node 0, where job 2 stays; job 6 may not have it either."""
+    """QOS x preempts y, and y preempts z. Job 5 waits for node 0, where job 2 stays; job 6 may not have it either,
+    but in a backfilling pass, if it ends before job 2 would have."""
     nodes = ((1,), False), ((2,), False)
     one = [Need(1, (1, 0, 0), 1, False, place) for place in (0, 1)]
     jobs = [(2, 0, 100, 100, one[0]), (3, 2, 50, 50, one[1]), (5, 10, 5, 5, one[0]), (6, 11, 5, 5, one[1])]
@@ -368,10 +369,12 @@ def test_nobody_leaves_a_node_that_a_job_before_waits_for():
     written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")))
     case = ((((1, 0, 0, 2),), nodes), jobs, [], ())
     kinds = ("main_interval", "full_interval", "backfill_interval")
-    settings = dict.fromkeys(kinds, 1) | {"preemption": "requeue"}
-    check_same((case, (written, known)), scheduler="slurm", first_ticks=first_ticks([1, 1, 1]), **settings)
-    run = engine(case, preempting=written, scheduler="slurm", estimates="requested", **settings)[1]
-    assert run.metrics["preemptions"] == 0
+    for backfills_every, preemptions in ((10000, 0), (1, 1)):
+        intervals = (1, 1, backfills_every)
+        settings = dict(zip(kinds, intervals, strict=True)) | {"preemption": "requeue"}
+        check_same((case, (written, known)), scheduler="slurm", first_ticks=first_ticks(list(intervals)), **settings)
+        run = engine(case, preempting=written, scheduler="slurm", estimates="requested", **settings)[1]
+        assert run.metrics["preemptions"] == preemptions
 
 
 def test_nobody_leaves_for_a_job_that_would_not_fit_then_either():

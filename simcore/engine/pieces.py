@@ -93,16 +93,10 @@ def count_chunks(s: State, job: int, closed: int) -> int:
     if s.job.plain[job] == 1:
         return _count_cores(s, s.job.partition[job])
     for node in range(s.node_cores.shape[0]):
-        count = chunks_within(s, job, node, cores_for(s, job, node), s.free_gpus[node], s.free_memory[node], closed)
+        count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
         s.takes[node] = count
         total += count
     return total
-
-
-@inlined
-def cores_for(s: State, job: int, node: int) -> int:
-    """Return the free cores of a node; a job that has its nodes for itself takes none from under a suspended one."""
-    return s.free_cores[node] - (s.lacking[node] if s.job.whole[job] == 1 else 0)
 
 
 @inlined
@@ -156,14 +150,14 @@ def cores_of(s: State, job: int, node: int, chunks: int) -> int:
 
 @inlined
 def gpus_of(s: State, job: int, node: int, chunks: int) -> int:
-    """Return the GPUs that it holds of it."""
-    return s.node_gpus[node] if s.job.whole[job] == 1 else chunks * s.job.chunk_gpus[job]
+    """Return the GPUs that it holds of it; where jobs are suspended, those that it asks for, whatever its cores are."""
+    return s.node_gpus[node] if s.job.whole[job] == 1 and s.suspends == 0 else chunks * s.job.chunk_gpus[job]
 
 
 @inlined
 def memory_of(s: State, job: int, node: int, chunks: int) -> int:
     """Return the memory that it holds of it, MiB."""
-    return s.node_memory[node] if s.job.whole[job] == 1 else chunks * s.job.chunk_memory[job]
+    return s.node_memory[node] if s.job.whole[job] == 1 and s.suspends == 0 else chunks * s.job.chunk_memory[job]
 
 
 @kernel
@@ -298,7 +292,7 @@ def fits_elsewhere(s: State, job: int, piece: int, node: int, closed: int) -> bo
     if s.node_windows[node] & closed != 0 or s.node_members[node] >> s.job.partition[job] & 1 == 0:
         return False
     if s.job.whole[job] == 1 and (
-        cores_for(s, job, node) < s.node_cores[node]
+        s.free_cores[node] < s.node_cores[node]
         or s.node_cores[node] != s.node_cores[old]
         or s.node_gpus[node] != s.node_gpus[old]
         or s.node_memory[node] != s.node_memory[old]

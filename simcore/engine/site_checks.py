@@ -90,6 +90,7 @@ class SiteChecker(Checker):
         for pieces in (*self.pieces.values(), *self.kept_pieces().values()):
             np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
             np.add.at(jobs_on, pieces[:, 0], 1)
+        running = np.bincount(np.concatenate([np.zeros(0, np.int64), *self.held.values()]), minlength=len(free))
         if (free < 0).any():
             node = int(np.argmax((free < 0).any(axis=1)))
             return f"node {node} is over-committed by {free[node].tolist()} cores, GPUs and MiB"
@@ -100,7 +101,7 @@ class SiteChecker(Checker):
         wrong = np.flatnonzero((marked != free).any(axis=1))
         if len(wrong):
             return f"node {wrong[0]} is marked with {marked[wrong[0]].tolist()} free and has {free[wrong[0]].tolist()}"
-        alone = [job for job, nodes in self.held.items() if state.job.whole[job] and (jobs_on[nodes] > 1).any()]
+        alone = [job for job, nodes in self.held.items() if state.job.whole[job] and (running[nodes] > 1).any()]
         return f"job {alone[0]} shares a node and must not" if alone else ""
 
     def _check_demands(self) -> str:

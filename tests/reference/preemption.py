@@ -44,7 +44,6 @@ class Preemption:
         ]
         if site.options.preemption == "suspend":
             found += [a for a in site.halted if site.options.preempts(job, a.job) and not a.gives]
-            found = [] if site.needs[job].whole else [a for a in found if not site.needs[a.job].whole]
         return sorted(found, key=lambda a: (site.options.preempt_order(a.job), len(site.bags[a]), a.job.index))
 
     def make_room(self, job: Job, usable: set[int]) -> bool:
@@ -62,8 +61,6 @@ class Preemption:
 
     def victims(self, job: Job, usable: set[int]) -> list[Attempt]:
         if not self.is_on:
-            return []
-        if self.site.options.preemption == "suspend" and self.site.needs[job].whole:
             return []
         candidates, leaving = self.candidates(job), [a for a in self.site.running if a.is_leaving]
         rounds = 0

@@ -418,11 +418,10 @@ class Simulator:
                 running = [(begin, nodes) for begin, end, nodes in other.held if end is None]
                 ran += sum(float(self.now - begin) for begin, _ in running)
                 slots += sum(nodes for _, nodes in running)
-        share = shares.get(str(job.user), 1) / sum(
-            shares.get(str(user), 1) for user in {each.user for each in self.jobs}
-        )
+        share = shares.get(str(job.user), 1)
         if not share:
             return -inf
+        share /= sum(shares.get(str(user), 1) for user in {each.user for each in self.jobs})
         weighed = float(o.lsf_cpu_time) * used / 3600 + float(o.lsf_run_time) * ran / 3600
         return floor(log2(share / (weighed + float(o.lsf_run_job) * (1 + slots))) * 1e9 + 0.5) / 1e9
 

@@ -120,10 +120,6 @@ class SiteSimulator(Simulator):
                     found[node] = less(found[node], bag if later else (holder.kept[node], *bag[1:]))
         return found
 
-    def free_for(self, job: Job) -> list[Bag]:
-        """What is free now; whole nodes only if nobody is suspended there."""
-        return self.free(later=self.needs[job].whole)
-
     # -- jobs that wait for their own nodes ----------------------------------------------------------------------
 
     def keepers(self) -> list[Attempt]:
@@ -209,12 +205,17 @@ class SiteSimulator(Simulator):
             return 0
         if need.partition not in self.nodes[node].partitions:
             return 0
-        if need.whole and free != self.nodes[node].has:
+        if need.whole and not self.is_whole(free, node):
             return 0
         count = 0
         while (not need.per_node or count < need.per_node) and fits(times(need.each, count + 1), free):
             count += 1
         return count
+
+    def is_whole(self, free: Bag, node: int) -> bool:
+        """Whether a node is free for who wants it for itself: a suspended job may have memory and GPUs of it."""
+        has = self.nodes[node].has
+        return free[0] == has[0] if self.options.preemption == "suspend" else free == has
 
     def room(self, job: Job, free: list[Bag], time=None) -> int:
         return sum(self.chunks_on(job, node, bag, time) for node, bag in enumerate(free))
@@ -295,6 +296,8 @@ class SiteSimulator(Simulator):
 
     def held_of(self, job: Job, chosen: dict[int, int]) -> dict[int, Bag]:
         need = self.needs[job]
+        if need.whole and self.options.preemption == "suspend":
+            return {n: (self.nodes[n].has[0], *times(need.each, count)[1:]) for n, count in chosen.items()}
         return {n: self.nodes[n].has if need.whole else times(need.each, count) for n, count in chosen.items()}
 
     # -- the pass ------------------------------------------------------------------------------------------------
@@ -314,7 +317,7 @@ class SiteSimulator(Simulator):
             partition = self.needs[job].partition
             if not easy and partition in blocked:
                 continue
-            free, self.row = self.free_for(job), 0
+            free, self.row = self.free(), 0
             if self.room(job, free) >= self.needs[job].chunks:
                 bags = self.held_of(job, self.choose_nodes(job, free))
                 if all(self.leaves_room(job, bags, *head) for head in heads):
@@ -433,9 +436,9 @@ class SiteSimulator(Simulator):
                 return False
         if other in self.bags[attempt] or need.partition not in self.nodes[other].partitions:
             return False
-        free = self.free_for(attempt.job)[other]
+        free = self.free()[other]
         if need.whole:
-            return free == self.nodes[other].has == self.nodes[node].has
+            return self.is_whole(free, other) and self.nodes[other].has == self.nodes[node].has
         return fits(self.bags[attempt][node], free)
 
     # -- failures ------------------------------------------------------------------------------------------------

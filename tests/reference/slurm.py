@@ -63,7 +63,7 @@ class Passes:
             partition = site.needs[job].partition
             if partition in refused:
                 continue
-            free = [(0, 0, 0) if node in barred else bag for node, bag in enumerate(site.free_for(job))]
+            free = [(0, 0, 0) if node in barred else bag for node, bag in enumerate(site.free())]
             site.row = 0
             if site.room(job, free) >= site.needs[job].chunks:
                 site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
@@ -151,7 +151,7 @@ class Passes:
         ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.keepers()}
         ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.suspension.in_order()}
         running = sorted(ends, key=ends.__getitem__)
-        bags = self.bags_without(job, time, usable, site.free_for(job))
+        bags = self.bags_without(job, time, usable, site.free())
         if bags:
             return site.now, bags
         group_end = span = None

@@ -1,8 +1,8 @@
 """``suspend``: a preempted job stays on its nodes and stands still until it can have its cores again.
 
 As SLURM's gang scheduler has it: a suspended job keeps its memory, and its GPUs, so nobody is preempted for these; what
-it has done is not lost. A job that has its nodes for itself shares them with nobody, so it is not suspended, and it is
-none for which others are. The grace of preemption is none of SLURM's here: there a job stops at once.
+it has done is not lost. A job that has its nodes for itself keeps of these what it asks for, not all that they have.
+The grace of preemption is none of SLURM's here: there a job stops at once.
 
 Source: slurm.conf(5) of SLURM 22.05 (PreemptMode=SUSPEND, GANG) and its guide to gang scheduling.
 """

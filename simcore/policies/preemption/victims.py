@@ -46,8 +46,7 @@ def make_room_beside_plans(s: State, job: int) -> bool:
 @kernel
 def may_preempt(s: State, job: int) -> bool:
     """Tell whether there are others that a job may preempt."""
-    allowed = s.may_preempt[s.job.preempt_class[job]]
-    return allowed != 0 and (s.suspends == 0 or s.job.whole[job] == 0)
+    return s.may_preempt[s.job.preempt_class[job]] != 0
 
 
 @kernel
@@ -89,8 +88,6 @@ def _candidates(s: State, allowed: int) -> int:
         if job < 0 or allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.leaving[job] != STAYS:
             continue
         if s.job.status[job] != RUNNING and s.job.status[job] != HALTED:  # it waits for its own nodes, and keeps them
-            continue
-        if s.suspends == 1 and s.job.whole[job] == 1:
             continue
         if s.now - s.job.start[job] < s.preempt_exempt:
             continue

@@ -27,7 +27,6 @@ from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
     chunks_within,
-    cores_for,
     free_in_window,
     reserve_pieces,
     windows_met,
@@ -131,7 +130,7 @@ def _room_now(s: State, job: int) -> int:
     for node in range(s.node_cores.shape[0]):
         count = 0
         if s.node_members[node] & s.blocked == 0:
-            count = chunks_within(s, job, node, cores_for(s, job, node), s.free_gpus[node], s.free_memory[node], closed)
+            count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
         s.takes[node], s.window_cores[node], s.window_memory[node] = count, s.free_cores[node], s.free_memory[node]
         total += count
     s.num_chosen = 0
@@ -247,7 +246,7 @@ def _free_from(s: State, job: int, time: float) -> float:
     """
     closed = windows_met(s, time, expected_end(s, job, time))
     for node in range(s.open_node.shape[0]):
-        s.window_cores[node] = cores_for(s, job, node) * s.open_node[node]
+        s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
     if choose_in_window(s, job, closed):
         return s.now
