@@ -18,17 +18,16 @@ MODES = ("requeue", "checkpoint", "cancel", "suspend")
 SCHEDULERS = ("fcfs", "backfill", "slurm")
 QOS = ("x", "y", "z")  # of jobs of the reference
 GRACES = st.sampled_from((0, 0, 2, 7))  # of a partition or QOS
-TIMES = st.fixed_dictionaries(
-    {
-        "preemption": st.sampled_from(MODES),
-        "preempt_grace": st.sampled_from((0, 0, 1, 3, 20)),
-        "site_grace": st.booleans(),
-        "preempt_exempt": st.sampled_from((0, 0, 2, 10)),
-        "checkpoint_cost": st.sampled_from((0, 1, 4)),
-        "restart_cost": st.sampled_from((0, 0, 2)),
-        "requeue_hold": st.sampled_from((0, 0, 1, 7)),
-    }
-)
+OTHER_TIMES = {
+    "preempt_grace": st.sampled_from((0, 0, 1, 3, 20)),
+    "site_grace": st.booleans(),
+    "preempt_exempt": st.sampled_from((0, 0, 2, 10)),
+    "checkpoint_cost": st.sampled_from((0, 1, 4)),
+    "restart_cost": st.sampled_from((0, 0, 2)),
+    "requeue_hold": st.sampled_from((0, 0, 1, 7)),
+}
+TIMES = st.fixed_dictionaries({"preemption": st.sampled_from(MODES)} | OTHER_TIMES)
+TIMES_OF_LEAVING = st.fixed_dictionaries({"preemption": st.sampled_from(MODES[:3])} | OTHER_TIMES)
 
 
 @st.composite

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.reference.site import Need
 from tests.strategies import examples
-from tests.test_preemption_against_reference import TIMES, check_same, crowds
+from tests.test_preemption_against_reference import TIMES_OF_LEAVING, check_same, crowds
 from tests.test_preemption_against_reference import runs as preempting_runs
 from tests.test_site_against_reference import CHOICES, SCHEDULERS, assert_same, cases, engine
 from tests.test_slurm_against_reference import SETTINGS, first_ticks
@@ -59,7 +59,7 @@ def test_own_nodes_under_passes_of_slurm(case, settings, hold, node_choice):
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
-@given(preempting_runs(failures=True), TIMES, st.booleans(), st.data())
+@given(preempting_runs(failures=True), TIMES_OF_LEAVING, st.booleans(), st.data())
 @examples(80)
 def test_own_nodes_and_preemption(scheduler, run, times, hold, data):
     case = data.draw(recovering(st.just(run[0])))
