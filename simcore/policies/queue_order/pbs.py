@@ -81,7 +81,7 @@ _EXAMPLE = "ncpus * 10 + eligible_time / 3600"
 def _value(node: ast.expr, terms: Mapping[str, Floats]) -> Any:
     """Return the value of a part of a formula."""
     match node:
-        case ast.Constant(value) if type(value) in (int, float):
+        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
             return np.float64(value)
         case ast.Name(name) if name in terms:
             return terms[name]
