@@ -12,6 +12,7 @@ from faultsweep.simcore.workloads.shaping import concentration
 
 DOMINATE = 2.0
 """So many times what first hits cost: repeated ones dominate."""
+_MANY = 0.02  # below, two terms of the series are right to 1e-4: exponentials of all jobs take as long as a short run
 _LONGEST = 700.0  # e to the power of more is no number
 
 
@@ -37,10 +38,12 @@ def repeats(workload: Workload, nodes: int, failures_per_day: float) -> Repeats:
     gets through, and h / 2 if only the first hit counts (Daly, 2006, without checkpoints).
     """
     hits = failures_per_day / DAY_S / nodes * workload.size * workload.run_s
-    capped = np.clip(hits, 1e-12, _LONGEST)
-    lost = np.where(hits < 1e-6, hits / 2.0, np.expm1(capped) / capped - 1.0)
+    lost = hits / 2.0 * (1.0 + hits / 3.0)  # the beginning of the series
+    many = hits > _MANY
+    capped = np.minimum(hits[many], _LONGEST)
+    lost[many] = np.expm1(capped) / capped - 1.0
     work = workload.size * workload.run_s
-    again = np.expm1(capped) > 1.0
+    again = hits > np.log(2.0)
     return Repeats(
         float(np.mean(hits / 2.0)), float(np.mean(lost)), int(np.sum(again)), float(work[again].sum() / work.sum())
     )
