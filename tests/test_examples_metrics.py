@@ -2,7 +2,9 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from faultsweep.simcore.engine.metrics import _statistics
 
 from tests.examples import Case, both, run_case
 from tests.reference.replay import History, Stay
@@ -114,3 +116,13 @@ def test_slowdowns(seconds, wait, slowdown, bounded):
 )
 def test_slowdowns_of_a_run(case, run):
     run_case(case, run)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_statistics_of_jobs_are_those_of_numpy_to_the_bit(seed):
+    random = np.random.default_rng(seed)
+    for count in [*range(1, 60), 999, 1000]:
+        values = random.lognormal(5.0, 3.0, count).round(int(random.integers(0, 12)))
+        values[-1:] = np.inf if count % 7 == 0 else values[-1:]
+        expected = [np.mean(values), np.median(values), *np.percentile(values, (90, 99)), np.max(values)]
+        assert np.array_equal(_statistics(values), expected, equal_nan=True), count

@@ -128,7 +128,7 @@ def make_table(state: Declared) -> NDArray[np.int64]:
         array = state.arrays[name]
         if (array.dtype, array.ndim) != (dtype, axes) or not array.flags.c_contiguous:
             raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {dtype} with {axes}")
-        rows = layout.rows(name)
+        rows = layout.rows_of_tables[name]
         if rows and len(array) != rows:
             raise TypeError(f"the state's {name} has {len(array)} rows, expected {rows}")
         row[0] = array.ctypes.data

@@ -90,15 +90,15 @@ class Layout:
         return parts + sum(place.table == table and place.row >= 0 for place in self.places.values())
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        """The fields that lie in each table, once all are declared."""
+    def rows_of_tables(self) -> dict[str, int]:
+        """How many fields lie in each table, once all are declared."""
         return {name: self.rows(name) for name in self.tables}
 
     def zeros(self, shapes: dict[str, int | tuple[int, ...]]) -> dict[str, NDArray[Any]]:
         """Return the arrays; ``shapes`` has the length of the rows of a table, or the shape of an array."""
         made = {}
         for name, (dtype, axes) in self.tables.items():
-            rows = self._rows[name]
+            rows = self.rows_of_tables[name]
             if axes == 1 and name in "fi":
                 made[name] = np.zeros(rows, dtype)
                 continue
