@@ -68,12 +68,12 @@ METRICS: dict[str, Metric] = {
         for statistic, word in _STATISTICS.items()
     },
     "utilisation": Metric(
-        "", "Capacity utilised: submitted size x run time of the jobs, of the machine's node-seconds."
+        "", "Capacity utilised: submitted size x run time of the jobs / node-seconds of the machine."
     ),
-    "unused_capacity": Metric("", "Capacity free beyond what waiting jobs ask for."),
+    "unused_capacity": Metric("", "Capacity that is free beyond what waiting jobs request."),
     "lost_capacity": Metric("", "Capacity neither utilised nor unused."),
-    "lost_to_fragmentation": Metric("", "Capacity free but idle beside a queue that asks for it."),
-    "lost_to_failures": Metric("", "Capacity of work that failures destroyed.", _OF_CAPACITY),
+    "lost_to_fragmentation": Metric("", "Capacity that is idle although waiting jobs request it."),
+    "lost_to_failures": Metric("", "Capacity of work that was lost to failures.", _OF_CAPACITY),
     "lost_to_growth": Metric(
         "", "Capacity of nodes held beyond the size submitted (rounding and growth), during work that counts."
     ),
@@ -83,16 +83,16 @@ METRICS: dict[str, Metric] = {
         "Capacity kept idle for jobs that restart on their own nodes (recovery option C), or are suspended there.",
         _OF_CAPACITY,
     ),
-    "lost_to_delay": Metric("", "Capacity held between being scheduled and starting.", _OF_CAPACITY),
+    "lost_to_delay": Metric("", "Capacity held by jobs during their start delay.", _OF_CAPACITY),
     "lost_to_congestion": Metric("", "Capacity held while saturated trunks slow communication (clusters).", NOTHING),
-    "lost_to_preemption": Metric(
-        "", "Capacity of work that was lost because other jobs took the place of its job.", _OF_CAPACITY
-    ),
+    "lost_to_preemption": Metric("", "Capacity of work that was lost to preemption.", _OF_CAPACITY),
     "lost_to_overhead": Metric("", "Capacity held during checkpoints, moves, migrations and restarts.", _OF_CAPACITY),
-    "makespan_s": Metric("s", "Last finish, or the end of a run that is cut short (the horizon), - first submit."),
+    "makespan_s": Metric(
+        "s", "Time from the first submission to the last finish, or to the horizon of a run that is cut short."
+    ),
     "jobs_submitted": Metric("", "Jobs submitted."),
     "unfinished_jobs": Metric("", "Jobs that had not finished when the run ended."),
-    "offered_load": Metric("", "Submitted size x run time over machine nodes x span of the submissions."),
+    "offered_load": Metric("", "Submitted size x run time / (nodes of the machine x span of the submissions)."),
     "failures_seen": Metric("", "Failures up to the end of the run.", NOTHING),
     "failures_seen_per_day": Metric("1/d", "Failures per day of the run.", _OF_CAPACITY),
     "failures_that_hit": Metric("", "Failures that killed a job.", NOTHING),
@@ -102,14 +102,14 @@ METRICS: dict[str, Metric] = {
     "work_loss_ratio": Metric("", "Mean over jobs of work lost / run time.", _OF_JOBS),
     "one_hit_work_loss_ratio": Metric(
         "",
-        "What the work loss ratio would be if failures met jobs that were not hit before: half of them, per job.",
+        "What the work loss ratio would be if no job were hit twice: half of the run time for each hit.",
         _OF_JOBS,
     ),
     "checkpoint_overhead_ratio": Metric(
         "", "Mean over jobs of time spent on checkpoints and moves / run time.", _OF_JOBS
     ),
     "checkpoints": Metric("", "Checkpoints completed.", NOTHING),
-    "checkpoints_wasted": Metric("", "Checkpoints completed that no restart went on from.", NOTHING),
+    "checkpoints_wasted": Metric("", "Completed checkpoints that no restart used.", NOTHING),
     "checkpoint_overhead_s": Metric(
         "s", "Time that jobs spent on checkpoints and moves, also on unfinished ones.", NOTHING
     ),
@@ -120,13 +120,13 @@ METRICS: dict[str, Metric] = {
     "jobs_migrated": Metric("", "Moves of running jobs to another partition.", NOTHING),
     "co_allocations": Metric("", "Starts of jobs over more than one cluster.", ABSENT),
     "jobs_co_allocated": Metric("", "Jobs that started over more than one cluster at least once.", ABSENT),
-    "started_elsewhere": Metric("", "Starts of jobs whole in another cluster than their own.", ABSENT),
+    "started_elsewhere": Metric("", "Starts of whole jobs in a cluster other than their own.", ABSENT),
     "congestion_slowdown": Metric("", "Mean over jobs of run time with saturated trunks / run time without.", ABSENT),
     "trunk_utilisation": Metric(
-        "", "Mean over time of the demand on the trunks, up to their capacity, of that.", ABSENT
+        "", "Mean over time of the demand on the trunks, at most their capacity, / their capacity.", ABSENT
     ),
-    "saturated_time_frac": Metric("", "Share of the time in which some trunk is saturated.", ABSENT),
-    "highest_saturation": Metric("", "Highest demand on a trunk, of its capacity.", ABSENT),
+    "saturated_time_frac": Metric("", "Share of the time in which a trunk is saturated.", ABSENT),
+    "highest_saturation": Metric("", "Highest demand on a trunk / its capacity.", ABSENT),
     "estimate_rmspe_pct": Metric("%", "Root mean square percentage error of the bandwidths that jobs state.", ABSENT),
     "agent_activations": Metric("", "Activations of the agent.", ABSENT),
     "jobs_taken": Metric("", "Checkpoints that the agent asked for.", ABSENT),
@@ -173,10 +173,10 @@ METRICS: dict[str, Metric] = {
         "s", "Mean over jobs of the time for which a limit of running jobs kept them from starting.", _OF_JOBS
     ),
     "jobs_at_limit": Metric("", "Finished jobs that a limit of running jobs kept from starting for a time.", NOTHING),
-    "preemptions": Metric("", "Times that a job left for another one.", NOTHING),
-    "jobs_preempted": Metric("", "Jobs that left for another one at least once.", NOTHING),
+    "preemptions": Metric("", "Number of preemptions.", NOTHING),
+    "jobs_preempted": Metric("", "Jobs that were preempted at least once.", NOTHING),
     "mean_suspended_s": Metric("s", "Mean over jobs of the time for which they were suspended for others.", _OF_JOBS),
-    "jobs_cancelled": Metric("", "Jobs that ended without a result because others took their place.", NOTHING),
+    "jobs_cancelled": Metric("", "Jobs that ended without a result because they were preempted.", NOTHING),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
 }
