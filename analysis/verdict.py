@@ -33,7 +33,7 @@ from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refinement import Refined
 from faultsweep.sweeps.search import Search
 from faultsweep.sweeps.selection import FEWEST, Selection, ratio_bounds
-from faultsweep.sweeps.store.store import NOT_REQUESTED
+from faultsweep.sweeps.store.statuses import NOT_REQUESTED
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 import psutil
 from faultsweep.sweeps.runner.prepare import attributes, prepare
-from faultsweep.sweeps.store.store import DONE, create
+from faultsweep.sweeps.store.statuses import DONE
+from faultsweep.sweeps.store.store import create
 from faultsweep.sweeps.sweep import Sweep
 
 TARGETS = {

@@ -21,7 +21,8 @@ import numpy as np
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.precision import read_share
 from faultsweep.sweeps.selection import FEWEST, Selection, select
-from faultsweep.sweeps.store.store import NOT_REQUESTED, PENDING, WITH_RESULT, Store
+from faultsweep.sweeps.store.statuses import NOT_REQUESTED, PENDING, WITH_RESULT
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 

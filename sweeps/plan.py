@@ -21,7 +21,8 @@ from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.jobs import compressed_size
 from faultsweep.sweeps.store.replay import count_journalled
-from faultsweep.sweeps.store.store import LABEL_CHUNK, STATUS_NAMES, chunk_shape
+from faultsweep.sweeps.store.statuses import STATUS_NAMES
+from faultsweep.sweeps.store.store import LABEL_CHUNK, chunk_shape
 from faultsweep.sweeps.target import VARIABLES
 
 from faultsweep.terminal import make_console, print_json

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.intervals import FRACTIONS, choose_scales, mean_bounds, moments, repeated_copies
-from faultsweep.sweeps.store.store import COPY, NOT_REQUESTED, PENDING, TRUNCATED_COPY, WITH_RESULT, Store
+from faultsweep.sweeps.store.statuses import COPY, NOT_REQUESTED, PENDING, TRUNCATED_COPY, WITH_RESULT
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 

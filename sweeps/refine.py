@@ -16,7 +16,8 @@ from faultsweep.sweeps.grid import Grid
 from faultsweep.sweeps.refinement import Pairs, Refined, refine
 from faultsweep.sweeps.search import Search
 from faultsweep.sweeps.spec import Spec, read_spec
-from faultsweep.sweeps.store.store import WITH_RESULT, Store
+from faultsweep.sweeps.store.statuses import WITH_RESULT
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.extras import require

@@ -11,7 +11,8 @@ import numpy as np
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
 from faultsweep.sweeps.grid import find_rows
 from faultsweep.sweeps.status import parse_select
-from faultsweep.sweeps.store.store import STATUS_NAMES, WITH_RESULT, Store
+from faultsweep.sweeps.store.statuses import STATUS_NAMES, WITH_RESULT
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.target import Outcome, Output, Target, describe_lost, describe_version, has_default
 
 from faultsweep.errors import InputError

@@ -18,17 +18,8 @@ from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.lock import say_owner
 from faultsweep.sweeps.store.manifest import Damage
 from faultsweep.sweeps.store.repair import Checked, check
-from faultsweep.sweeps.store.store import (
-    DAMAGED,
-    FAILED,
-    FAILURES,
-    FINAL,
-    PENDING,
-    STATUS_NAMES,
-    Store,
-    check_format,
-    run_folder,
-)
+from faultsweep.sweeps.store.statuses import DAMAGED, FAILED, FAILURES, FINAL, PENDING, STATUS_NAMES
+from faultsweep.sweeps.store.store import Store, check_format, run_folder
 
 from faultsweep.errors import InputError
 from faultsweep.terminal import make_console, print_json

@@ -12,7 +12,7 @@ import numpy as np
 from faultsweep.sweeps.grid import Grid
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.store.collector import Results
-from faultsweep.sweeps.store.store import FAILED, STATUS_NAMES
+from faultsweep.sweeps.store.statuses import FAILED, STATUS_NAMES
 
 _LEAVE_S = 600.0
 """A loop that is left waits for so long, at most, until the run has saved what there is."""

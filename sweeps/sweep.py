@@ -39,26 +39,16 @@ from faultsweep.sweeps.runner.task import Context, output_columns
 from faultsweep.sweeps.runner.watch import InterruptedSweepError, SweepStoppedError
 from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
 from faultsweep.sweeps.store.collector import Collector, Results, describe_counts
-from faultsweep.sweeps.store.jobs import derive, drop_unused, unpack_jobs
-from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside
+from faultsweep.sweeps.store.jobs import derive, drop_unused
+from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, unpack_jobs
 from faultsweep.sweeps.store.lock import Lock
 from faultsweep.sweeps.store.manifest import is_sealed, settle, verify
 from faultsweep.sweeps.store.newest import CELLS, list_cells
 from faultsweep.sweeps.store.provenance import describe_run
 from faultsweep.sweeps.store.repair import check, repair, seal
 from faultsweep.sweeps.store.replay import find_journals, match_records, open_run
-from faultsweep.sweeps.store.store import (
-    DONE,
-    FAILURES,
-    FINAL,
-    PENDING,
-    STATUS_NAMES,
-    Store,
-    check_format,
-    create,
-    run_folder,
-    sweep_partials,
-)
+from faultsweep.sweeps.store.statuses import DONE, FAILURES, FINAL, PENDING, STATUS_NAMES
+from faultsweep.sweeps.store.store import Store, check_format, create, run_folder, sweep_partials
 from faultsweep.sweeps.stream import Listener, Result, stream
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from numpy.typing import NDArray

@@ -20,19 +20,8 @@ from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
 from faultsweep.sweeps.outputs import NOTHING, to_json
 from faultsweep.sweeps.precision import NEW_RULE
 from faultsweep.sweeps.spec import Spec
-from faultsweep.sweeps.store.store import (
-    DAMAGED,
-    DONE,
-    FAILURES,
-    FINAL,
-    PENDING,
-    SETTLED,
-    TRUNCATED,
-    WITH_RESULT,
-    Chunks,
-    Store,
-    chunk_shape,
-)
+from faultsweep.sweeps.store.statuses import DAMAGED, DONE, FAILURES, FINAL, PENDING, SETTLED, TRUNCATED, WITH_RESULT
+from faultsweep.sweeps.store.store import Chunks, Store, chunk_shape
 from faultsweep.sweeps.target import FunctionTarget, Known, Output, Target, describe_lost, describe_version
 from numpy.typing import NDArray
 

@@ -49,9 +49,17 @@ from faultsweep.sweeps.runner.watch import (
     Watch,
 )
 from faultsweep.sweeps.store.collector import Collector, Results
-from faultsweep.sweeps.store.jobs import pack_jobs, unpack_jobs
-from faultsweep.sweeps.store.journal import DIED, JournalWriter, follow, jobs_beside, journal_texts, read_journal
-from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
+from faultsweep.sweeps.store.journal import (
+    DIED,
+    JournalWriter,
+    follow,
+    jobs_beside,
+    journal_texts,
+    pack_jobs,
+    read_journal,
+    unpack_jobs,
+)
+from faultsweep.sweeps.store.statuses import DONE, FAILED, TRUNCATED
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError

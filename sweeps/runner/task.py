@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faultsweep.sweeps.store.jobs import pack_jobs
-from faultsweep.sweeps.store.journal import JournalWriter, follow, jobs_beside, journal_texts
-from faultsweep.sweeps.store.store import DONE, FAILED, TRUNCATED
+from faultsweep.sweeps.store.journal import JournalWriter, follow, jobs_beside, journal_texts, pack_jobs
+from faultsweep.sweeps.store.statuses import DONE, FAILED, TRUNCATED
 from faultsweep.sweeps.target import Output, Target
 from numpy.typing import NDArray
 

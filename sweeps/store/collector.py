@@ -16,7 +16,7 @@ import numpy as np
 from faultsweep.sweeps.grid import Cells
 from faultsweep.sweeps.store.jobs import JobsWriter
 from faultsweep.sweeps.store.opener import MOST_CHUNK_BYTES
-from faultsweep.sweeps.store.store import (
+from faultsweep.sweeps.store.statuses import (
     COPY_OF,
     EXCLUDED,
     FAILED,
@@ -27,8 +27,8 @@ from faultsweep.sweeps.store.store import (
     SETTLED,
     STATUS_NAMES,
     WITH_RESULT,
-    Store,
 )
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.target import Output
 from numpy.typing import NDArray
 

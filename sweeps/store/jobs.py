@@ -6,14 +6,13 @@ rows. Rows are visible before the cell's status is; what a killed process append
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.store.manifest import remove
-from faultsweep.sweeps.store.store import WITH_RESULT, Store, compressors, raw_group
+from faultsweep.sweeps.store.statuses import WITH_RESULT
+from faultsweep.sweeps.store.store import Store, compressors, raw_group
 from faultsweep.sweeps.target import Target
 from numpy.typing import NDArray
 
@@ -24,27 +23,11 @@ ROWS = 65_536
 """Rows of a chunk of the table."""
 
 
-def pack_jobs(jobs: Mapping[str, Any]) -> bytes:
-    """Return per-job arrays, all of one length, as bytes."""
-    buffer = io.BytesIO()
-    arrays: dict[str, Any] = {f"_{name}": np.asarray(values) for name, values in jobs.items()}  # "file" is taken
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
-
-
 def compressed_size(jobs: Mapping[str, Any]) -> int:
     """Return about how many bytes per-job arrays take in a store."""
     from numcodecs.zstd import Zstd
 
     return sum(len(Zstd(level=0).encode(np.ascontiguousarray(values))) for values in jobs.values())
-
-
-def unpack_jobs(path: Path, offset: int, length: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays that ``pack_jobs`` gave, from their place in a file."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        with np.load(io.BytesIO(file.read(length))) as arrays:
-            return {name[1:]: values for name, values in arrays.items()}
 
 
 def read_jobs(store: Store, offset: int, length: int) -> dict[str, NDArray[Any]]:

@@ -12,16 +12,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import io
 import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from faultsweep.sweeps.store.statuses import FAILED
 from numpy.typing import NDArray
 
 MAGIC = b"FSJ1"
@@ -36,8 +39,6 @@ _FRAME = struct.Struct("<II")
 _FIXED = 40
 """Bytes of a record before its values: key (16), wall time, status, length and offset of per-job results."""
 _PIECE = 65_536
-_FAILED = 2
-"""The status of a record whose note is an error, as a store has it."""
 
 
 def _dtype(width: int) -> np.dtype:
@@ -300,7 +301,7 @@ def _decode(data: bytes, offsets: list[int], ends: list[int], outputs: tuple[str
     rows = bytes_[places[:, None] + np.arange(kind.itemsize)].view(kind)[:, 0]
     long = np.flatnonzero(np.array(ends) - places > kind.itemsize)
     notes = {int(i): data[offsets[i] + kind.itemsize : ends[i]].decode(errors="replace") for i in long}
-    failed = rows["status"] == _FAILED
+    failed = rows["status"] == FAILED
     errors = {i: note for i, note in notes.items() if failed[i]}
     texts = {i: json.loads(note) for i, note in notes.items() if not failed[i]}
     jobs = np.stack([rows["at"], rows["jobs"].astype(np.uint64)])
@@ -314,3 +315,19 @@ def _decode(data: bytes, offsets: list[int], ends: list[int], outputs: tuple[str
         jobs,
         texts,
     )
+
+
+def pack_jobs(jobs: Mapping[str, Any]) -> bytes:
+    """Return per-job arrays, all of one length, as bytes."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {f"_{name}": np.asarray(values) for name, values in jobs.items()}  # "file" is taken
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def unpack_jobs(path: Path, offset: int, length: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays that ``pack_jobs`` gave, from their place in a file."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        with np.load(io.BytesIO(file.read(length))) as arrays:
+            return {name[1:]: values for name, values in arrays.items()}

@@ -21,7 +21,7 @@ from faultsweep.sweeps.runner.prepare import join_axis
 from faultsweep.sweeps.store.jobs import JobsWriter, read_jobs
 from faultsweep.sweeps.store.repair import refuse_damage
 from faultsweep.sweeps.store.replay import check_at_rest
-from faultsweep.sweeps.store.store import (
+from faultsweep.sweeps.store.statuses import (
     COPY,
     COPY_OF,
     DAMAGED,
@@ -36,10 +36,8 @@ from faultsweep.sweeps.store.store import (
     TRUNCATED,
     TRUNCATED_COPY,
     WITH_RESULT,
-    Store,
-    create,
-    run_folder,
 )
+from faultsweep.sweeps.store.store import Store, create, run_folder
 from faultsweep.sweeps.target import Argument, Config, Outcome, Output, Target
 from numpy.typing import NDArray
 

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from faultsweep.sweeps.grid import Cells, Keys
 from faultsweep.sweeps.store.journal import JournalTail, Records
-from faultsweep.sweeps.store.store import DONE, TRUNCATED, WITH_RESULT, run_folder
+from faultsweep.sweeps.store.statuses import DONE, TRUNCATED, WITH_RESULT
+from faultsweep.sweeps.store.store import run_folder
 from numpy.typing import NDArray
 
 CELLS = "cells.npz"

@@ -38,21 +38,8 @@ from faultsweep.sweeps.store.manifest import (
     verify,
 )
 from faultsweep.sweeps.store.opener import parse_root, read_root
-from faultsweep.sweeps.store.store import (
-    DAMAGED,
-    FAILURES,
-    FINAL,
-    FORMAT,
-    PENDING,
-    STATE,
-    STATUS_NAMES,
-    WITH_RESULT,
-    Store,
-    commit,
-    other_names,
-    remember,
-    run_folder,
-)
+from faultsweep.sweeps.store.statuses import DAMAGED, FAILURES, FINAL, PENDING, STATUS_NAMES, WITH_RESULT
+from faultsweep.sweeps.store.store import FORMAT, STATE, Store, commit, other_names, remember, run_folder
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 

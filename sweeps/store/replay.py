@@ -21,7 +21,8 @@ from faultsweep.sweeps.runner.prepare import Prepared
 from faultsweep.sweeps.runner.task import output_columns
 from faultsweep.sweeps.store.journal import DIED, Records, read_journal
 from faultsweep.sweeps.store.lock import owner_of
-from faultsweep.sweeps.store.store import FAILED, Store, check_format, run_folder, store_of
+from faultsweep.sweeps.store.statuses import FAILED
+from faultsweep.sweeps.store.store import Store, check_format, run_folder, store_of
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError

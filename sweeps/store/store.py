@@ -42,6 +42,7 @@ from faultsweep.sweeps.store.manifest import (
     root_text,
 )
 from faultsweep.sweeps.store.opener import JOBS, CheckedStore, open_folder, parse_root, read_root
+from faultsweep.sweeps.store.statuses import FAILURES, PENDING, STATUS_NAMES
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import default_buffer_prototype
@@ -49,26 +50,6 @@ from zarr.storage import LocalStore
 
 FORMAT = 2
 """The version of this layout; a test keeps a store of every released one."""
-
-PENDING, DONE, FAILED, TRUNCATED, COPY, EXCLUDED, NOT_REQUESTED, TRUNCATED_COPY, FAILED_COPY, DAMAGED = range(10)
-STATUS_NAMES = (
-    "pending",
-    "done",
-    "failed",
-    "truncated",
-    "copy",
-    "excluded",
-    "not_requested",
-    "truncated_copy",
-    "failed_copy",
-    "damaged",
-)
-COPY_OF = {DONE: COPY, TRUNCATED: TRUNCATED_COPY, FAILED: FAILED_COPY}
-"""The status of a cell that takes the result of another one, by the status of that."""
-FINAL = tuple(COPY_OF)
-SETTLED = (*COPY_OF, *COPY_OF.values())
-FAILURES = (FAILED, FAILED_COPY)
-WITH_RESULT = (DONE, TRUNCATED, COPY, TRUNCATED_COPY)
 
 CHUNK_CELLS = 16_384
 """Cells of a chunk, about: 1,024 gives 16 times the files and is 10 times slower to open."""

@@ -9,7 +9,8 @@ from faultsweep.sweeps.grid import sources
 from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
-from faultsweep.sweeps.store.store import COPY, DONE, create, run_folder
+from faultsweep.sweeps.store.statuses import COPY, DONE
+from faultsweep.sweeps.store.store import create, run_folder
 
 
 def simulator_store(path, growth_limit, wait):

@@ -18,7 +18,8 @@ from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.runner.prepare import prepare
 from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, select, survivors
-from faultsweep.sweeps.store.store import DONE, NOT_REQUESTED, Store
+from faultsweep.sweeps.store.statuses import DONE, NOT_REQUESTED
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.__main__ import main

@@ -9,7 +9,7 @@ import pytest
 from faultsweep.simcore.engine.clusters.decisions import COLUMNS, VERDICTS
 from faultsweep.sweeps.open import open_jobs, open_results
 from faultsweep.sweeps.rerun import rerun
-from faultsweep.sweeps.store.store import DONE
+from faultsweep.sweeps.store.statuses import DONE
 from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
 

@@ -27,7 +27,8 @@ from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.store import store as store_module
 from faultsweep.sweeps.store.journal import read_journal
 from faultsweep.sweeps.store.replay import count_journalled
-from faultsweep.sweeps.store.store import COPY, DONE, Store
+from faultsweep.sweeps.store.statuses import COPY, DONE
+from faultsweep.sweeps.store.store import Store
 
 from faultsweep.errors import InputError
 from tests.sweeps.disks import slow_disk, small_disk

@@ -22,7 +22,7 @@ from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.store import manifest as manifest_module
 from faultsweep.sweeps.store import store as store_module
 from faultsweep.sweeps.store.repair import check
-from faultsweep.sweeps.store.store import COPY, DONE
+from faultsweep.sweeps.store.statuses import COPY, DONE
 from faultsweep.sweeps.sweep import Sweep
 from zarr.storage import _local as zarr_files
 

@@ -32,7 +32,8 @@ from faultsweep.sweeps.store.merge import merge
 from faultsweep.sweeps.store.opener import read_root
 from faultsweep.sweeps.store.pack import pack, unpack
 from faultsweep.sweeps.store.repair import check, repair
-from faultsweep.sweeps.store.store import DAMAGED, Store, commit, run_folder
+from faultsweep.sweeps.store.statuses import DAMAGED
+from faultsweep.sweeps.store.store import Store, commit, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 from faultsweep.sweeps.runner import task
 from faultsweep.sweeps.runner.watch import ABSENCE_S, IDLE_S, SweepStoppedError
 from faultsweep.sweeps.store.journal import read_journal
-from faultsweep.sweeps.store.store import DONE, FAILED
+from faultsweep.sweeps.store.statuses import DONE, FAILED
 from faultsweep.sweeps.sweep import Sweep
 
 import faultsweep as fs

@@ -11,7 +11,8 @@ import xarray as xr
 from faultsweep.analysis.compare import compare
 from faultsweep.sweeps.open import open_jobs, open_results
 from faultsweep.sweeps.store.merge import merge
-from faultsweep.sweeps.store.store import COPY, DONE, NOT_REQUESTED, Store, commit, run_folder
+from faultsweep.sweeps.store.statuses import COPY, DONE, NOT_REQUESTED
+from faultsweep.sweeps.store.store import Store, commit, run_folder
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.errors import InputError

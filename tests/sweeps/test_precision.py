@@ -20,7 +20,8 @@ from faultsweep.sweeps.precision import Precision, read_precision, replicates_ne
 from faultsweep.sweeps.runner.prepare import prepare
 from faultsweep.sweeps.runner.runner import Runner
 from faultsweep.sweeps.store.collector import Collector
-from faultsweep.sweeps.store.store import DONE, NOT_REQUESTED, Store
+from faultsweep.sweeps.store.statuses import DONE, NOT_REQUESTED
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import Output
 from scipy import stats

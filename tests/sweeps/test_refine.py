@@ -14,7 +14,8 @@ from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refine import look, run_search
 from faultsweep.sweeps.refinement import refine
-from faultsweep.sweeps.store.store import DONE, Store
+from faultsweep.sweeps.store.statuses import DONE
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.sweep import Sweep
 
 from faultsweep.__main__ import main

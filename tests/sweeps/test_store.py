@@ -25,7 +25,8 @@ from faultsweep.sweeps.store import lock as lock_module
 from faultsweep.sweeps.store.journal import JournalWriter, read_journal
 from faultsweep.sweeps.store.lock import Lock, owner_of
 from faultsweep.sweeps.store.manifest import manifest_size, replace_file, root_text
-from faultsweep.sweeps.store.store import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, PENDING, Store, commit
+from faultsweep.sweeps.store.statuses import COPY, DONE, EXCLUDED, FAILED, NOT_REQUESTED, PENDING
+from faultsweep.sweeps.store.store import Store, commit
 from faultsweep.sweeps.sweep import SUBMISSION_VARIABLE, Sweep
 
 from faultsweep.errors import InputError

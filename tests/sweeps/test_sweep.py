@@ -26,7 +26,7 @@ from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
 from faultsweep.sweeps.status import describe_failures, read_status
-from faultsweep.sweeps.store.store import (
+from faultsweep.sweeps.store.statuses import (
     COPY,
     DONE,
     EXCLUDED,
@@ -35,9 +35,8 @@ from faultsweep.sweeps.store.store import (
     NOT_REQUESTED,
     TRUNCATED,
     TRUNCATED_COPY,
-    Store,
-    create,
 )
+from faultsweep.sweeps.store.store import Store, create
 from faultsweep.sweeps.substitutes import lacks_results
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import FunctionTarget, Output, function_hash

@@ -13,7 +13,8 @@ import xarray as xr
 from faultsweep.sweeps.built_in import built_in_target
 from faultsweep.sweeps.outputs import infer_outputs, udunits
 from faultsweep.sweeps.store.repair import check
-from faultsweep.sweeps.store.store import DONE, FAILED, PENDING, Store
+from faultsweep.sweeps.store.statuses import DONE, FAILED, PENDING
+from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import Output
 

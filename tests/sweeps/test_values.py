@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from faultsweep.sweeps.store.store import DONE, FAILED
+from faultsweep.sweeps.store.statuses import DONE, FAILED
 from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import FunctionTarget, Output
 from hypothesis import HealthCheck, Phase, given, settings
