@@ -24,7 +24,7 @@ PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 .PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm lint tree docs check bench against-slurm fuzz mutants reproduce clean
 
 help: ## list what make can do
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 $(BIN)/python:
 	@old=; for python in $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python); do \
