@@ -100,6 +100,7 @@ def variance_shares(values: xr.DataArray) -> dict[tuple[str, ...], float]:
     InputError
         No combination of labels is complete, so that there is nothing to decompose.
     """
+    values = values.where(np.isfinite(values))  # an infinite result is left out, as one that is not there
     cells = values.mean(REPLICATE) if REPLICATE in values.dims else values
     axes = varied(cells)
     cells = _complete_part(cells.squeeze([dim for dim in cells.dims if dim not in axes]))

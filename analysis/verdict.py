@@ -47,6 +47,7 @@ NO_RESULT = "no result"
 """Of policies with a simulation that failed, or that gave no number."""
 _SHOWN_REGIONS = 12
 _MOST_NAMED = 6  # policies of a sentence
+_MOST_TIMES = 1_000  # to which the interval of a margin is told; beyond it numbers mean nothing
 _MOST_IN_PERCENT = 3.0  # of the best mean; more is said as a factor
 _MOST_LINEAR = 5.0  # a ratio above which the axis of ratios is logarithmic
 
@@ -392,6 +393,8 @@ def how_much_worse(share: float, low: float, high: float) -> str:
     interval = "" if np.isnan([low, high]).any() else f" ({parts[1]} to {parts[2]}{unit})"
     if np.isinf(high):
         interval = f" ({parts[1]}{unit} or more)"
+    elif high > (most := max(_MOST_TIMES, 10 * share)):
+        interval = f" ({parts[1]}{unit} to more than {most:,.0f}{'' if many else ' times as high'})"
     return f"{parts[0]} times as high{interval}" if many else f"{parts[0]} % worse{interval}"
 
 

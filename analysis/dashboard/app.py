@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import panel as pn
 import xarray as xr
+from bokeh.models import Toolbar
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard import overview as ov
 from faultsweep.analysis.dashboard.cells import ParallelPlot, ParetoPlot, frame_of
@@ -97,6 +98,7 @@ class Dashboard:
         self.heat: HeatPlot | None = None
         self.pareto: ParetoPlot | None = None
         self.parallel: ParallelPlot | None = None
+        self.jobs: Distribution | None = None
         self.links = Links(self._chosen, self._scrolled)
         self._views: dict[str, Callable[[], None]] = {
             "first": self._draw_first,
@@ -111,10 +113,13 @@ class Dashboard:
         self._large = ""
         self._seen = set(self._views) if pn.state.curdoc is None else set()
         note = ""
+        found = self.facts.overview
+        first = ch.first_choices(store.data, found.x, found.log)
+        self._chose_log = "log_y" in query
         try:
-            self.choices = ch.read_query(store.data, query)
+            self.choices = ch.read_query(store.data, query, first)
         except InputError as error:
-            self.choices, note = ch.default_choices(store.data), f"The link was not understood: {error}."
+            self.choices, note = first, f"The link was not understood: {error}."
         self._make_parts()
         self._make_page()
         self._note(note)
@@ -135,8 +140,14 @@ class Dashboard:
             was = self.choices.metric  # takes the place of the one that takes its
             second, third = (was if part == wanted.metric else part for part in (wanted.second, wanted.third))
             steady = wanted.delete_warm_up and bool(column_of(data, wanted.metric))
-            wanted = replace(wanted, second=second, third=third, delete_warm_up=steady)
+            log_y = wanted.log_y if self._chose_log else self._asks_for_log(wanted.metric)
+            wanted = replace(wanted, second=second, third=third, delete_warm_up=steady, log_y=log_y)
+        self._chose_log |= changes.get("log_y", self.choices.log_y) != self.choices.log_y
         self._take(ch.with_baseline(data, wanted, "baseline" in changes))
+
+    def _asks_for_log(self, metric: str) -> bool:
+        """Tell whether a metric is drawn on a logarithmic scale where nobody has said so."""
+        return self.facts.overview.log and metric == self.facts.overview.metric
 
     def _stand(self, axis: str, label: str) -> None:
         """Let an axis that is not drawn over stand at another label."""
@@ -337,9 +348,9 @@ class Dashboard:
         figure = without_tex(figure_of(data, now))
         ids = ids_of_points(data, now, figure)
         if self.curves is None or not self.curves.take(figure, now.bands, ids):
-            self.curves = CurvesPlot(figure, now.bands, ids)
+            self.curves = CurvesPlot(figure, now.bands, ids, self.curves)
             self.links.add("curves", self.curves.sources)
-            self.boxes["curves"].objects = [pn.pane.Bokeh(self.curves.layout, **_STRETCH)]
+            self.boxes["curves"].objects = [_with_tools(self.curves.layout)]
             self.words["key"].object = _key(figure)
         self.words["title"].object = f"<h2>{escape(figure.title)}</h2>"
         self.words["caption"].object = f"<p class='small'>{escape(' '.join(figure.caption))}</p>"
@@ -353,7 +364,7 @@ class Dashboard:
         if heat is not None and (self.heat is None or not self.heat.take(panel, heat, ids)):
             self.heat = HeatPlot(panel, heat, ids)
             self.links.add("heat", self.heat.sources)
-            self.boxes["heat"].objects = [pn.pane.Bokeh(self.heat.layout, **_STRETCH)]
+            self.boxes["heat"].objects = [_with_tools(self.heat.layout)]
         self.words["heat_words"].object = f"<h2>{escape(figure.title)}</h2>"
 
     def _draw_pareto(self) -> None:
@@ -361,7 +372,7 @@ class Dashboard:
         if len(shown) > 1 and (self.pareto is None or not self.pareto.take(data, sample, shown)):
             self.pareto = ParetoPlot(data, sample, shown)
             self.links.add("pareto", self.pareto.sources)
-            self.boxes["pareto"].objects = [pn.pane.Bokeh(self.pareto.layout, **_STRETCH)]
+            self.boxes["pareto"].objects = [_with_tools(self.pareto.layout)]
         self.words["pareto_words"].object = (
             "<h2>Pareto front</h2><p class='small'>It weighs two metrics: choose a second one.</p>"
             if len(shown) < 2
@@ -374,7 +385,7 @@ class Dashboard:
         if self.parallel is None or not self.parallel.take(data, sample, shown):
             self.parallel = ParallelPlot(data, sample, shown)
             self.links.add("parallel", self.parallel.sources)
-            self.boxes["parallel"].objects = [pn.pane.Bokeh(self.parallel.layout, **_STRETCH)]
+            self.boxes["parallel"].objects = [_with_tools(self.parallel.layout)]
         self.words["parallel_words"].object = (
             f"<h2>Parallel coordinates</h2><p class='small'>A line per configuration, coloured by "
             f"{escape(sample.values(self.choices.metric)[1])}; a box over an axis selects.</p>"
@@ -438,8 +449,8 @@ class Dashboard:
         if not keeps_jobs(data):
             return
         cells = runs_of(data, self.choices, self.links.cells)
-        found = Distribution(data, cells.tolist(), self.column.value)
-        self.boxes["jobs"].objects = [pn.pane.Bokeh(found.layout, **_STRETCH)]
+        found = self.jobs = Distribution(data, cells.tolist(), self.column.value, self.jobs)
+        self.boxes["jobs"].objects = [_with_tools(found.layout)]
         key = "".join(
             f"<span><span class='swatch' style='background:{colour}'></span> {escape(name)}</span> "
             for name, colour in found.names
@@ -477,6 +488,13 @@ class Dashboard:
         self.choices = ch.complete(self.store.data, self.choices)
         self._show_overview()
         self._show()
+
+
+def _with_tools(layout: Any) -> Any:
+    """Return a picture whose tools are always there: not all who look have a mouse that stands over it."""
+    for bar in layout.select({"type": Toolbar}):
+        bar.autohide = False
+    return pn.pane.Bokeh(layout, **_STRETCH)
 
 
 def _later(part: Callable[..., None], *arguments: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import axes_of, labels_of
-from faultsweep.analysis.dashboard.plots import renew
+from faultsweep.analysis.dashboard.plots import fit, renew
 from faultsweep.analysis.figures import page, parallel
 from faultsweep.analysis.figures.figure import BLUE, VERMILION, Curve, Figure, Panel, Parallel, Style
 from faultsweep.analysis.figures.texts import without_tex
@@ -76,7 +76,7 @@ class Sample:
 
     def labels(self, axis: str) -> list[str]:
         """Return the label of each configuration on an axis, as text."""
-        return np.array(labels_to_read(self._data, axis))[self.rows[axis]].tolist()
+        return np.array(labels_to_read(self._data, axis), object)[self.rows[axis]].tolist()
 
     def _describe(self) -> list[str]:
         """Return the labels of each configuration on the axes that vary (of one alone, on all), in a line."""
@@ -186,8 +186,9 @@ class ParetoPlot:
             known = frame[name].to_numpy()[np.isfinite(frame[name].to_numpy())]
             low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
             room = 0.05 * (high - low) or 0.5
-            scale.update(start=low - room, end=high + room, reset_start=low - room, reset_end=high + room)
-            axis.axis_label = textwrap.fill(sample.values(metrics[0 if name == "x" else 1])[1], 44)
+            label = textwrap.fill(sample.values(metrics[0 if name == "x" else 1])[1], 44)
+            fit(scale, low - room, high + room, scale if axis[0].axis_label == label else None)
+            axis.axis_label = label
         for bar in [one for one in self.layout.right if type(one).__name__ == "ColorBar"]:
             bar.title = sample.values(metrics[2])[1]
             known = frame["colour"].to_numpy()[np.isfinite(frame["colour"].to_numpy())]
@@ -371,7 +372,7 @@ def frame_of(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> tuple[
     titles = {"cell": "no."}
     for number, axis in enumerate(sample.varied()):
         values = data[axis].values
-        own = values[sample.rows[axis]] if values.dtype.kind in "iuf" else sample.labels(axis)
+        own = values[sample.rows[axis]] if values.dtype.kind in "iuf" else pd.Series(sample.labels(axis), dtype=object)
         columns[f"a{number}"], titles[f"a{number}"] = own, quantity(data, axis)
     for number, metric in enumerate(metrics):
         columns[f"m{number}"], titles[f"m{number}"] = sample.values(metric)

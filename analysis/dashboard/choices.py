@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from faultsweep.analysis.regions import policy_axis
 from faultsweep.analysis.verdict import selection_of
 from faultsweep.analysis.warmup import TAIL_METRICS, column_of, without_warm_up
 from faultsweep.sweeps.open import metric_names
@@ -160,7 +161,8 @@ def default_choices(data: xr.Dataset) -> Choices:
     long = [axis for axis in axes if data.sizes[axis] > 1] or axes
     x = min(long, key=lambda axis: (_is_text(data, axis), axes.index(axis)))
     rest = [axis for axis in long if axis != x and data.sizes[axis] <= MOST_CURVES]
-    curves = min(rest, key=lambda axis: (not _is_text(data, axis), axes.index(axis)), default="")
+    policy = policy_axis(data)
+    curves = min(rest, key=lambda axis: (axis != policy, not _is_text(data, axis), axes.index(axis)), default="")
     metric = _main_metric(data, metrics)
     others = [axis for axis in (curves, *long, *axes) if axis and axis != x]
     more = [name for name in ("utilisation", "mean_wait_s", *metrics) if name in metrics and name != metric]
@@ -250,7 +252,16 @@ def _one_of(what: str, value: str, valid: Iterable[str]) -> None:
         raise unknown_name(what, value, valid)
 
 
-def read_query(data: xr.Dataset, query: Mapping[str, str]) -> Choices:
+def first_choices(data: xr.Dataset, x: str, log_y: bool) -> Choices:
+    """Return what a store shows at first, over the axis that matters most."""
+    first = replace(default_choices(data), log_y=log_y)
+    if x in ("", first.x, first.curves):
+        return first
+    y = first.x if first.heat_y in ("", x) else first.heat_y
+    return complete(data, replace(first, x=x, along=x, heat_x=x, heat_y=y))
+
+
+def read_query(data: xr.Dataset, query: Mapping[str, str], first: Choices | None = None) -> Choices:
     """Return the choices that a link carries; what it leaves out is as at first.
 
     Raises
@@ -258,7 +269,7 @@ def read_query(data: xr.Dataset, query: Mapping[str, str]) -> Choices:
     InputError
         The link names something that the store does not have.
     """
-    first = default_choices(data)
+    first = first or default_choices(data)
     given: dict[str, Any] = {}
     for part in fields(Choices):
         if part.name in query:

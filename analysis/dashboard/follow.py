@@ -25,6 +25,8 @@ from faultsweep.errors import InputError
 LOOK_EVERY_S = 1.0
 LOOK_AT_URL_EVERY_S = 15.0
 """A web server is asked for the whole status each time."""
+_LAST_LOOK_S = 10.0
+"""So long the end waits for a store that is read just now."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class FollowedStore:
         self._facts: tuple[int, Facts] | None = None
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
         self._newest = Newest(Path(place)) if "://" not in place else None
         self.is_there = self._is_behind = False
         if not (wait and "://" not in place and not os.path.lexists(place)):
@@ -90,11 +93,14 @@ class FollowedStore:
 
     def start(self) -> None:
         """Look at the store now and then, in a thread of its own, until ``stop``."""
-        threading.Thread(target=self._follow, name="follow the store", daemon=True).start()
+        self._thread = threading.Thread(target=self._follow, name="follow the store", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the thread; one that reads just now would be cut off at the end of the process, with a traceback."""
         self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(_LAST_LOOK_S)
 
     def _follow(self) -> None:
         pause = LOOK_AT_URL_EVERY_S if "://" in self.place else LOOK_EVERY_S

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.cells import labels_at
 from faultsweep.analysis.dashboard.choices import REPLICATE
+from faultsweep.analysis.dashboard.plots import fit, shows
 from faultsweep.analysis.figures import page
 from faultsweep.analysis.figures.figure import BLUE, LOOKS, ORANGE, Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.layout import LIGHT
@@ -115,8 +116,8 @@ def _steps(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
 class Distribution:
     """The distribution over jobs as it stands in the page, by hvPlot."""
 
-    def __init__(self, data: xr.Dataset, cells: Iterable[int], column: str) -> None:
-        """Draw the first replicate of each of some configurations."""
+    def __init__(self, data: xr.Dataset, cells: Iterable[int], column: str, before: Distribution | None = None) -> None:
+        """Draw the first replicate of each of some configurations, zoomed as the one before it."""
         import holoviews as hv
         import hvplot.pandas  # noqa: F401 - gives data frames .hvplot
 
@@ -144,6 +145,10 @@ class Distribution:
         self.layout.toolbar.active_scroll = None
         self.layout.xaxis.axis_label, self.layout.yaxis.axis_label = panel.x_label, panel.y_label
         self.layout.title.text = ""
+        before = before if before is not None and shows(self.layout.xaxis) == shows(before.layout.xaxis) else None
+        for name in ("x_range", "y_range"):
+            own = getattr(self.layout, name)
+            fit(own, own.start, own.end, before and getattr(before.layout, name))
 
 
 def _differing(data: xr.Dataset, cells: Sequence[int]) -> list[str]:

@@ -12,7 +12,7 @@ import xarray as xr
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.jobs import keeps_jobs
-from faultsweep.analysis.dashboard.metrics import grouped
+from faultsweep.analysis.dashboard.metrics import grouped, offered
 from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.figures.words import label_in_words, labels_to_read, quantity
 from faultsweep.analysis.warmup import column_of
@@ -169,7 +169,7 @@ class Knobs:
         groups = grouped(data, every, self._find.value_input or "")
         if any(chosen in group.values() for group in groups.values()):
             return groups
-        return {"Chosen": {quantity(data, chosen): chosen}, **groups}
+        return {"Chosen": {offered(data, chosen): chosen}, **groups}
 
     def _offered_axes(self) -> dict[str, dict[str, str]]:
         """Return, for each select of axes, words -> axis."""
@@ -193,7 +193,7 @@ class Knobs:
         """Return words -> name; a name that reads like another one is told beside its words."""
         found: dict[str, str] = {}
         for name in names:
-            words = quantity(self._data, name) if name else NONE
+            words = offered(self._data, name) if name else NONE
             found[words if words not in found else f"{words} [{name}]"] = name
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import scalar_metrics
+from faultsweep.analysis.figures.units import unit_of
 from faultsweep.analysis.figures.words import quantity
 
 _GROUPS = (
@@ -45,12 +46,18 @@ def _differ(values: np.ndarray) -> bool:
     return bool(len(known)) and bool((known != known.flat[0]).any())
 
 
+def offered(data: xr.Dataset, name: str) -> str:
+    """Return what a metric or an axis is called where it is chosen: without a unit of time, which each view chooses."""
+    words = quantity(data, name)
+    return words.partition(" (")[0] if unit_of(data, name) in ("s", "node s") else words
+
+
 def grouped(data: xr.Dataset, names: list[str], wanted: str = "") -> dict[str, dict[str, str]]:
     """Return group -> words -> metric, of metrics whose words, name or meaning have all of the words of ``wanted``."""
     groups: dict[str, dict[str, str]] = {title: {} for title in (*(title for title, _ in _GROUPS), _OTHER)}
     simulated = data.attrs.get("target", "simulator") == "simulator"
     for name in names:
-        text = quantity(data, name)
+        text = offered(data, name)
         about = f"{text} {name} {data[name].attrs.get('long_name', '')}".lower()
         if all(part in about for part in wanted.lower().split()):
             group = next((title for title, parts in _GROUPS if simulated and any(p in name for p in parts)), _OTHER)

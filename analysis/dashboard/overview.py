@@ -18,7 +18,7 @@ from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.figures import page
 from faultsweep.analysis.figures.describe import short_number
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Panel
-from faultsweep.analysis.figures.layout import labels
+from faultsweep.analysis.figures.layout import asks_for_log, labels
 from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, row_label
@@ -67,6 +67,7 @@ class Overview:
     x, panel : the names of these two axes, "" where there are fewer.
     words : axis -> what it is called, with its unit.
     note : why something is not there.
+    log : whether the values ask for a logarithmic scale, and have a place on it.
     """
 
     metric: str
@@ -81,6 +82,7 @@ class Overview:
     panel: str = ""
     words: dict[str, str] = field(default_factory=dict)
     note: str = ""
+    log: bool = False
 
 
 def make_overview(results: xr.Dataset) -> Overview:
@@ -94,14 +96,18 @@ def make_overview(results: xr.Dataset) -> Overview:
         return Overview(metric, words, policy=policy, note="No cell has a result yet.")
     shares, note = _shares(values)
     sentence, rests_on, regions = _verdict(data, metric, policy, shares)
-    if not sentence and policy is not None and not note:
+    if not regions.empty and not sentence:
+        note = f"No best {in_words(data, policy or '')} over all: each region lacks a result of some policy."
+    elif not sentence and policy is not None and not note:
         note = f"No best {in_words(data, policy)} by {in_words(data, metric)}: "
         note += "nothing says whether more is better. The table [better] of the spec does."
     x, panel = two_axes(values, shares, policy)
     means = _means(data, values, policy, x, panel)
     names = {axis: quantity(axis_to_read(data, axis) if axis == x else data, axis) for axis in map(str, values.dims)}
     regions = _to_read(data, regions)
-    return Overview(metric, words, sentence, rests_on, regions, policy, shares, means, x, panel, names, note)
+    log = bool(x) and values[x].dtype.kind in "iuf" and asks_for_log([means["mean"].to_numpy(float)])
+    log = log and not bool((values <= 0).any())
+    return Overview(metric, words, sentence, rests_on, regions, policy, shares, means, x, panel, names, note, log)
 
 
 def _shares(values: xr.DataArray) -> tuple[dict[tuple[str, ...], float], str]:

@@ -23,6 +23,8 @@ Ids = Sequence[Sequence[NDArray[np.int64]]]
 """The configurations behind the points of each series of each panel."""
 _HEIGHT = 360
 _SHORT = 1000
+_ROOM = 0.05
+"""Room beside the first and the last point, as a share of what is between them."""
 _TOOLS = "pan,box_zoom,wheel_zoom,box_select,tap,reset"
 MUTED = 0.15
 """Opacity of what a selection leaves out."""
@@ -37,8 +39,8 @@ class CurvesPlot:
     sources : one per series, that can be selected in.
     """
 
-    def __init__(self, figure: Figure, bands: bool, ids: Ids) -> None:
-        """Draw the figure, with its intervals or without."""
+    def __init__(self, figure: Figure, bands: bool, ids: Ids, before: CurvesPlot | None = None) -> None:
+        """Draw the figure, with its intervals or without, and zoomed as the one before it."""
         from bokeh.layouts import gridplot
 
         self._look = _look(figure, bands)
@@ -51,35 +53,62 @@ class CurvesPlot:
             _draw_panel(panel, self._sources[number], self._dots[number], bands)
             for number, panel in enumerate(figure.panels)
         ]
-        self._frames = [_source(frame) for frame in _frames(figure, bands)]
-        for plot, frame in zip(self._plots, self._frames, strict=True):
-            _keep_within(plot, frame)
+        for plot in self._plots[1:]:
             plot.y_range = self._plots[0].y_range  # panels are compared: they have one scale, also while one is zoomed
+        self._fit(figure, bands, before._axes() if before is not None else [])
         columns = 1 if len(self._plots) == 1 else 2
         self.layout = gridplot(self._plots, ncols=columns, sizing_mode="stretch_width", toolbar_location="right")
         self.sources = [source for series in self._sources for source in series]
+
+    def _axes(self) -> list[tuple[Any, Any]]:
+        """Return, for x and y of each panel, what it shows and its range."""
+        return [
+            (shows(axis), ends)
+            for plot in self._plots
+            for axis, ends in ((plot.xaxis, plot.x_range), (plot.yaxis, plot.y_range))
+        ]
+
+    def _fit(self, figure: Figure, bands: bool, before: list[tuple[Any, Any]]) -> None:
+        """Give each panel its ends; those that the reader has zoomed stay while the axis shows what it did before."""
+        wanted = [own for pair in _ends_of(figure, bands) for own in pair]
+        for number, ((what, ends), own) in enumerate(zip(self._axes(), wanted, strict=True)):
+            was, old = before[number if number < len(before) else number % 2] if before else ("", None)
+            if own is not None:
+                fit(ends, *own, old if was == what else None)
 
     def take(self, figure: Figure, bands: bool, ids: Ids) -> bool:
         """Show a figure that looks alike by its numbers and labels, which is several times quicker; else say False."""
         if _look(figure, bands) != self._look:
             return False
+        before = self._axes()
         for number, (panel, plot) in enumerate(zip(figure.panels, self._plots, strict=True)):
             plot.xaxis.axis_label, plot.yaxis.axis_label = page.axis_labels(panel)
             for source, fresh, own in zip(self._sources[number], page.columns_of(panel), ids[number], strict=True):
                 renew(source, {**fresh, "cell": own})
             for source, fresh in zip(self._dots[number], page.dots_of(panel), strict=True):
                 renew(source, fresh)
-        for source, frame in zip(self._frames, _frames(figure, bands), strict=True):
-            renew(source, frame)
+        self._fit(figure, bands, before)
         return True
 
 
-def _frames(figure: Figure, bands: bool) -> list[dict[str, Any]]:
-    """Return two corners of each panel: between them are its means, and intervals unless they go far beyond."""
+def shows(axis: Any) -> tuple[str, str]:
+    """Return the kind of an axis and what it is called."""
+    return type(axis[0]).__name__, axis[0].axis_label
+
+
+def fit(ends: Any, low: float, high: float, before: Any = None) -> None:
+    """Give a range its ends; it stays where the reader has zoomed the one ``before`` it, which shows the same."""
+    zoomed = before is not None and (before.start, before.end) != (before.reset_start, before.reset_end)
+    start, end = (before.start, before.end) if zoomed else (low, high)
+    ends.update(start=start, end=end, reset_start=low, reset_end=high)
+
+
+def _ends_of(figure: Figure, bands: bool) -> list[tuple[tuple[float, float] | None, tuple[float, float]]]:
+    """Return the ends of x, None of bars, and of y for each panel; an interval far beyond the means goes on outside."""
     if not bands:
         figure = replace(figure, panels=[_without_intervals(panel) for panel in figure.panels])
     return [
-        {"x": _ends_of(panel), "y": list(limits or ((1.0, 10.0) if panel.log_y else (0.0, 1.0)))}
+        (_across(panel), limits or ((1.0, 10.0) if panel.log_y else (0.0, 1.0)))
         for panel, limits in zip(figure.panels, y_limits(shared_scales(figure)), strict=True)
     ]
 
@@ -89,18 +118,17 @@ def _without_intervals(panel: Panel) -> Panel:
     return replace(panel, curves=curves, bars=[replace(one, low=None, high=None) for one in panel.bars])
 
 
-def _ends_of(panel: Panel) -> list[Any]:
+def _across(panel: Panel) -> tuple[float, float] | None:
     if panel.bars:
-        return [panel.categories[0]] * 2
+        return None
     at = np.concatenate([np.zeros(0), *(np.asarray(own, float) for own in places(panel))])
     at = at[np.isfinite(at) & ((at > 0) | (not panel.log_x))]
-    return [float(at.min()), float(at.max())] if len(at) else [1.0, 10.0]
-
-
-def _keep_within(plot: Any, frame: Any) -> None:
-    """Let the ends of y be those of a frame, and those of x hold it; an interval may go on beyond."""
-    corners = plot.scatter("x", "y", source=frame, size=0, alpha=0)
-    plot.y_range.update(renderers=[corners], range_padding=0.0)
+    low, high = (float(at.min()), float(at.max())) if len(at) else (1.0, 10.0)
+    if panel.log_x:
+        room = (high / low) ** _ROOM if high > low else 2.0
+        return low / room, high * room
+    room = _ROOM * (high - low) or 0.5 * abs(low) or 1.0
+    return low - room, high + room
 
 
 def _source(data: dict[str, Any]) -> Any:
@@ -147,7 +175,11 @@ def _names(series: list[Curve]) -> list[Any]:
 
 
 def _draw_panel(panel: Panel, sources: list[Any], dots: list[Any], bands: bool) -> Any:
-    plot = page.make_plot(panel, tools=_TOOLS, height=_HEIGHT)
+    from bokeh.models import Range1d
+
+    plot = page.make_plot(panel, (0.0, 1.0), _TOOLS, _HEIGHT)
+    if not panel.bars:
+        plot.x_range = Range1d()
     shown = page.draw_series(plot, panel, sources, bands, dots)
     for renderer in shown:
         muted = renderer.glyph.clone()

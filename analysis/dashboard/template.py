@@ -165,10 +165,19 @@ const keepColours = () => {
   }
 };
 scheme.addEventListener('change', keepColours);
+// under a finger a drag moves the page, until one of the tools of a plot is chosen
+const coarse = window.matchMedia('(pointer: coarse)'), freed = new WeakSet();
+const freeDrags = () => {
+  for (const one of coarse.matches ? models().filter(m => m.type === 'Toolbar' && !freed.has(m)) : []) {
+    freed.add(one);
+    for (const tool of one.tools) if (tool.active && tool.event_types?.includes('pan')) tool.active = false;
+  }
+};
 setInterval(() => {
   if (!window.Bokeh || window.toTell) return;
   nameAll();
   keepColours();
+  freeDrags();
 }, 1000);
 // what the page said before these scripts were there gives way to what follows the store
 const early = document.getElementById('early'), said = document.getElementById('said');

@@ -290,7 +290,8 @@ def label_heat(plot: Any, panel: Panel, heat: Heat) -> None:
     plot.xaxis.axis_label, plot.yaxis.axis_label = panel.x_label, panel.y_label
     plot.xaxis.major_label_orientation = 0.5 if max(map(len, heat.x_labels)) > _LONG_LABEL else "horizontal"
     for ends, axis, names in ((plot.x_range, plot.xaxis, heat.x_labels), (plot.y_range, plot.yaxis, heat.y_labels)):
-        ends.update(start=-0.5, end=len(names) - 0.5, reset_start=-0.5, reset_end=len(names) - 0.5)
+        if axis[0].major_label_overrides != dict(enumerate(names)):  # else it may be zoomed
+            ends.update(start=-0.5, end=len(names) - 0.5, reset_start=-0.5, reset_end=len(names) - 0.5)
         step = -(-len(names) // heat_maps.MOST_TICKS)
         # a new ticker would have the page searched for models
         axis.ticker.ticks = list(range(0, len(names), step))

@@ -116,7 +116,8 @@ def label_plot(plot: Any, colours: Any, labels: Any, found: Parallel) -> None:
     plot.xaxis.major_label_overrides = words
     start, end = ends(found)
     plot.xgrid.grid_line_color = LIGHT.faint
-    plot.x_range.update(start=start, end=end, reset_start=start, reset_end=end)
+    if plot.x_range.reset_end != end:  # else it may be zoomed
+        plot.x_range.update(start=start, end=end, reset_start=start, reset_end=end)
     colours.low, colours.high = limits(found)
 
 

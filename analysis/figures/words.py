@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,8 @@ def label_to_read(data: xr.Dataset, axis: str, label: Any) -> str:
     unit, value = unit_of(data, axis), float(label)
     if unit == "s":
         value, unit = _time_to_read(value)
-    text = f"{value:g}"
-    text = text if float(text) == value or not np.isfinite(value) else str(label)
+    short = (f"{value:g}", f"{value:.12g}")  # 0.3 for 0.1 + 0.2
+    text = next((own for own in short if isclose(float(own), value, rel_tol=1e-14)), str(label))
     return f"{text} {unit}" if unit and unit != "1" else text
 
 

@@ -44,6 +44,7 @@ from faultsweep.analysis.dashboard.view import (
     ids_of_points,
     shown,
 )
+from faultsweep.analysis.effects import variance_shares
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.parallel import shorten
@@ -318,8 +319,8 @@ def test_metrics_that_do_not_vary_are_not_offered(data):
     data["loss"] = xr.full_like(data["loss"].load(), 3.0)
     assert varying(data) == ["wait_s"]
     groups = grouped(data, ["wait_s", "loss"])
-    assert groups == {"Wait": {"Wait (s)": "wait_s"}, "Failures and recovery": {"Loss": "loss"}}
-    assert grouped(data, ["wait_s", "loss"], "WAI") == {"Wait": {"Wait (s)": "wait_s"}}
+    assert groups == {"Wait": {"Wait": "wait_s"}, "Failures and recovery": {"Loss": "loss"}}
+    assert grouped(data, ["wait_s", "loss"], "WAI") == {"Wait": {"Wait": "wait_s"}}
     data.attrs["target"] = "function f"
     assert list(grouped(data, ["wait_s", "loss"])) == ["Metrics"]
 
@@ -577,6 +578,66 @@ def test_odd_stores_are_shown(tmp_path, name):
     for view in page.taken.options:
         page.taken.value = view
         assert len(table_to_take(page._to_take())) or name == "nothing known"
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_an_infinite_result_has_no_share_in_the_variance():
+    values = np.random.default_rng(2).random((3, 4, 2))
+    data = make_results({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0, 4.0]}, {"y": values.copy()}, replicates=2)
+    expected = variance_shares(data["y"].isel(a=[0, 2]))
+    data["y"][1, :, :] = np.inf
+    assert variance_shares(data["y"]) == expected
+
+
+def test_a_policy_without_a_result_is_why_none_is_best_over_all():
+    values = np.random.default_rng(2).random((2, 2, 3))
+    values[0] = np.nan
+    data = make_results({"policy": ["a", "b"], "x": [1.0, 2.0]}, {"mean_wait_s": values}, replicates=3)
+    found = make_overview(data)
+    assert found.note == "No best policy over all: each region lacks a result of some policy."
+    assert found.regions["best"].tolist() == ["b", "b"]
+
+
+def test_policies_are_the_curves_and_what_matters_most_is_across(tmp_path):
+    """Of a store whose first axes say nothing; a wide metric has a logarithmic scale until one is chosen."""
+    steps = np.geomspace(1.0, 400.0, 4)
+    values = np.ones((2, 3, 2, 4, 1)) * steps[:, None] * np.array([1.0, 2.0])[:, None, None]
+    axes = {"word": ["p", "q"], "dull": [1.0, 2.0, 3.0], "scheduler": ["fcfs", "backfill"], "load": list(steps)}
+    data = make_results(axes, {"mean_wait_s": values, "utilisation": 1 / values})
+    store = FollowedStore(str(write_results(tmp_path / "a.zarr", data)))
+    page = Dashboard(store, {})
+    first = page.choices
+    assert (first.x, first.curves, first.heat_x, first.heat_y) == ("load", "scheduler", "load", "scheduler")
+    assert first.log_y
+    page._chosen_by_user({"metric": "utilisation"})
+    assert not page.choices.log_y
+    page._chosen_by_user({"metric": "mean_wait_s"})
+    assert page.choices.log_y
+    page._chosen_by_user({"log_y": False})
+    page._chosen_by_user({"metric": "utilisation"})
+    page._chosen_by_user({"metric": "mean_wait_s"})
+    assert not page.choices.log_y
+    assert not Dashboard(store, {"log_y": "false"}).choices.log_y
+
+
+def test_zoom_is_kept_while_an_axis_shows_the_same(path):
+    page = Dashboard(FollowedStore(str(path)), {})
+    zoomed = [(page.curves._plots[0].x_range, 0.9, 1.1), (page.curves._plots[0].y_range, 30.0, 40.0)]
+    zoomed += [(page.heat.layout.x_range, 0.5, 1.5), (page.pareto.layout.x_range, 20.0, 30.0)]
+    zoomed += [(page.parallel.layout.x_range, 0.0, 1.0)]
+    for ends, low, high in zoomed:
+        ends.update(start=low, end=high)  # as the browser says
+    page._stand("nodes", "128")
+    assert [(ends.start, ends.end) for ends, *_ in zoomed] == [(low, high) for _, low, high in zoomed]
+    page._chosen_by_user({"bands": False})
+    drawn = page.curves._plots[0]
+    assert (drawn.x_range.start, drawn.x_range.end, drawn.y_range.start, drawn.y_range.end) == (0.9, 1.1, 30.0, 40.0)
+    page._chosen_by_user({"metric": "loss", "second": "wait_s"})
+    drawn = page.curves._plots[0]
+    assert (drawn.x_range.start, drawn.x_range.end) == (0.9, 1.1)
+    assert drawn.y_range.end < 30, "another quantity is shown whole"
+    assert page.pareto.layout.x_range.end < 20
+    assert page.heat.layout.x_range.start == 0.5
 
 
 def test_a_store_that_was_waited_for_and_has_no_numbers_says_so(tmp_path):

@@ -502,6 +502,8 @@ def test_a_selection_that_was_stopped_in_its_first_stage_has_a_report(store, tmp
         ((0.12, np.nan, np.nan), "12 % worse"),
         ((28.0, 16.4, 49.0), "29 times as high (17.4 to 50)"),
         ((1500.0, np.nan, np.nan), "1,501 times as high"),
+        ((0.12, -0.98, 1.1e9), "12 % worse (−98 % to more than 1,000 times as high)"),
+        ((28.0, 16.4, 1.1e9), "29 times as high (17.4 to more than 1,000)"),
     ],
 )
 def test_a_margin_is_said_in_percent_or_as_a_factor(shares, words):
