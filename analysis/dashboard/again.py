@@ -44,7 +44,4 @@ def chart_of(content: Content) -> Any:
     """Return the Gantt chart, the queue and the shares of a run as one Bokeh layout."""
     from bokeh.layouts import column
 
-    plots = plots_of_run(content)
-    for plot in plots[:3]:
-        plot.width, plot.sizing_mode = None, "stretch_width"
-    return column(*plots, sizing_mode="stretch_width")
+    return column(*plots_of_run(content), sizing_mode="stretch_width")

@@ -1,7 +1,8 @@
 """The frame of the page: where its parts stand, how they look, and the little that is scripted by hand.
 
 Several roots: where a knob appears or goes, or a title needs another line, no picture is laid out anew. In the dark
-everything is inverted but for the hue, which Panel's widgets and a live picture's colours both bear.
+everything is inverted but for the hue, which Panel's widgets and a live picture's colours both bear. Of Bokeh's scripts
+those for formulas and for WebGL are left out, two megabytes that a browser would read before the first picture.
 """
 
 from __future__ import annotations
@@ -199,7 +200,8 @@ const watcher = new IntersectionObserver(entries => {
 }, {rootMargin: '100px'});
 document.querySelectorAll('[data-part]').forEach(part => watcher.observe(part));
 </script>
-{{ bokeh_js }}
+{% for line in bokeh_js.splitlines() if 'bokeh-mathjax' not in line and 'bokeh-gl' not in line %}{{ line }}
+{% endfor %}
 {% endblock %}
 """
 

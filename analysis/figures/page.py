@@ -466,6 +466,11 @@ const ready = () => {
   if (!Bokeh.documents.length || document.querySelector('.panel > div:empty')) return setTimeout(ready, 20);
   if (dark.matches) repaint(TO_DARK);
   dark.addEventListener('change', change => repaint(change.matches ? TO_DARK : toLight));
+  // under a finger a drag moves the page, until one of the tools of a plot is chosen
+  if (matchMedia('(pointer: coarse)').matches) {
+    models(m => m.type === 'Toolbar').forEach(bar => { bar.autohide = false; });
+    models(m => m.event_types?.includes('pan') && m.active).forEach(tool => { tool.active = false; });
+  }
   document.documentElement.dataset.drawn = '1';
 };
 ready();
@@ -531,7 +536,8 @@ def write_page(root: Any, title: str, path: Path) -> None:
 
     # Bokeh's own page, not Panel's: that one asks a content network for style sheets even with inline scripts
     page = _without_addresses(file_html(root, INLINE, title))
-    page = page.replace("<head>", f"<head><style>{_COLOURS}</style>", 1)  # scripts have the text of its end, too
+    head = f'<head><meta name="viewport" content="width=device-width, initial-scale=1"><style>{_COLOURS}</style>'
+    page = page.replace("<head>", head, 1)  # scripts have the text of its end, too
     page = f"{_script()}</body>".join(page.rsplit("</body>", 1))
     with writing(path):
         path.write_text(guarded(page), encoding="utf-8")

@@ -26,10 +26,14 @@ from faultsweep.analysis.view.png import AT_FRAME, HOLDERS, rectangle_colours
 from faultsweep.analysis.view.replay import COUNTED, FATES
 from numpy.typing import NDArray
 
-_WIDTH = 1_150
-_HEIGHTS = {"gantt": 430, "queue": 200, "bands": 260}
+_STRETCH: dict[str, Any] = {"sizing_mode": "stretch_width"}
+_HEIGHTS = {"gantt": 380, "queue": 200, "bands": 210}
+"""Without legends."""
 _POINTS = {"x": "x", "o": "circle", ">": "triangle", "D": "diamond"}
 _CELL_PX = 26
+_WIDE_CELLS_PX = 1_050
+_WIDE_MARK, _WIDE_LETTER, _LINE_PX = 40, 7.5, 23
+"""Pixels of an entry of a legend: across, its mark and each letter; and its height."""
 
 _STEP = """
 const n = cells.data.x.length, k = slider.value;
@@ -62,10 +66,10 @@ def draw_html(content: Content, path: Path) -> None:
     from bokeh.layouts import column
     from bokeh.models.widgets import Div
 
-    heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(without_tex(content.title))}</h2>", width=_WIDTH)
+    heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(without_tex(content.title))}</h2>", **_STRETCH)
     words = escape(without_tex(" ".join(content.caption)))
-    caption = Div(text=f"<p style='font-family: sans-serif'>{words}</p>", width=_WIDTH)
-    write_page(column(heading, *plots_of_run(content), caption), content.title, path)
+    caption = Div(text=f"<p style='font-family: sans-serif'>{words}</p>", **_STRETCH)
+    write_page(column(heading, *plots_of_run(content), caption, **_STRETCH), content.title, path)
 
 
 def plots_of_run(content: Content) -> list[Any]:
@@ -79,10 +83,10 @@ def _figure(part: str, **options: Any) -> Any:
     from bokeh.plotting import figure
 
     made = figure(
-        width=_WIDTH,
         height=_HEIGHTS[part],
         tools="xpan,xwheel_zoom,box_zoom,reset,save",
         active_scroll="xwheel_zoom",
+        **_STRETCH,
         **options,
     )
     made.toolbar.logo = None
@@ -108,15 +112,27 @@ def _gantt(content: Content) -> Any:
     entries += _marks(plot, content)  # on top of what they mark
     for border in content.cluster_borders:
         plot.add_layout(Span(location=border, dimension="width", line_color=LIGHT.ink, line_dash="dashed"))
-    plot.add_layout(_legend(entries, 4), "above")
+    _add_legend(plot, entries)
     return plot
 
 
-def _legend(entries: list[tuple[str, list[Any]]], columns: int) -> Any:
+_COLUMNS = """
+legend.ncols = Math.max(1, Math.min(most, Math.floor(plot.inner_width / wide)));
+plot.height = height + line * Math.ceil(most / legend.ncols);
+"""
+
+
+def _add_legend(plot: Any, entries: list[tuple[str, list[Any]]]) -> None:
+    """Set a legend above a plot; in as many columns as the window has room for."""
+    from bokeh.models import CustomJS
     from bokeh.models.annotations import Legend
 
+    most, wide = max(1, len(entries)), _WIDE_MARK + _WIDE_LETTER * max((len(name) for name, _ in entries), default=1)
     look: dict[str, Any] = {"border_line_color": None, "background_fill_color": None, "label_text_color": LIGHT.ink}
-    return Legend(items=entries, orientation="horizontal", ncols=columns, **look)
+    legend = Legend(items=entries, orientation="horizontal", location="top_left", ncols=most, margin=0, **look)
+    plot.add_layout(legend, "above")
+    known = {"legend": legend, "plot": plot, "most": most, "wide": wide, "height": plot.height, "line": _LINE_PX}
+    plot.js_on_change("inner_width", CustomJS(args=known, code=_COLUMNS))
 
 
 def _raster(plot: Any, content: Content, raster: NDArray[np.uint8]) -> list[tuple[str, list[Any]]]:
@@ -226,7 +242,7 @@ def _bands(content: Content, x_range: Any) -> Any:
             drawn = plot.varea_step(curves.edges_h, base, top, color=colour, step_mode="after")
             entries.append((f"{label}, {100 * curves.share[name]:.3g} %", [drawn]))
             base = top
-    plot.add_layout(_legend(entries, 3), "above")
+    _add_legend(plot, entries)
     return plot
 
 
@@ -246,12 +262,12 @@ def _occupancy(frames: Frames, sides: tuple[int, int, int], plots: list[Any]) ->
     nodes = ColumnDataSource({"holder": frames.holder.ravel(), "largest": frames.in_largest.ravel().astype(np.uint8)})
     names = ("time_h", "free", "largest", "wanted")
     source = ColumnDataSource({name: np.asarray(getattr(frames, name), float) for name in names})
-    size = max(6, min(_CELL_PX, (_WIDTH - 100) // (X * (Z + 1))))
+    size = max(6, min(_CELL_PX, _WIDE_CELLS_PX // (X * (Z + 1))))
     tips = [("node", "x @slice, y @row, z @z"), ("", "@job")]
     ranges: dict[str, Any] = {"x_range": (-0.2, X * (Z + 1) - 0.8), "y_range": (-0.2, Y + 0.2)}
     plot = figure(
         width=X * (Z + 1) * size + 60,
-        height=Y * size + 60,
+        height=Y * size + 80,
         tools="hover",
         tooltips=tips,
         toolbar_location=None,
@@ -264,14 +280,14 @@ def _occupancy(frames: Frames, sides: tuple[int, int, int], plots: list[Any]) ->
     plot.yaxis.visible = False
     plot.xaxis.ticker = [i * (Z + 1) + Z / 2 for i in range(X)]
     plot.xaxis.major_label_overrides = {i * (Z + 1) + Z / 2: f"x = {i}" for i in range(X)}
-    plot.xaxis.axis_label = f"slices of the torus along x; z from 0 to {Z - 1} to the right, y upwards"
+    plot.xaxis.axis_label = f"slices of the torus along x;\nz from 0 to {Z - 1} to the right, y upwards"
     lines = [
         Span(location=0, dimension="height", line_color=LIGHT.ink, line_dash="dotted", line_width=2) for _ in plots
     ]
     for other, line in zip(plots, lines, strict=True):
         other.add_layout(line)
-    text = Div(text="", width=_WIDTH)
-    slider = Slider(start=0, end=max(1, len(frames.time_h) - 1), value=0, step=1, title="step", width=_WIDTH - 150)
+    text = Div(text="", **_STRETCH)
+    slider = Slider(start=0, end=max(1, len(frames.time_h) - 1), value=0, step=1, title="step", **_STRETCH)
     names_of = {"cells": cells, "nodes": nodes, "frames": source, "slider": slider, "lines": lines, "text": text}
     step = CustomJS(args={**names_of, "palette": list(HOLDERS), "down": DOWN_COLOUR}, code=_STEP)
     slider.js_on_change("value", step)
@@ -279,7 +295,7 @@ def _occupancy(frames: Frames, sides: tuple[int, int, int], plots: list[Any]) ->
     toggle.js_on_change("active", CustomJS(args={"toggle": toggle, "slider": slider}, code=_PLAY))
     _show(cells, frames, text, lines, frames.worst)
     slider.value = frames.worst
-    return [text, row(toggle, slider), plot]
+    return [text, row(toggle, slider, **_STRETCH), plot]
 
 
 def _show(cells: Any, frames: Any, text: Any, lines: list[Any], frame: int) -> None:
