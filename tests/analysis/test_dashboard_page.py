@@ -311,6 +311,41 @@ def test_one_row_is_one_run_with_a_command_to_copy(served, page):
     assert page.get_by_text("Its jobs are not stored").count() == 1
 
 
+RANGES = """view => {
+  const find = views => { for (const v of views) {
+    if (v.model?.type === 'Figure') return v.model;
+    const inner = find([...(v.children ? v.children() : [])]); if (inner) return inner; } };
+  const inside = v => { for (let e = v.el; e; e = e.parentElement ?? e.getRootNode().host)
+    if (e.dataset?.part === view) return true; };
+  const plot = find(Object.values(Bokeh.index).flatMap(v => [...v.children()]).filter(inside));
+  return [plot.x_range.start, plot.x_range.end, plot.y_range.start, plot.y_range.end]; }"""
+
+
+@pytest.mark.slow
+def test_what_is_zoomed_stays_until_the_axis_shows_something_other(served, page):
+    """A drag moves the curves; a knob, and another kind of drawing, leave them there; another metric is shown whole."""
+    wait_for(page, lambda: page.evaluate(RANGES, "curves")[1] > 1)
+    before = page.evaluate(RANGES, "curves")
+    page.locator(".curves canvas").first.scroll_into_view_if_needed()
+    box = page.locator(".curves canvas").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2 + 40, box["y"] + box["height"] / 2 + 30, steps=4)
+    page.mouse.up()
+    wait_for(page, lambda: page.evaluate(RANGES, "curves")[0] < before[0])
+    moved = page.evaluate(RANGES, "curves")
+    page.get_by_label("Machine", exact=True).select_option("4×4×8 torus")
+    shown(page, "4×4×8 torus")
+    assert page.evaluate(RANGES, "curves") == pytest.approx(moved)
+    page.get_by_label("95 % intervals").uncheck()
+    wait_for(page, lambda: "bands=false" in page.url)
+    wait_for(page, lambda: page.evaluate(RANGES, "curves") == pytest.approx(moved))
+    page.get_by_label("Metric", exact=True).select_option("Utilisation")
+    shown(page, "Utilisation over load scale")
+    wait_for(page, lambda: page.evaluate(RANGES, "curves")[3] < 2)
+    assert page.evaluate(RANGES, "curves")[:2] == pytest.approx(moved[:2])
+
+
 @pytest.mark.slow
 def test_a_curve_is_hidden_and_shown(served, page):
     hidden = """name => Bokeh.documents.flatMap(d => [...d._all_models.values()])
@@ -650,9 +685,9 @@ def test_everything_is_reached_by_the_keyboard(real, real_page):
     active = """() => {
       let e = document.activeElement;
       while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
-      return [e.tagName, (e.labels?.[0] ?? e).textContent.trim().slice(0, 30), e.getAttribute('role')]; }"""
+      return [e.tagName, ((e.labels?.[0] ?? e).textContent.trim() || e.title).slice(0, 30), e.getAttribute('role')]; }"""
     reached = []
-    for _ in range(120):
+    for _ in range(200):
         real_page.keyboard.press("Tab")
         reached.append(real_page.evaluate(active))
         if reached[-1][2] == "slider" and "ArrowRight" not in reached:
@@ -662,6 +697,7 @@ def test_everything_is_reached_by_the_keyboard(real, real_page):
     texts = {one[1] for one in reached if one != "ArrowRight"}
     assert {"To the views", "Metric", "Horizontal axis", "Third metric", "Scheduler"} - texts <= {"Scheduler"}
     assert {"Picture (PNG)", "Data (Parquet)", "Notebook", "Copy"} <= texts
+    assert {"Pan", "Box Zoom", "Box Select", "Reset"} <= texts, "the tools of the plots, too"
 
 
 @pytest.mark.slow
