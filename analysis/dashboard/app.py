@@ -486,6 +486,8 @@ class Dashboard:
             self._note("The store is another one now; reload the page.")
             return
         self.choices = ch.complete(self.store.data, self.choices)
+        if not self._chose_log:
+            self.choices = replace(self.choices, log_y=self._asks_for_log(self.choices.metric))
         self._show_overview()
         self._show()
 

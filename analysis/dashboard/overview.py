@@ -24,7 +24,7 @@ from faultsweep.analysis.figures.units import axis_to_read, in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, label_to_read, quantity, row_label
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.regions import best_policies, is_as_good, policy_axis, region_axes
-from faultsweep.analysis.statistics import count_observations
+from faultsweep.analysis.statistics import REPLICATE, count_observations
 from faultsweep.analysis.verdict import (
     OUT,
     describe_promise,
@@ -152,8 +152,17 @@ def _verdict(
     over = f" over {', '.join(rest)} and" if rest else " over"
     most = int(count_observations(data[metric], data["status"]).max())
     count = f"{most} replicates, compared in pairs; intervals are of 95 %" if most > 1 else "one replicate"
-    rests_on = f"Means{over} {count}.{describe_scope(data)}"
-    return f"{sentence}.", rests_on, regions
+    return f"{sentence}.", f"Means{over} {count}.{_so_far(data, metric, policy)}{describe_scope(data)}", regions
+
+
+def _so_far(data: xr.Dataset, metric: str, policy: str) -> str:
+    """Return in how many combinations of the other labels policies are compared, where it is not in all."""
+    known = data[metric].notnull().all(policy)
+    known = known.any(REPLICATE) if REPLICATE in known.dims else known
+    if bool(known.all()):
+        return ""
+    every = f"every {in_words(data, policy)} has a result"
+    return f" In {int(known.sum()):,} of {known.size:,} combinations of labels, where {every}."
 
 
 def two_axes(values: xr.DataArray, shares: dict[tuple[str, ...], float], policy: str | None) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 Ids = Sequence[Sequence[NDArray[np.int64]]]
 """The configurations behind the points of each series of each panel."""
 _HEIGHT = 360
+_BAR_PX = 130
 _SHORT = 1000
 _ROOM = 0.05
 """Room beside the first and the last point, as a share of what is between them."""
@@ -209,6 +210,7 @@ class HeatPlot:
         self._bar = page.colour_bar(self._colours)
         self.layout = page.draw_heat(self._source, self._colours, _TOOLS, _HEIGHT)
         self.layout.add_layout(self._bar, "right")
+        self.layout.min_border_right = _BAR_PX  # room for wider labels, too: new limits do not lay it out anew
         _keep_colours(self.layout, self._colours)
         self.take(panel, heat, ids)
 

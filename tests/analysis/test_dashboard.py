@@ -598,6 +598,16 @@ def test_a_policy_without_a_result_is_why_none_is_best_over_all():
     assert found.regions["best"].tolist() == ["b", "b"]
 
 
+def test_a_verdict_on_a_part_says_on_which_part():
+    """While a sweep runs, policies are compared where all of them have results, which may be nearly nowhere."""
+    values = np.random.default_rng(2).random((2, 5, 3))
+    values[0, 1:] = np.nan
+    data = make_results({"policy": ["a", "b"], "x": [1.0, 2.0, 3.0, 4.0, 5.0]}, {"mean_wait_s": values}, replicates=3)
+    assert make_overview(data).rests_on.endswith(" In 1 of 5 combinations of labels, where every policy has a result.")
+    whole = make_overview(data.isel(x=[0])).rests_on
+    assert "combinations" not in whole
+
+
 def test_policies_are_the_curves_and_what_matters_most_is_across(tmp_path):
     """Of a store whose first axes say nothing; a wide metric has a logarithmic scale until one is chosen."""
     steps = np.geomspace(1.0, 400.0, 4)

@@ -685,7 +685,8 @@ def test_everything_is_reached_by_the_keyboard(real, real_page):
     active = """() => {
       let e = document.activeElement;
       while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
-      return [e.tagName, ((e.labels?.[0] ?? e).textContent.trim() || e.title).slice(0, 30), e.getAttribute('role')]; }"""
+      const words = (e.labels?.[0] ?? e).textContent.trim() || e.title;
+      return [e.tagName, words.slice(0, 30), e.getAttribute('role')]; }"""
     reached = []
     for _ in range(200):
         real_page.keyboard.press("Tab")
