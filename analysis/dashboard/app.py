@@ -19,7 +19,7 @@ import xarray as xr
 from bokeh.models import Toolbar
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard import overview as ov
-from faultsweep.analysis.dashboard.cells import ParallelPlot, ParetoPlot, frame_of
+from faultsweep.analysis.dashboard.cells import ParallelPlot, ParetoPlot, formats_of, frame_of, taken_as_better
 from faultsweep.analysis.dashboard.choices import Choices
 from faultsweep.analysis.dashboard.difference import difference_html
 from faultsweep.analysis.dashboard.follow import FollowedStore
@@ -76,6 +76,7 @@ def _make_table(frame: pd.DataFrame, titles: dict[str, str], filters: dict[str, 
     return pn.widgets.Tabulator(
         frame,
         titles=titles,
+        formatters=formats_of(frame),
         header_filters=filters,
         pagination="remote",
         page_size=12,
@@ -377,7 +378,7 @@ class Dashboard:
             "<h2>Pareto front</h2><p class='small'>It weighs two metrics: choose a second one.</p>"
             if len(shown) < 2
             else "<h2>Pareto front</h2><p class='small'>Ringed: no other configuration is as good in all and better in "
-            f"one. {escape(sample.words())}.</p>"
+            f"one. {escape(taken_as_better(data, shown))} {escape(sample.words())}.</p>"
         )
 
     def _draw_parallel(self) -> None:
@@ -409,9 +410,11 @@ class Dashboard:
     def _fill_table(self) -> None:
         frame, titles, filters = self._rows()
         if list(frame) != list(self.table.value):
-            self.table.param.update(value=frame, titles=titles, header_filters=filters)
-        elif titles != self.table.titles or not frame.equals(self.table.value):
-            self.table.param.update(value=frame, titles=titles)
+            self.table.param.update(value=frame, titles=titles, header_filters=filters, formatters=formats_of(frame))
+        elif titles != self.table.titles:  # another metric, or another unit
+            self.table.param.update(value=frame, titles=titles, formatters=formats_of(frame))
+        elif not frame.equals(self.table.value):
+            self.table.param.update(value=frame)
 
     def _row_clicked(self, row: int) -> None:
         frame = self.table.value

@@ -104,6 +104,19 @@ def is_higher_better(data: xr.Dataset, metric: str) -> bool:
         return False
 
 
+def taken_as_better(data: xr.Dataset, metrics: Sequence[str]) -> str:
+    """Return of which metrics less is taken as better because nothing says so; "" where all is said."""
+    unsaid = []
+    for name in metrics:
+        try:
+            higher_is_better(data, name)
+        except InputError:
+            unsaid.append(in_words(data, name))
+    if not unsaid:
+        return ""
+    return f"Less is taken as better of {' and '.join(unsaid)}: nothing says so. The table [better] of the spec does."
+
+
 def pareto_figure(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> Figure:
     """Return the Pareto front of two or three metrics as a figure; a third one counts, and is not drawn."""
     columns = [sample.values(name)[0] for name in metrics]
@@ -123,6 +136,7 @@ def pareto_figure(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> F
     caption = [
         f"Means over replicates; {sample.words()}.",
         f"On the front: no other configuration is as good in all {len(metrics)} metrics and better in one.",
+        *filter(None, [taken_as_better(data, metrics)]),
     ]
     panel = Panel("", sample.values(metrics[0])[1], sample.values(metrics[1])[1], curves=curves, log_y=False)
     return Figure(str(data.attrs.get("name", "sweep")), title, caption, [panel])
@@ -283,6 +297,7 @@ def _tune(plot: Any) -> None:
     from bokeh.models import BoxSelectTool, LassoSelectTool
 
     page.style_plot(plot)
+    plot.xaxis.ticker.desired_num_ticks = 4  # large numbers are long
     plot.output_backend = "canvas"  # where there is no graphics card WebGL is slower
     for tool in plot.toolbar.tools:
         if isinstance(tool, BoxSelectTool | LassoSelectTool):
@@ -377,6 +392,21 @@ def frame_of(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> tuple[
     for number, metric in enumerate(metrics):
         columns[f"m{number}"], titles[f"m{number}"] = sample.values(metric)
     return pd.DataFrame(columns), titles
+
+
+def formats_of(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return how numbers of a table are written: labels as they are, results to four digits or so."""
+    from bokeh.models.widgets.tables import NumberFormatter
+
+    formats = {}
+    for field in [name for name in frame if frame[name].dtype.kind == "f"]:
+        known = np.abs(frame[field].to_numpy()[np.isfinite(frame[field].to_numpy())])
+        largest = float(known.max(initial=0.0))
+        places = 3 - int(np.floor(np.log10(largest))) if largest else 0
+        text = "0,0.[000000]" if str(field).startswith("a") else "0,0." + "0" * max(0, places)
+        text = "0.000e+0" if places > 7 else text.removesuffix(".")
+        formats[str(field)] = NumberFormatter(format=text, text_align="right", nan_format="")
+    return formats
 
 
 def labels_at(data: xr.Dataset, cell: int) -> dict[str, str]:

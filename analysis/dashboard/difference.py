@@ -66,7 +66,7 @@ class Difference:
                 self.most = _most_changed(values, words)
             self.rows.append(["all", words, *_changed(values)])
             for label in now[policy].values if policy is not None else []:
-                if label in values[policy].values:
+                if label in values[policy].values and bool(both.sel({policy: label}).any()):
                     own = row_label(str(policy), label)
                     self.rows.append([own, words, *_changed(values.sel({policy: label}))])
 

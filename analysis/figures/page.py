@@ -254,11 +254,32 @@ def draw_heat(source: Any, colours: Any, tools: str = TOOLS, height: int = HEIGH
     words = {"text_color": "ink", "text_font_size": "13px", **_IN_THE_MIDDLE}
     numbers = plot.text("column", "row", "text", source=source, **words)
     numbers.nonselection_glyph = numbers.selection_glyph = None
+    _fit_numbers(plot, numbers, source)
     add_tips(plot, [cells], is_heat=True)
     style_plot(plot)
     plot.xaxis.ticker, plot.yaxis.ticker = FixedTicker(), FixedTicker()
     plot.grid.visible = False
     return plot
+
+
+_FIT_NUMBERS = """
+const widest = Math.max(1, ...[...source.data.text].map(text => text.length));
+const size = Math.floor(plot.inner_width / (plot.x_range.end - plot.x_range.start) / widest / 0.64);
+const shown = size >= 8, wanted = `${Math.min(13, Math.max(8, size))}px`;
+if (numbers.visible !== shown) numbers.visible = shown;
+if (numbers.glyph.text_font_size.value !== wanted) numbers.glyph.text_font_size = {value: wanted};
+"""
+"""Numbers are as large as the cells have room for, and not there where nobody could read them."""
+
+
+def _fit_numbers(plot: Any, numbers: Any, source: Any) -> None:
+    from bokeh.models import CustomJS
+
+    fit = CustomJS(args={"plot": plot, "numbers": numbers, "source": source}, code=_FIT_NUMBERS)
+    plot.js_on_change("inner_width", fit)
+    source.js_on_change("data", fit)
+    for end in ("start", "end"):
+        plot.x_range.js_on_change(end, fit)
 
 
 def colours_of(heat: Heat) -> Any:

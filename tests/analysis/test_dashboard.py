@@ -9,6 +9,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+import pandas as pd
 import panel as pn
 import pytest
 import xarray as xr
@@ -18,9 +19,11 @@ from faultsweep.analysis.dashboard.cells import (
     ParallelPlot,
     ParetoPlot,
     Sample,
+    formats_of,
     labels_at,
     parallel_figure,
     pareto_figure,
+    taken_as_better,
 )
 from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
@@ -596,6 +599,23 @@ def test_a_policy_without_a_result_is_why_none_is_best_over_all():
     found = make_overview(data)
     assert found.note == "No best policy over all: each region lacks a result of some policy."
     assert found.regions["best"].tolist() == ["b", "b"]
+
+
+def test_a_front_says_what_it_takes_as_better(data):
+    metrics = ["wait_s", "loss"]
+    assert taken_as_better(data, metrics) == ""
+    data.attrs["target"] = "function f"  # whose metrics nobody knows
+    data["loss"].attrs["better"] = "higher"
+    words = "Less is taken as better of wait: nothing says so. The table [better] of the spec does."
+    assert taken_as_better(data, metrics) == words
+    assert words in pareto_figure(data, Sample(data), metrics).caption
+
+
+def test_numbers_of_the_table_have_as_many_digits_as_people_read():
+    frame = pd.DataFrame({"cell": [0, 1], "a0": [0.5, 2000.0], "m0": [873794559.3, 1.0], "m1": [0.25681, np.nan]})
+    frame["m2"] = [1e-9, 2e-9]
+    found = {field: one.format for field, one in formats_of(frame).items()}
+    assert found == {"a0": "0,0.[000000]", "m0": "0,0", "m1": "0,0.0000", "m2": "0.000e+0"}
 
 
 def test_a_verdict_on_a_part_says_on_which_part():
