@@ -125,6 +125,8 @@ class Dashboard:
         self._make_page()
         self._note(note)
         self._show_overview()
+        self._seen.add("first")  # it is in the page from the start: to be told that it is seen takes half a second
+        self._draw("first")
         with hold():
             self._offer()
         if pn.state.curdoc is None:
