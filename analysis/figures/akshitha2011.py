@@ -92,7 +92,7 @@ def curve_figure(data: xr.Dataset, number: int) -> Figure:
     found = mean_interval(data[TURNAROUND], data["status"]) / 3600
     change = 100 * paired_difference(data[TURNAROUND], "policy", BASELINE, data["status"], relative=True)
     errors = unique(data, "estimate_error_pct")
-    labels = {value: f"error {value:g} %" for value in errors}
+    labels = {value: f"error {value:g}\u00a0%" for value in errors}
     turnaround, changes = [], []
     for value, style in zip(errors, LOOKS, strict=False):
         at = {"policy": AWARE, "estimate_error_pct": value}
@@ -152,7 +152,7 @@ def overhead(data: xr.Dataset) -> Figure:
     for error in unique(data, "estimate_error_pct"):
         for ppbw in unique(data, "ppbw_mbps"):
             part = change.sel(estimate_error_pct=error, ppbw_mbps=ppbw)
-            title = f"{_demand(ppbw)}, error {error:g} %"
+            title = f"{_demand(ppbw)}, error {error:g}\u00a0%"
             curves = _curves(part, policies, "overhead_s")
             panels.append(Panel(title, MINUTES, AGAINST_BASELINE, curves, even=True, signed=True))
     return _figure(data, "overhead", "Overhead of the agent", panels, [], "section IV", columns=3)

@@ -44,7 +44,7 @@ BANDS: dict[str, tuple[str, str]] = {
 MARKS = {
     "failure": ("x", BLACK),
     "checkpoint": ("o", "#FFFFFF"),
-    "restart": (">", "#FFFFFF"),
+    "restart": ("^", "#FFFFFF"),
     "migration": ("D", YELLOW),
 }
 """Kind -> marker and colour."""

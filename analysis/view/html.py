@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 _STRETCH: dict[str, Any] = {"sizing_mode": "stretch_width"}
 _HEIGHTS = {"gantt": 380, "queue": 200, "bands": 210}
 """Without legends."""
-_POINTS = {"x": "x", "o": "circle", ">": "triangle", "D": "diamond"}
+_POINTS = {"x": "x", "o": "circle", "^": "triangle", "D": "diamond"}
 _CELL_PX = 26
 _WIDE_CELLS_PX = 1_050
 _WIDE_MARK, _WIDE_LETTER, _LINE_PX = 40, 7.5, 23
@@ -201,8 +201,7 @@ def _marks(plot: Any, content: Content) -> list[tuple[str, list[Any]]]:
             marker, colour = MARKS[kind]
             line = colour if marker == "x" else LIGHT.ink
             style = {"marker": _POINTS[marker], "size": 8, "fill_color": colour, "line_color": line}
-            angle = {"angle": -np.pi / 2} if marker == ">" else {}
-            entries.append((kind, [plot.scatter(times, places + 0.5, **style, **angle)]))
+            entries.append((kind, [plot.scatter(times, places + 0.5, **style)]))
     return entries
 
 

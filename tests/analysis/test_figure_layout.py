@@ -44,7 +44,7 @@ from faultsweep.analysis.figures.layout import (
     shared_scales,
     y_limits,
 )
-from faultsweep.analysis.figures.page import plots_of
+from faultsweep.analysis.figures.page import make_plot, plots_of
 from faultsweep.analysis.figures.picture import draw_panel, make_canvas, svg_text
 from faultsweep.analysis.figures.units import in_units_to_read
 from matplotlib.colors import to_hex
@@ -299,6 +299,18 @@ def test_no_name_below_bars_touches_the_next(names, width):
         shown = [label for label in axis.get_xticklabels() if label.get_text() and not label.get_rotation()]
         boxes = [label.get_window_extent() for label in shown]
         assert all(right.x0 - left.x1 >= 7 for left, right in pairwise(boxes))
+
+
+@pytest.mark.parametrize(
+    ("names", "slanted"),
+    [
+        (["FCFS", "Backfill", "Migration", "B+M"], False),
+        (["1", "2", "3–4", "5–8", "9–16", "17–32", "33–64", "65–128"], True),
+    ],
+)
+def test_names_below_the_bars_of_a_page_are_slanted_where_they_would_touch(names, slanted):
+    plot = make_plot(Panel("", "", "y", bars=[Bars("a", np.ones(len(names)), LOOKS[0])], categories=names))
+    assert (plot.xaxis[0].major_label_orientation != "horizontal") == slanted
 
 
 def test_a_category_without_bars_keeps_its_room():
