@@ -459,12 +459,13 @@ def _caption(best: Best, verdict: Verdict, regions: int) -> list[str]:
             f"Intervals are of the tests that decided: each of their ends holds with a probability of {level} {over} "
             "together, a little less often where all means are equal."
         )
-    return [
-        *caption,
-        f"What is called best is the best, or within {zone} of it, with a probability of {level}"
-        + (" in all regions together." if regions > 1 else "."),
-        f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies.",
-    ]
+    if (verdict.table["result"] == "best").any():
+        together = " in all regions together." if regions > 1 else "."
+        caption.append(
+            f"What is called best is the best, or within {zone} of it, with a probability of {level}{together}"
+        )
+    count = f"{verdict.simulations:,} simulations, {verdict.saved:,} fewer than with equal numbers for all policies."
+    return [*caption, count]
 
 
 def _in_line(places: Iterable[tuple[str, str]]) -> str:

@@ -28,6 +28,7 @@ FRACTIONS = frozenset(
         *("lost_to_growth", "lost_to_down_time", "lost_to_hold", "lost_to_delay", "lost_to_congestion"),
         *("lost_to_overhead", "lost_to_preemption"),
         *("trunk_utilisation", "saturated_time_frac", "migrations_per_attempt"),
+        *("gini_wait", "jain_bounded_slowdown", "share_gap", "owner_share"),
     }
 )
 """Metrics between 0 and 1, whose intervals are made on the logit of the mean."""

@@ -7,7 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 import xarray as xr
-from faultsweep.analysis.ranking import holm, holm_levels, rank
+from faultsweep.analysis.ranking import higher_is_better, holm, holm_levels, rank
+from faultsweep.simcore.engine.metrics import METRICS
+from faultsweep.sweeps.intervals import FRACTIONS
+from faultsweep.sweeps.selection import HIGHER_IS_BETTER
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -115,6 +118,13 @@ def test_more_can_be_better_and_gaps_are_left_out():
     table = rank(data["x"], "policy", data["status"], higher_is_better=True)
     assert table["policy"].values.tolist() == ["p1", "p0"]
     assert table["difference"].values[1] == pytest.approx(-10 / 3)
+
+
+def test_which_metrics_are_better_if_higher_and_which_are_fractions():
+    assert set(METRICS) >= HIGHER_IS_BETTER | FRACTIONS
+    data = make_results({"policy": ["a"]}, {name: np.ones((1, 1)) for name in METRICS}, target="simulator")
+    assert higher_is_better(data, "jain_bounded_slowdown")  # 1 where all users are served alike
+    assert not higher_is_better(data, "gini_wait")
 
 
 def test_one_simulation_each_says_nothing_of_differences():
