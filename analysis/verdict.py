@@ -49,6 +49,7 @@ _SHOWN_REGIONS = 12
 _MOST_NAMED = 6  # policies of a sentence
 _MOST_TIMES = 1_000  # to which the interval of a margin is told; beyond it numbers mean nothing
 _MOST_IN_PERCENT = 3.0  # of the best mean; more is said as a factor
+_FAR = 1e6  # times a ratio: drawn for an interval without an upper end
 _MOST_LINEAR = 5.0  # a ratio above which the axis of ratios is logarithmic
 
 
@@ -478,8 +479,7 @@ def _bars(label: str, rows: Sequence[Any], style: Style, higher: bool) -> Bars:
     parts = ("worse_low", "worse", "worse_high")
     worse = np.array([[np.nan if row is None else row[part] for part in parts] for row in rows], float).reshape(-1, 3)
     low, mean, high = (1 + worse.T) if not higher else (1 - worse.T)[[2, 1, 0]]
-    open_ended = np.isinf(low) | np.isinf(high)
-    return Bars(label, mean, style, np.where(open_ended, np.nan, low), np.where(open_ended, np.nan, high))
+    return Bars(label, mean, style, low, np.where(np.isinf(high), _FAR * mean, high))  # goes on, with an arrow
 
 
 def describe_searches(searches: Sequence[Search], found: Sequence[Refined], results: xr.Dataset) -> str:

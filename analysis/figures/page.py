@@ -506,13 +506,14 @@ document.querySelectorAll('.key button').forEach(button => button.addEventListen
 def _key(figure: Figure) -> str:
     """Return the legend of all panels; each entry is a button that hides its series."""
     entries = labels(figure)
-    bars = {bar.label for panel in figure.panels for bar in panel.bars}
+    in_bars = [(bar.label, panel.log_y) for panel in shared_scales(figure).panels for bar in panel.bars]
+    bars, dots = {label for label, log in in_bars if not log}, {label for label, log in in_bars if log}
     return "".join(
         [
             '<div class="key">' if entries else "",
             *(
                 f'<button type="button" aria-pressed="true" data-name="{escape(label)}">'
-                f"{_swatch(curve.style, label in bars)}{escape(label)}</button>"
+                f"{_swatch(curve.style, label in bars, label not in dots)}{escape(label)}</button>"
                 for label, curve in entries
             ),
             "</div>" if entries else "",
@@ -531,14 +532,14 @@ _SHAPES = {
 }
 
 
-def _swatch(style: Style, is_bar: bool) -> str:
+def _swatch(style: Style, is_bar: bool, on_line: bool) -> str:
     """Return the mark of a series as a small drawing."""
     colour = f"light-dark({style.colour},{DARK.colour(style.colour)})"
     if is_bar:
         inside = '<rect x="4" y="2" width="20" height="10"/>'
     else:
         dash = ' stroke-dasharray="5 3"' if style.dashed else ""
-        line = f'<path d="M0 7H28" stroke="currentColor" stroke-width="2"{dash}/>' if style.joined else ""
+        line = f'<path d="M0 7H28" stroke="currentColor" stroke-width="2"{dash}/>' if style.joined and on_line else ""
         fill = "var(--paper)" if style.dashed else "currentColor"
         inside = f'{line}<g fill="{fill}" stroke="currentColor">{_SHAPES[style.marker]}</g>'
     return f'<svg width="28" height="14" aria-hidden="true" fill="currentColor" style="color:{colour}">{inside}</svg>'

@@ -33,6 +33,9 @@ LOOKED_AT_NARROW = (
     "akshitha2011-fig-2",
     "krevat2003-fig-4-1",
     "zhang2004-table-1",
+    "oliner2004-fig-8",
+    "tang2010-options",
+    "demo",
 )
 
 

@@ -372,6 +372,20 @@ def test_a_page_has_one_legend_and_the_colours_of_both_themes(tmp_path):
     assert colours[BLUE.lower()] == DARK.colour(BLUE)
 
 
+def test_the_legend_of_a_page_has_the_marks_of_bars_that_are_drawn_as_points(tmp_path):
+    for log, mark in ((False, '<rect x="4"'), (True, '<circle cx="14"')):
+        bars = [Bars("a policy", np.array([1.0, 100.0]), LOOKS[0])]
+        draw_html(
+            figure(
+                Panel("", "", "y", bars=[*bars, Bars("another", bars[0].y, LOOKS[1])], categories=["A", "B"], log_y=log)
+            ),
+            tmp_path / "a.html",
+        )
+        button = (tmp_path / "a.html").read_text().split('data-name="a policy">')[1].split("</button>")[0]
+        assert mark in button
+        assert "stroke-width" not in button
+
+
 def test_captions_are_texts_beside_the_picture(tmp_path):
     shown = replace(figure(Panel("", "x", "y", [curve("a", X)])), title="50 % of a_b", facts=["Fact <one>."])
     shown = replace(shown, source="Krevat (2003), figure 5-1", table=Table(["a", "b"], [["1", "2|3"]]))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from faultsweep.analysis.figures.figure import LOOKS, Bars, Curve, Figure, Heat, Panel, Table
 from faultsweep.analysis.figures.layout import DARK, LIGHT
+from faultsweep.analysis.verdict import Verdict, verdict_figure
+from faultsweep.sweeps.best import Best
 
 from .picturing import MOST, check_kept, difference, drawn
 
@@ -17,6 +20,24 @@ X = np.array([1.0, 2.0, 4.0, 8.0])
 def curve(number, factor, **more):
     y = factor * np.sqrt(X)
     return Curve(f"policy {number}", X, y, 0.8 * y, 1.25 * y, LOOKS[number], **more)
+
+
+def verdict(regions):
+    """The picture of a selection of three policies, one of them far worse, in so many regions."""
+    columns = ("policy", "mean", "n", "worse", "worse_low", "worse_high", "result")
+    rows = [
+        {"Load scale": f"{0.6 + 0.3 * number:.1f}", **dict(zip(columns, row, strict=True))}
+        for number in range(regions)
+        for row in [
+            ("EASY", 2.0, 40, 0.0, np.nan, np.nan, "best"),
+            ("Conservative", 2.2, 40, 0.1 + 0.05 * number, -0.04, 0.3, "as good or worse"),
+            ("FCFS", 30.0, 10, 14.0, 9.0 if number else 3.0, np.inf if number == 2 else 22.0, "worse"),
+        ]
+    ]
+    table = pd.DataFrame(rows)
+    shown = table if regions > 1 else table.drop(columns="Load scale")
+    said = "EASY is best by mean wait, or within 5 % of the best"
+    return verdict_figure("a", Best("scheduler", "w"), Verdict(said, shown, shown, 90, 30, "mean wait", "w"))
 
 
 def figures():
@@ -48,6 +69,8 @@ def figures():
             "stacked", "Shares", [], [Panel("", "", "share", bars=shares, categories=names, stacked=True)]
         ),
         "heat": Figure("heat", "A map", [], [Panel("", "x", "y", heat=heat)]),
+        "verdict": verdict(1),
+        "regions": verdict(3),
         "table": Figure("table", "A table", [], table=Table(["what", "how much"], [["a", "1"], ["b", "2,000"]])),
     }
 
@@ -58,6 +81,8 @@ CASES += [
     ("cells", 4.0, LIGHT),
     ("dodged", None, DARK),
     ("bars", None, DARK),
+    ("verdict", 4.0, DARK),
+    ("regions", 4.0, DARK),
 ]
 
 
