@@ -253,8 +253,8 @@ class Runner:
             return
         self._blind = True
         self.progress.say(
-            f"workers do not see {self.folder}: this process writes down what they send, and what is"
-            " on its way when it ends is run again; a folder that all machines share avoids that"
+            f"workers cannot see {self.folder}: this process stores what they send, and results that are"
+            " on their way when it ends are computed again; a folder that all machines share avoids this"
         )
 
     def _preparations(self, cells: Cells) -> list[dict[str, Any]]:

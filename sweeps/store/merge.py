@@ -166,7 +166,7 @@ def _outputs(stores: Sequence[Store]) -> tuple[Output, ...]:
             unit = udunits(output.unit) if store.attributes["target"] in TARGETS else output.unit  # older stores
             output = replace(output, unit=unit, measured=simulator and name in MEASURED)
             if outputs.setdefault(name, output) != output:
-                raise InputError(f"merge: the metric {name} is another one in {store.path}: {output}")
+                raise InputError(f"merge: the metric {name} differs in {store.path}: {output}")
     return tuple(outputs.values())
 
 

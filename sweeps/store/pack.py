@@ -251,7 +251,7 @@ def _check_archive(path: Path, sha256: str) -> str:
         raise InputError(f"{path}: not a zip archive")
     digest = file_sha256(path)
     if sha256 and digest != sha256.lower().removeprefix("sha256:"):
-        raise InputError(f"{path}: not the archive that is meant: its SHA-256 is {digest}, expected {sha256}")
+        raise InputError(f"{path}: not the expected archive: its SHA-256 is {digest}, expected {sha256}")
     return digest
 
 

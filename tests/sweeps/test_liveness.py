@@ -162,7 +162,7 @@ def test_a_lost_task_of_workers_of_others_is_handed_out_again(monkeypatch, tmp_p
     assert_right(path)
     assert cluster.happened == ["lost task"]
     assert IDLE_S < cluster.now - cluster.begin < 2 * IDLE_S
-    assert sees != (f"workers do not see {path}.run" in (tmp_path / "s.zarr.run" / "log.txt").read_text())
+    assert sees != (f"workers cannot see {path}.run" in (tmp_path / "s.zarr.run" / "log.txt").read_text())
 
 
 @pytest.mark.parametrize("foreign", [False, True])

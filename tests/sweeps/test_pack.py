@@ -255,7 +255,7 @@ def test_a_full_disk_is_told_before(archive, tmp_path, monkeypatch):
 
 
 def test_another_archive_than_the_published_one_is_refused(archive, tmp_path):
-    with pytest.raises(InputError, match="not the archive that is meant"):
+    with pytest.raises(InputError, match="not the expected archive"):
         unpack(archive, tmp_path / "u.zarr", sha256="0" * 64)
     (tmp_path / "text.zip").write_text("hello")
     for path, sentence in ((tmp_path / "text.zip", "not a zip archive"), (tmp_path / "no.zip", "no such file")):

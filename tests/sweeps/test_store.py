@@ -575,7 +575,7 @@ def test_workers_that_do_not_see_the_folder_leave_the_journal_to_the_client(tmp_
             rows = slice(int(cell.jobs_offset), int(cell.jobs_offset + cell.jobs_length))
             assert jobs.wait_s.values[rows].tolist() == functions.with_jobs(a)["jobs"]["wait_s"].tolist()
     log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
-    assert f"workers do not see {tmp_path / 's.zarr.run'}: this process writes down what they send" in log
+    assert f"workers cannot see {tmp_path / 's.zarr.run'}: this process stores what they send" in log
     kill = Sweep(axes={"a": range(20)}, fixed={"what": "kill"}, function=functions.moody, outputs=["y"])
     results = kill.run(tmp_path / "k.zarr", cluster=client, progress=False)
     assert (results.status.values[:, 0] == DONE).sum() == 19
