@@ -294,7 +294,7 @@ def _rests_on(data: xr.Dataset, verdict: Verdict | None) -> str:
     scope = scope_of(data)
     return (
         f'<p class="small">It rests on the means of {most} replicate{"s" * (most > 1)}, compared in pairs'
-        f"{', and holds ' + scope if scope else ''}; 'faultsweep best' selects the best policy with a promised "
+        f"{', and holds ' + scope if scope else ''}; 'faultsweep best' selects the best policy with a stated "
         "probability.</p>"
     )
 
