@@ -64,7 +64,7 @@ def repair_store(path: Path, logs: Path | None = None, workers: int | None = Non
     if check(path).cells and store.attributes["target"] in TARGETS:
         target = stored_target(store, None, logs)
         spec = read_spec(tomllib.loads(store.attributes["spec"]), target, where=f"the spec in {path}")
-        Sweep.of(spec).run(path, workers=workers, progress=progress, only_damaged=True)
+        Sweep.of(spec).run(path, workers=workers, progress=progress, only_damaged=True, results=False)
     return check(path)
 
 

@@ -38,7 +38,7 @@ def run_search(sweep: Sweep, search: Search, path: Path, **options: Any) -> Refi
         places = sorted({place for place, _ in search.cells(x)})
         part = _at(sweep.spec, search, places, replicates)
         if part is not None:
-            part.run(path, **options)
+            part.run(path, **options, results=False)
         if part is None or look(search, path).needs == found.needs:
             found.needs, found.lacks = None, x
             return found

@@ -241,6 +241,7 @@ class Sweep:
         dask_dashboard: bool = False,
         listener: Listener | None = None,
         only_damaged: bool = False,
+        results: bool = True,
     ) -> Any:
         """Simulate what the store lacks, and return all results as ``faultsweep.open_results`` does.
 
@@ -256,6 +257,8 @@ class Sweep:
         dask_dashboard : serve the dashboard of Dask on the loopback while this runs, for whoever has the link that is
             printed; only of a cluster that is started here.
         only_damaged : run the cells that have lost their results again, and nothing else.
+        results : return them; without, the store is left on the disk, None is returned, and xarray, which is then not
+            needed, is not loaded (a second of processor time).
 
         Raises
         ------
@@ -265,8 +268,6 @@ class Sweep:
         SweepStoppedError
             The run ended early; what was finished is in the store. InterruptedSweepError if the user asked for it.
         """
-        from faultsweep.sweeps.open import open_results
-
         self.spec.refuse_search()
         _check_options(workers, time_limit_s)
         if self.spec.precision is not None or self.spec.best is not None:
@@ -292,6 +293,10 @@ class Sweep:
             own = None if credentials is None else Path(credentials)
             shown = _print if dask_dashboard else None
             _run_rounds(run, _Workers(cluster, workers, own, folder / "slurm", shown), recompute, retry_failed)
+        if not results:
+            return None
+        from faultsweep.sweeps.open import open_results
+
         return open_results(path)
 
     def _known(self, path: Path) -> Spec:

@@ -9,7 +9,7 @@ def sweep(function, names, a, b, folder):
     """Run or go on; outputs are read off the first cell where they are not all numbers."""
     outputs = None if "text" in names else names
     made = fs.Sweep(function=function, axes={"a": a, "b": b}, outputs=outputs)
-    made.run(folder / "s.zarr", workers=points.WORKERS, progress=False)
+    made.run(folder / "s.zarr", workers=points.WORKERS, progress=False, results=False)
 
 
 def read(folder):

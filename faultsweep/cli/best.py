@@ -96,7 +96,7 @@ def best(
     sweep, store = open_sweep(spec, store, logs)
     asked = {"axis": axis, "metric": metric, "zone": zone, "confidence": confidence, "most": most}
     sweep, wanted = _selecting(sweep, {key: value for key, value in asked.items() if value is not None})
-    sweep.run(store, workers=workers, cluster=cluster, credentials=credentials, progress=not quiet)
+    sweep.run(store, workers=workers, cluster=cluster, credentials=credentials, progress=not quiet, results=False)
     path = sweep.store_path(store)
     found = regions(Store(path, mode="r"), wanted, prepare(sweep.spec, path).asked)
     results = open_results(path)

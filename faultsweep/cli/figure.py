@@ -67,7 +67,7 @@ def figure(
                 typer.echo(text)
             if lacks_results(sweep, place):
                 cluster = _connected(stack, cluster, workers, credentials)
-                sweep.run(place, cluster=cluster, progress=not quiet)
+                sweep.run(place, cluster=cluster, progress=not quiet, results=False)
             results = open_results(place)
             drawn = _figure(sweep, layout, results)
             drawn = replace(drawn, facts=[*drawn.facts, *_thanks(results)])

@@ -217,7 +217,7 @@ def _results(lane: _Lane, wanted: dict[tuple[str, str], Reading | None]) -> dict
                 cluster = cluster or stack.enter_context(connect(None, lane.workers, None))
                 typer.echo(f"{name}: into {place}", err=True)
                 place.parent.mkdir(parents=True, exist_ok=True)
-                sweep.run(place, cluster=cluster, progress=not lane.quiet)
+                sweep.run(place, cluster=cluster, progress=not lane.quiet, results=False)
             found[name, of] = open_results(place)
     return found
 

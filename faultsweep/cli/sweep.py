@@ -101,6 +101,7 @@ def run(
         time_limit_s=time_limit,
         progress=not quiet,
         dask_dashboard=dask_dashboard,
+        results=False,
     )
     print_status(sweep.store_path(store), brief=True)
     failures = describe_failures(sweep.store_path(store))
