@@ -292,7 +292,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], name: str) -> str:
 def overview_figure(found: Overview, name: str = "sweep") -> Figure:
     """Return the main metric over the two axes that matter most: a panel per label of the second one."""
     frame = found.means
-    across = found.words[found.x] if found.x else ""
+    across = found.words.get(found.x or found.policy or "", "")
     titles = [] if frame.empty else list(frame["panel"].unique())
     panels = [_panel_of(found, frame[frame["panel"] == title], title, across) for title in titles]
     by = f" by {_low(found.words[found.panel])}" if found.panel else ""
@@ -335,7 +335,9 @@ def small_multiple(found: Overview) -> Any:
         f"<span><span class='swatch' style='background:{curve.style.colour}'></span> {escape(label)}</span> "
         for label, curve in labels(figure)
     )
-    text = f"<p>{escape(figure.title)}, the other axes averaged over</p><p class='key'>{key}</p>"
+    others = set(found.words) - {found.x, found.panel, found.policy, REPLICATE}
+    rest = ", the other axes averaged over" if others else ""
+    text = f"<p>{escape(figure.title)}{rest}</p><p class='key'>{key}</p>"
     panes = [pn.pane.Bokeh(plot, sizing_mode="stretch_width") for plot in plots]
     picture = pn.Column(*panes, sizing_mode="stretch_width", stylesheets=[_BESIDE])
     return pn.Column(pn.pane.HTML(text, stylesheets=[PANE]), picture, sizing_mode="stretch_width")

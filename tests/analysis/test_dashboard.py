@@ -601,6 +601,13 @@ def test_a_policy_without_a_result_is_why_none_is_best_over_all():
     assert found.regions["best"].tolist() == ["b", "b"]
 
 
+def test_a_store_of_policies_alone_has_them_across():
+    data = make_results({"scheduler": ["fcfs", "backfill"]}, {"mean_wait_s": np.array([[1.0], [2.0]])})
+    found = make_overview(data)
+    assert overview_figure(found).title == "Mean wait s over scheduler"
+    assert "averaged" not in small_multiple(found).objects[0].object
+
+
 def test_a_front_says_what_it_takes_as_better(data):
     metrics = ["wait_s", "loss"]
     assert taken_as_better(data, metrics) == ""
