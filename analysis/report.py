@@ -159,11 +159,11 @@ def _metrics(data: xr.Dataset, wanted: Sequence[str] | None) -> list[str]:
 # Parts of the page
 
 
-_DEFAULTS = "Defaults that matter here (what is 0 or none is left out)"
+_DEFAULTS = "Defaults that matter here (what is off is left out)"
 
 
 def _is_off(value: Any) -> bool:
-    return value in (0, "none", "")
+    return value in (0, -1, np.inf, "none", "")
 
 
 def _what_was_run(data: xr.Dataset) -> str:

@@ -356,7 +356,8 @@ def _name(table: pd.DataFrame) -> str:
 def _named(policies: list[str]) -> str:
     """Return names that stay a sentence: the first of them, if they are many."""
     rest = len(policies) - _MOST_NAMED
-    return ", ".join(policies) if rest < 2 else f"{', '.join(policies[:_MOST_NAMED])} and {rest} others"
+    names = policies if rest < 2 else [*policies[:_MOST_NAMED], f"{rest} others"]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _of_one(best: Best, metric: str, region: Region, table: pd.DataFrame) -> str:

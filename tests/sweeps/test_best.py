@@ -121,7 +121,7 @@ def test_a_cap_is_kept_and_the_answer_is_not_decided(client, tmp_path):
     study = sweep(axes={"policy": ["good", "near", "bad"]}, fixed={"load": 1.0}, best={"most": 11, "zone": "1%"})
     study.run(tmp_path / "a.zarr", cluster=client, progress=False)
     verdict, _ = verdict_of(tmp_path / "a.zarr", study)
-    assert verdict.sentence == "Not decided after 11 replicates: each of good, near may be the best by wait s."
+    assert verdict.sentence == "Not decided after 11 replicates: each of good and near may be the best by wait s."
     assert counts(tmp_path / "a.zarr").values.tolist() == [11, 11, 10]
 
 
