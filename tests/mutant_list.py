@@ -1012,12 +1012,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(TOP, "            planned += 1\n", "", "all jobs have reservations"),
     Mutant(
         TOP,
-        "    if blocked_at(s, row, end, s.job.size[job]) >= 0:\n        return _NO\n",
-        "",
-        "later reservations are delayed",
+        "return _YES if fits_now(s, job) else _NO",
+        "return _YES",
+        "jobs behind the top ones are planned on flat machines",
     ),
     Mutant(
-        TOP, "return _YES if has_room(s, job, row, end) else _NO", "return _YES", "jobs behind the top ones are planned"
+        TOP, "return _YES if has_room(s, job, 0, end) else _NO", "return _YES", "jobs behind the top ones are planned"
     ),
     Mutant(OWN_RULE, "        if comes_before(s, job, partition):", "        if True:", "asked about other nodes"),
     Mutant(OWN_RULE, "_LATE if delays(s, job, partition) else _IN_TIME", "_LATE", "all jobs delay the first"),
