@@ -353,12 +353,14 @@ def test_who_leaves_is_tried_three_times_in_another_order(node_choice, cores, no
     check_same((case, (written, known)), scheduler="fcfs", node_choice=node_choice, preemption="requeue")
 
 
-def test_nobody_leaves_a_node_that_a_job_before_waits_for():
+@pytest.mark.parametrize(("backfills_every", "run_s", "preemptions"), [(10000, 5, 0), (1, 5, 1), (1, 200, 0)])
+def test_nobody_leaves_a_node_that_a_job_before_waits_for(backfills_every, run_s, preemptions):
     """QOS x preempts y, and y preempts z. Job 5 waits for node 0, where job 2 stays; job 6 may not have it either,
     but in a backfilling pass, if it ends before job 2 would have."""
     nodes = ((1,), False), ((2,), False)
     one = [Need(1, (1, 0, 0), 1, False, place) for place in (0, 1)]
-    jobs = [(2, 0, 100, 100, one[0]), (3, 2, 50, 50, one[1]), (5, 10, 5, 5, one[0]), (6, 11, 5, 5, one[1])]
+    jobs = [(2, 0, 100, 100, one[0]), (3, 2, 300, 300, one[1]), (5, 10, 5, 5, one[0])]
+    jobs.append((6, 11, run_s, run_s, one[1]))
     below = {"x": ("y",), "y": ("z",), "z": ()}
     known = {
         "preempts": lambda job, other: other.qos in below[job.qos],
@@ -368,12 +370,11 @@ def test_nobody_leaves_a_node_that_a_job_before_waits_for():
     written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")))
     case = ((((1, 0, 0, 2),), nodes), jobs, [], ())
     kinds = ("main_interval", "full_interval", "backfill_interval")
-    for backfills_every, preemptions in ((10000, 0), (1, 1)):
-        intervals = (1, 1, backfills_every)
-        settings = dict(zip(kinds, intervals, strict=True)) | {"preemption": "requeue"}
-        check_same((case, (written, known)), scheduler="slurm", first_ticks=first_ticks(list(intervals)), **settings)
-        run = engine(case, preempting=written, scheduler="slurm", estimates="requested", **settings)[1]
-        assert run.metrics["preemptions"] == preemptions
+    intervals = (1, 1, backfills_every)
+    settings = dict(zip(kinds, intervals, strict=True)) | {"preemption": "requeue"}
+    check_same((case, (written, known)), scheduler="slurm", first_ticks=first_ticks(list(intervals)), **settings)
+    run = engine(case, preempting=written, scheduler="slurm", estimates="requested", **settings)[1]
+    assert run.metrics["preemptions"] == preemptions
 
 
 def test_nobody_leaves_for_a_job_that_would_not_fit_then_either():
