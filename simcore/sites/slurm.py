@@ -137,7 +137,9 @@ def _node_classes(facts: Facts, missing: list[str]) -> tuple[list[NodeClass], di
     kinds: dict[tuple[Any, ...], list[str]] = {}
     for keys in facts.nodes:
         hosts = _hosts("NodeName", known(keys, "NodeName"))
-        kinds.setdefault(_kind(keys, hosts[0] if hosts else "", missing), []).extend(hosts)
+        if not hosts:
+            continue
+        kinds.setdefault(_kind(keys, hosts[0], missing), []).extend(hosts)
         state = known(keys, "State").split("+")
         if {"DOWN", "DRAIN", "FAIL", "DOWN*"} & set(state):
             missing.append(f"node {known(keys, 'NodeName')}: is {'+'.join(state)} now; the site has it as working")

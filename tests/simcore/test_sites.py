@@ -28,6 +28,7 @@ bf_continue,bf_max_time=10
 PriorityType=priority/multifactor
 PriorityWeightAge=1000
 PriorityWeightFairshare=50000
+PriorityWeightTRES=CPU=1000,GRES/gpu=3000,License/matlab=5
 PriorityMaxAge=7-0
 PriorityDecayHalfLife=14-0
 TopologyPlugin=topology/tree
@@ -82,7 +83,9 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
         ("physics", "ann", 1),
     ]
     assert (site.backfill.interval_s, site.backfill.window_s, site.backfill.max_job_test) == (30, 86400, 500)
-    assert (site.priority.weights, site.priority.max_age_s) == ({"age": 1000, "fairshare": 50000}, 604800)
+    weights = {"age": 1000, "fairshare": 50000, "tres_cpu": 1000, "tres_gpu": 3000}
+    assert (site.priority.weights, site.priority.max_age_s) == (weights, 604800)
+    assert "--priority-tres-weights cpu:1000,gpu:3000" in " ".join(not_simulated(site))
     assert (site.preempt_by, site.preempt_mode) == ("qos", "REQUEUE")
     assert {one.name: one.total for one in site.licences} == {"matlab": 10, "abaqus": 1}
     assert (site.reservations[0].start_s, site.reservations[0].maintenance) == (1782885600.0, True)  # 06:00 UTC
@@ -94,6 +97,7 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
         "accounts: GrpTRES of 1 accounts and users",
         "reservation fix: DAILY",
         "reservation fix: Users=root",
+        "PriorityWeightTRES of license/matlab",
         "SchedulerParameters: bf_max_time=10",
         "TopologyPlugin=topology/tree",
     ]

@@ -47,16 +47,16 @@ def is_null(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in _NULLS
 
 
-def amount(unit: str) -> Callable[[Any], float]:
-    """Return what reads a number of 0 or more in a unit; NaN where a cell says nothing."""
+def amount(unit: str, signed: bool = False) -> Callable[[Any], float]:
+    """Return what reads a number in a unit, of 0 or more unless it is signed; NaN where a cell says nothing."""
     scale = UNITS[unit.lower()] if unit else 1.0
 
     def parse(value: Any) -> float:
         if is_null(value) or isinstance(value, bool):
             return NAN
         found = float(value) if isinstance(value, (int, float, Decimal)) else number(str(value).strip())
-        if found < 0 or abs(found) > LARGEST:
-            raise ValueError("not a number of 0 or more")
+        if (found < 0 and not signed) or abs(found) > LARGEST:
+            raise ValueError("not a number" if signed else "not a number of 0 or more")
         return found * scale
 
     return parse

@@ -20,7 +20,7 @@ Numbers = NDArray[np.float64]
 
 
 class Column(NamedTuple):
-    """A column of the extended workload: ``kind`` is time, seconds, whole, number or text."""
+    """A column of the extended workload: ``kind`` is time, seconds, whole, number, signed or text."""
 
     kind: str
     doc: str
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 COLUMNS: dict[str, Column] = {
     "job": Column("text", "the name of the job in its accounting, such as 1234, 1234_7 (a task of an array) or 1234+0"),
     "submit_s": Column("time", "first submission"),
-    "eligible_s": Column("time", "when it could first have started: its holds, dependencies and begin time are over"),
+    "eligible_s": Column("time", "when it could first have started, after its holds, dependencies and begin time"),
     "start_s": Column("time", "start of the last run"),
     "end_s": Column("time", "end of the last run"),
     "first_start_s": Column("time", "start of the first run, for a job that was restarted"),
@@ -49,7 +49,7 @@ COLUMNS: dict[str, Column] = {
     "reservation": Column("text", "advance reservation that it ran in"),
     "dependency": Column("text", "dependency, as the accounting writes it"),
     "priority": Column("number", "priority, as the accounting last knew it"),
-    "nice": Column("number", "nice value: what its user takes off its priority"),
+    "nice": Column("signed", "nice value: what its user takes off its priority"),
     "state": Column("text", "how it ended: one of STATES"),
     "exit_code": Column("whole", "exit code of the batch script"),
     "exit_signal": Column("whole", "signal that ended it, 0 for none"),

@@ -163,7 +163,7 @@ class _Reader:
             elif kind == "text":
                 table[ours] = to_text([None if is_null(value) else str(value) for value in values])
             else:
-                parse = duration(unit) if kind == "seconds" else amount(unit)
+                parse = duration(unit) if kind == "seconds" else amount(unit, signed=kind == "signed")
                 table[ours] = np.array(parse_column(what, values, parse), np.float64)
         table |= self._times(local, table, all(zoned))
         return table

@@ -529,6 +529,20 @@ def test_a_mapping_of_ones_own(tmp_path):
         read_records([path], "table")
 
 
+def test_nice_values_of_a_table_are_taken_off_priorities(tmp_path):
+    """Jobs 2 and 3 wait for job 1; job 3 is not nice."""
+    path = tmp_path / "own.csv"
+    path.write_text("when,from,to,n,polite\n0,0,100,4,\n10,100,150,4,200\n20,150,200,4,-50\n")
+    columns = table.parse_mapping("submit=when,start=from,end=to,nodes=n,nice=polite")
+    workload = to_workload(read_records([path], "table", columns=columns))
+    assert workload.labels["nice"].names == ("200", "-50")
+    assert workload.labels["nice"].codes.tolist() == [-1, 0, 1]
+    options = {"machine": "flat:4", "queue_order": "multifactor", "priority_share_weight": 0.0, "estimates": "actual"}
+    for heeds, starts in ((True, [0, 150, 100]), (False, [0, 100, 150])):
+        run = simulate(workload, **options, priority_nice=heeds)
+        assert (run.jobs["start_s"] - run.jobs["start_s"][0]).tolist() == starts
+
+
 def test_rows_of_a_table_with_too_few_fields_are_named_by_their_line_or_counted(tmp_path):
     path = tmp_path / "jobs.csv"
     path.write_text('submit_s,run_s,nodes,user\n\n0,10,1,"a\nb"\n5,10\n6,10,1,c\n')
