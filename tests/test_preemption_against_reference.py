@@ -256,6 +256,12 @@ def test_a_checkpoint_goes_on_after_a_suspension():
     assert starts([(0, 10, 4, "z"), (4, 5, 2, "x")], preemption="suspend", **saves) == [(0, 19), (4, 9)]
 
 
+def test_a_job_is_expected_to_end_later_by_how_long_it_was_suspended():
+    """Job 3 is reserved for 15 s, when job 1 ends, so job 4 starts beside it."""
+    rows = [(0, 10, 3, "z"), (2, 5, 2, "x"), (8, 5, 4, "z"), (8, 6, 1, "z")]
+    assert starts(rows, "backfill", preemption="suspend") == [(0, 15), (2, 7), (15, 20), (8, 14)]
+
+
 def test_memory_and_gpus_stay_with_a_suspended_job():
     """Of a node with 4 cores, 2 GPUs and 100 MiB, job 1 has all cores, a GPU and 60 MiB."""
     kept = Need(1, (4, 1, 60), 0, False, 0)

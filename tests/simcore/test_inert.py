@@ -67,6 +67,9 @@ VALUES = {
     "priority_shares": ("", "1:3,2:1,1/2:5"),
     "priority_partition_factors": ("", "1:4,2:1"),
     "priority_qos_factors": ("", "1:1,2:10"),
+    "priority_tres_weights": ("", "cpu:500,node:20"),
+    "job_sort_formula": ("eligible_time", "ncpus * 10 - walltime"),
+    "lsf_shares": ("", "1:3"),
     **{f"{owner}_max_jobs": (*[0] * 12, 2) for owner in ("user", "account", "partition", "qos")},
     **{f"{owner}_max_nodes": (*[0] * 12, 64) for owner in ("user", "account", "partition", "qos")},
 }

@@ -75,18 +75,9 @@ def dynamic_priority(s: State, job: int) -> float:
     return np.floor(np.log2(s.due[at] / found) * _STEPS + 0.5) / _STEPS if s.due[at] > 0.0 else -np.inf
 
 
-def expected_priority(s: State, job: int) -> float:
-    """Return the same for the checks of debug mode, which share no code with kernels."""
-    at, now, half_life = int(s.job.association[job]), float(s.now), float(s.half_life)
-    if at < 0 or s.due[at] <= 0:
-        return -math.inf
-    span, used, nodes = now - float(s.used_until[at]), float(s.used[at]), float(s.in_use[at])
-    left = 2 ** (-span / half_life) if half_life else 1.0
-    area = (1 - left) * half_life / math.log(2) if half_life else span
-    hours = (float(s.lsf_cpu_time) * (used * left + nodes * area)) / _HOUR
-    hours += float(s.lsf_run_time) * (float(s.runs[at]) * now - float(s.runs_since[at])) / _HOUR
-    value = float(s.due[at]) / (hours + float(s.lsf_run_job) * (1 + nodes))
-    return math.floor(math.log2(value) * _STEPS + 0.5) / _STEPS
+def noted_priority(s: State, job: int) -> float:
+    """Return it, for the checks of debug mode, as it was found when the pass began: what the pass starts changes it."""
+    return float(s.job.utility[job])
 
 
 def _users(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> Associations:
@@ -134,7 +125,7 @@ POLICY = Policy(
         Parameter("lsf_shares", str, "", "Shares of users, such as anna:3,ben:1; others have 1.", "scheduling"),
     ),
     kernels={"utility": dynamic_priority, "usage_changes": note_run},
-    facts={"expected_utility": expected_priority, "associations": _users},
+    facts={"expected_utility": noted_priority, "associations": _users},
     refuses=(Refusal(("lsf_shares",), _bad_shares),),
     begins=_begin,
 )
