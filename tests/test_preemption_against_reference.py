@@ -262,6 +262,19 @@ def test_a_job_is_expected_to_end_later_by_how_long_it_was_suspended():
     assert starts(rows, "backfill", preemption="suspend") == [(0, 15), (2, 7), (15, 20), (8, 14)]
 
 
+def test_plans_of_slurm_wait_for_suspended_jobs():
+    """Job 1 stands still on node 0 from 2 to 52, so job 3 is planned for both nodes at 150, and job 4 starts before."""
+    rows = [(0, 100, 1, 0), (2, 50, 1, 1), (5, 10, 2, 0), (6, 100, 1, 0)]
+    jobs = [
+        (number, submit, run_s, run_s, Need(nodes, (1, 0, 0), 1, False, place))
+        for number, (submit, run_s, nodes, place) in enumerate(rows, start=1)
+    ]
+    at_once = dict.fromkeys(("main_interval", "full_interval", "backfill_interval", "backfill_resolution"), 0)
+    case = ((((1, 0, 0, 2),), (((2,), False), ((1,), False))), jobs, [], ())
+    run = suspends(case, scheduler="slurm", node_choice="first-fit", **at_once)
+    assert run.jobs["start_s"].tolist() == [0, 2, 150, 6]
+
+
 def test_memory_and_gpus_stay_with_a_suspended_job():
     """Of a node with 4 cores, 2 GPUs and 100 MiB, job 1 has all cores, a GPU and 60 MiB."""
     kept = Need(1, (4, 1, 60), 0, False, 0)
@@ -281,7 +294,7 @@ def test_who_has_nodes_for_itself_keeps_the_memory_that_it_asks_for():
         assert run.jobs["suspended_s"].tolist() == [20, 0]
 
 
-def suspends(case):
+def suspends(case, **options):
     """A run in which jobs of partition 1 preempt those of partition 0; engine and reference agree."""
     known = {
         "preempts": lambda job, other: job.place > other.place,
@@ -289,9 +302,9 @@ def suspends(case):
         "rank": lambda job: job.place,
     }
     written = ("partition", ((1, ""), (2, "")), ())
-    check_same((case, (written, known)), scheduler="backfill", preemption="suspend")
-    options = {"scheduler": "backfill", "estimates": "requested", "preemption": "suspend"}
-    return engine(case, preempting=written, **options)[1]
+    options = {"scheduler": "backfill", "preemption": "suspend"} | options
+    check_same((case, (written, known)), **options)
+    return engine(case, preempting=written, estimates="requested", **options)[1]
 
 
 @pytest.mark.parametrize(
