@@ -358,6 +358,7 @@ class ParallelPlot:
             for names in (("xs", "ys", "value", "cell", "words"), ("x", "y", "cell"), ("x", "y", "text"))
         )
         self.layout, self._colours = page.draw_parallel(self._lines, self._ticks, "pan,wheel_zoom,tap,reset")
+        self._colours.update(tags=["keeps its colours"], syncable=False)  # in the dark, as those of heat maps
         select = BoxSelectTool(continuous=True)
         self.layout.add_tools(select)
         self.layout.toolbar.active_drag = select
