@@ -81,7 +81,7 @@ class Verdict:
     @property
     def is_random(self) -> bool:
         """Tell whether some policy was simulated more than once: if not, all replicates are copies."""
-        return self.simulations > len(self.table)
+        return not self.simulations or self.simulations > len(self.table)
 
 
 def compare_policies(

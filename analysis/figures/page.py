@@ -140,7 +140,7 @@ def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, he
         plot.xgrid.visible = False
         names = panel.categories
         beside = max((len(one) + len(other) for one, other in pairwise(names)), default=0) / 2 + 1
-        if sum(map(len, names)) > _LONG_NAMES or beside > _ROOM / len(names):
+        if sum(map(len, names)) > _LONG_NAMES or beside * len(names) > _ROOM:
             plot.xaxis.major_label_orientation = 0.6
         if len(panel.categories) > _MOST_SLANTED:
             plot.xaxis.major_label_orientation, plot.xaxis.major_label_text_font_size = "vertical", "10px"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from faultsweep.analysis import report
+from faultsweep.analysis.figures.draw import draw
 from faultsweep.analysis.report import write_report
 from faultsweep.analysis.verdict import compare_policies, how_much_worse, judge, selected, verdict_figure
 from faultsweep.sweeps.best import Best, regions, regions_of
@@ -235,6 +236,13 @@ def test_a_log_as_it_is_was_simulated_once_and_has_no_interval():
     assert (verdict.simulations, verdict.saved) == (2, 0)
     assert "Nothing is random" in figure.text
     assert "probability" not in figure.text
+
+
+def test_a_selection_without_a_result_has_an_empty_picture(tmp_path):
+    verdict, figure = said_of(np.full((2, 10), np.nan), np.full((2, 10), STATUSES.index("failed"), np.int8))
+    assert verdict.sentence == "Not decided: each policy has a simulation without a result by y."
+    assert "Nothing is random" not in figure.text
+    assert all(path.exists() for path in draw(figure, tmp_path))
 
 
 def test_one_ratio_in_all_replicates_has_no_interval():
