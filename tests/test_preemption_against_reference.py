@@ -284,6 +284,7 @@ def test_memory_and_gpus_stay_with_a_suspended_job():
         run = suspends(case)
         assert run.jobs["start_s"].tolist() == [0, start]
         assert run.jobs["suspended_s"].tolist() == [5 if start == 2 else 0, 0]
+        assert run.by("partition")["share"].tolist() == pytest.approx([1, 0])
         assert run.metrics["mean_suspended_s"] == (2.5 if start == 2 else 0)
 
 

@@ -149,9 +149,12 @@ def owner_metrics(jobs: Mapping[str, NDArray[Any]], owners: Mapping[str, Label],
 
 
 def _served(jobs: Mapping[str, NDArray[Any]]) -> Floats:
-    """Return the node-seconds of the last run of each job up to the last submission."""
+    """Return the node-seconds of the last run of each job up to the last submission; time for which it was suspended
+    counts as spread evenly over the run."""
     until = np.minimum(jobs["finish_s"], jobs["submit_s"].max())
-    return np.asarray(jobs["size"] * np.maximum(0.0, until - jobs["start_s"]), np.float64)
+    span = jobs["finish_s"] - jobs["start_s"]
+    ran = 1.0 - jobs.get("suspended_s", np.zeros(len(span))) / span
+    return np.asarray(jobs["size"] * np.maximum(0.0, until - jobs["start_s"]) * ran, np.float64)
 
 
 def owners_of(user: NDArray[np.int64], user_names: tuple[str, ...], labels: Mapping[str, Label]) -> dict[str, Label]:
