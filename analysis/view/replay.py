@@ -167,8 +167,17 @@ def replay(
         )
     reader = _Reader(machine, dict(sizes or {}), sizes is not None, hold_nodes, pauses)
     for time_s, kind, job_id, attempt, nodes in events.rows():
+        if kind in _ON_SITES:
+            raise InputError(
+                f"the trace has a {kind} of job {job_id}, so it is of a site: a trace does not tell which part of a "
+                "node a job holds (valid: a trace of another machine)"
+            )
         getattr(reader, kind)(time_s, job_id, attempt, nodes)
     return reader.result(float(events.time_s[-1]))
+
+
+_ON_SITES = frozenset(("preempt", "suspend", "resume"))
+"""Kinds of events that only runs on sites have."""
 
 
 @dataclass
