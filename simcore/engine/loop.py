@@ -229,8 +229,11 @@ def _apply_one(s: State) -> int:
 
 @kernel
 def _release_early(s: State) -> None:
-    """Count jobs as free whose expected end has come and that end at this very instant (pyss)."""
-    at = 0
+    """Count jobs as free whose expected end has come and that end at this very instant (pyss).
+
+    Reservations are compressed when the completion is processed, not before.
+    """
+    at, released = 0, s.released
     while at < s.num_releases and s.release_time[at] <= s.now:
         job = int(s.release_item[at])
         if s.job.end[job] == s.now:
@@ -240,6 +243,7 @@ def _release_early(s: State) -> None:
             s.job.early_released[job] = 1
         else:
             at += 1
+    s.released = released
 
 
 @inlined

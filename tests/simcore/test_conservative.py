@@ -71,6 +71,17 @@ def test_what_begins_just_after_an_overrun_ends_just_after_a_time(machine, shift
     assert found.events == expected.events
 
 
+def test_a_submission_compresses_nothing_though_nodes_count_as_free():
+    """At 72 s a job is submitted first, then one ends that counts as free already: the reservations get earlier only
+    then, and the new job has the first one's place."""
+    jobs = [(14, 1, 1), (7, 1, 6), (21, 1, 6), (4, 2, 1), (10, 1, 6), (1, 11, 4), (25, 25, 3), (10, 10, 1), (1, 3, 4)]
+    rows = [(number, 6, *job) for number, job in enumerate([*jobs, (15, 17, 3)], start=1)] + [(11, 72, 1, 2, 3)]
+    options = {"scheduler": "conservative", "estimates": "requested", "event_order": "submits-first"}
+    found, expected = engine_run(rows, "flat:6", **options), reference_run(rows, "flat:6", **options)
+    assert found.jobs[11]["start"] == 87
+    assert found.events == expected.events
+
+
 @pytest.mark.parametrize("gains", [4096, 24, 16])
 def test_reservations_get_earlier_as_in_the_reference(monkeypatch, gains):
     """Jobs that end early give way to others, which give way to others, behind them and before them; also where few

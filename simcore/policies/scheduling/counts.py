@@ -107,9 +107,12 @@ def start_reserved_count(s: State, job: int) -> None:
 @kernel
 def give_back_counts(s: State, job: int, end: tuple[float, float]) -> None:
     """Give back the nodes of a job that ends, from now to ``end``, when it was expected to, unless the profile is made
-    anew in any case."""
+    anew in any case, as where it does not know that end."""
     if s.disturbed == 1 or end <= (s.now, 0.0):
         return
     until = s.job.until_row[job]
+    if until >= s.num_profile or s.row_gone[until] == 1 or point_at(s, until) != end:
+        s.disturbed = 1
+        return
     give_counts(s, s.first_row, until, s.job.allocated[job])
     end_use(s, until)
