@@ -47,6 +47,9 @@ OTHER_TEXTS = {
     "recovery_mix": ("normal", "even", "0:0:0:0:1", "1e-300:0:0:0:1e300", "0:0:0:0:0"),
     "credit_prices": ("1:2:3:4:5", "0:0:0:0:0", "1e300:0:0:0:1e-300"),
     "priority_shares": ("1:50,2:30,1/3:2", "1:0,2:0", "1:1e300,2:1e-300"),
+    "priority_tres_weights": ("cpu:1000,node:10", "cpu:0", "cpu:1e300,node:1e-300"),
+    "lsf_shares": ("1:50,2:30", "1:0,2:0", "1:1e300,2:1e-300"),
+    "job_sort_formula": ("ncpus * 10 + eligible_time", "0 * walltime", "1e300 * ncpus - 1e-300 * eligible_time"),
     "priority_partition_factors": ("1:1,2:10", "1:0", "1:1e300,2:1e-300"),
     "priority_qos_factors": ("1:1,2:10", "1:0", "1:1e300,2:1e-300"),
 }

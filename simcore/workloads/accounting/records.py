@@ -49,7 +49,7 @@ COLUMNS: dict[str, Column] = {
     "reservation": Column("text", "advance reservation that it ran in"),
     "dependency": Column("text", "dependency, as the accounting writes it"),
     "priority": Column("number", "priority, as the accounting last knew it"),
-    "nice": Column("signed", "nice value: what its user takes off its priority"),
+    "nice": Column("signed", "nice value, by which its user lowers its priority"),
     "state": Column("text", "how it ended: one of STATES"),
     "exit_code": Column("whole", "exit code of the batch script"),
     "exit_signal": Column("whole", "signal that ended it, 0 for none"),
