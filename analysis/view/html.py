@@ -41,7 +41,7 @@ for (let i = 0; i < n; i++) {
   const holder = nodes.data.holder[k * n + i];
   cells.data.colour[i] = holder < 0 ? down : holder == 0 ? "#FFFFFF" : palette[(holder - 1) % palette.length];
   cells.data.job[i] = holder < 0 ? "down" : holder == 0 ? "free" : "job " + (holder - 1);
-  cells.data.ring[i] = nodes.data.largest[k * n + i] ? 8 : 0;
+  cells.data.ring[i] = nodes.data.largest[k * n + i] ? 0.4 : 0;
 }
 cells.change.emit();
 const at = frames.data.time_h[k];
@@ -273,7 +273,7 @@ def _occupancy(frames: Frames, sides: tuple[int, int, int], plots: list[Any]) ->
         **ranges,
     )
     plot.rect("x", "y", 0.94, 0.94, source=cells, fill_color="colour", line_color="#777777", name="cells")
-    plot.scatter("x", "y", size="ring", source=cells, color=AT_FRAME)
+    plot.ellipse("x", "y", "ring", "ring", source=cells, color=AT_FRAME)  # smaller than a cell in every window
     style_plot(plot)
     plot.grid.visible = False
     plot.yaxis.visible = False
@@ -304,7 +304,7 @@ def _show(cells: Any, frames: Any, text: Any, lines: list[Any], frame: int) -> N
         DOWN_COLOUR if job < 0 else HOLDERS[(job - 1) % len(HOLDERS)] if job else "#FFFFFF" for job in holder
     ]
     cells.data["job"] = ["down" if job < 0 else f"job {job - 1}" if job else "free" for job in holder]
-    cells.data["ring"] = np.where(frames.in_largest[frame], 8.0, 0.0)
+    cells.data["ring"] = np.where(frames.in_largest[frame], 0.4, 0.0)
     at = float(frames.time_h[frame])
     for line in lines:
         line.location = at
