@@ -349,13 +349,17 @@ class Dashboard:
         data = self.store.data
         now = replace(self.choices, view="curves")
         figure = without_tex(figure_of(data, now))
+        self.words["title"].object = f"<h2>{escape(figure.title)}</h2>"
+        if not any(np.isfinite(one.y).any() for panel in figure.panels for one in as_curves(panel)):
+            self.curves, self.boxes["curves"].objects = None, [html("<p>No result yet.</p>")]
+            self.words["key"].object = self.words["caption"].object = ""
+            return
         ids = ids_of_points(data, now, figure)
         if self.curves is None or not self.curves.take(figure, now.bands, ids):
             self.curves = CurvesPlot(figure, now.bands, ids, self.curves)
             self.links.add("curves", self.curves.sources)
             self.boxes["curves"].objects = [_with_tools(self.curves.layout)]
             self.words["key"].object = _key(figure)
-        self.words["title"].object = f"<h2>{escape(figure.title)}</h2>"
         self.words["caption"].object = f"<p class='small'>{escape(' '.join(figure.caption))}</p>"
 
     def _draw_heat(self) -> None:

@@ -174,7 +174,11 @@ class ParetoPlot:
         cells.nonselection_glyph = cells.selection_glyph = None
         cells.glyph.angle = np.nan  # a marker that is nowhere takes no time to paint, and is found all the same
         self._source = cells.data_source
-        _stamp(self.layout, cells)
+        bars = [one for one in self.layout.right if type(one).__name__ == "ColorBar"]
+        colours = bars[0].color_mapper if bars else None
+        if colours is not None:
+            colours.update(tags=["keeps its colours"], syncable=False)
+        _stamp(self.layout, cells, colours)
         self.sources = [self._source]
         self._look = len(metrics) > 2
         if not self._look:
@@ -244,7 +248,16 @@ queueMicrotask(() => {
   const width = Math.round(plot.inner_width * scale), height = Math.round(plot.inner_height * scale);
   if (!(width > 0 && height > 0)) return;
   const {start: left, end: right} = plot.x_range, {start: low, end: high} = plot.y_range;
-  const {x, y, ink} = points.data, chosen = points.selected.indices, pixels = new Uint32Array(width * height);
+  const {x, y} = points.data, dark = colours && matchMedia('(prefers-color-scheme: dark)').matches;
+  const kept = new Map(), keep = own => {
+    const hex = part => part.toString(16).padStart(2, '0');
+    const wanted = undone('#' + [own & 255, own >> 8 & 255, own >> 16 & 255].map(hex).join(''));
+    const at = place => parseInt(wanted.slice(place, place + 2), 16);
+    kept.set(own, at(5) << 16 | at(3) << 8 | at(1));
+    return kept.get(own);
+  };
+  const ink = dark ? Array.from(points.data.ink, own => kept.get(own) ?? keep(own)) : points.data.ink;
+  const chosen = points.selected.indices, pixels = new Uint32Array(width * height);
   const across = width / (right - left), up = height / (high - low), radius = 3 * scale, disc = [];
   for (let r = -Math.ceil(radius); r <= radius; r++) for (let c = -Math.ceil(radius); c <= radius; c++)
     if (r * r + c * c <= (radius + 0.3) ** 2) disc.push([r, c]);
@@ -265,10 +278,10 @@ queueMicrotask(() => {
 });
 """
 """Draws all points into one picture: ten thousand markers of Bokeh's take 0.15 s, this takes 5 ms. Where many points
-lie on each other they are darker."""
+lie on each other they are darker. Colours of a third metric pass the filter of the dark (``undone`` of the page)."""
 
 
-def _stamp(plot: Any, cells: Any) -> None:
+def _stamp(plot: Any, cells: Any, colours: Any) -> None:
     """Draw points as one picture, made in the browser; their own glyph is there to be pointed at and selected."""
     from bokeh.models import ColumnDataSource, CustomJS
 
@@ -280,14 +293,18 @@ def _stamp(plot: Any, cells: Any) -> None:
         if hasattr(tool, "renderers"):
             tool.renderers = [cells]
     source = cells.data_source
-    draw = CustomJS(args={"plot": plot, "points": source, "picture": picture, "scale": 1}, code=_STAMP)
-    for model, *names in (
+    draw = CustomJS(
+        args={"plot": plot, "points": source, "picture": picture, "colours": colours, "scale": 1}, code=_STAMP
+    )
+    listened: list[tuple[Any, ...]] = [
         (plot, "inner_width", "inner_height"),
         (plot.x_range, "start", "end"),
         (plot.y_range, "start", "end"),
         (source, "data"),
         (source.selected, "indices"),
-    ):
+        *([(colours, "palette")] if colours is not None else []),  # changes with light and dark
+    ]
+    for model, *names in listened:
         for name in names:
             model.js_on_change(name, draw)
 
@@ -297,6 +314,7 @@ def _tune(plot: Any) -> None:
     from bokeh.models import BoxSelectTool, LassoSelectTool
 
     page.style_plot(plot)
+    page.write_large(plot)
     plot.xaxis.ticker.desired_num_ticks = 4  # large numbers are long
     plot.output_backend = "canvas"  # where there is no graphics card WebGL is slower
     for tool in plot.toolbar.tools:

@@ -179,6 +179,7 @@ def _draw_panel(panel: Panel, sources: list[Any], dots: list[Any], bands: bool) 
     from bokeh.models import Range1d
 
     plot = page.make_plot(panel, (0.0, 1.0), _TOOLS, _HEIGHT)
+    page.write_large(plot)
     if not panel.bars:
         plot.x_range = Range1d()
     shown = page.draw_series(plot, panel, sources, bands, dots)
@@ -210,6 +211,9 @@ class HeatPlot:
         self._bar = page.colour_bar(self._colours)
         self.layout = page.draw_heat(self._source, self._colours, _TOOLS, _HEIGHT)
         self.layout.add_layout(self._bar, "right")
+        self._below = page.colour_bar(self._colours)
+        self.layout.add_layout(self._below, "below")
+        _place_bar(self.layout, self._bar, self._below)
         self.layout.min_border_right = _BAR_PX  # room for wider labels, too: new limits do not lay it out anew
         _keep_colours(self.layout, self._colours)
         self.take(panel, heat, ids)
@@ -220,10 +224,29 @@ class HeatPlot:
             return False
         renew(self._source, {**page.cells_of_heat(heat), "cell": ids})
         self._colours.low, self._colours.high = heat_maps.limits(heat)
-        self._bar.title = textwrap.fill(heat.quantity, 40)
+        self._bar.title = self._below.title = textwrap.fill(heat.quantity, 40)
         self.layout.height = max(_HEIGHT, min(900, 120 + 34 * len(heat.y_labels)))
         page.label_heat(self.layout, panel, heat)
         return True
+
+
+_PLACE_BAR = """
+const slim = plot.outer_width < 480;
+if (below.visible === slim) return;
+beside.visible = !slim;
+below.visible = slim;
+plot.min_border_right = slim ? 12 : room;
+"""
+
+
+def _place_bar(plot: Any, beside: Any, below: Any) -> None:
+    """Let the scale of colours stand below the cells where the window is narrow: beside them it takes their room."""
+    from bokeh.models import CustomJS
+
+    below.update(visible=False, width="auto", height=12)
+    beside.syncable = below.syncable = False
+    args = {"plot": plot, "beside": beside, "below": below, "room": _BAR_PX}
+    plot.js_on_change("outer_width", CustomJS(args=args, code=_PLACE_BAR))
 
 
 def _keep_colours(plot: Any, colours: Any) -> None:

@@ -216,6 +216,27 @@ def add_tips(plot: Any, shown: Sequence[Any], is_heat: bool = False) -> None:
     plot.add_tools(HoverTool(renderers=list(shown), tooltips=tips, visible=False))
 
 
+_LARGE_TICKS = """
+const most = Math.max(...ticks.map(Math.abs), Math.abs(tick));
+const [scale, sign] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M']].find(([from]) => most >= from) ?? [1, ''];
+const own = most >= 1e15 || most < 1e-4 ? Number(tick.toPrecision(4)).toExponential() : '';
+const raised = power => [...power].map(digit => digit === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]).join('');
+const text = !tick ? '0' : own ? own.replace(/e[+]?(-?[0-9]+)/, (_, power) => ' × 10' + raised(power))
+  : Number((tick / scale).toPrecision(10)).toLocaleString('en', {maximumFractionDigits: 6}) + sign;
+return text.replace('-', '−');
+"""
+"""Large numbers as people write them, 800 M; beyond them, and for very small ones, powers of ten."""
+
+
+def write_large(plot: Any) -> None:
+    """Let the ticks of linear axes be numbers that people read, however large."""
+    from bokeh.models import BasicTickFormatter, CustomJSTickFormatter
+
+    for axis in plot.axis:
+        if isinstance(axis.formatter, BasicTickFormatter) and type(axis).__name__ == "LinearAxis":
+            axis.formatter = CustomJSTickFormatter(code=_LARGE_TICKS)
+
+
 def style_plot(plot: Any) -> None:
     """Give axes, grid and title the sizes and colours that pictures have."""
     from bokeh.models import BasicTickFormatter, LogTickFormatter

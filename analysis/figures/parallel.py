@@ -82,6 +82,51 @@ def source_of(found: Parallel) -> dict[str, Any]:
     }
 
 
+_FIT = """
+const each = plot.inner_width / (plot.x_range.end - plot.x_range.start), slim = each < 90;
+if (!(each > 0)) return;
+const cut = (text, most) => text.length <= most ? text : text.slice(0, Math.max(1, most - 1)).trimEnd() + '…';
+if (axis.major_label_overrides !== plot.fitted_names) plot.names = axis.major_label_overrides;
+if (labels.data !== plot.fitted_labels) plot.labels = labels.data;
+const names = plot.names instanceof Map ? [...plot.names] : Object.entries(plot.names);
+const short = new Map(names.map(([at, text]) => [Number(at), cut(text.replaceAll('\\n', ' '), 20)]));
+axis.setv({
+  major_label_overrides: slim ? short : plot.names,
+  major_label_orientation: slim ? Math.PI / 2 : 0.5,
+});
+plot.fitted_names = axis.major_label_overrides;
+const rounded = (value, digits) => {
+  const [scale, sign] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']].find(([from]) => Math.abs(value) >= from)
+    ?? [1, ''];
+  return Number((value / scale).toPrecision(digits)) + sign;
+};
+const write = (text, most) => {
+  if (text.length <= most || !text.trim() || !isFinite(text)) return cut(text, most);
+  const [two, one] = [2, 1].map(digits => rounded(Number(text), digits));
+  return two.length <= most ? two : one;  // a number that is cut would be another number
+};
+const last = names.length - 1, rooms = [...plot.labels.x].map(x => x < last ? each - 6 : 0.75 * each - 4);
+const text = [...plot.labels.text].map((own, n) => write(own, Math.floor(rooms[n] / 6)));
+const same = text.every((own, n) => own === labels.data.text[n]) && text.length === labels.data.text.length;
+plot.fitted_labels = same ? labels.data : {...plot.labels, text};
+if (!same) labels.data = plot.fitted_labels;
+"""
+"""Where axes stand close their names are upright, and names and labels end with a mark where they have no room."""
+
+
+def _fit(plot: Any, labels: Any) -> None:
+    from bokeh.models import CustomJS
+
+    axis = plot.xaxis[0]
+    axis.syncable = labels.syncable = False  # what is drawn depends on the window, and is the browser's alone
+    fit = CustomJS(args={"plot": plot, "axis": axis, "labels": labels}, code=_FIT)
+    plot.js_on_change("inner_width", fit)
+    labels.js_on_change("data", fit)
+    axis.js_on_change("major_label_overrides", fit)
+    for end in ("start", "end"):
+        plot.x_range.js_on_change(end, fit)
+
+
 def make_plot(lines: Any, labels: Any, tools: str) -> tuple[Any, Any]:
     """Return a Bokeh figure of lines and labels from two sources; and what gives the lines their colours.
 
@@ -105,6 +150,7 @@ def make_plot(lines: Any, labels: Any, tools: str) -> tuple[Any, Any]:
     plot.yaxis.visible = plot.ygrid.visible = False
     plot.xaxis.ticker = FixedTicker()
     plot.xaxis.major_label_orientation = 0.5
+    _fit(plot, labels)
     return plot, colours
 
 

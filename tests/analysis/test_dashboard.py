@@ -730,3 +730,12 @@ def test_one_replicate_tells_nothing_apart(tmp_path):
     found = make_overview(open_results(write_results(tmp_path / "a.zarr", data)))
     assert found.sentence.endswith("167 % worse: one replicate cannot tell them apart.")
     assert found.rests_on == "Means over load and one replicate."
+
+
+def test_without_a_result_there_are_no_axes_but_a_sentence(tmp_path):
+    from faultsweep.analysis.dashboard.app import Dashboard
+
+    data = make_results({"load": [1.0, 2.0]}, {"mean_wait_s": np.full((2, 2), np.nan)}, replicates=2)
+    page = Dashboard(FollowedStore(str(write_results(tmp_path / "none.zarr", data))), {})
+    assert page.curves is None
+    assert [pane.object for pane in page.boxes["curves"].objects] == ["<p>No result yet.</p>"]
