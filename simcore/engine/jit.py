@@ -25,6 +25,7 @@ from numba import types
 from numba.core import codegen
 from numba.core import config as _untyped_config
 from numba.core.caching import UserProvidedCacheLocator
+from numba.core.environment import lookup_environment
 from numba.np import arrayobj as _untyped_arrayobj
 
 # Numba's annotations know neither its settings nor all options of its compiler.
@@ -105,31 +106,53 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "nu
 _inner = threading.local()
 
 
-def _optimise_once() -> None:
-    """Optimise compiled code in the entry kernels only.
+def _generate_once() -> None:
+    """Optimise and generate the code of entry kernels only.
 
-    Numba links everything that a function calls into it and optimises the whole again at every level of calls:
-    measured, half of the time to compile the engine. The code of an inner kernel is only ever used linked into an
-    entry kernel, so that is where it is optimised, as a part of the entry kernel: left visible to the linker, it would
-    be bound to the first code of its name, which in the process that compiles is the one that nobody optimised
-    (measured: half as fast).
+    Numba links everything that a function calls into it, optimises the whole and generates its machine code, again at
+    every level of calls: measured, two thirds of the time to compile the engine. The code of an inner kernel is only
+    ever used linked into an entry kernel, so it is optimised and generated there, as a part of it: left visible to
+    the linker, the kernel of one name in two entry kernels would be one.
     """
     library: Any = codegen.CPUCodeLibrary
+    targets: Any = codegen.JITCPUCodegen
     optimise = getattr(library, "_optimize_final_module", None)
-    if optimise is None:  # another Numba: slower to compile, same code
+    finish = getattr(library, "_finalize_final_module", None)
+    if optimise is None or finish is None or not hasattr(targets, "set_env"):  # another Numba: slower, same code
         return
+    set_environment = targets.set_env
 
     def optimise_entries(self: Any) -> None:
-        if getattr(_inner, "depth", 0) == 0:
+        if not _is_inner():
             for function in self._final_module.functions:
                 if function.linkage == llvm.Linkage.linkonce_odr:
                     function.linkage = llvm.Linkage.internal
             optimise(self)
 
-    library._optimize_final_module = optimise_entries
+    def finish_entries(self: Any) -> None:
+        if _is_inner():
+            self._finalized = True
+            return
+        finish(self)
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                set_environment(self._codegen, variable.name, environment)
+
+    def set_of_entries(self: Any, name: str, environment: Any) -> None:
+        if not _is_inner():
+            set_environment(self, name, environment)
+
+    library._optimize_final_module, library._finalize_final_module = optimise_entries, finish_entries
+    targets.set_env = set_of_entries
 
 
-_optimise_once()
+def _is_inner() -> bool:
+    """Tell whether what is being compiled in this thread is an inner kernel."""
+    return getattr(_inner, "depth", 0) > 0
+
+
+_generate_once()
 
 
 def _count_from_zero() -> None:
