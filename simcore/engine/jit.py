@@ -103,7 +103,7 @@ _share_kernels()
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy", "_nrt": False}
 
-_inner = threading.local()
+_compiling = threading.local()
 
 
 def _generate_once() -> None:
@@ -149,7 +149,21 @@ def _generate_once() -> None:
 
 def _is_inner() -> bool:
     """Tell whether what is being compiled in this thread is an inner kernel."""
-    return getattr(_inner, "depth", 0) > 0
+    return getattr(_compiling, "inner", False)
+
+
+def _mark(compiled: Any, inner: bool) -> None:
+    """Note whether a kernel is an inner one while it is being compiled, which another's compilation may be in."""
+    compile_for = compiled.compile
+
+    def compile_marked(signature: Any) -> Any:
+        outer, _compiling.inner = _is_inner(), inner
+        try:
+            return compile_for(signature)
+        finally:
+            _compiling.inner = outer
+
+    compiled.compile = compile_marked
 
 
 _generate_once()
@@ -196,20 +210,14 @@ def _inner_kernel(function: Callable[..., Any], **options: Any) -> Any:
     compiled = _compile(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **_OPTIONS)(function)
     if numba_config.DISABLE_JIT:
         return compiled
-    resolve, compile_for = compiled.get_call_template, compiled.compile
+    resolve = compiled.get_call_template
 
     def resolve_without_literals(args: Any, kws: Any) -> Any:
         plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
         return resolve(tuple(types.unliteral(kind) for kind in args), plain)
 
-    def compile_inner(signature: Any) -> Any:
-        _inner.depth = getattr(_inner, "depth", 0) + 1
-        try:
-            return compile_for(signature)
-        finally:
-            _inner.depth -= 1
-
-    compiled.get_call_template, compiled.compile = resolve_without_literals, compile_inner
+    compiled.get_call_template = resolve_without_literals
+    _mark(compiled, inner=True)
     return compiled
 
 
@@ -288,6 +296,8 @@ def entry_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
     # the date of its own file. Both would run stale code after an edit.
     cached = _is_ours(function.__code__.co_filename) and is_cache_writable()
     compiled = _compile(cache=cached, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    if not numba_config.DISABLE_JIT:
+        _mark(compiled, inner=False)
     cache: Any = getattr(compiled, "_cache", None)
     if hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors"):
         cache.load_overload = partial(_load, cache)
