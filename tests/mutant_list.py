@@ -517,14 +517,14 @@ MUTANTS: tuple[Mutant, ...] = (
     # placement and prediction
     Mutant(
         PLACEMENT,
-        "if after <= best_after:\n                            continue\n                    elif",
-        "if after < best_after:\n                            continue\n                    elif",
+        "return after > best_after, after, np.inf, True",
+        "return after >= best_after, after, np.inf, True",
         "the last best box instead of the first",
     ),
     Mutant(
         PLACEMENT,
-        "                        if score >= best_score:\n",
-        "                        if score > best_score:\n",
+        "return score < best_score, after, score, True",
+        "return score <= best_score, after, score, True",
         "of equal scores the last box wins",
     ),
     Mutant(
@@ -547,8 +547,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         PLACEMENT,
-        "                        if after == best_after and fails:\n",
-        "                        if fails:\n",
+        "return after > best_after or not fails, after, np.inf, fails",
+        "return not fails, after, np.inf, fails",
         "tie-breaking gives up a larger free partition",
     ),
     Mutant(

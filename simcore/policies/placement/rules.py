@@ -312,6 +312,66 @@ def _best_of_search(
     return best
 
 
+@inlined
+def _most_left(s: State, boxes: NDArray[np.int64], a: int, b: int, c: int) -> int:
+    """Return a bound on the MFP after any box of a shape: what it leaves of an empty torus, or the MFP before."""
+    if boxes[0, 0] < s.nodes:
+        return boxes[0, 0]
+    return largest_beside(boxes, 0, a, b, c, 0, 0, 0, s.side_x, s.side_y, s.side_z)
+
+
+@inlined
+def _starts_beside_room(
+    s: State, boxes: NDArray[np.int64], count: int, head_size: int, a: int, b: int, c: int
+) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Return along each axis where a box of a shape can begin, so that one of the boxes of the reservation keeps room
+    for the head job."""
+    return (
+        starts_with_room(boxes, count, head_size, 0, a, s.side_x),
+        starts_with_room(boxes, count, head_size, 1, b, s.side_y),
+        starts_with_room(boxes, count, head_size, 2, c, s.side_z),
+    )
+
+
+@inlined
+def _outdoes(
+    s: State,
+    rule: int,
+    job: int,
+    boxes: NDArray[np.int64],
+    count: int,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    best_after: int,
+    best_score: float,
+    best_fails: bool,
+) -> tuple[bool, int, float, bool]:
+    """Tell whether a rule likes a box more than the best so far; and the MFP after it, its score, and whether it is
+    predicted to fail, as far as the rule asks."""
+    X, Y, Z = s.side_x, s.side_y, s.side_z
+    if rule == MFP:
+        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after)
+        return after > best_after, after, np.inf, True
+    if rule == BALANCING:
+        failing = s.job.requested[job] * failure_risk(s, reported_in(s, a, b, c, x, y, z))
+        if failing >= best_score:
+            return False, -1, np.inf, True
+        before = boxes[0, 0]
+        floor = max(-1, int(before + failing - best_score) - 1) if best_score < np.inf else -1
+        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
+        score = (before - after) + failing
+        return score < best_score, after, score, True
+    after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after - 1)
+    if after < best_after or (after == best_after and not best_fails):
+        return False, after, np.inf, True
+    fails = reported_in(s, a, b, c, x, y, z) > 0
+    return after > best_after or not fails, after, np.inf, fails
+
+
 @kernel
 def _best_of_footprints(
     s: State,
@@ -336,16 +396,11 @@ def _best_of_footprints(
         rule = MFP
     before = boxes[0, 0]
     best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
-    score, fails = np.inf, True
     for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
         if masked:
-            x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
-            y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
-            z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
-        bound = before
-        if before == s.nodes:
-            bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
+            x_room, y_room, z_room = _starts_beside_room(s, shadow_boxes, shadow_count, head_size, a, b, c)
+        bound = _most_left(s, boxes, a, b, c)
         if rule == MFP and bound <= best_after:
             continue
         for x in range(X if a < X else 1):
@@ -361,40 +416,18 @@ def _best_of_footprints(
                 while starts != ZERO:
                     z = lowest_bit(starts)
                     starts &= starts - ONE
-                    if rule == MFP:
-                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after)
-                        if after <= best_after:
-                            continue
-                    elif rule == BALANCING:
-                        failing = s.job.requested[job] * failure_risk(s, reported_in(s, a, b, c, x, y, z))
-                        if failing >= best_score:
-                            continue
-                        floor = -1
-                        if best_score < np.inf:
-                            floor = max(-1, int(before + failing - best_score) - 1)
-                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
-                        score = (before - after) + failing
-                        if score >= best_score:
-                            continue
-                    else:
-                        after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, best_after - 1)
-                        if after < best_after or (after == best_after and not best_fails):
-                            continue
-                        fails = reported_in(s, a, b, c, x, y, z) > 0
-                        if after == best_after and fails:
-                            continue
+                    wins, after, score, fails = _outdoes(
+                        s, rule, job, boxes, count, a, b, c, x, y, z, best_after, best_score, best_fails
+                    )
+                    if not wins:
+                        continue
                     if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
                         continue
-                    best, best_after = pack_box(a, b, c, x, y, z), after
-                    if rule == MFP:
-                        if after >= before:
-                            return best
-                        if after >= bound:
-                            starts = ZERO
-                    elif rule == BALANCING:
-                        best_score = score
-                    else:
-                        best_fails = fails
+                    best, best_after, best_score, best_fails = pack_box(a, b, c, x, y, z), after, score, fails
+                    if rule == MFP and after >= before:
+                        return best
+                    if rule == MFP and after >= bound:
+                        starts = ZERO
                 if rule == MFP and best_after >= bound:
                     break
             if rule == MFP and best_after >= bound:
@@ -542,12 +575,8 @@ def _best_scored_box(
     for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
         if masked:
-            x_room = starts_with_room(shadow_boxes, shadow_count, head_size, 0, a, X)
-            y_room = starts_with_room(shadow_boxes, shadow_count, head_size, 1, b, Y)
-            z_room = starts_with_room(shadow_boxes, shadow_count, head_size, 2, c, Z)
-        bound = before
-        if before == s.nodes:
-            bound = largest_beside(boxes, 0, a, b, c, 0, 0, 0, X, Y, Z)
+            x_room, y_room, z_room = _starts_beside_room(s, shadow_boxes, shadow_count, head_size, a, b, c)
+        bound = _most_left(s, boxes, a, b, c)
         asked = -1  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
         hopeless = False
         for x in range(X if a < X else 1):
