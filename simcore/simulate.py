@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,8 +72,8 @@ class Run:
         ``origin_s``.
     origin_s : the first submission of the jobs that were simulated, on the log's clock.
     decisions : the steps of the agent on clusters if they were asked for.
-    doubts : what had to be assumed of the log because it does not say it, and how far the failures are from their
-        nominal rate, a sentence each.
+    assumed : what had to be assumed of the log because it does not say it, a sentence each.
+    submissions_s : from the first submission to the last, s.
     owners : user, account, partition and QOS of each job, as far as they are known.
     """
 
@@ -88,8 +88,17 @@ class Run:
     failures: FailureTrace = NO_FAILURES
     origin_s: float = 0.0
     decisions: Decisions | None = None
-    doubts: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    submissions_s: float = 0.0
     owners: Mapping[str, Label] = field(default_factory=dict)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """What was assumed of the log, and how far the failures are from their nominal rate, a sentence each.
+
+        The latter takes longer than many a run, so it is found when it is asked for.
+        """
+        return (*self.assumed, *filter(None, [excess_sentence(self.config, self.submissions_s)]))
 
     def by(self, owner: str) -> dict[str, NDArray[Any]]:
         """Return what each user, account, partition or QOS got: ``simcore.engine.fairness.by_owner``."""
@@ -187,9 +196,9 @@ def simulate(
         run.metrics.update(owner_metrics(run.jobs, owners, config["owner"]))
     rate = source.failures_per_day if source is not None and source.endless else 0.0
     repeated = repeats_sentence(prepared, machine.capacity, rate, config)
-    told = (*doubts(workload, config).values(), excess_sentence(config, span.length_s), unseen, repeated)
     unlimited = unlimited_sentence(run_of(config), machine.site.limits, owners) if machine.site is not None else ""
-    return replace(run, owners=owners, doubts=tuple(filter(None, (*told, unlimited))))
+    told = filter(None, (*doubts(workload, config).values(), unseen, repeated, unlimited))
+    return replace(run, owners=owners, assumed=tuple(told), submissions_s=span.length_s)
 
 
 def _prepare(workload: Workload, config: Mapping[str, Any], machine: Machine) -> tuple[Workload, NDArray[np.float64]]:

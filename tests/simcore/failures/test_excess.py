@@ -70,6 +70,16 @@ def test_it_is_told_where_it_matters(tmp_path):
     assert excess_sentence(resolve({"failures": "mtbf", "node_mtbf_h": 16_384.0, "failure_start": "new"}), span_s)
 
 
+def test_a_run_does_not_wait_for_what_nobody_asks(monkeypatch):
+    asked = []
+    monkeypatch.setattr(f"{simulate.__module__}.excess_sentence", lambda *given: asked.append(given) or "told")
+    log = load_workload("sdsc-model", num_jobs=30)
+    run = simulate(log, machine="flat:128", failures="weibull", weibull_shape=0.3)
+    assert asked == []
+    assert (run.doubts, run.doubts) == (("told",), ("told",))
+    assert asked == [(run.config, float(log.submit_s[-1] - log.submit_s[0]))]
+
+
 @pytest.mark.parametrize(
     "given",
     [
