@@ -58,7 +58,7 @@ def joint_table(claims: Sequence[Claim], readings: Iterable[Reading], found: Joi
         if claim.parts:
             row = [found[name][claim.name].verdict if claim.name in found[name] else "" for name in found]
             lines.append(f"| {claim.name} | {' | '.join(row)} |")
-    return "\n".join([*lines, "", *describe_joint(found)])
+    return "\n".join([*lines, "", *(f"- {line}" for line in describe_joint(found))])
 
 
 def describe_joint(found: Joint) -> list[str]:
@@ -66,7 +66,7 @@ def describe_joint(found: Joint) -> list[str]:
     sets = maximal(found)
     most = max(map(len, sets))
     best = [name for one, names in sets.items() if len(one) == most for name in names]
-    out = [f"Most claims agree under {' and '.join(best)}: {most}."]
+    out = [f"Readings under which most claims agree ({most}): {', '.join(best)}."]
     if len(sets) > 1:
         parts = [f"{', '.join(sorted(one))} ({', '.join(names)})" for one, names in sets.items()]
         out.append(f"Maximal sets of claims that agree together: {'; '.join(parts)}.")
@@ -75,5 +75,5 @@ def describe_joint(found: Joint) -> list[str]:
         shown = "; ".join(f"{a} and {b}" for a, b in pairs)
         out.append(f"No reading satisfies both of: {shown}.")
     if left := unexplained(found):
-        out.append(f"Under no reading, not even in part: {', '.join(left)}.")
+        out.append(f"Satisfied under no reading, not even in part: {', '.join(left)}.")
     return out

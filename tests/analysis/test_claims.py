@@ -251,12 +251,12 @@ def test_readings_are_compared_by_the_claims_that_they_satisfy_together():
     assert maximal(JOINT, partly=True) == {frozenset("acd"): ["one"], frozenset("bc"): ["two"]}
     assert excluded(JOINT) == [("a", "b")]
     assert describe_joint(JOINT) == [
-        "Most claims agree under one and two: 2.",
+        "Readings under which most claims agree (2): one, two.",
         "Maximal sets of claims that agree together: a, c (one); b, c (two).",
         "No reading satisfies both of: a and b.",
     ]
     nowhere = {name: {**found, "e": Judgement(DIFFERS), "f": Judgement(UNKNOWN)} for name, found in JOINT.items()}
-    assert describe_joint(nowhere)[-1] == "Under no reading, not even in part: e, f."
+    assert describe_joint(nowhere)[-1] == "Satisfied under no reading, not even in part: e, f."
     table = joint_table([replace(MODEL, name=name) for name in "abcd"], [], JOINT)
     assert "| a | agrees | does not agree | does not agree |" in table
     assert "| one | the experiments as they are |  | 2 | 1 | 4 |" in table
