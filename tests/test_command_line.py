@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -115,6 +116,27 @@ def test_every_command_that_answers_with_facts_offers_json():
         if not any("--json" in param.opts for param in one.params)
     }
     assert without == ANSWER_WITH_FILES
+
+
+def names_used(function, known):
+    """All names that a function uses, and that the functions which it calls use."""
+    for name in function.__code__.co_names:
+        if name not in known:
+            known.add(name)
+            called = inspect.unwrap(function.__globals__.get(name, name))
+            if inspect.isfunction(called) and called.__module__.startswith("faultsweep.cli"):
+                names_used(called, known)
+    return known
+
+
+def test_every_command_that_prints_a_table_offers_json():
+    tables = [
+        (name, any("--json" in param.opts for param in one.params))
+        for name, one in named_leaves(typer.main.get_command(app))
+        if "print_table" in names_used(inspect.unwrap(one.callback), set())
+    ]
+    assert len(tables) > 10
+    assert all(offered for _, offered in tables), tables
 
 
 def test_tables_are_printed_in_one_place():
