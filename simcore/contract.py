@@ -369,8 +369,8 @@ class Run:
     def idle(self) -> frozenset[str]:
         """Return the selectors whose policies do nothing, such as that of checkpoints where there are none."""
         found = ((self._roles[role].selector, policy) for role, policy in self.reached().items())
-        return frozenset(selector.name for selector, policy in found if selector is not None and _does_nothing(policy))
+        return frozenset(one.name for one, policy in found if one is not None and self._does_nothing(policy))
 
-
-def _does_nothing(policy: Policy) -> bool:
-    return not (policy.uses or policy.parameters or policy.consults or policy.kernels or policy.facts)
+    def _does_nothing(self, policy: Policy) -> bool:
+        asked = list(self._asked(policy.consults))
+        return not (policy.uses or policy.parameters or asked or policy.kernels or policy.facts)

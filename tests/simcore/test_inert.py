@@ -138,6 +138,29 @@ def test_what_a_restart_costs_counts_for_preempted_jobs_that_wait_again():
         assert (plain["restart_cost_s"], plain["requeue_hold_s"]) == ((5.0, 9.0) if counts else (0.0, 0.0))
 
 
+MAY_KILL = {
+    "no failures": ({}, False),
+    "failures": ({"failures": "mtbf", "mtbf_h": 5.0}, True),
+    "preemption": ({"machine": "x.toml", "preemption": "requeue"}, False),
+    "trunks": ({"machine": "clusters:40+40", "meta_scheduler": "naive", "trunk_mtbf_h": 5.0}, True),
+    "trunks of nothing": ({"machine": "flat:40", "meta_scheduler": "naive", "trunk_mtbf_h": 5.0}, False),
+}
+
+
+@pytest.mark.parametrize(("values", "kills"), MAY_KILL.values(), ids=MAY_KILL)
+def test_restarts_are_limited_where_failures_may_kill_jobs(values, kills):
+    """Preempted jobs that wait again are not counted."""
+    config = resolve({**values, "max_restarts": 3})
+    assert ("max_restarts" not in inert(config)) == kills
+
+
+def test_what_happens_to_killed_jobs_is_idle_where_none_wait_again():
+    for values, idle in (({}, True), ({"failures": "mtbf", "mtbf_h": 5.0}, False), ({"recovery": "mix"}, False)):
+        assert ("recovery" in run_of(resolve(values)).idle()) == idle
+    site = {"machine": "x.toml", "preemption": "requeue"}
+    assert "recovery" not in run_of(resolve(site)).idle()
+
+
 @pytest.mark.parametrize("machine", MACHINES, ids=[*MACHINES[:-1], "site"])
 def test_no_bit_of_a_result_depends_on_what_is_inert(machine):
     """No bit of a stored number: a metric that is NaN in one run is NaN in the other."""

@@ -8,6 +8,8 @@ from faultsweep.simcore.contract import CLUSTERS, SITE, Config, Parameter, Polic
 from faultsweep.simcore.engine.fairness import OWNER_METRICS, OWNERS
 from faultsweep.simcore.finders.names import FINDERS
 from faultsweep.simcore.model.machines import may_be_site
+from faultsweep.simcore.policies.co_allocation.trunks import trunks_fail
+from faultsweep.simcore.policies.failures import happen
 
 EVENT_ORDERS = {
     "instant": "All events of an instant, then one scheduling pass.",
@@ -39,6 +41,11 @@ def on_one_machine(run: Run) -> bool:
 def chooses_nodes(run: Run) -> bool:
     """Tell whether it is open which nodes a job gets: on a flat machine and on a site."""
     return on_flat(run) or may_be_site(run["machine"])
+
+
+def may_kill(run: Run) -> bool:
+    """Tell whether failures, of nodes or of trunks, may kill jobs."""
+    return happen(run) or trunks_fail(run)
 
 
 def has_dues(run: Run) -> bool:
@@ -130,7 +137,15 @@ POLICY = Policy(
             live=lambda run: on_torus(run) and run["time_scheduling"],
         ),
         Parameter("slowdown_bound_s", float, 10.0, "Gamma of the bounded slowdown.", "metrics", minimum=1e-9, unit="s"),
-        Parameter("max_restarts", int, 10_000, "Restarts of one job at which the run is truncated.", "run", minimum=0),
+        Parameter(
+            "max_restarts",
+            int,
+            10_000,
+            "Restarts of one job after failures above which the run is truncated.",
+            "run",
+            minimum=0,
+            live=may_kill,
+        ),
         Parameter(
             "horizon_s",
             float,
