@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval
+from faultsweep.sweeps.intervals import scaled
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -104,6 +105,7 @@ def variance_shares(values: xr.DataArray) -> dict[tuple[str, ...], float]:
     cells = values.mean(REPLICATE) if REPLICATE in values.dims else values
     axes = varied(cells)
     cells = _complete_part(cells.squeeze([dim for dim in cells.dims if dim not in axes]))
+    cells = cells.copy(data=scaled(cells.values.astype(float).ravel())[0].reshape(cells.shape))
     total = float(cells.var())
     shares: dict[tuple[str, ...], float] = {}
     if not axes or total == 0:

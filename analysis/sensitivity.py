@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE
+from faultsweep.sweeps.intervals import scaled
 from faultsweep.sweeps.open import metric_names
 from numpy.typing import NDArray
 
@@ -73,7 +74,7 @@ def sobol_indices(data: xr.Dataset, metric: str, axis: str | None = None, level:
         raise InputError(f"{axis}: {len(places)} points are too few for indices, they need {FEWEST_POINTS}")
     kept = ["first", "first_half", *(("total", "total_half") if saltelli else ())]
     found = xr.apply_ufunc(
-        lambda y: analyse(places, y, names, level),
+        lambda y: analyse(places, scaled(y)[0], names, level),
         values,
         input_core_dims=[[axis]],
         output_core_dims=[["index", "parameter"]],

@@ -22,6 +22,7 @@ from faultsweep.sweeps.intervals import (
     mean_bounds,
     moments,
     repeated_copies,
+    scaled,
 )
 from faultsweep.sweeps.open import COPIES, is_one_of, label_on
 from numpy.typing import NDArray
@@ -329,7 +330,7 @@ def _bootstrap(samples: Sequence[NDArray[np.float64]], level: float) -> tuple[ND
         for start in range(0, len(cells), step):
             part = cells[start : start + step]
             found = stats.bootstrap(
-                tuple(row[part, :count] for row in rows),
+                tuple(scaled(row[part, :count])[0] for row in rows),
                 np.mean if len(rows) == 1 else _mean_ratio,
                 axis=-1,
                 paired=len(rows) > 1,
@@ -339,7 +340,8 @@ def _bootstrap(samples: Sequence[NDArray[np.float64]], level: float) -> tuple[ND
                 rng=np.random.default_rng(0),
             ).confidence_interval
             bounds[:, part] = found.low, found.high
-    return bounds[0], bounds[1]
+    power = np.subtract(*(scaled(sample)[1] for sample in samples)) if len(samples) > 1 else scaled(samples[0])[1]
+    return np.ldexp(bounds[0], power), np.ldexp(bounds[1], power)
 
 
 def _mean_ratio(one: NDArray[np.float64], other: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:

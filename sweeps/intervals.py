@@ -42,10 +42,17 @@ _WIDEST = 3.0
 def moments(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Return mean, standard error of the mean and number of the observations in each row; NaN is no observation."""
     count = np.isfinite(rows).sum(-1)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # none, one, infinite, or too large to square
+    rows, power = scaled(rows)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # none, one, or infinite
         mean = np.nansum(rows, -1) / count
         error = np.sqrt(np.nansum((rows - mean[..., None]) ** 2, -1) / (count - 1) / count)
-    return mean, error, count
+        return np.ldexp(mean, power), np.ldexp(error, power), count
+
+
+def scaled(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Return rows of at most 1, and the powers of two that make them what they were: their squares are numbers, too."""
+    power = np.frexp(np.fmax.reduce(np.abs(rows), -1, initial=0.0, where=np.isfinite(rows)))[1]
+    return np.ldexp(rows, -power[..., None]), power
 
 
 def choose_scales(rows: NDArray[np.float64], fraction: bool = False) -> NDArray[np.str_]:

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from faultsweep.sweeps.intervals import scaled
 from numpy.typing import NDArray
 
 from faultsweep.extras import OptionalModule
@@ -216,9 +217,10 @@ def _fieller(values: NDArray[np.float64], base: NDArray[np.float64], scale: floa
 def normal_batches(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Return means of the smallest batches whose differences look normal, shape (policies, batches); None if none do.
 
-    ``values`` has shape (policies, replicates); the differences are those of the policies' means over their averages.
+    ``values`` has shape (policies, replicates); the means are of what they are on a scale on which none is above 1.
+    The differences are those of the policies' means over their averages.
     """
-    size, total = 1, values.shape[1]
+    size, total, values = 1, values.shape[1], scaled(values.ravel())[0].reshape(values.shape)
     first, second = np.triu_indices(len(values), 1)
     while total // size >= FEWEST:
         count = total // size

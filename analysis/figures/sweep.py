@@ -31,6 +31,7 @@ from faultsweep.analysis.warmup import LONGEST_TAIL, unsteady
 from faultsweep.sweeps.open import metric_names
 
 _LARGEST_DRAWN = 1e300  # both ways to draw reckon with several times the largest number on an axis
+_SMALLEST_DRAWN = 1e-300  # and with shares of the smallest one
 _HELD = ("machine", "scheduler", "load_scale", "estimates")
 
 
@@ -95,8 +96,7 @@ def replicates(data: xr.Dataset, metric: str) -> xr.DataArray | None:
     """Return the replicates themselves, where they are so few that they say more than an interval; else None."""
     if not 2 <= int(count_observations(data[metric], data["status"]).max()) <= MOST_POINTS:
         return None
-    found = observations(data[metric], data["status"])
-    return found.where(abs(found) < _LARGEST_DRAWN)
+    return _in_range(observations(data[metric], data["status"]))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,12 @@ def intervals(data: xr.Dataset, metric: str, against: Against | None = None) -> 
 def _drawable(found: xr.Dataset) -> xr.Dataset:
     """Return intervals without the numbers that no axis can reach."""
     parts = {name: found[name] for name in ("mean", "low", "high")}
-    return found.assign({name: part.where(abs(part) < _LARGEST_DRAWN) for name, part in parts.items()})
+    return found.assign({name: _in_range(part) for name, part in parts.items()})
+
+
+def _in_range(part: xr.DataArray) -> xr.DataArray:
+    """Return numbers that an axis can reach: NaN for larger ones, 0 for smaller ones."""
+    return part.where(abs(part) < _LARGEST_DRAWN).where(~(abs(part) < _SMALLEST_DRAWN), 0.0)
 
 
 def compared(data: xr.Dataset, metric: str, against: Against | None) -> str:
@@ -198,7 +203,7 @@ def describe(
     warm_up = [str(data[name].attrs["warm_up"]) for name in y if "warm_up" in data[name].attrs]
     caption = [*meanings, *warm_up, means if most > 1 else "One simulation a point, so there is no interval."]
     if any(bool((abs(data[name]) >= _LARGEST_DRAWN).any()) for name in y):
-        caption.append("Infinite means are not drawn.")
+        caption.append("Infinite means (1e300 and more) are not drawn.")
     facts = [
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",

@@ -28,6 +28,12 @@ def test_effects_by_hand():
     assert variance_shares(results(values)) == pytest.approx({("a",): 3 / 17, ("b",): 14 / 17, ("a", "b"): 0})
 
 
+@pytest.mark.parametrize("power", [-1000, -600, 600, 1000])
+def test_shares_of_very_large_and_small_numbers_are_those_of_others(power):
+    values = np.random.default_rng(5).lognormal(0, 1, (3, 4, 2))
+    assert variance_shares(results(np.ldexp(values, power))) == variance_shares(results(values))
+
+
 def test_gaps_do_not_bias_an_effect():
     """Where a's second label lacks the large values of b, a plain mean would make it look small."""
     values = np.array([0.0, 2])[:, None, None] + np.array([0, 1, 50])[None, :, None]

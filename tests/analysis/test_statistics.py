@@ -57,6 +57,21 @@ def test_interval_of_positive_replicates_by_hand():
     assert got["interval_log_sd"].item() == pytest.approx(np.log([1, 2, 3]).std(ddof=1))
 
 
+@pytest.mark.parametrize("power", [-1000, -700, 600, 1000])
+@pytest.mark.parametrize("method", ["delta", "bootstrap"])
+def test_intervals_of_very_large_and_small_numbers_are_those_of_others(power, method):
+    """Their squares are no numbers that a computer holds."""
+    rows = np.random.default_rng(4).lognormal(0, 0.5, (3, 20))
+    plain, far = (results(np.ldexp(rows, exponent)) for exponent in (0, power))
+    one, other = (mean_interval(data["x"], method=method) for data in (plain, far))
+    for bound in ("mean", "low", "high"):
+        assert other[bound].values.tolist() == np.ldexp(one[bound].values, power).tolist()
+    one, other = (mean_interval(data["x"], scale="identity") for data in (plain, far))
+    assert other["low"].values.tolist() == np.ldexp(one["low"].values, power).tolist()
+    ratios = [paired_ratio(data["x"], "scheduler", "s0", method=method) for data in (plain, far)]
+    xr.testing.assert_allclose(*ratios, rtol=1e-12)
+
+
 def test_interval_of_a_fraction_stays_between_0_and_1():
     data = make_results({"load": [1.0]}, {"utilisation": [[0.99, 0.93, 0.999, 0.98]]}, replicates=4)["utilisation"]
     got = mean_interval(data)

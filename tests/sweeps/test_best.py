@@ -18,7 +18,7 @@ from faultsweep.sweeps.best import Best, regions, regions_of
 from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.runner.prepare import prepare
-from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, select, survivors
+from faultsweep.sweeps.selection import FEWEST, looks, normal_batches, ratio_bounds, select, survivors
 from faultsweep.sweeps.store.statuses import DONE, NOT_REQUESTED
 from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.sweep import Sweep
@@ -314,6 +314,20 @@ def test_survivors_by_hand():
         assert survivors(np.stack([a, b]), error, 0.2).tolist() == [True, not (out or near)]
 
 
+@pytest.mark.parametrize("power", [-1000, -600, 600, 1000])
+def test_very_large_and_small_numbers_are_selected_as_others_are(power):
+    """Their squares are no numbers that a computer holds."""
+    values = np.random.default_rng(3).lognormal(0, 0.3, (3, 40)) * np.array([[1.0], [1.06], [1.5]])
+    for count in (10, 20, 40):
+        kept = [survivors(np.ldexp(values[:, :count], exponent), 0.01, 0.05).tolist() for exponent in (0, power)]
+        assert kept[0] == kept[1]
+    found = select(values, np.full(3, 40), error=0.05, zone=0.05, most=40)
+    bounds = [
+        ratio_bounds(found, np.ldexp(values, exponent), 2, 0, error=0.025, first=10, most=40) for exponent in (0, power)
+    ]
+    assert bounds[0] == bounds[1]
+
+
 def test_batches_are_made_until_their_differences_look_normal():
     rng = np.random.default_rng(5)
     normal = rng.normal(50, 1, (2, 200))
@@ -321,7 +335,7 @@ def test_batches_are_made_until_their_differences_look_normal():
     skewed = np.stack([rng.lognormal(0, 1.5, 640), np.full(640, 3.0)])
     batches = normal_batches(skewed)
     assert 10 <= batches.shape[1] < 640
-    assert batches[0, 0] == pytest.approx(skewed[0, : 640 // batches.shape[1]].mean())
+    assert batches[0, 0] / batches[1, 0] == pytest.approx(skewed[0, : 640 // batches.shape[1]].mean() / 3.0)
     assert normal_batches(np.stack([rng.lognormal(0, 3, 12), np.full(12, 3.0)])) is None
 
 
