@@ -163,6 +163,8 @@ def _sharing(figure: Figure) -> dict[tuple[str, str], list[Panel]]:
 
 def _is_log(panels: list[Panel]) -> bool:
     said = {panel.ratio or panel.log_y for panel in panels if panel.ratio or panel.log_y is not None}
+    if not any((curve.y > 0).any() for panel in panels for curve in as_curves(panel)):
+        return False  # of no positive number there is a logarithm
     if said or any(panel.signed or panel.bars for panel in panels):
         return True in said
     return asks_for_log([curve.y for panel in panels for curve in panel.curves])
@@ -194,7 +196,11 @@ def _limits(panels: list[Panel]) -> Limits | None:
         low, high = min(low, 0.0), max(high, 0.0)
     room = _ROOM * (high - low) or 1.0
     open_above = high > 0 or signed or low == high  # all values may be zero
-    return low - room if low < 0 else 0.0, high + room if open_above else 0.0
+    if low == 0 and any((curve.y == 0).any() for panel in panels for curve in panel.curves):
+        low = -room / 3  # else the marks of means of zero were cut
+    elif low < 0:
+        low -= room
+    return low, high + room if open_above else 0.0
 
 
 def _heights(panel: Panel) -> Numbers:
@@ -308,3 +314,18 @@ def columns_for(figure: Figure, width: float, least: float) -> int:
     if most == figure.columns or count <= most:
         return most
     return min(range(most, 0, -1), key=lambda columns: (math.ceil(count / columns) * columns - count > 1, -columns))
+
+
+def begins_row(figure: Figure, number: int) -> bool:
+    """Tell whether a panel begins a row of another quantity, and so one of its own also where rows are shorter."""
+    panels = figure.panels
+    return number > 0 and number % figure.columns == 0 and panels[number].y_label != panels[number - 1].y_label
+
+
+def cells(figure: Figure, columns: int) -> list[int]:
+    """Return the place of each panel on a grid of so many columns, counted along its rows."""
+    found: list[int] = []
+    for number in range(len(figure.panels)):
+        place = found[-1] + 1 if found else 0
+        found.append(-(-place // columns) * columns if begins_row(figure, number) else place)
+    return found

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from faultsweep.analysis.figures import heat as heat_maps
 from faultsweep.analysis.figures import parallel as parallels
-from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Panel, Parallel, Style, Table
+from faultsweep.analysis.figures.figure import Curve, Figure, Heat, Numbers, Panel, Parallel, Style, Table
 from faultsweep.analysis.figures.layout import (
     DARK,
     LARGEST_IN_FULL,
@@ -23,6 +23,7 @@ from faultsweep.analysis.figures.layout import (
     Limits,
     as_curves,
     bar_width,
+    begins_row,
     beyond,
     caption_of,
     is_banded,
@@ -34,15 +35,18 @@ from faultsweep.analysis.figures.layout import (
     y_limits,
 )
 from faultsweep.analysis.figures.texts import guarded, without_tex
+from faultsweep.analysis.figures.words import interval_in_words, signed_number
 
 from faultsweep.files import writing
 
 POINTS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "P": "plus"}
 HEIGHT = 340
 TOOLS = "pan,box_zoom,wheel_zoom,reset"
-_INTERVAL = "@low{0,0.[0000]} to @high{0,0.[0000]}"
 _IN_THE_MIDDLE = {"text_align": "center", "text_baseline": "middle"}
 _LONG_LABEL = 6
+_RING, _SMALL_RING = 17.0, 10.0
+_INSIDE = 0.012  # of the height, from the edge to the middle of an arrow
+_FEW_BARS = 12  # of a panel, whose rings do not touch
 _MOST_SLANTED = 20  # categories whose slanted names do not touch
 _LONG_NAMES = 34  # characters of all categories together, that stand below bars without touching
 _ROOM = 40  # characters below the bars of a narrow window
@@ -56,10 +60,12 @@ def columns_of(panel: Panel) -> list[dict[str, Any]]:
     tables = []
     series, at = as_curves(panel), places(panel)
     base = np.zeros(len(panel.categories))
+    ring = _RING if len(panel.bars) * len(panel.categories) <= _FEW_BARS else _SMALL_RING
     for number, curve in enumerate(series):
         data: dict[str, Any] = {name: getattr(curve, name) for name in ("x", "y", "low", "high")}
+        data |= _told(curve.y, curve.low, curve.high)
         data["label"] = [curve.label] * len(curve.x)
-        data["ring"] = np.zeros(len(curve.x)) if curve.flagged is None else np.where(curve.flagged, 17.0, 0.0)
+        data["ring"] = np.zeros(len(curve.x)) if curve.flagged is None else np.where(curve.flagged, ring, 0.0)
         if panel.bars:
             offset = offset_of_bar(panel, number)
             data["x"] = data["at"] = [(name, offset) for name in panel.categories]
@@ -70,6 +76,12 @@ def columns_of(panel: Panel) -> list[dict[str, Any]]:
             data["at"] = at[number]
         tables.append(data)
     return tables
+
+
+def _told(value: Numbers, low: Numbers, high: Numbers) -> dict[str, list[str]]:
+    """Return what is told of points under the mouse: their values and intervals in words."""
+    intervals = map(interval_in_words, low, high)
+    return {"number": [signed_number(one, 5) for one in value], "interval": list(intervals)}
 
 
 def dots_of(panel: Panel) -> list[dict[str, Any]]:
@@ -106,7 +118,7 @@ return even;
 
 def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, height: int = HEIGHT) -> Any:
     """Return an empty Bokeh figure with the axes of a panel of curves or bars."""
-    from bokeh.models import CustomJSTicker, Range1d
+    from bokeh.models import CustomJSTicker, NoOverlap, Range1d
     from bokeh.plotting import figure
 
     across: dict[str, Any] = {"x_axis_type": "log" if panel.log_x else "linear"}
@@ -130,6 +142,7 @@ def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, he
     if panel.log_y:
         plot.yaxis.ticker = CustomJSTicker(major_code=_LOG_TICKS)
     if ticks := named_ticks(panel):
+        plot.xaxis.major_label_policy = NoOverlap(min_distance=4)
         plot.xaxis.ticker = list(ticks)
         plot.xaxis.major_label_overrides = ticks
     if panel.stacked:
@@ -210,9 +223,8 @@ def add_tips(plot: Any, shown: Sequence[Any], is_heat: bool = False) -> None:
     """Let a plot tell the numbers under the mouse."""
     from bokeh.models import HoverTool
 
-    tips = [("", "@label"), ("at", "@x"), ("value", "@y{0,0.[0000]}"), ("95 % interval", _INTERVAL)]
-    if is_heat:
-        tips = [("", "@x, @y"), ("value", "@value{0,0.[0000]}"), ("95 % interval", _INTERVAL)]
+    where = [("", "@x, @y")] if is_heat else [("", "@label"), ("at", "@x")]
+    tips = [*where, ("value", "@number"), ("95 % interval", "@interval")]
     plot.add_tools(HoverTool(renderers=list(shown), tooltips=tips, visible=False))
 
 
@@ -263,11 +275,12 @@ def style_plot(plot: Any) -> None:
 
 def draw_heat(source: Any, colours: Any, tools: str = TOOLS, height: int = HEIGHT) -> Any:
     """Return a Bokeh figure of cells with their numbers, without ends of its axes or labels."""
-    from bokeh.models import FixedTicker, Range1d
+    from bokeh.models import FixedTicker, NoOverlap, Range1d
     from bokeh.plotting import figure
 
     ranges: dict[str, Any] = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1)}
     plot: Any = figure(height=height, sizing_mode="stretch_width", tools=tools, active_scroll=None, **ranges)
+    plot.xaxis.major_label_policy = NoOverlap()
     fill = {"field": "value", "transform": colours}
     cells = plot.rect("column", "row", 1, 1, source=source, line_color=fill, fill_color=fill)
     cells.nonselection_glyph = None
@@ -330,7 +343,9 @@ def colour_bar(colours: Any) -> Any:
 def label_heat(plot: Any, panel: Panel, heat: Heat) -> None:
     """Give a heat map the labels of its axes and cells."""
     plot.xaxis.axis_label, plot.yaxis.axis_label = panel.x_label, panel.y_label
-    plot.xaxis.major_label_orientation = 0.5 if max(map(len, heat.x_labels)) > _LONG_LABEL else "horizontal"
+    slanted = max(map(len, heat.x_labels)) > _LONG_LABEL
+    plot.xaxis.major_label_orientation = 0.5 if slanted else "horizontal"
+    plot.xaxis[0].major_label_policy.min_distance = -1000 if slanted else 4  # slanted ones have room above each other
     for ends, axis, names in ((plot.x_range, plot.xaxis, heat.x_labels), (plot.y_range, plot.yaxis, heat.y_labels)):
         if axis[0].major_label_overrides != dict(enumerate(names)):  # else it may be zoomed
             ends.update(start=-0.5, end=len(names) - 0.5, reset_start=-0.5, reset_end=len(names) - 0.5)
@@ -352,8 +367,7 @@ def cells_of_heat(heat: Heat) -> dict[str, Any]:
         "x": np.tile(heat.x_labels, rows).tolist(),
         "y": np.repeat(heat.y_labels, columns).tolist(),
         "value": heat.value.ravel(),
-        "low": heat.low.ravel(),
-        "high": heat.high.ravel(),
+        **_told(heat.value.ravel(), heat.low.ravel(), heat.high.ravel()),
         "text": texts,
         "ink": np.where(dark, "white", "black").tolist(),
     }
@@ -406,10 +420,13 @@ def draw_parallel(lines: Any, ticks: Any, tools: str) -> tuple[Any, Any]:
 
 
 def _draw_arrows(plot: Any, panel: Panel, sources: Sequence[Any], limits: Limits) -> None:
-    """Mark the intervals that go on beyond the panel."""
+    """Mark the intervals that go on beyond the panel; marks on its edge would be cut."""
+    low, high = np.log(limits) if panel.log_y else limits
+    room = _INSIDE * (high - low)
+    inside = np.exp([low + room, high - room]) if panel.log_y else [low + room, high - room]
     for curve, source in zip(as_curves(panel), sources, strict=True):
         colour = LIGHT.ink if panel.bars and not panel.log_y else curve.style.colour
-        for cut, end, shape in zip(beyond(curve, limits), limits, ("inverted_triangle", "triangle"), strict=True):
+        for cut, end, shape in zip(beyond(curve, limits), inside, ("inverted_triangle", "triangle"), strict=True):
             at = [place for place, is_cut in zip(source.data["at"], cut, strict=True) if is_cut]
             if at:
                 data = _source({"at": at, "end": [end] * len(at)})
@@ -438,10 +455,11 @@ def _page(figure: Figure) -> str:
     plots = plots_of(figure)
     script, holders = components(plots) if plots else ("", ())
     scripts = _without_addresses(Resources(mode="inline", components=["bokeh"]).render_js()) if plots else ""
-    shown = [panel for panel in figure.panels if not panel.surface]
-    titles = [f"<h2>{escape(_title(panel))}</h2>" if _title(panel) else "" for panel in shown]
-    parts = zip(titles, holders, strict=True) if plots else ()
-    body = "".join(f'<div class="panel">{title}{holder}</div>' for title, holder in parts)
+    shown = [(n, panel) for n, panel in enumerate(figure.panels) if not panel.surface]
+    titles = [f"<h2>{escape(_title(panel))}</h2>" if _title(panel) else "" for _, panel in shown]
+    kinds = ["panel first" if begins_row(figure, number) else "panel" for number, _ in shown]
+    parts = zip(kinds, titles, holders, strict=True) if plots else ()
+    body = "".join(f'<div class="{kind}">{title}{holder}</div>' for kind, title, holder in parts)
     least = 300 if len(plots) > 1 else 280
     most = min(figure.columns, len(plots)) or 1
     grid = f"{'max-width:56rem;' if len(plots) == 1 else ''}--least:max({least}px,{100 / most - 2:.1f}%)"
@@ -473,13 +491,14 @@ body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var
 h1 { font-size: 1.3rem; margin: .2em 0 .6em }
 h2 { font-size: 1rem; margin: .2em 0 0 3.5rem; font-weight: 600 } .faint { color: var(--faint); font-size: .9rem }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, var(--least)), 1fr)); gap: .8rem }
-.panel { min-width: 0 } .caption { max-width: 50rem }
+.panel { min-width: 0 } .first { grid-column-start: 1 } .caption { max-width: 50rem }
 .key { display: flex; flex-wrap: wrap; gap: .1rem .9rem; margin-bottom: .5rem }
 .key button { all: unset; cursor: pointer; display: inline-flex; align-items: center; gap: .4rem; font-size: .95rem }
 .key button:focus-visible { outline: 2px solid var(--faint) } .key button[aria-pressed=false] { opacity: .35 }
 table { border-collapse: collapse; font-size: .95rem } th, td { padding: .25em .8em; text-align: right;
   border-bottom: 1px solid var(--grid) } th:first-child, td:first-child { text-align: left }
 .wide { overflow-x: auto } details { max-width: 50rem } summary { cursor: pointer }
+@media (max-width: 34rem) { th, td { padding: .25em .3em; font-size: .85rem } }
 @media print { .panel { break-inside: avoid } body { padding: 0 } }
 """
 )

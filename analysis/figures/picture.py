@@ -26,6 +26,7 @@ from faultsweep.analysis.figures.layout import (
     as_curves,
     bar_width,
     beyond,
+    cells,
     columns_for,
     in_full,
     is_banded,
@@ -53,6 +54,7 @@ _SLANTED_INCHES = 0.26  # from one category to the next, so that slanted names d
 _SMALLEST = 5.0  # font of upright names; of more only some are shown
 _DPI = 200
 _LARGEST_MARKER = 7.0
+_RING = 12.0
 _MOST_CAPPED = 8  # points of a curve whose intervals have ends that can be told apart
 _MOST_LABELLED = 6  # bars of a panel that are wide enough for a number
 _LIGHT_COLOURS = ("#F0E442", "#56B4E9", "#E69F00", "#BBBBBB", "#CC79A7")
@@ -133,7 +135,8 @@ def make_canvas(figure: Figure, width_in: float | None = None, theme: Theme = LI
         return _table_canvas(figure, figure.table, width_in, theme, title)
     width = width_in or max(_PANEL_INCHES[0] * min(figure.columns, max(1, len(figure.panels))), 5.6)
     columns = columns_for(figure, width, _NARROWEST_INCHES)
-    rows = max(1, math.ceil(len(figure.panels) / columns))
+    grid = cells(figure, columns)
+    rows = grid[-1] // columns + 1 if grid else 1
     heading = textwrap.fill(figure.title, int(width * 9)) if title else ""
     keys = labels(figure)
     key_columns = _key_columns([label for label, _ in keys], width)
@@ -146,14 +149,14 @@ def make_canvas(figure: Figure, width_in: float | None = None, theme: Theme = LI
         canvas.text(0.5, 1 - 0.08 / height, heading, ha="center", va="top", fontsize=12.5, fontweight="bold")
     axes = canvas.subplots(rows, columns, squeeze=False).ravel()
     limits = y_limits(figure)
-    for place, panel in enumerate(figure.panels):
+    for number, (place, panel) in enumerate(zip(grid, figure.panels, strict=True)):
         if panel.surface:
             axes[place].remove()
             axes[place] = canvas.add_subplot(rows, columns, place + 1, projection="3d")
-        draw_panel(axes[place], panel, theme, limits[place])
-        _without_repeats(axes[place], figure, place, columns)
-    for axis in axes[len(figure.panels) :]:
-        axis.remove()
+        draw_panel(axes[place], panel, theme, limits[number])
+        _without_repeats(axes[place], {at: figure.panels[n] for n, at in enumerate(grid)}, place, columns)
+    for place in set(range(len(axes))) - set(grid):
+        axes[place].remove()
     if keys:
         _draw_key(canvas, axes, keys, key_columns, 1 - head / height)
     return canvas
@@ -163,16 +166,16 @@ def _panel_height(width: float) -> float:
     return min(_PANEL_INCHES[1], max(2.5, 0.75 * width))
 
 
-def _without_repeats(axis: Any, figure: Figure, place: int, columns: int) -> None:
+def _without_repeats(axis: Any, panels: dict[int, Panel], place: int, columns: int) -> None:
     """Leave out the labels of axes that the panel to the left, or the one below, has as well."""
-    panel, panels = figure.panels[place], figure.panels
+    panel = panels[place]
     if panel.heat is not None:
         return
-    beside = place % columns and panels[place - 1]
+    beside = panels.get(place - 1) if place % columns else None
     if beside and beside.y_label == panel.y_label and beside.heat is None:
         axis.set_ylabel("")
         axis.tick_params(labelleft=beside.scale != panel.scale)
-    below = panels[place + columns] if place + columns < len(panels) else None
+    below = panels.get(place + columns)
     if below and below.x_label == panel.x_label and below.heat is None and below.categories == panel.categories:
         axis.set_xlabel("")
 
@@ -292,10 +295,15 @@ def _draw_dots(axis: Any, x: Any, replicates: Any, colour: str) -> None:
         axis.plot(np.repeat(x, replicates.shape[1]), replicates.ravel(), **look)
 
 
-def _draw_rings(axis: Any, x: Any, y: Any, flagged: Any, theme: Theme) -> None:
-    """Ring the points that the caption warns of."""
+def _draw_rings(axis: Any, x: Any, y: Any, flagged: Any, theme: Theme, room: float = _RING) -> None:
+    """Ring the points that the caption warns of; with little room between them, rings are smaller."""
     if flagged is not None and flagged.any():
-        ring = {"marker": "o", "markersize": 12, "markerfacecolor": "none", "markeredgecolor": theme.faint}
+        ring = {
+            "marker": "o",
+            "markersize": min(_RING, room),
+            "markerfacecolor": "none",
+            "markeredgecolor": theme.faint,
+        }
         axis.plot(x[flagged], y[flagged], linestyle="none", **ring)
 
 
@@ -303,12 +311,13 @@ def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
     if not panel.bars:
         return
     base = np.zeros(len(panel.categories))
+    room = 72 * _width_in(axis) * bar_width(panel) / len(panel.categories)
     for number, (bars, series) in enumerate(zip(panel.bars, as_curves(panel), strict=True)):
         at, width = series.x + offset_of_bar(panel, number), bar_width(panel)
         colour = theme.colour(bars.style.colour)
         if panel.log_y:
             _draw_point_bars(axis, at, series, colour)
-            _draw_rings(axis, at, bars.y, bars.flagged, theme)
+            _draw_rings(axis, at, bars.y, bars.flagged, theme, room)
             continue
         look = {"color": colour, "label": bars.label, "edgecolor": theme.paper, "linewidth": 0.7}
         drawn = axis.bar(at, bars.y, width, bottom=base, **look)
@@ -325,8 +334,13 @@ def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
                 axis.errorbar(at, bars.y, error, fmt="none", ecolor=theme.paper, **edge)
             axis.errorbar(at, bars.y, error, fmt="none", ecolor=theme.ink, elinewidth=1.1, capsize=2.0)
         _draw_dots(axis, at, bars.replicates, theme.ink)
-        _draw_rings(axis, at, bars.y, bars.flagged, theme)
+        _draw_rings(axis, at, bars.y, bars.flagged, theme, room)
     _name_categories(axis, panel.categories)
+
+
+def _width_in(axis: Any) -> float:
+    """Return about how many inches wide axes are that are not laid out yet."""
+    return float(axis.get_position().width * axis.figure.get_size_inches()[0])
 
 
 def _draw_point_bars(axis: Any, at: Any, series: Curve, colour: str) -> None:
@@ -343,10 +357,10 @@ def _name_categories(axis: Any, categories: list[str]) -> None:
     """Name the categories below the bars, so that no name covers another: in lines, or slanted."""
     left, right = axis.get_xlim()  # of the bars that there are; a category may have none
     axis.set_xlim(min(left, -0.4), max(right, len(categories) - 0.6))
-    width = axis.get_position().width * axis.figure.get_size_inches()[0]
+    width = _width_in(axis)
     room = _CHARACTERS * width / max(1, len(categories))  # characters below a bar
     widest = max((len(one) + len(next_) for one, next_ in pairwise(["", *categories, ""])), default=0) / 2 + 1.6
-    size = next((size for size in (10, 9, 8) if widest <= room * 10 / size), 0)
+    size: float = next((size for size in (10, 9, 8) if widest <= room * 10 / size), 0)
     if size:
         axis.set_xticks(range(len(categories)), categories, fontsize=size)
     elif all(name.replace(".", "").isdigit() for name in categories):

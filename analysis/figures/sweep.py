@@ -217,8 +217,8 @@ def _warnings(saturated: xr.DataArray, truncated: xr.DataArray) -> list[str]:
     texts = []
     if bool(saturated.any()):
         texts.append(
-            f"Ringed: saturated; more than {LONGEST_TAIL:.0%} of the run came after the last job was submitted, so its "
-            "means grow with the length of the log and say nothing of a longer one."
+            f"Ringed: saturated; more than {100 * LONGEST_TAIL:.0f}\u00a0% of the run came after the last job was "
+            "submitted, so its means grow with the length of the log and say nothing of a longer one."
         )
     if bool(truncated.any()):
         texts.append("Ringed: truncated runs; the means are of the jobs that had finished.")

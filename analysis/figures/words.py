@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name
+from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name, short_number
 from faultsweep.analysis.figures.units import SUFFIX, unit_of
 
 from faultsweep.units import SECONDS, time_unit
@@ -77,6 +77,21 @@ def range_in_words(data: xr.Dataset, axis: str, *ends: float) -> str:
         unit, divisor = time_unit(max(map(abs, ends)))
     text = f"{in_words(data, axis)} {' to '.join(f'{end / divisor:.4g}' for end in ends)}"
     return f"{text} {unit}" if unit and unit != "1" else text
+
+
+def signed_number(value: float, digits: int) -> str:
+    """Return a number in so many digits, with the sign of less than nothing that texts have."""
+    return short_number(value, digits).replace("-", "−", 1) if value < 0 else short_number(value, digits)
+
+
+def interval_in_words(low: float, high: float) -> str:
+    """Return an interval: "4 to 21", "4 or more" where it has no end, and "none" where there is none."""
+    if np.isnan(low) or np.isnan(high):
+        return "none"
+    known = [signed_number(end, 4) for end in (low, high) if np.isfinite(end)]
+    if len(known) == 1:
+        return f"{known[0]} {'or more' if np.isfinite(low) else 'or less'}"
+    return " to ".join(known) or "open at both ends"
 
 
 def _time_to_read(seconds: float) -> tuple[float, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import combinations, pairwise
 
@@ -35,6 +36,7 @@ from faultsweep.analysis.figures.layout import (
     LIGHT,
     asks_for_log,
     beyond,
+    cells,
     columns_for,
     is_banded,
     labels,
@@ -44,7 +46,7 @@ from faultsweep.analysis.figures.layout import (
     shared_scales,
     y_limits,
 )
-from faultsweep.analysis.figures.page import make_plot, plots_of
+from faultsweep.analysis.figures.page import cells_of_heat, columns_of, make_plot, plots_of
 from faultsweep.analysis.figures.picture import draw_panel, make_canvas, svg_text
 from faultsweep.analysis.figures.units import in_units_to_read
 from matplotlib.colors import to_hex
@@ -87,6 +89,26 @@ def test_a_metric_keeps_its_words_in_another_unit():
     assert data["mean_wait_s"].attrs["units"] == "s"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (4.0, 21.0, "4 to 21"),
+        (-0.5, 12345.6, "−0.5 to 12,346"),
+        (4.0, np.inf, "4 or more"),
+        (-np.inf, 21.0, "21 or less"),
+        (-np.inf, np.inf, "open at both ends"),
+        (np.nan, np.nan, "none"),
+    ],
+)
+def test_an_interval_is_told_in_words(low, high, words):
+    one = np.array([5.0])
+    told = Curve("a", one, one, np.array([low]), np.array([high]), LOOKS[0])
+    [data] = columns_of(Panel("", "x", "y", [told]))
+    heat = cells_of_heat(Heat(["b"], ["c"], one[None], np.array([[low]]), np.array([[high]]), "h"))
+    assert (data["interval"], heat["interval"]) == ([words], [words])
+    assert (data["number"], heat["number"]) == (["5"], ["5"])
+
+
 def test_a_range_of_many_sizes_asks_for_a_logarithmic_axis():
     assert asks_for_log([np.array([1.0, 40.0])])
     assert not asks_for_log([np.array([1.0, 15.0])])
@@ -111,6 +133,14 @@ def test_a_scale_that_is_shared_is_logarithmic_for_all_or_none():
     said = replace(high, log_y=False)
     assert [panel.log_y for panel in shared_scales(figure(low, said)).panels] == [False, False]
     assert [panel.log_y for panel in shared_scales(figure(low, replace(high, signed=True))).panels] == [False, False]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [0.0, -2.0, np.nan])
+def test_numbers_without_a_logarithm_have_a_linear_axis(value):
+    flat = figure(Panel("", "x", "y", [curve("a", np.full(3, value))], log_y=True))
+    assert [panel.log_y for panel in shared_scales(flat).panels] == [False]
+    assert make_canvas(flat).axes[0].get_yscale() == "linear"
 
 
 def test_ratios_near_one_are_not_flattened_by_an_interval_or_by_another_panel():
@@ -146,6 +176,13 @@ def test_intervals_of_few_replicates_do_not_flatten_bars():
     low, high = y_limits(figure(Panel("", "x", "y", bars=[bars], categories=["a", "b", "c"])))[0]
     assert low == 0
     assert means.max() < high < 4 * means.max()
+
+
+def test_marks_of_means_of_zero_are_seen_whole():
+    curves = [curve("a", np.array([0.0, 1, 2]), half=0), curve("b", np.array([1.0, 2, 3]), half=0)]
+    low, high = y_limits(figure(Panel("", "x", "y", curves)))[0]
+    assert -0.05 * high < low < 0
+    assert y_limits(figure(Panel("", "x", "y", curves[1:])))[0][0] == 0
 
 
 def test_a_small_difference_keeps_its_whole_interval():
@@ -327,6 +364,30 @@ def test_a_narrow_picture_has_its_panels_below_each_other():
     shared = figure(*[Panel(str(n), "x", "y", [curve("a", X)]) for n in range(6)], columns=3)
     assert [columns_for(shared, width, 3.2) for width in (4, 7, 12)] == [1, 2, 3]
     assert make_canvas(shared, 4.0).get_size_inches()[1] > 2 * make_canvas(shared, 12.0).get_size_inches()[1]
+
+
+def test_panels_of_another_quantity_begin_a_row(tmp_path):
+    """Where a window has no room for three panels in a row, the second row of three begins on the left as well."""
+    panels = [Panel(str(n), "x", "wait" if n < 3 else "loss", [curve("a", X)]) for n in range(6)]
+    rows = figure(*panels, columns=3)
+    assert [cells(rows, columns) for columns in (1, 2, 3)] == [[*range(6)], [0, 1, 2, 4, 5, 6], [*range(6)]]
+    assert cells(figure(*panels[2:], columns=2), 2) == [0, 1, 2, 3]
+    axes = make_canvas(rows, 8.0).axes
+    assert [axis.get_title() for axis in axes] == [str(n) for n in range(6)]
+    assert [axis.get_ylabel() for axis in axes] == ["wait", "", "wait", "loss", "", "loss"]
+    assert axes[3].get_position().x0 == axes[0].get_position().x0
+    draw_html(rows, tmp_path / "a.html")
+    kinds = re.findall('<div class="(panel|panel first)">', (tmp_path / "a.html").read_text())
+    assert kinds == ["panel"] * 3 + ["panel first"] + ["panel"] * 2
+
+
+@pytest.mark.parametrize(("count", "apart"), [(1, True), (6, False)])
+def test_rings_on_narrow_bars_are_small(count, apart):
+    y, flagged = np.array([4.0, 5.0]), np.array([True, True])
+    bars = [Bars(str(n), y, LOOKS[n], flagged=flagged) for n in range(count)]
+    [axis] = make_canvas(figure(Panel("", "", "y", bars=bars, categories=["b", "c"])), 4.0).axes
+    sizes = {line.get_markersize() for line in axis.lines if line.get_markerfacecolor() == "none"}
+    assert sizes == {12.0} if apart else max(sizes) < 72 * 4.0 / (2 * count)
 
 
 def test_ticks_of_a_logarithmic_axis():

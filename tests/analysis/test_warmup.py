@@ -167,7 +167,7 @@ def test_saturated_points_are_ringed_and_the_caption_says_so(tmp_path):
     first, second = figure.panels[0].curves
     assert first.flagged.tolist() == [False, False, True, True]
     assert not second.flagged.any()
-    assert "Ringed: saturated; more than 10% of the run came after the last job was submitted" in " ".join(
+    assert "Ringed: saturated; more than 10\u00a0% of the run came after the last job was submitted" in " ".join(
         figure.caption
     )
     draw_picture(figure, tmp_path / "a.png")
