@@ -46,6 +46,6 @@ def check_kept(picture: Image.Image, name: str) -> None:
     """Compare a picture with the kept one of this name."""
     kept = KEPT / f"{name}.png"
     if os.environ.get("FAULTSWEEP_REDRAW"):
-        kept.parent.mkdir(exist_ok=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
         picture.quantize(128).save(kept, optimize=True)
     assert difference(picture, Image.open(kept).convert("RGB")) <= MOST
