@@ -31,7 +31,7 @@ from faultsweep.analysis.warmup import LONGEST_TAIL, unsteady
 from faultsweep.sweeps.open import metric_names
 
 _LARGEST_DRAWN = 1e300  # both ways to draw reckon with several times the largest number on an axis
-_SMALLEST_DRAWN = 1e-300  # and with shares of the smallest one
+_SMALLEST_DRAWN = 1e-280  # and matplotlib takes an axis of smaller numbers for one of a single point
 _HELD = ("machine", "scheduler", "load_scale", "estimates")
 
 
@@ -204,6 +204,8 @@ def describe(
     caption = [*meanings, *warm_up, means if most > 1 else "One simulation a point, so there is no interval."]
     if any(bool((abs(data[name]) >= _LARGEST_DRAWN).any()) for name in y):
         caption.append("Infinite means (1e300 and more) are not drawn.")
+    if any(bool(((data[name] != 0) & (abs(data[name]) < _SMALLEST_DRAWN)).any()) for name in y):
+        caption.append("Means below 1e-280 are drawn as 0.")
     facts = [
         describe_jobs(data),
         f"Varied: {'; '.join(varied)}." if varied else "",

@@ -39,6 +39,7 @@ def test_odd_numbers_are_drawn_or_said_not_to_be(value, axes, tmp_path):
     drawn = fs.plot(results)
     assert drawn.save(tmp_path / "a.png").stat().st_size > 1000
     assert ("Infinite means (1e300 and more) are not drawn." in drawn.figure.caption) == (abs(value) > 1e300)
+    assert ("Means below 1e-280 are drawn as 0." in drawn.figure.caption) == (0 < value < 1e-280)
     assert len(fs.pareto_front(results, METRICS)) == (np.prod(shape[:-1]) if abs(value) < 1e300 else 0)
     write_report(results, tmp_path / "a.html")
 
