@@ -215,7 +215,7 @@ def test_only_parameters_that_matter_are_listed(tmp_path):
     text = (tmp_path / "a.html").read_text()
     listed = text[text.index("Defaults that matter here") :].partition("</p>")[0]
     assert "slowdown_bound_s" in listed
-    assert not re.search("checkpoint|accuracy|mtbf|placement|migration", listed)
+    assert not re.search("checkpoint|accuracy|mtbf|placement|migration|max_restarts|recovery", listed)
     assert "seed = 0" in listed
     assert not re.search("(user|account|partition|qos)_max_", listed)
     assert listed.count(";") < 20
