@@ -226,13 +226,13 @@ def _warnings(data: xr.Dataset) -> str:
     counts, text = count_cells(data), ""
     if counts.get("pending"):
         text += _warning(
-            f"The sweep is not finished: {counts['pending']:,} cells are pending. What follows is of the rest."
+            f"The sweep is not finished: {counts['pending']:,} cells are pending. This page covers the others."
         )
     cut = counts.get("truncated", 0) + counts.get("truncated_copy", 0)
     if cut:
         text += _warning(
-            f"{cut:,} cells were truncated at their horizon or a job's most restarts: their means are of what had "
-            "finished, and would be others with a longer horizon."
+            f"{cut:,} cells were truncated at their horizon or a job's most restarts: their means cover only jobs that "
+            "had finished, and would differ with a longer horizon."
         )
     failed = counts.get("failed", 0) + counts.get("failed_copy", 0)
     return text + (_warning(f"{failed:,} cells failed; their errors are below.") if failed else "")

@@ -218,8 +218,8 @@ def check_axes(axes: Iterable[Any], taken: Iterable[str] = OF_TABLES) -> None:
     for axis in map(str, axes):
         if axis in taken:
             raise InputError(
-                f"{axis}: the table of results has a column of this name, so no axis of it can have it; in Python, "
-                f"results.rename({axis}=...) gives the axis another one"
+                f"{axis}: the table of results has a column of this name, so an axis cannot have this name; in Python, "
+                f"results.rename({axis}=...) renames the axis"
             )
 
 

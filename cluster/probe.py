@@ -119,7 +119,7 @@ def _report(job: Any, folder: Path, say: Any, until: float) -> bool:
             say(state)
             said = state
         if time.monotonic() > until:
-            say("it has not answered; it is cancelled now, and nothing more is known")
+            say("it has not answered, so it is cancelled now")
             return False
         time.sleep(0.5)
     answer = json.loads((folder / ANSWER).read_text())

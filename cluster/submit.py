@@ -155,11 +155,11 @@ def _check_partition(site: Site, partition: Partition, work: Work, workers: int)
     if site.time is not None and partition.most_s is not None and parse_time(site.time) > partition.most_s:
         raise InputError(
             f"--time: {site.time} is more than the {partition.most_s / 3600:.3g} h that the partition {name!r} allows;"
-            " a shorter one does: the sweep is requeued and resumes"
+            " a shorter time is enough, because the job requeues itself and resumes"
         )
     walltime = parse_time(site.time) if site.time else partition.most_s
     if walltime is not None and walltime <= site.grace_s:
-        raise InputError(f"--time: {walltime:g} s is no more than the {site.grace_s} s (grace_s) that saving is given")
+        raise InputError(f"--time: {walltime:g} s leaves no time to run: {site.grace_s} s (grace_s) are for saving")
     if partition.nodes and nodes > partition.nodes:
         raise InputError(f"--nodes: the partition {name!r} has {partition.nodes}, not {nodes}")
     if workers > partition.cpus:
@@ -226,10 +226,10 @@ def read_job(folder: Path) -> Job | None:
         return None
     if not (fields and _NUMBER.fullmatch(fields["job"])):
         if not os.access(folder / JOB, os.R_OK):
-            raise InputError(f"{folder / JOB}: only who submitted the job may read what is known of it")
+            raise InputError(f"{folder / JOB}: only the user who submitted the job may read this file")
         raise InputError(
-            f"{folder / JOB}: is damaged, so the job is not known; look for it in the queue, and remove the file once"
-            " it is over"
+            f"{folder / JOB}: is damaged, so the number of the job is unknown; look for the job in the queue, and"
+            " remove the file when it has ended"
         )
     # a store may have been moved, with what is beside it
     job = Job(**{name: fields[name] for name in _FIELDS if fields.get(name) is not None} | {"folder": str(folder)})

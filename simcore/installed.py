@@ -51,7 +51,7 @@ def source(parameter: str, name: str) -> tuple[Path, str]:
     """
     points = _found().get((parameter, name), [])
     if not points:
-        raise InputError(f"{parameter}: no installed package brings {name!r}")
+        raise InputError(f"{parameter}: no installed package provides {name!r}")
     if len(points) > 1:
         raise InputError(f"{parameter}: {name!r} is in {_packages(points)}; uninstall one of them")
     module, function = points[0].module, points[0].attr

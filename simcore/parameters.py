@@ -73,10 +73,10 @@ def own_parameters(named: Iterable[tuple[str, str]]) -> dict[str, Parameter]:
     for name, value in named:
         for parameter in declares(value, shape_of(name)):
             if parameter.name in PARAMETERS:
-                raise InputError(f"{name}: {value} declares the parameter {parameter.name}, which there is; rename it")
+                raise InputError(f"{name}: {value} declares the parameter {parameter.name}, which exists; rename it")
             other, by = found.setdefault(parameter.name, (parameter, value))
             if other != parameter:
-                raise InputError(f"{name}: {value} and {by} declare the parameter {parameter.name}, each otherwise")
+                raise InputError(f"{name}: {value} and {by} define the parameter {parameter.name} differently")
     return {name: parameter for name, (parameter, _) in found.items()}
 
 

@@ -62,7 +62,7 @@ class Run:
     ----------
     metrics : value by name; units and descriptions are in ``faultsweep.simcore.engine.metrics.METRICS``.
     jobs : per-job arrays of shape (jobs,), in order of submission; times of the day are on the log's clock.
-    status : ``done``, or ``truncated`` if the run ended at the horizon or at the restarts of a job.
+    status : ``done``, or ``truncated`` if the run ended at the horizon or because a job restarted too often.
     elapsed_s : duration of the compiled simulation alone, s.
     processor_s : processor time of this process meanwhile, s.
     config : the resolved configuration.
@@ -72,7 +72,7 @@ class Run:
         ``origin_s``.
     origin_s : the first submission of the jobs that were simulated, on the log's clock.
     decisions : the steps of the agent on clusters if they were asked for.
-    assumed : what had to be assumed of the log because it does not say it, a sentence each.
+    assumed : what was assumed because the log does not say it, a sentence each.
     submissions_s : from the first submission to the last, s.
     owners : user, account, partition and QOS of each job, as far as they are known.
     """

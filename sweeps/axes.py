@@ -106,7 +106,7 @@ def _check_labels(axis: Axis) -> None:
             raise InputError(f"row {number + 1}: expected a label as text, number or time, got {label!r}")
     if len({float if type(label) is int else type(label) for label in axis.labels}) > 1:
         raise InputError(
-            "labels are all text, all numbers, all booleans or all times; a bundle without a label has its value as one"
+            "labels are all text, all numbers, all booleans or all times; a bundle without one has its value as label"
         )
     for number, label in enumerate(axis.labels):
         if isinstance(label, float) and math.isnan(label) and not any(col[number] is label for col in columns):

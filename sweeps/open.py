@@ -119,7 +119,7 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
     cell = cell.isel({"replicate": 0} if "replicate" in cell.dims else {}).squeeze()
     if cell["jobs_offset"].ndim:
         left = ", ".join(map(str, cell.dims))
-        raise InputError(f"{place}: more than one cell is left along {left}; name a label of each")
+        raise InputError(f"{place}: more than one cell is left along {left}; select one label of each")
     offset, length = int(cell["jobs_offset"]), int(cell["jobs_length"])
     if offset < 0:
         status = status_name(data["status"], int(cell["status"])).replace("_", " ")

@@ -228,8 +228,8 @@ def more_is_better(name: str, declared: str = "") -> bool:
     if declared or name in METRICS:
         return declared == "higher" if declared else name in HIGHER_IS_BETTER
     raise InputError(
-        f"{name}: is more of it better, or less? Say so in the spec, better = {{{name} = 'lower'}}, or where the "
-        f"function declares its outputs, Output('{name}', better='lower')"
+        f"{name}: is a higher value better, or a lower one? Say so in the spec with better = {{{name} = 'lower'}}, or "
+        f"where the function declares its outputs, Output('{name}', better='lower')"
     )
 
 
@@ -287,7 +287,7 @@ def check_encoding(out: Output) -> None:
     for name, unit in units.items():
         if "since" in unit:
             raise InputError(
-                f"outputs: {out.name}: readers take numbers in {unit!r} for times; give "
+                f"outputs: {out.name}: readers of a store interpret numbers in {unit!r} for times; give "
                 f"{'it' if name == out.name else name} as times, or in a unit without the word since"
             )
 
@@ -439,7 +439,7 @@ def _in_order(out: Output, part: Any) -> Any:
             labels = tuple(plain_value(label) for label in part.coords[dim.name].values)
             if labels != dim.labels:
                 raise InputError(
-                    f"{out.name}: other labels along {dim.name} than the output has: {reprlib.repr(labels)}"
+                    f"{out.name}: the labels along {dim.name} are not those of the output: {reprlib.repr(labels)}"
                     f" where {reprlib.repr(dim.labels)} is expected"
                 )
     return part.transpose(*names)

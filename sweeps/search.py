@@ -118,7 +118,7 @@ def read_search(
     if isinstance(most, bool) or not isinstance(most, int) or most < FEWEST:
         raise InputError(f"refine: most: expected a whole number of at least {FEWEST}, got {most!r}")
     if find == "saturation" and low <= 0:
-        raise InputError(f"refine: along: saturation is a matter of loads above 0, got {low:g}")
+        raise InputError(f"refine: along: saturation needs loads above 0, got {low:g}")
     one = Search(along, low, high, find, axis, policies, metric, width, confidence, most)
     if find == "crossing":
         one = replace(one, higher_is_better=known[metric].higher_is_better)

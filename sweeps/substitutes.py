@@ -83,7 +83,7 @@ def lacks_results(sweep: Sweep, place: Path) -> bool:
     absent = sweep.spec.target.absent(values_of(sweep.spec))
     if plan.missing and absent:
         raise InputError(
-            f"{place}: {plan.missing:,} of {plan.simulations:,} simulations are missing, and what they need is not on "
+            f"{place}: {plan.missing:,} of {plan.simulations:,} simulations are missing, and their inputs are not on "
             f"this machine: {', '.join(absent)}; name the folder that has it by --logs DIR"
         )
     return plan.missing + plan.journalled > 0

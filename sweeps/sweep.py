@@ -177,8 +177,8 @@ class Sweep:
     def stream(self, store: str | Path | None = None, **options: Any) -> Iterator[Result]:
         """Run the sweep as ``run`` does, with its options, and yield each result as soon as it is there.
 
-        In the order in which they end; copies and what the store had before are not among them. Leaving the loop early
-        stops the run after the configurations that are running; what was finished is in the store.
+        Results come in the order in which they finish, without copies and without those that the store had before. If
+        the loop is left early, the run stops after the configurations that are running; finished results are stored.
         """
         check_script()
         yield from stream(partial(self.run, store, **options))
@@ -257,8 +257,8 @@ class Sweep:
         dask_dashboard : serve the dashboard of Dask on the loopback while this runs, for whoever has the link that is
             printed; only of a cluster that is started here.
         only_damaged : run the cells that have lost their results again, and nothing else.
-        results : return them; without, the store is left on the disk, None is returned, and xarray, which is then not
-            needed, is not loaded (a second of processor time).
+        results : return the results; if false, return None without loading xarray, which saves a second of processor
+            time.
 
         Raises
         ------
@@ -644,7 +644,7 @@ class _Run:
         self.lock.check()
         if not (self.path / "zarr.json").exists():
             raise SweepStoppedError(
-                f"{self.path}: the store is gone; if it was moved, run the sweep there to resume it"
+                f"{self.path}: the store no longer exists here; if it was moved, run the sweep there to resume it"
             )
 
     def say(self, text: str) -> None:

@@ -260,8 +260,8 @@ class Argument:
 class FunctionTarget(Target):
     """A user's function of keyword arguments that returns a mapping, a number or a sequence of numbers.
 
-    Without ``outputs`` they are read off what it returns in the first cell: ``inferred`` tells so, and there are none
-    before.
+    Without ``outputs``, they are inferred from the result of the first cell; then ``inferred`` is true, and there are
+    no outputs before.
     """
 
     def __init__(
@@ -296,7 +296,7 @@ class FunctionTarget(Target):
         return super().check(name, value)
 
     def inert(self, config: Config) -> frozenset[str]:
-        """Return the arguments whose rules say so; one at its default can make another inert, until nothing changes."""
+        """Return the arguments without effect, by their rules; one at its default can make another one inert."""
         neutral: dict[str, Any] = {}
         known = ChainMap(neutral, config)  # type: ignore[arg-type]  # it is only read
         while True:

@@ -90,7 +90,7 @@ def check_text(name: str, text: str) -> str:
     """Return a text if every reader of a store gets it back as it is."""
     if text.endswith("\0") or any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(
-            f"{name}: the text {shown(text)} has half a character, or ends with a null, which cannot be stored"
+            f"{name}: the text {shown(text)} is not valid Unicode, or ends with a null, which cannot be stored"
         )
     return str.__str__(text)  # of an enum of texts, the value
 

@@ -93,7 +93,7 @@ def test_orders_on_sites(case, order, scheduler):
         ("ncpus +", "is no formula"),
         ("ncpus.real", "'ncpus.real' is not valid"),
         ("__import__('os')", "is not valid"),
-        ("sqrt(eligible_time)", "does not grow evenly with eligible_time"),
+        ("sqrt(eligible_time)", "does not grow linearly with eligible_time"),
         ("1 / (ncpus - ncpus)", "is no number for some jobs"),
         ("sqrt(1, 2, 3, 4)", "is no formula"),
         ("cput * 2", "'cput' is not valid .valid: arithmetic of ncpus"),

@@ -26,7 +26,7 @@ def simulate(store: Path, labels: Mapping[str, Any]) -> Content:
     """
     owner = store.stat().st_uid
     if owner != os.getuid():
-        raise InputError(f"{store}: belongs to another user; only a store of your own is simulated again from here")
+        raise InputError(f"{store}: belongs to another user; only runs of your own stores can be simulated again here")
     found = rerun(store, {axis: str(label) for axis, label in labels.items()}, events=True)
     if found.run is None:
         raise InputError(f"{store}: results of a function; only runs of the simulator can be looked into")

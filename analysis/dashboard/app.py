@@ -492,7 +492,7 @@ class Dashboard:
         self.version = self.store.version
         self.facts = self.store.facts()
         if ch.axes_of(self.store.data) != self.knobs.axes:
-            self._note("The store is another one now; reload the page.")
+            self._note("The store was replaced; reload the page.")
             return
         self.choices = ch.complete(self.store.data, self.choices)
         if not self._chose_log:

@@ -227,7 +227,7 @@ def check(data: xr.Dataset, choices: Choices) -> Choices:
     for view in ("curves", "heat map"):
         drawn = drawn_axes(data, replace(choices, view=view))
         if len(set(drawn)) < len(drawn):
-            raise InputError(f"one axis stands for two things: {', '.join(drawn)}; choose different ones")
+            raise InputError(f"one axis is chosen twice: {', '.join(drawn)}; choose different ones")
     _check_number(data, "curves", choices.curves, MOST_CURVES)
     _check_number(data, "facets", choices.facets, MOST_FACETS)
     for axis, label in choices.at.items():

@@ -158,7 +158,7 @@ def replay(
         raise InputError("the trace has no events")
     if machine.kind == SITE:
         raise InputError(
-            f"{machine.name}: a trace does not tell which part of a node a job holds (valid: another machine)"
+            f"{machine.name}: a trace does not say which part of a node a job holds (valid: another machine)"
         )
     if len(events.node) and events.node.max() >= machine.nodes + len(machine.clusters):
         raise InputError(

@@ -70,7 +70,7 @@ def find(name: str) -> ModuleType:
         module = _load(path)
     absent = [known for known in (*CONSTANTS, *FUNCTIONS) if not hasattr(module, known)]
     if absent:
-        raise InputError(f"{path}: lacks {', '.join(absent)}, which a batch system has to have")
+        raise InputError(f"{path}: lacks {', '.join(absent)}, which a batch system must define")
     return module
 
 
@@ -97,8 +97,8 @@ def check_recorded(name: str) -> str:
     """
     if name.endswith(".py") and name != os.environ.get(SYSTEM_VARIABLE) and name not in _remembered():
         raise InputError(
-            f"{name}: a batch system by which you have submitted no job from here, so this file is not run; if it is "
-            f"yours, set {SYSTEM_VARIABLE} to it"
+            f"{name}: you have submitted no job with this batch system from here, so its file is not executed; if you "
+            f"trust it, set {SYSTEM_VARIABLE} to it"
         )
     return name
 

@@ -101,7 +101,7 @@ def call(
     timeout_s = timeout_s or TIMEOUT_S
     name = command[0]
     if shutil.which(name) is None:
-        raise BatchSystemError(f"{name} was not found: this is no machine of a {title} cluster (or not its login node)")
+        raise BatchSystemError(f"{name} was not found: this is not a login node of a {title} cluster")
     try:
         done = subprocess.run(  # noqa: S603 - a list, no shell
             command, input=text, capture_output=True, text=True, timeout=timeout_s, check=False

@@ -76,7 +76,7 @@ def check_options(site: Site) -> None:
     if site.partition is not None and "," in site.partition:
         raise InputError(f"--partition: PBS takes one queue, not {site.partition}")
     if site.sbatch:
-        raise InputError("sbatch: these are options of SLURM; those of qsub are submit_options")
+        raise InputError("sbatch: these are options for SLURM; put options of qsub into submit_options")
     for option in site.submit_options:
         reason = _NOT_HERE.get(option[1:2])
         if reason:

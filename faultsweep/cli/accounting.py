@@ -132,7 +132,7 @@ def anonymise(
     anonymising.write_key(names, key)
     write_records(public, output)
     typer.echo(f"jobs: {output}")
-    typer.echo(f"key: {key} (keep it at home: it undoes the numbers)")
+    typer.echo(f"key: {key} (keep it private: it reverses the anonymisation)")
 
 
 def _sentence(jobs: JobRecords) -> str:

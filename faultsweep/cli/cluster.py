@@ -183,7 +183,7 @@ def _prepare(
             raise InputError("--store: name the store that the program makes")
         if any(options.values()):
             raise InputError(
-                "--logs, --time-limit, --retry-failed, --recompute: these are for a spec; a program says them itself"
+                "--logs, --time-limit, --retry-failed, --recompute: these are for a spec; a program sets them itself"
             )
         return prepare_script(Path(spec), arguments, store, site, elastic)
     if arguments:

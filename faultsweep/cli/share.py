@@ -71,7 +71,7 @@ def _print_packed(packed: Packed, what: str, as_json: bool) -> None:
     typer.echo(f"{packed.path}: {what}, {packed.files:,} files, {format_bytes(packed.size_bytes)}")
     typer.echo(f"  sha256 of the archive: {packed.sha256}")
     if not packed.checked:
-        typer.echo("  the archive has no checksums of its files: nothing tells whether they are complete")
+        typer.echo("  the archive has no checksums of its files, so it is unknown whether they are complete")
     typer.echo(f"  licence: {plain(packed.licence) or 'none is stated (pack --licence CC-BY-4.0 states one)'}")
     typer.echo(f"  to cite: {plain(packed.citation) or 'nothing is stated'}")
     if packed.acknowledgements:

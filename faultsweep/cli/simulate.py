@@ -120,7 +120,7 @@ def simulate(**options: Any) -> None:
     check_csv(outputs)
     check_writable(outputs, inputs=[value for value in config.values() if isinstance(value, str)])
     if config["machine"].startswith("clusters:") and (options["accounts_out"] or options["options_out"]):
-        raise InputError("accounts_out, options_out: there is no recovery, and nobody pays for it, on clusters")
+        raise InputError("accounts_out, options_out: joined clusters have neither recovery nor accounts of credits")
     workload = load_configured(
         config, logs_dir=options["logs"] or None, on_error="skip" if options["skip_malformed"] else "raise"
     )

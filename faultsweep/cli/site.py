@@ -105,7 +105,7 @@ def _print_tables(site: Site) -> None:
             console.print()
     ignored = not_simulated(site)
     if ignored:
-        console.print(Text("described, and not simulated:", style="bold"))
+        console.print(Text("described but not simulated:", style="bold"))
         for line in ignored:
             console.print(Text(f"  {line}"), soft_wrap=True)
     if site.not_represented:

@@ -65,7 +65,7 @@ def view(
     check_folder(output)
     if run.is_dir():
         if machine or jobs is not None:
-            raise InputError("--machine and --jobs are for an event trace; a store knows its own")
+            raise InputError("--machine and --jobs are for an event trace; a store contains both")
         name, title, caption, events, machine, sizes, config = _cell(run, select, logs, run_code)
     else:
         if select:

@@ -101,7 +101,7 @@ class EventTrace:
                 raise InputError(f"{path}, line {line}: not an event: {','.join(row)[:80]!r}") from None
             needs_nodes = kind in ("fail", "repair", "start", "schedule", "migrate")
             if (len(times) > 1 and times[-1] < times[-2]) or not math.isfinite(times[-1]) or (needs_nodes and not held):
-                raise InputError(f"{path}, line {line}: an event without nodes, or before the one before it")
+                raise InputError(f"{path}, line {line}: an event without nodes, or earlier than the previous event")
             lengths.append(len(nodes))
         if nodes and min(nodes) < 0:
             raise InputError(f"{path}: has a node with a number below 0")

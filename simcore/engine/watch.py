@@ -71,18 +71,18 @@ def check_end(code: int, name: str, state: Common) -> None:
         )
     if code == NO_PROGRESS and state.in_vain > state.most_in_vain:
         raise InputError(
-            f"{name}: jobs wait, and none has found nodes that are up during the last {state.most_in_vain:,} failures "
-            f"up to {now_s:.17g} s; make failures rarer, or their down times shorter"
+            f"{name}: no waiting job has found enough nodes that are up during the last {state.most_in_vain:,} "
+            f"failures up to {now_s:.17g} s; use fewer failures or shorter down times"
         )
     if code == NO_PROGRESS and state.without_job > state.most_without_job:
         raise InputError(
             f"{name}: {state.most_without_job:,} events up to {now_s:.17g} s, and no job started or ended; an "
-            "interval is too short beside the run times"
+            "interval is too short compared with the run times"
         )
     if code == NO_PROGRESS:
         raise InputError(
-            f"{name}: the run makes no progress: events go on, and the time stays at {now_s:.17g} s; beside so large a "
-            "time the intervals of the run are too short to tell apart"
+            f"{name}: the run makes no progress: events continue, but the time stays at {now_s:.17g} s; at so large "
+            "a time the intervals of the run are too short to be represented"
         )
     if code == INVALID:
         raise InvariantError(

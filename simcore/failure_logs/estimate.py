@@ -50,7 +50,7 @@ def estimate_bursts(records: FailureRecords) -> dict[str, Any]:
     """
     if len(records) < FEWEST or records.span_s <= 0:
         raise InputError(
-            f"{records.name}: {len(records):,} failures in {records.span_s:g} s tell nothing of bursts "
+            f"{records.name}: {len(records):,} failures in {records.span_s:g} s are not enough to estimate bursts "
             f"(valid: {FEWEST} failures or more, not all at once)"
         )
     number = bursts_of(records.time_s)

@@ -161,7 +161,7 @@ def fit_times(
     if wanted == len(row):
         return Fitted(time_s, row, period)
     if not len(row):
-        raise InputError(f"{records.name}: has no failure in the span of the jobs, so it cannot be brought to {wanted}")
+        raise InputError(f"{records.name}: has no failure in the span of the jobs, so it cannot be scaled to {wanted}")
     first, length = (time_s[0], time_s[-1] - time_s[0]) if keeps else (0.0, span.length_s)
     return _choose(time_s, row, wanted, float(first), float(length), rng)._replace(period_s=period)
 
@@ -193,7 +193,7 @@ def _check_spans(records: FailureRecords, span: Span, keeps: bool, counted: bool
             "(failure_fit = exact keeps their own times)"
         )
     if not keeps and records.span_s <= 0:
-        raise InputError(f"{records.name}: all its failures are of one time, so they cannot be brought to another span")
+        raise InputError(f"{records.name}: all its failures are at one time, so they cannot be scaled to another span")
 
 
 def _wanted(span: Span, num_failures: int, failures_per_day: float) -> int | None:

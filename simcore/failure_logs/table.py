@@ -79,7 +79,7 @@ def parse_columns(text: str) -> dict[str, str]:
         if needed not in chosen:
             raise InputError(f"failure_columns: {needed} is missing ({_EXAMPLE})")
     if {"down", "end"} <= chosen.keys():
-        raise InputError("failure_columns: down and end are given, and one follows from the other")
+        raise InputError("failure_columns: down and end are both given; leave one out")
     nodes = chosen.get(NODES, "1")
     if not (nodes.isascii() and nodes.isdigit() and 1 <= int(nodes) <= MAX_NODES):
         raise InputError(f"failure_columns: nodes = {nodes} (valid: 1 to {MAX_NODES:,})")

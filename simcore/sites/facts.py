@@ -45,16 +45,16 @@ def read_facts(paths: list[Path]) -> Facts:
     Raises
     ------
     InputError
-        If a file cannot be read or says nothing of a site.
+        If a file cannot be read or contains no facts about a site.
     """
     facts = Facts()
     for path in paths:
         text = read_content(path).decode("utf-8", "replace").replace("\r\n", "\n").replace("\\\n", " ")
         if not _Reader(facts, path).read(text):
             raise InputError(
-                f"{path}: says nothing of a site (valid: what scontrol show config, show partition -o, show node -o, "
-                "show reservation -o, sacctmgr -P list qos, -P list assoc, sacctmgr dump and qmgr -c 'print server' "
-                "print, and slurm.conf)"
+                f"{path}: contains no facts about a site (valid: what scontrol show config, show partition -o, "
+                "show node -o, show reservation -o, sacctmgr -P list qos, -P list assoc, sacctmgr dump and "
+                "qmgr -c 'print server' print, and slurm.conf)"
             )
     return facts
 

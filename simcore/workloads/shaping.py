@@ -110,7 +110,7 @@ def with_concentration(workload: Workload, wanted: float) -> Workload:
     low, high = 0.0, _MOST_UNEQUAL
     if not found(low) <= wanted <= found(high):
         raise InputError(
-            f"{workload.name}: work_concentration = {wanted:g} cannot be had by longer and shorter run times of these "
+            f"{workload.name}: work_concentration = {wanted:g} cannot be reached by changing the run times of these "
             f"{len(workload):,} jobs (valid: {found(low):.4g} to {found(high):.4g}; as they are: {found(1.0):.4g})"
         )
     for _ in range(_STEPS):

@@ -77,7 +77,7 @@ def _with_homes(workload: Workload, sizes: NDArray[np.int64], home: NDArray[np.i
     if len(outside):
         job = int(outside[0])
         raise InputError(
-            f"{workload.name}: job {workload.job_id[job]} is submitted to cluster {home[job]}, and there are "
+            f"{workload.name}: job {workload.job_id[job]} is submitted to cluster {home[job]}, but there are "
             f"{len(sizes)} (numbered from 0)"
         )
     home = home.copy()

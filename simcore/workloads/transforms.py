@@ -194,7 +194,7 @@ def span(workload: Workload, offset: int = 0, num_jobs: int = 0) -> Workload:
     total = len(workload)
     if offset >= total or offset + num_jobs > total:
         wanted = f"jobs {offset} to {offset + num_jobs - 1}" if num_jobs else f"jobs from {offset} on"
-        raise InputError(f"{workload.name}: {wanted} asked for (offset, num_jobs), but it has only {total} valid jobs")
+        raise InputError(f"{workload.name}: {wanted} requested (offset, num_jobs), but it has only {total} valid jobs")
     end = offset + num_jobs if num_jobs else total
     return take(workload, slice(offset, end))
 

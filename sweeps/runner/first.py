@@ -90,7 +90,7 @@ def find_first(
     except TimeoutError:
         raise SweepStoppedError("the result of the first cell did not arrive") from None
     except (CancelledError, ClosedClientError, CommClosedError):
-        raise SweepStoppedError("the scheduler is gone") from None
+        raise SweepStoppedError("the scheduler has ended") from None
     except (InputError, SweepStoppedError):
         raise
     except Exception as error:  # whatever loading the function on a worker raises

@@ -204,7 +204,7 @@ class Runner:
                     if self.collector.save_sometimes():
                         self._segments.remove_saved()
         except (ClosedClientError, CommClosedError, CancelledError, TimeoutError):
-            raise SweepStoppedError("the scheduler is gone") from None
+            raise SweepStoppedError("the scheduler has ended") from None
         finally:
             self._segments.join()
             for journal in filter(None, (self._journal, self._death_journal)):
@@ -306,7 +306,7 @@ class Runner:
     def _is_given(self, call: Any) -> bool:
         """Tell whether a call has a result; raise if none of the workers could have one."""
         if call.status == "cancelled":
-            raise SweepStoppedError("the scheduler is gone")
+            raise SweepStoppedError("the scheduler has ended")
         error = call.exception(_PATIENCE_S) if call.status == "error" else None
         if error is not None and type(error).__name__ != "KilledWorker":
             raise SweepStoppedError(f"the workers cannot load what they should run: {task.describe_error(error)}")
@@ -356,8 +356,8 @@ class Runner:
         limit = self.watch.limit_s
         if len(self._arrived) > _IDLE_DEATHS + 2 * self._most_workers and time.monotonic() - self._progressed > limit:
             raise SweepStoppedError(
-                f"no result for {format_seconds(limit)}, in which {len(self._arrived)} workers have come and gone; they"
-                " end before a configuration is over"
+                f"no result for {format_seconds(limit)}, in which {len(self._arrived)} workers started and ended; they"
+                " end before any configuration has finished"
             )
 
     def _progress(self) -> None:
@@ -434,7 +434,7 @@ class Runner:
         self._idle += 1
         if self.local and self._idle >= MOST_IDLE:
             raise SweepStoppedError(f"no worker has begun anything for {format_seconds(MOST_IDLE * IDLE_S)}")
-        LOG.warning("no worker is at any of %d tasks, which are handed out again", len(self._flying))
+        LOG.warning("no worker runs any of %d tasks; they are handed out again", len(self._flying))
         for flying in list(self._flying.values()):
             del self._flying[flying.number]
             self._take_back(flying)
@@ -486,7 +486,7 @@ class Runner:
 
         status = flying.future.status
         if status == "cancelled":
-            raise SweepStoppedError("the scheduler is gone")
+            raise SweepStoppedError("the scheduler has ended")
         is_lost = status in ("lost", "pending")  # the latter after its worker was asked for it, and had gone
         left_s = FETCH_S - flying.waited_s
         if is_lost or left_s <= 0:
@@ -519,7 +519,7 @@ class Runner:
         self._lost += is_lost
         self._unfetched += not is_lost
         if self._unfetched >= _MOST_UNFETCHED:
-            raise SweepStoppedError(f"{self._unfetched} results in a row did not arrive within a minute each")
+            raise SweepStoppedError(f"{self._unfetched} results in a row took longer than a minute to arrive")
         if self._lost >= _MOST_LOST * (1 + self._workers):
             raise SweepStoppedError(f"{self._lost} results in a row were lost with the workers that had them")
 

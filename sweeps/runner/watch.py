@@ -71,7 +71,7 @@ class Watch:
         try:
             found = dict(self.client.nthreads(callback_timeout=ABSENCE_S))
         except OSError:  # a lost or refused connection, or a TimeoutError
-            raise SweepStoppedError("the scheduler is gone") from None
+            raise SweepStoppedError("the scheduler has ended") from None
         if found:
             self._seen, self._told, self.had_workers = time.monotonic(), None, True
         return found
@@ -107,7 +107,7 @@ class Watch:
             return
         self._lost_since = self._lost_since or time.monotonic()
         if self.client.status == "closed" or time.monotonic() - self._lost_since > _SILENT_S:
-            raise SweepStoppedError("the scheduler is gone")
+            raise SweepStoppedError("the scheduler has ended")
 
     def say_absence(self, say: Callable[[str], None]) -> None:
         """Say that there is no worker, at once and now and then; a batch system may take days to start the first."""

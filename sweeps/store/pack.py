@@ -329,9 +329,7 @@ def _check_sums(draft: Path, sums: Mapping[str, str], path: Path) -> bool:
     found = {name: digest for name, digest in sums.items() if name != SUMS}
     wrong = sorted(name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name))
     if wrong:
-        raise InputError(
-            f"{path}: {len(wrong)} files are not what {SUMS} says, such as {wrong[0]!r}; get the archive again"
-        )
+        raise InputError(f"{path}: {len(wrong)} files do not match {SUMS}, such as {wrong[0]!r}; get the archive again")
     for name in (README, SUMS):
         (draft / name).unlink(missing_ok=True)
     return True
@@ -386,7 +384,7 @@ def _check_metadata(draft: Path) -> None:
         name = file.relative_to(draft).as_posix()
         root = name in ("zarr.json", f"{COPIES}/zarr.json")
         if file.name.startswith(".z") or (file.name == "zarr.json" and not root and not _agrees(file, name, members)):
-            raise InputError(f"{draft}: refused, because {name} is not what its root says")
+            raise InputError(f"{draft}: refused, because {name} does not match zarr.json")
 
 
 def _agrees(file: Path, name: str, members: Mapping[str, Any]) -> bool:

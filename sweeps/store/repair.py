@@ -158,7 +158,7 @@ def repair(path: Path) -> Mended:
     """
     if not is_sealed(path):
         raise InputError(
-            f"{path}: has no manifest any more, so nothing tells what is absent; restore {FOLDER}/ from a copy, or take"
+            f"{path}: has lost its manifest, so missing files cannot be found; restore {FOLDER}/ from a copy, or accept"
             f" the store as it is: faultsweep check --seal {path}"
         )
     done = Mended()
@@ -177,7 +177,8 @@ def repair(path: Path) -> Mended:
     gone = [name for name in lost if not _is_computed(store, name)]
     if gone:
         raise InputError(
-            f"{path}: {gone[0]} and its copy are damaged, and nothing can compute it; restore the store from a backup"
+            f"{path}: {gone[0]} and its copy are damaged, and it cannot be computed again; restore the store from a "
+            "backup"
         )
     done.lost = lost
     _forget(store, lost)

@@ -84,13 +84,13 @@ def _check_origin(store: Store, run_id: str, folder: Path) -> None:
         return  # another store, which has been made where this one was
     if owner_of(lock):
         raise InputError(
-            f"{path}: a copy of {origin} that was made while a run writes that; wait until the run that has {lock} is"
-            " over, or stop it, and copy again"
+            f"{path}: a copy of {origin}, made while a run was writing it; wait until the run that has {lock} is"
+            " over, or stop it, and copy the store again"
         )
     if run_id not in [run["id"] for run in json.loads(other.get("open_runs", "[]"))]:
         raise InputError(
-            f"{path}: a copy of {origin} from before its last run was over, which may lack parts of results; copy that"
-            " again, it has them"
+            f"{path}: a copy of {origin} from before the end of its last run, which may lack parts of results; copy"
+            " that store again"
         )
 
 

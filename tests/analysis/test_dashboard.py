@@ -103,14 +103,14 @@ def test_choices_travel_through_a_link(data):
     ("query", "sentence"),
     [
         ({"metric": "waits"}, "unknown metric 'waits'; did you mean 'wait_s'?"),
-        ({"x": "policy"}, "one axis stands for two things: policy, policy"),
+        ({"x": "policy"}, "one axis is chosen twice: policy, policy"),
         ({"view": "table"}, "unknown view 'table'"),
         ({"at.nodes": "65"}, "unknown label of nodes '65'"),
         ({"at.node": "64"}, "unknown axis 'node'"),
         ({"show": "ratio", "baseline": "load=0.5"}, "unknown baseline 'load=0.5'"),
         ({"x": "waits"}, "unknown x 'waits'"),
         ({"x": "loss", "along": "nods"}, "unknown along 'nods'; did you mean 'nodes'?"),
-        ({"x": "loss", "along": "load", "curves": "load"}, "one axis stands for two things: load, load"),
+        ({"x": "loss", "along": "load", "curves": "load"}, "one axis is chosen twice: load, load"),
         ({"delete_warm_up": "true"}, "delete_warm_up: wait_s is no mean over jobs that the store keeps"),
     ],
 )

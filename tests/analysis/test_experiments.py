@@ -235,7 +235,7 @@ def test_a_store_thatlacks_results_says_that_it_needs_its_logs(log_of_nasa, own_
     with pytest.raises(InputError) as error:
         lacks_results(sweep, place)
     assert str(error.value) == (
-        f"{store}: 1 of 3 simulations are missing, and what they need is not on this machine: nasa; name the folder"
+        f"{store}: 1 of 3 simulations are missing, and their inputs are not on this machine: nasa; name the folder"
         " that has it by --logs DIR"
     )
     sweep, place, _ = with_substitutes(own_spec, log_of_nasa, store)

@@ -313,7 +313,7 @@ def test_beyond_the_limit_a_raster_has_the_share_of_each_pixels_time(tmp_path):
         (HEAD, "the trace has no events"),
         (HEAD + "0,arrive,1,0,\n5,begin,1,0,3\n", "line 3: not an event: '5,begin,1,0,3'"),
         (HEAD + "0,start,1,0,3 x\n", "line 2: not an event: '0,start,1,0,3 x'"),
-        (HEAD + "5,arrive,1,0,\n4,arrive,2,0,\n", "line 3: an event without nodes, or before the one before it"),
+        (HEAD + "5,arrive,1,0,\n4,arrive,2,0,\n", "line 3: an event without nodes, or earlier than the previous event"),
         (HEAD + "0,start,1,0,\n", "line 2: an event without nodes"),
         (HEAD + "0,start,1,0,9\n", "the trace has node 9, and flat:8 has nodes 0 to 7"),
         (HEAD + "0,start,1,0,-3\n", "has a node with a number below 0"),

@@ -103,11 +103,11 @@ def test_what_is_known_of_a_job_may_be_damaged_or_its_owners_alone(answers, monk
     said = command("status", "s.zarr", code=6).stdout
     assert "a job of which nothing is known here" in said
     assert f"{file}: is damaged" in said
-    assert "look for it in the queue, and remove the file" in command("cancel", "s.zarr", code=2).stderr
+    assert "look for the job in the queue, and remove the file" in command("cancel", "s.zarr", code=2).stderr
 
     access = os.access  # which allows root everything
     monkeypatch.setattr(os, "access", lambda path, mode, **how: path != file and access(path, mode, **how))
-    assert "only who submitted the job may read" in command("status", "s.zarr", code=6).stdout
+    assert "only the user who submitted the job may read" in command("status", "s.zarr", code=6).stdout
     with Lock(Path("s.zarr.run/lock")):
         assert f"running: process {os.getpid()}" in command("status", "s.zarr", code=3).stdout
 

@@ -158,7 +158,7 @@ def test_a_job_that_waits_says_why(server):
         (("--nodes", "3"), "--nodes: the partition 'workq' has 2, not 3"),
         (("--workers-per-node", "5"), "--workers-per-node: the nodes of 'workq' have 4 processors, not 5"),
         (("--memory-per-worker", "9GB"), "--memory-per-worker, --controller-memory or --workers-per-node: 9,"),
-        (("--sbatch=--exclusive",), "sbatch: these are options of SLURM; those of qsub are submit_options"),
+        (("--sbatch=--exclusive",), "sbatch: these are options for SLURM; put options of qsub into submit_options"),
         (("--submit-option=-N mine",), "submit_options: '-N mine' cannot be used, since jobs are known by their names"),
         (("--store", "a b.zarr"), "PBS takes no blank"),
     ],

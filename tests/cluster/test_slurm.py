@@ -157,7 +157,7 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
         (("--memory-per-worker", "9GB"), "--memory-per-worker, --controller-memory or --workers-per-node: 9,"),
         (("--controller-memory", "9GB"), "--memory-per-worker, --controller-memory or --workers-per-node: 9,"),
         (("--controller-memory", "2"), "--controller-memory: expected a size such as 2GB, got '2'"),
-        (("--time", "1"), "--time: 60 s is no more than the 120 s (grace_s) that saving is given"),
+        (("--time", "1"), "--time: 60 s leaves no time to run: 120 s (grace_s) are for saving"),
         (("--partition", "debug,shirt"), "--partition: unknown partition 'shirt'; did you mean 'short'?"),
         (("--partition", "debug,short", "--nodes", "3"), "--nodes: the partition 'debug' has 2, not 3"),
         (("--partition", "short", "--time", "UNLIMITED"), "--time: UNLIMITED is more than the 0.0333 h that"),

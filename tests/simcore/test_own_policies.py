@@ -240,7 +240,7 @@ def test_a_declared_parameter_is_inert_where_nobody_asks(declared):
         ("PARAMETERS = {'x': {'default': 1, 'doc': 'd', 'minimum': 2}}", "the default 1 is outside"),
         ("PARAMETERS = {'x': make()}", "expected literal values"),
         ("PARAMETERS = {'nodes': {'default': 1, 'doc': 'd'}}", "is an input of the role"),
-        ("PARAMETERS = {'seed': {'default': 1, 'doc': 'd'}}", "which there is; rename it"),
+        ("PARAMETERS = {'seed': {'default': 1, 'doc': 'd'}}", "which exists; rename it"),
         ("PARAMETERS = 3", "expected a table of parameters"),
     ],
 )
@@ -259,7 +259,7 @@ def test_two_files_may_not_declare_one_name_differently(declared, tmp_path):
     other = tmp_path / "other.py"
     other.write_text(DECLARED.replace("50.0", "60.0"))
     both = {"queue_order": f"{declared}:aged", "checkpoint": f"{other}:aged"}
-    with pytest.raises(InputError, match="declare the parameter aging, each otherwise"):
+    with pytest.raises(InputError, match="define the parameter aging differently"):
         resolve(both)
     assert resolve({**both, "checkpoint": f"{declared}:aged"})["aging"] == 50.0
 

@@ -289,7 +289,7 @@ max_submit_user = 10
     )
     code, out, _ = command("site", "describe", site)
     assert code == 0
-    listed = out[out.index("described, and not simulated:") :].split("\n")[1:4]
+    listed = out[out.index("described but not simulated:") :].split("\n")[1:4]
     assert [line.strip() for line in listed] == [
         "limits of running jobs, unless asked for (--site-limits): partition gpu of a user, QOS high of a user",
         "limits of submitted jobs and other rules of QOS: normal",

@@ -463,7 +463,7 @@ def test_more_is_better_where_the_function_or_the_spec_says_so(declared, client,
 
 @pytest.mark.usefixtures("without_pictures")
 def test_a_metric_of_a_function_needs_a_direction(client, tmp_path):
-    wanted = r"speed: is more of it better, or less\? Say so in the spec, better = "
+    wanted = r"speed: is a higher value better, or a lower one\? Say so in the spec with better = "
     with pytest.raises(InputError, match=wanted):
         Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=["speed"], best={})
     study = Sweep(axes={"policy": ["slow", "fast"]}, function=speed, outputs=["speed"], replicates=3)

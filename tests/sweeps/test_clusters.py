@@ -65,7 +65,7 @@ def test_what_only_clusters_have_is_refused_elsewhere():
     done = simulate("--trace", log="lublin", num_jobs=20, machine="flat:128")
     assert done.exit_code == 2 or "only machines of clusters" in str(done.exception)
     done = simulate("--options-out", "x.csv", **BUSY)
-    assert "there is no recovery, and nobody pays for it, on clusters" in str(done.exception)
+    assert "joined clusters have neither recovery nor accounts of credits" in str(done.exception)
 
 
 def test_a_sweep_over_agents(tmp_path, client):

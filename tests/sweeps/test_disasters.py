@@ -214,7 +214,7 @@ def test_kill_9_of_the_scheduler(tmp_path, client, small_chunks, moment):
         code = process.wait(timeout=120)
         text = process.stderr.read()
         if code:  # else it had finished
-            assert ("the scheduler is gone" if code == 1 else "cannot reach the scheduler") in text, text
+            assert ("the scheduler has ended" if code == 1 else "cannot reach the scheduler") in text, text
             assert "Traceback" not in text
             long_sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
         assert_complete(tmp_path / "s.zarr", chunks=True)
@@ -316,11 +316,11 @@ def test_a_store_has_one_writer_by_whatever_name_it_goes(tmp_path):
     shutil.copytree(store, copy, ignore=shutil.ignore_patterns("*.partial"))
     refused(store, f"s.zarr.run/lock: process {process.pid} on ")
     refused(link, f"s.zarr.run/lock: process {process.pid} on ")
-    refused(copy, "copy.zarr: a copy of .*s.zarr that was made while a run writes that; wait until the run that has ")
+    refused(copy, "copy.zarr: a copy of .*s.zarr, made while a run was writing it; wait until the run that has ")
     finish(process)
     assert_complete(store)
     for _ in range(2):  # a refusal changes nothing
-        refused(copy, "copy.zarr: a copy of .*s.zarr from before its last run was over.*; copy that again")
+        refused(copy, "copy.zarr: a copy of .*s.zarr from before the end of its last run.*; copy that store again")
     shutil.rmtree(copy)
     shutil.copytree(store, copy)
     long_sweep().run(copy, progress=False)
@@ -417,7 +417,7 @@ def test_a_store_that_is_moved_while_it_is_written(tmp_path, client):
         long_sweep().run(moved, cluster=client, progress=False)
     process.send_signal(signal.SIGCONT)
     text = finish(process, 1)
-    assert "s.zarr: the store is gone; if it was moved, run the sweep there" in text
+    assert "s.zarr: the store no longer exists here; if it was moved, run the sweep there" in text
     assert len(text.splitlines()) == 1
     assert not store.exists()
     long_sweep().run(moved, cluster=client, progress=False)

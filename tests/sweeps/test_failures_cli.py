@@ -69,7 +69,7 @@ def test_fit_writes_parameters_that_a_spec_takes(tmp_path):
     assert resolve(fixed)["burst_tail"] == fixed["burst_tail"]
     assert fixed["failures_per_day"] == pytest.approx(5, rel=0.05)
     path.write_text("time_s,node,down_s\n1,0,0\n")
-    with pytest.raises(InputError, match="tell nothing of bursts"):
+    with pytest.raises(InputError, match="are not enough to estimate bursts"):
         output("fit", path)
 
 

@@ -48,7 +48,7 @@ def mtbf_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
     name, mean_h = _means_h(config, nodes)
     least_h = float(mean_h.min())
     if least_h * HOUR_S < SHORTEST_MEAN_S:
-        raise InputError(f"{name}: {least_h:g} h is less than the millisecond to which failures are timed")
+        raise InputError(f"{name}: {least_h:g} h is less than one millisecond, the resolution of failure times")
     drawn = _system(config, least_h, nodes) if name == "mtbf_h" else _of_nodes(config, mean_h)
 
     def blocks() -> Iterator[Block]:
@@ -174,7 +174,7 @@ def _alike(times: np.random.Generator, places: NDArray[np.int64], shape: float, 
         fresh = np.stack([drawn.ravel(), np.tile(places, rounds)])
         waiting = np.concatenate([waiting, fresh], axis=1)
         if waiting.shape[1] > MOST_WAITING:
-            raise InputError("failures: those of mtbf come so much in crowds that none can be placed before the others")
+            raise InputError("failures: mtbf draws too many failures at nearly the same time to put them in order")
         waiting = waiting[:, np.lexsort((waiting[1], waiting[0]))]
         known = int(np.searchsorted(waiting[0], last.min(), side="left"))
         yield waiting[0, :known], waiting[1, :known]

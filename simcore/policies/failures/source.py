@@ -182,6 +182,6 @@ def refuse_too_many(name: str, count: float) -> None:
     """Raise InputError for more failures than a run can hold in memory."""
     if count > _MOST:
         raise InputError(
-            f"failures: {name} makes more than {_MOST:,} failures in this run; make them rarer, or their down times "
-            "shorter: a run goes on until its jobs find nodes that are up for long enough"
+            f"failures: {name} makes more than {_MOST:,} failures in this run; use fewer failures or shorter down "
+            "times: a run continues until its jobs find nodes that stay up for long enough"
         )

@@ -26,7 +26,7 @@ def check_preempting(run: Run, machine: Machine) -> None:
     """Raise InputError if jobs are to preempt others on a site that does not say which."""
     if machine.site is not None and preempts(run) and not machine.site.preempting.by:
         raise InputError(
-            f"preemption: {machine.name} does not say whose jobs may take the place of others "
+            f"preemption: {machine.name} does not say which jobs may preempt others "
             "(valid: a file with preempt_by, or preemption = 'none')"
         )
 

@@ -114,7 +114,7 @@ def values(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> tupl
     growth = (found[1] - found[0]) / _LOOKS_S[1]
     if not np.allclose(found[2], found[0] + growth * _LOOKS_S[2], rtol=1e-9):
         raise InputError(
-            f"job_sort_formula: {formula!r} does not grow evenly with eligible_time (valid: a sum of what does not "
+            f"job_sort_formula: {formula!r} does not grow linearly with eligible_time (valid: a sum of what does not "
             f"depend on it and what is proportional to it, such as {_EXAMPLE!r})"
         )
     return found[0], growth

@@ -134,5 +134,5 @@ def _from_arrow(source: Source, table: Any, name: str) -> Any:
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
         names = tuple(column.dictionary.cast(arrow.string()).to_pylist())
     except (arrow.ArrowException, ValueError, TypeError) as error:
-        raise InputError(f"{source.path}: the column {name} is not of its kind ({str(error)[:60]})") from None
+        raise InputError(f"{source.path}: the column {name} has the wrong type ({str(error)[:60]})") from None
     return Text(codes, names)

@@ -61,5 +61,5 @@ def test_what_is_estimated_is_valid(time_s, node):
 
 @pytest.mark.parametrize("time_s", [np.arange(29), np.zeros(50)])
 def test_too_few_failures_are_refused(time_s):
-    with pytest.raises(InputError, match="tell nothing of bursts"):
+    with pytest.raises(InputError, match="are not enough to estimate bursts"):
         estimate_bursts(records_of(time_s, np.zeros(len(time_s), int), 4))

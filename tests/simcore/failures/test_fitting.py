@@ -273,8 +273,8 @@ def test_down_times():
 @pytest.mark.parametrize(
     ("records", "parameters", "message"),
     [
-        (records_of([1, 1], [0, 1]), {}, "all its failures are of one time"),
-        (records_of([1], [0]), {"failure_fit": "repeat"}, "all its failures are of one time"),
+        (records_of([1, 1], [0, 1]), {}, "all its failures are at one time"),
+        (records_of([1], [0]), {"failure_fit": "repeat"}, "all its failures are at one time"),
         (records_of([1e9, 2e9], [0, 1], own=True), {"num_failures": 5}, "no failure in the span of the jobs"),
     ],
 )

@@ -224,7 +224,7 @@ def test_what_is_given_comes_before_what_the_site_says(classes):
     assert classes().content_hash != classes(CLASSES.replace("50.0", "51.0")).content_hash
     with pytest.raises(InputError, match=r"neither is given, and no class of nodes of .*site.toml has an mtbf_h"):
         classes(CLASSES.replace("mtbf_h", "# mtbf_h"))
-    with pytest.raises(InputError, match="mtbf_h of a class of nodes: 1e-08 h is less than the millisecond"):
+    with pytest.raises(InputError, match="mtbf_h of a class of nodes: 1e-08 h is less than one millisecond"):
         classes(CLASSES.replace("50.0", "1e-8"))
 
 
@@ -292,7 +292,7 @@ def test_the_clock_of_the_jobs_changes_no_failure(kind):
 def test_endless_sources_refuse_infinity_and_too_much():
     with pytest.raises(ValueError, match="finite"):
         source(failures="weibull").until(math.inf)
-    with pytest.raises(InputError, match=r"more than 5,000,000 failures .* or their down times shorter"):
+    with pytest.raises(InputError, match=r"more than 5,000,000 failures .* or shorter down times"):
         source(failures="mtbf", mtbf_h=1e-4).until(1e9)
 
 

@@ -59,7 +59,7 @@ def test_columns_of_tickets_are_named(tickets):
         ("when=opened,node=host", "unknown column 'when'"),
         ("tickets", "unknown mapping 'tickets'.*titan-gpu"),
         ("time=opened,node=machine", "unknown column 'machine'"),
-        ("time=opened,node=host,end=closed,down=minutes", "down and end are given"),
+        ("time=opened,node=host,end=closed,down=minutes", "down and end are both given"),
         ("time=opened,node=host,nodes=0", r"nodes = 0 \(valid: 1 to"),
         ("time=opened,node=host,nodes=2", r"the table has 3 nodes \(failure_columns: nodes = 2\)"),
         ("time=severity,node=host", r"tickets.csv:3: severity is 'down': "),

@@ -137,7 +137,7 @@ def test_machine_of_the_header(log, header, machine):
 def test_a_number_of_the_header_that_may_be_another_is_refused(log, number):
     """Never as 1: the machine, and with it every size in nodes, would be another."""
     path = log("; MaxNodes: 184", f"; MaxProcs: {number}", line())
-    with pytest.raises(InputError, match=rf"{path.name}: header '; MaxProcs: {number}': the number cannot be told"):
+    with pytest.raises(InputError, match=rf"{path.name}: header '; MaxProcs: {number}': the number is ambiguous"):
         read_swf(path)
 
 
