@@ -24,7 +24,8 @@ WITH_KERNELS = ("checkpointing", "node_choice", "preemption", "queue_order", "sc
 """The roles whose policies the engine calls by hooks: their names decide the numbers of policies, too."""
 _HAS_DOCSTRING = 0x4000000  # a flag of code objects from Python 3.14 on
 _OPTIMISED = 0x1  # of functions; not of modules and bodies of classes
-_SETS = (dis.opmap["LOAD_CONST"], dis.opmap["STORE_NAME"])
+_LOAD_CONST, _STORE_NAME = dis.opmap["LOAD_CONST"], dis.opmap["STORE_NAME"]
+_LOAD_SMALL_INT = dis.opmap.get("LOAD_SMALL_INT", -1)  # from Python 3.14 on: such a number is no constant
 _HEAD = 40
 _OF_PEOPLE = {"__doc__", "__firstlineno__"}  # names that the body of a module or class sets and no kernel reads
 
@@ -89,7 +90,8 @@ def meaning(code: CodeType) -> tuple[Any, ...]:
         constants[place] = ("unread",)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     flags = code.co_flags & ~_HAS_DOCSTRING
-    return code.co_name, code.co_argcount, code.co_kwonlyargcount, flags, code.co_code, names, tuple(constants)
+    units = _without_lines(code)
+    return code.co_name, code.co_argcount, code.co_kwonlyargcount, flags, units, names, tuple(constants)
 
 
 def _constant(value: Any) -> Any:
@@ -112,8 +114,21 @@ def _unread(code: CodeType) -> Iterator[int]:
         ):
             yield 0
         return
-    units = code.co_code[:_HEAD]  # where they are set: two bytes each, operation and argument
+    yield from (code.co_code[at + 1] for at in _sets_for_people(code, _LOAD_CONST))
+
+
+def _without_lines(code: CodeType) -> bytes:
+    """Return the byte code without the numbers of lines that are arguments of its operations."""
+    units = bytearray(code.co_code)
+    for at in () if code.co_flags & _OPTIMISED else _sets_for_people(code, _LOAD_SMALL_INT):
+        units[at + 1] = 0
+    return bytes(units)
+
+
+def _sets_for_people(code: CodeType, load: int) -> Iterator[int]:
+    """Yield where the body of a module or class loads, by this operation, what it sets for people alone."""
+    units = code.co_code[:_HEAD]  # two bytes each, operation and argument
     for at in range(0, len(units) - 3, 2):
-        sets = (units[at], units[at + 2]) == _SETS and units[at + 3] < len(code.co_names)
+        sets = (units[at], units[at + 2]) == (load, _STORE_NAME) and units[at + 3] < len(code.co_names)
         if sets and code.co_names[units[at + 3]] in _OF_PEOPLE:
-            yield units[at + 1]
+            yield at
