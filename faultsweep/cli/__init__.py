@@ -99,6 +99,7 @@ def main() -> None:
             code = app(prog_name="faultsweep", standalone_mode=False) or 0
         if code == _INTERRUPTED:  # typer's answer to Ctrl-C
             raise KeyboardInterrupt
+        sys.stdout.flush()  # a reader who has left is noticed here, not when Python ends
         sys.exit(code)
     except InputError as error:
         sys.stderr.write(f"{plain(error)}\n")
