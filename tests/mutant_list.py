@@ -833,8 +833,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SLURM,
-        "            s.blocked |= 1 << s.job.partition[job]\n",
-        "",
+        "            if not _is_shut_out(s, job):\n",
+        "            if False:\n",
         "jobs of the main pass overtake those of their partition",
     ),
     Mutant(SLURM, "for _ in range(s.plan_depth):", "for _ in range(s.plan_depth + 1):", "it plans for one job more"),
@@ -947,7 +947,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         VICTIMS, "s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0", "s.open_node[node] = 1", "barred"
     ),
-    Mutant(VICTIMS, "if not narrows or _narrow(s, job, count):", "if True:", "beside plans, on any nodes (slurm)"),
+    Mutant(SLURM, "return total < s.job.chunks[job]", "return True", "a reservation lets later jobs pass"),
+    Mutant(
+        SLURM, "return min(later, _first_reopening(s, partition, time, end))", "return later", "ends of reservations"
+    ),
     Mutant(SLURM, "                _open_nodes(s, job, s.now)\n", "", "preemption on planned nodes"),
     Mutant(
         SLURM,

@@ -144,3 +144,26 @@ def test_expected_ends_count_in_groups(elsewhere, ends, start):
     jobs = [(elsewhere, 1, 1), *((end, 1, 0) for end in ends), (60, count, 0), (max(80, ends[-2] + 5), 1, 0)]
     parts = ((0, count + 1), (1, 0))
     assert starts_of((1, count + 1), parts, jobs, backfill_resolution=1)[-1] == start
+
+
+def test_what_is_planned_for_a_job_stays_when_it_comes_to_a_limit():
+    """Job 3 starts beside the plan for job 2, which then is at the limit of one job of its partition; job 4 must not
+    take the third node for longer than the plan leaves it, as if there were none."""
+    jobs = [(60, 1, 0), (60, 3, 1), (50, 1, 1), (100, 1, 2)]
+    assert starts_of((3,), ((3,), (3,), (3,)), jobs, partition_max_jobs=1) == [0, 60, 0, 120]
+
+
+@pytest.mark.parametrize(("count", "start"), [(2, 0), (3, 180)])
+def test_who_is_shut_out_by_a_reservation_blocks_no_partition(count, start):
+    """Job 2 wants two nodes for 100 s, and one node of two or three is reserved from 60 s on. If there are but two, it
+    could not start on idle nodes either, so the main pass goes on to job 3; with three, it waits for job 1."""
+    rows, parts = ((1, 0, 0, count),), (((count,), False),)
+    limits = [20, 100, 30] if count == 2 else [80, 100, 30]
+    asked = [
+        (k, 0, limit, limit, one_core(nodes, 0))
+        for k, (limit, nodes) in enumerate(zip(limits, (1, 2, 1), strict=True), start=1)
+    ]
+    case = ((rows, parts), asked, [], ((60, 500, (1,)),))
+    settings = AT_ONCE | {"backfill_interval": 10**6}
+    check_same(case, settings)
+    assert engine(case, scheduler="slurm", **settings)[1].jobs["start_s"].tolist()[2] == start

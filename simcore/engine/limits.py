@@ -3,7 +3,8 @@
 Jobs that share a limit, such as those of one user, are a group. A job may start while no group that limits it would
 have more running jobs, or more nodes asked for, than it may; some groups only count it. During a pass the others are
 not in the queue, so they have no reservation and hold up nobody. When a start brings another job of the queue to a
-limit, the pass begins again without that job. A job that waits for its own nodes counts as running.
+limit, the pass begins again without that job; one of ``slurm`` goes on and passes it over, because SLURM keeps what it
+has planned for jobs that come to a limit later. A job that waits for its own nodes counts as running.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import drop_pieces
-from faultsweep.simcore.engine.state import ALL_JOBS, WAITING, State
+from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, WAITING, State
 from faultsweep.simcore.model.machines import SITE
 
 
@@ -45,6 +46,8 @@ def count_running(s: State, job: int, sign: int) -> None:
 def note_start(s: State, job: int) -> None:
     """Count a job that starts; note whether another one in the queue has come to a limit by that."""
     count_running(s, job, 1)
+    if s.reserves == IN_PLANS:
+        return
     for position in range(s.queue_head, s.queue_tail):
         other = s.queue[position]
         if other != job and not may_run(s, other):
@@ -90,6 +93,12 @@ def _note_limit(s: State, job: int, runs: bool) -> None:
 
 
 @kernel
+def has_come_to_limit(s: State, job: int) -> bool:
+    """Tell whether a start of this pass has brought a job of the queue to a limit."""
+    return s.limited == 1 and not may_run(s, job)
+
+
+@kernel
 def put_back(s: State) -> None:
     """Put the jobs at a limit into the queue again, at their places."""
     end = s.queue_head  # no more jobs are behind it than before
@@ -98,4 +107,6 @@ def put_back(s: State) -> None:
         if s.job.status[job] == WAITING:
             s.queue[end] = job
             end += 1
+            if s.reserves == IN_PLANS:
+                _note_limit(s, job, may_run(s, job))
     s.queue_tail = end

@@ -53,12 +53,6 @@ class Preemption:
             self.tell(attempt)
         return before != (self.site.running, self.site.free())
 
-    def make_room_beside_plans(self, job: Job, usable: set[int]) -> bool:
-        """The same, on those nodes that a job would choose if all were gone that it may preempt."""
-        every = self.candidates(job) if self.is_on else []
-        leaving = [a for a in self.site.running if a.is_leaving]
-        return bool(every) and self.make_room(job, self.nodes_without(job, usable, leaving + every))
-
     def victims(self, job: Job, usable: set[int]) -> list[Attempt]:
         if not self.is_on:
             return []

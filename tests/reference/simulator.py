@@ -657,6 +657,9 @@ class Simulator:
         finally:
             self.in_pass = False
             self.queue = [job for job in waiting if job in self.queue or job in self.kept_out]
+            if self.options.scheduler == "slurm":
+                for job in self.queue:
+                    self.note_limit(job)
 
     def note_limit(self, job: Job) -> None:
         if self.at_limit(job):
@@ -694,6 +697,8 @@ class Simulator:
         return len(others) + 1 > most_jobs or sum(o.requested_size for o in [*others, job]) > most_nodes
 
     def stop_if_at_limit(self) -> None:
+        if self.options.scheduler == "slurm":
+            return  # its passes go on, and keep what they have planned
         if self.in_pass and any(self.at_limit(job) for job in self.queue):
             raise PassAgainError
 

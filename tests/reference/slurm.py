@@ -61,7 +61,7 @@ class Passes:
         refused = set()
         for job in list(site.queue)[:depth]:
             partition = site.needs[job].partition
-            if partition in refused:
+            if partition in refused or site.at_limit(job):
                 continue
             free = [(0, 0, 0) if node in barred else bag for node, bag in enumerate(site.free())]
             site.row = 0
@@ -69,21 +69,31 @@ class Passes:
                 site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
             elif site.preemption.make_room(job, set(range(len(free))) - barred):
                 raise PassAgainError
-            else:
+            elif not self.is_shut_out(job):
                 refused.add(partition)
                 barred |= {node for node, has in enumerate(site.nodes) if partition in has.partitions}
+
+    def is_shut_out(self, job: Job) -> bool:
+        """Whether a job has too few nodes beside advance reservations, even if nothing ran."""
+        site = self.site
+        room = site.room(job, [node.has for node in site.nodes])
+        return room < site.needs[job].chunks and any(
+            site.is_reserved(job, node, site.now) for node in range(len(site.nodes))
+        )
 
     def backfill(self) -> None:
         """Start what can start now beside what is planned for the jobs before it."""
         site, looked_at = self.site, Counter()
         self.plans: list[tuple[Any, Any, set[int]]] = []
         for job in list(site.queue)[: site.options.backfill_depth]:
+            if site.at_limit(job):
+                continue  # a start of this pass has brought it there
             if site.options.backfill_user_depth and looked_at[job.user] >= site.options.backfill_user_depth:
                 continue
             looked_at[job.user] += 1
             start, bags = self.earliest(job)
             if start > site.now:
-                if site.preemption.make_room_beside_plans(job, self.unplanned(job, site.now)):
+                if site.preemption.make_room(job, self.unplanned(job, site.now)):
                     raise PassAgainError
                 start, bags = self.earliest(job)
             if start == site.now:
@@ -109,7 +119,7 @@ class Passes:
         mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
         time = site.now
         while True:
-            later = self.next_opening(mine, time, time + site.duration(job))
+            later = min(self.next_opening(mine, time, time + site.duration(job)), self.next_end(job, mine, time))
             found, bags = self.first_fit(job, time, self.unplanned(job, time))
             start = max(time, found)
             if start == inf or (start > site.now and later < start):
@@ -142,6 +152,12 @@ class Passes:
                 return edge
             if since > last:
                 break
+        return inf
+
+    def next_end(self, job: Job, mine: set[int], time: Any) -> Any:
+        """The first end of an advance reservation, if the job would meet one on a node of its partition."""
+        if any(self.site.is_reserved(job, node, time) for node in mine):
+            return min(end for _, end, _ in self.site.windows if end > time)
         return inf
 
     def first_fit(self, job: Job, time: Any, usable: set[int]) -> tuple[Any, Any]:

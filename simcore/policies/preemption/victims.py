@@ -34,13 +34,7 @@ def make_room(s: State, job: int, barred: int) -> bool:
     """
     for node in range(s.node_cores.shape[0]):
         s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0
-    return may_preempt(s, job) and _make_room_on_open(s, job, False)
-
-
-@kernel
-def make_room_beside_plans(s: State, job: int) -> bool:
-    """Do the same on the open nodes, of those that it would choose if all had gone that it may preempt (slurm)."""
-    return _make_room_on_open(s, job, True)
+    return may_preempt(s, job) and make_room_on_open(s, job)
 
 
 @kernel
@@ -50,33 +44,17 @@ def may_preempt(s: State, job: int) -> bool:
 
 
 @kernel
-def _make_room_on_open(s: State, job: int, narrows: bool) -> bool:
-    """Do it on the open nodes; narrows: on those that it would choose if all candidates had gone."""
+def make_room_on_open(s: State, job: int) -> bool:
+    """Do the same on the open nodes alone, such as those that no plan has (slurm)."""
     before, count = s.version, _candidates(s, s.may_preempt[s.job.preempt_class[job]])
     in_window, s.chooses_in_window = s.chooses_in_window, 1
-    last = -1
-    if not narrows or _narrow(s, job, count):
-        last = _fewest(s, job, count)
+    last = _fewest(s, job, count)
     s.chooses_in_window = in_window
     for at in range(last + 1):
         victim = s.victims[at]
         if _is_on_chosen(s, victim) > 0:
             tell(s, victim)
     return s.version != before
-
-
-@kernel
-def _narrow(s: State, job: int, count: int) -> bool:
-    """Leave those nodes open which a job would get if all candidates had gone; return False if there are too few."""
-    _begin(s)
-    for at in range(count):
-        _take_away(s, s.victims[at])
-    if not choose_in_window(s, job, windows_met(s, s.now, expected_end(s, job, s.now))):
-        return False
-    s.open_node[:] = 0
-    for at in range(s.num_chosen):
-        s.open_node[s.chosen[at]] = 1
-    return True
 
 
 @kernel

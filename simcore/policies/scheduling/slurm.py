@@ -4,8 +4,9 @@ Nothing starts at an event itself. A pass follows at the next tick of its kind, 
 node has failed or come up, the order has been calculated or an advance reservation has ended since the last one. The
 first ticks are drawn from the seed: no clock of a controller agrees with that of a log.
 
-The main pass starts jobs until one cannot start; from then on the nodes of its partition are left to it. It looks at
-the first jobs of the queue, and at all of them once in a while. The backfilling pass looks at the first jobs, too. One
+The main pass starts jobs until one cannot start; from then on the nodes of its partition are left to it, unless advance
+reservations keep it from starting even on idle nodes. It looks at the first jobs of the queue, and at all of them once
+in a while. The backfilling pass looks at the first jobs, too. One
 that can start beside the plans for those before it starts, if need be by preemption; for another one it plans whole
 nodes, though the job may need but parts of them, and it forgets its plans when it ends. When that job could start, it
 sees by taking the running jobs on those nodes away, in order of their expected ends and in groups of ends that lie
@@ -24,6 +25,7 @@ from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end
 from faultsweep.simcore.engine.events import dequeue_at, push_timer
 from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
     chunks_within,
@@ -44,7 +46,7 @@ from faultsweep.simcore.engine.state import (
     State,
 )
 from faultsweep.simcore.policies.preemption.halting import expect_halted
-from faultsweep.simcore.policies.preemption.victims import make_room, make_room_beside_plans, may_preempt
+from faultsweep.simcore.policies.preemption.victims import make_room, make_room_on_open, may_preempt
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
@@ -106,7 +108,7 @@ def _main_pass(s: State, depth: int) -> None:
         if position >= s.queue_tail or (s.free == 0 and s.preemption == DEFAULT):
             return
         job = s.queue[position]
-        if s.blocked >> s.job.partition[job] & 1 == 0:
+        if s.blocked >> s.job.partition[job] & 1 == 0 and not has_come_to_limit(s, job):
             if _room_now(s, job) >= s.job.chunks[job]:
                 head = s.queue_head
                 _start(s, job, position)
@@ -117,8 +119,20 @@ def _main_pass(s: State, depth: int) -> None:
             if s.preemption != DEFAULT and make_room(s, job, s.blocked):
                 s.passes_again = 1
                 return
-            s.blocked |= 1 << s.job.partition[job]
+            if not _is_shut_out(s, job):
+                s.blocked |= 1 << s.job.partition[job]
         position += 1
+
+
+@kernel
+def _is_shut_out(s: State, job: int) -> bool:
+    """Tell whether advance reservations leave a job of now too few nodes of its partition, even if all were idle."""
+    closed, total = windows_met(s, s.now, expected_end(s, job, s.now)), 0
+    if closed == 0:
+        return False
+    for node in range(s.node_cores.shape[0]):
+        total += chunks_within(s, job, node, s.node_cores[node], s.node_gpus[node], s.node_memory[node], closed)
+    return total < s.job.chunks[job]
 
 
 @kernel
@@ -159,11 +173,11 @@ def _backfill_pass(s: State) -> bool:
         if position >= s.queue_tail:
             break
         job = s.queue[position]
-        if not _is_of_many(s, job):
+        if not has_come_to_limit(s, job) and not _is_of_many(s, job):
             start = _earliest(s, job)
             if start > s.now and s.preemption != DEFAULT and may_preempt(s, job):
                 _open_nodes(s, job, s.now)
-                if make_room_beside_plans(s, job):
+                if make_room_on_open(s, job):
                     s.passes_again = 1
                     return True
                 start = _earliest(s, job)
@@ -210,7 +224,7 @@ def _earliest(s: State, job: int) -> float:
 @kernel
 def _open_nodes(s: State, job: int, time: float) -> float:
     """Mark the nodes of a partition that nobody has in plan from a time on for as long as the job may last; return the
-    first end of a plan after that time that sets others free, s, or infinity."""
+    first end after that time of a plan that sets others free, or of an advance reservation, s, or infinity."""
     end, later, partition = expected_end(s, job, time), np.inf, s.job.partition[job]
     for node in range(s.open_node.shape[0]):
         s.open_node[node] = s.node_members[node] >> partition & 1
@@ -224,7 +238,22 @@ def _open_nodes(s: State, job: int, time: float) -> float:
             break
         for node in range(s.open_node.shape[0]):
             s.open_node[node] &= s.profile_cores[row, node]
-    return later
+    return min(later, _first_reopening(s, partition, time, end))
+
+
+@kernel
+def _first_reopening(s: State, partition: int, time: float, end: float) -> float:
+    """Return the first end of any advance reservation after a time, if a job that begins then meets one of a node of
+    its partition, s; else infinity."""
+    closed, first, meets = windows_met(s, time, end), np.inf, False
+    if closed == 0:
+        return np.inf
+    for node in range(s.node_windows.shape[0]):
+        meets = meets or (s.node_windows[node] & closed != 0 and s.node_members[node] >> partition & 1 == 1)
+    for window in range(s.num_windows):
+        if meets and s.window_end[window] > time:
+            first = min(first, s.window_end[window])
+    return first
 
 
 @kernel
