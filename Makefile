@@ -97,9 +97,10 @@ check: lint docs test test-nojit test-bounds ## style, types, documents, all tes
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks
 
-against-slurm: warm ## play traces of jobs on a real SLURM and compare its passes with ours (45 minutes; needs slurmctld, slurmd and munge)
+against-slurm: warm ## play traces of jobs on a real SLURM and compare its passes with ours (two hours; needs SLURM with its accounting, and root)
 	@$(BIN)/python -m tests.cluster.recorded_slurm recorded
 	@$(BIN)/python -m tests.cluster.recorded_preemption recorded/preempted.json
+	@$(BIN)/python -m tests.cluster.recorded_features recorded/features
 
 fuzz: warm ## compare engine and reference on thousands of random workloads; read 100,000 damaged dumps
 	@FAULTSWEEP_FUZZ_DUMPS=100000 $(PYTEST) tests/simcore/workloads/test_accounting.py

@@ -1,27 +1,30 @@
 """Recorded runs of a real SLURM, and what the scheduler ``slurm`` does with their jobs: pass by pass, or all of them.
 
 A recording is a file of JSON: the settings of the passes, the jobs, and what the controller did with each of them in
-each of several runs.
+each of several runs; with accounts, tiers, QOS or reservations also these, and what happened to nodes and priorities.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import floor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from faultsweep.simcore.model.dependencies import dependencies_of
+from faultsweep.simcore.model.failure_trace import NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.workload import Demand, Label, Workload
-from faultsweep.simcore.simulate import simulate
-from faultsweep.simcore.sites.site import NodeClass, Partition, Qos, Site, site_text
+from faultsweep.simcore.simulate import Run, simulate
+from faultsweep.simcore.sites.site import Account, NodeClass, Partition, Qos, Reservation, Site, site_text
 
 NODES, CORES, MEMORY_MB, GPUS = 16, 4, 8000, 2
 PARTITIONS = {"batch": tuple(range(12)), "gpu": tuple(range(12, 16))}
 OF_ONE_PASS_S = 0.06
 """Starts of one pass lie closer than this in the controller's log."""
-LATE_S = (0.02, 0.04, OF_ONE_PASS_S)
+LATE_S = (0.02, 0.04, OF_ONE_PASS_S, -OF_ONE_PASS_S)
 TICKS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
 PLAYING_S = 0.04  # what a job takes beyond its sleep, about
 SETTINGS = {
@@ -53,40 +56,109 @@ class Played:
     gpus: int = 0
     memory_mb: int = 0
     after: tuple[str, ...] = ()  # names of the jobs whose end it waits for
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    array: str = ""  # the name of the array of which it is a task
+    earlier: tuple[Sequence[Any], ...] = ()  # start, end, by and hosts of runs that were cut short
+    halts: tuple[Sequence[float], ...] = ()  # when it was suspended, and resumed
+
+
+@dataclass(frozen=True)
+class Preemption:
+    """A job that had others leave: when, in which pass, its name and theirs."""
+
+    time: float
+    by: str
+    job: str
+    victims: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What else happened in a run, at times of its log in seconds.
+
+    calculated : when priorities were calculated first.
+    priorities : printed ones: a time, and jobs with theirs, if they are new or have changed.
+    preempted : the preemptions.
+    down : a node, when it failed, and when it was up again.
+    closed : the begin and the end of a reservation, and its nodes.
+    """
+
+    calculated: float = 0.0
+    priorities: tuple[tuple[float, dict[str, int]], ...] = ()
+    preempted: tuple[Preemption, ...] = ()
+    down: tuple[tuple[int, float, float], ...] = ()
+    closed: tuple[tuple[float, float, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A run: parameters of the passes, and its jobs in order of submission."""
+    """A run: parameters of the passes, its jobs in order of submission, and what the site has beside its nodes."""
 
     name: str
-    settings: dict[str, float]
+    settings: dict[str, Any]
     jobs: tuple[Played, ...]
+    site: Mapping[str, Any] = field(default_factory=dict)
+    noted: Noted = Noted()
 
 
 SEEN = ("submit", "start", "end", "by", "hosts")
-"""What differs from run to run."""
+MAYBE_SEEN = ("priority", "earlier", "halts")
+"""What differs from run to run, or may: under fair share the priority at submission does."""
 
 
 def write(runs: list[Recording], path: Path) -> None:
     """Write several runs of one trace: its settings, what its jobs ask for, and of each run what became of each job."""
-    asked = [{name: value for name, value in asdict(job).items() if name not in SEEN} for job in runs[0].jobs]
-    seen = [[[getattr(job, name) for name in SEEN] for job in run.jobs] for run in runs]
-    text = [f'{{"settings": {json.dumps(runs[0].settings)},', f'"seen": {json.dumps(SEEN)},', '"jobs": [']
+    names = SEEN + tuple(name for name in MAYBE_SEEN if _differs(runs, name))
+    left_out = {each.name: each.default for each in fields(Played)} | dict.fromkeys(SEEN + MAYBE_SEEN[1:], ())
+    asked = [
+        {name: value for name, value in asdict(job).items() if name not in names and left_out[name] != value}
+        for job in runs[0].jobs
+    ]
+    seen = [[[_rounded(getattr(job, name)) for name in names] for job in run.jobs] for run in runs]
+    text = [f'{{"settings": {json.dumps(runs[0].settings)},']
+    text += [f'"site": {json.dumps(runs[0].site)},'] if runs[0].site else []
+    noted = [_rounded(asdict(run.noted)) for run in runs if run.noted != Noted()]
+    text += ['"noted": [', ",\n".join(map(json.dumps, noted)), "],"] if noted else []
+    text += [f'"seen": {json.dumps(names)},', '"jobs": [']
     text += [",\n".join(map(json.dumps, asked)), "],", '"runs": [']
     text += [",\n".join("[" + ",\n".join(map(json.dumps, run)) + "]" for run in seen), "]}", ""]
     path.write_text("\n".join(text))
+
+
+def _differs(runs: list[Recording], name: str) -> bool:
+    """Whether something is not what another run, or most jobs, have."""
+    seen = [tuple(getattr(job, name) for job in run.jobs) for run in runs]
+    return any(each != seen[0] for each in seen) or (name != "priority" and any(seen[0]))
+
+
+def _rounded(value: Any) -> Any:
+    """Times of the log are in milliseconds."""
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items() if part not in ((), 0.0)}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(part) for part in value]
+    return round(value, 3) if isinstance(value, float) else value
 
 
 def read(path: Path) -> list[Recording]:
     """Read the runs of a trace."""
     found = json.loads(path.read_text())
     runs = []
-    for number, run in enumerate(found["runs"], start=1):
+    for number, run in enumerate(found["runs"]):
         seen = [dict(zip(found["seen"], row, strict=True)) for row in run]
         jobs = [{**job, **what} for job, what in zip(found["jobs"], seen, strict=True)]
-        jobs = [job | {name: tuple(job.get(name, ())) for name in ("hosts", "after")} for job in jobs]
-        runs.append(Recording(f"{path.stem}-{number}", found["settings"], tuple(Played(**job) for job in jobs)))
+        jobs = [
+            job | {name: tuple(job.get(name, ())) for name in ("hosts", "after", "earlier", "halts")} for job in jobs
+        ]
+        noted = dict(found["noted"][number]) if "noted" in found else {}
+        if noted:
+            of_all = [Preemption(**{**each, "victims": tuple(each["victims"])}) for each in noted.get("preempted", ())]
+            noted |= {"preempted": tuple(of_all)}
+        played = tuple(Played(**job) for job in jobs)
+        name = f"{path.stem}-{number + 1}"
+        runs.append(Recording(name, found["settings"], played, found.get("site", {}), Noted(**noted)))
     return runs
 
 
@@ -104,134 +176,298 @@ class Row:
     gpus: int = 0
     memory_mb: int = 0
     after: tuple[int, ...] = ()  # rows of the jobs that it waits for
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    array: str = ""
 
 
-def simulated(folder: Path, rows: list[Row], partitions: dict[str, tuple[int, ...]], **settings) -> np.ndarray:
-    """The starts of jobs; each node is a class of its own, so that a partition may have any of them."""
+def site_of(partitions: Mapping[str, tuple[int, ...]], tiers: Mapping[str, int], site: Mapping[str, Any]) -> Site:
+    """The nodes, each a class of its own, so that a partition may have any of them, and what else the site has."""
     nodes = [
         NodeClass(name=f"n{k}", count=1, cores=CORES, memory_mb=MEMORY_MB, gpus=GPUS * (k in PARTITIONS["gpu"]))
         for k in range(NODES)
     ]
-    parts = [Partition(name=name, nodes={f"n{k}": 1 for k in members}) for name, members in partitions.items()]
-    names = [f"q{k}" for k in range(len(rows))]
-    qos = [Qos(name=name, priority=row.priority) for name, row in zip(names, rows, strict=True)]
+    parts = [
+        Partition(name=name, nodes={f"n{k}": 1 for k in members}, priority_tier=tiers.get(name, 1))
+        for name, members in partitions.items()
+    ]
+    closed = [
+        Reservation(name=f"w{number}", start_s=start, end_s=end, classes={f"n{k}": 1 for k in members})
+        for number, (start, end, members) in enumerate(site.get("closed", ()))
+    ]
+    return Site(
+        nodes=nodes,
+        partitions=parts,
+        qos=[Qos(**each) for each in site.get("qos", ())],
+        accounts=[Account(**each) for each in site.get("accounts", ())],
+        reservations=closed,
+        preempt_by=site.get("preempt_by", ""),
+    )
+
+
+def _label(values: list[str]) -> Label:
+    names = sorted(set(values) - {""})
+    return Label(np.array([names.index(value) if value else -1 for value in values], np.int64), tuple(names))
+
+
+def simulated(
+    folder: Path,
+    rows: list[Row],
+    partitions: Mapping[str, tuple[int, ...]],
+    site: Mapping[str, Any],
+    tiers: Mapping[str, int] | None = None,
+    down: Sequence[tuple[int, float, float]] = (),
+    **settings,
+) -> Run:
+    """A run of jobs, which come by their priorities unless fair share has a weight."""
     path = folder / "site.toml"
-    path.write_text(site_text(Site(nodes=nodes, partitions=parts, qos=qos)))
+    path.write_text(site_text(site_of(partitions, tiers or {}, site)))
     count, one = len(rows), np.ones(len(rows), np.int64)
     chunks, cores, gpus, memory = (
         np.array([getattr(row, name) for row in rows], np.int64) for name in ("nodes", "cores", "gpus", "memory_mb")
     )
     place = np.array([list(partitions).index(row.partition) for row in rows], np.int64)
+    found = {name: _label([getattr(row, name) for row in rows]) for name in ("user", "account", "qos", "array")}
+    labels = {name: label for name, label in found.items() if name != "user" and label.names}
+    if "array" not in labels:
+        settings.pop("array_max_jobs", None)
+    if not settings.get("priority_share_weight"):
+        labels["nice"] = _label([str(-row.priority) for row in rows])
     workload = Workload(
         np.arange(count),
         np.array([row.submit for row in rows]),
         np.array([row.run_s for row in rows]),
         np.array([row.limit_s for row in rows]),
         chunks * cores,
-        0 * one,
+        found["user"].codes,
         name="recorded",
         demand=Demand(chunks, cores, gpus, memory, one, 0 * one, place, partitions=tuple(partitions)),
-        labels={"qos": Label(np.arange(count), tuple(names))},
+        labels=labels,
+        user_names=found["user"].names,
     )
     pairs = [(place, other) for place, row in enumerate(rows) for other in row.after]
     if pairs:
         waits, after = (np.array(column) for column in zip(*pairs, strict=True))
         workload = replace(workload, dependencies=dependencies_of(waits, after, np.zeros(len(pairs))))
         settings = {"dependencies": "log"} | settings
-    weight = float(max(row.priority for row in rows))
-    run = simulate(workload, machine=str(path), **(SETTINGS | {"priority_qos_weight": weight} | settings))
-    return np.asarray(run.jobs["start_s"])
+    failures = NO_FAILURES
+    if down:
+        node, since, until = (np.array(column) for column in zip(*sorted(down, key=lambda each: each[1]), strict=True))
+        failures = FailureTrace(since, node, until - since)
+    return simulate(workload, failures=failures, machine=str(path), **(SETTINGS | settings))
 
 
 def _row(job: Played, submit: float, **changes) -> Row:
     same = ("limit_s", "partition", "priority", "nodes", "cores", "gpus", "memory_mb", "run_s")
-    return Row(**({name: getattr(job, name) for name in same} | {"submit": submit} | changes))
+    own = {name: getattr(job, name) for name in (*same, "user", "account", "qos", "array")}
+    return Row(**(own | {"submit": submit} | changes))
+
+
+def _on_clock(time: float, begin: float) -> float:
+    """A time since another one, a multiple of a binary fraction, so that sums are exact."""
+    return round((time - begin) * 1024) / 1024
 
 
 def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> dict[str, float]:
-    """The starts of the jobs of a recording under our scheduler, since the first submission."""
-    first = recording.jobs[0].submit
+    """The starts of the jobs of a recording under our scheduler, since the first submission; of a job that was cut
+    short, the start of its last run."""
+    first, noted = recording.jobs[0].submit, recording.noted
+    begin = noted.calculated or first
     place = {job.name: row for row, job in enumerate(recording.jobs)}
     rows = [
-        _row(job, round((job.submit - first) * 1024) / 1024, after=tuple(place[name] for name in job.after))
+        _row(job, _on_clock(job.submit, begin), after=tuple(place[name] for name in job.after))
         for job in recording.jobs
     ]
-    starts = simulated(folder, rows, PARTITIONS, seed=seed, **(recording.settings | settings))
+    if noted.calculated:  # periods of priorities begin with a first job, of nobody
+        rows = [replace(row, after=tuple(other + 1 for other in row.after)) for row in rows]
+        rows.insert(0, Row(0.0, 1.0, 1.0, "batch", 1, user="root", account="root"))
+    closed = [(_on_clock(start, begin), _on_clock(end, begin), nodes) for start, end, nodes in noted.closed]
+    down = [(node, _on_clock(start, begin), _on_clock(end, begin)) for node, start, end in noted.down]
+    site = {**recording.site, "closed": closed}
+    settings = recording.settings | settings
+    run = simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, **settings)
+    starts = np.asarray(run.jobs["start_s"])[len(rows) - len(recording.jobs) :] - (first - begin)
     return {job.name: float(start) for job, start in zip(recording.jobs, starts, strict=True)}
 
 
-def passes_of(recording: Recording) -> list[tuple[float, str, set[str]]]:
-    """The passes that started jobs: when the first of them started, which kind of pass it was, and the jobs."""
-    found: list[tuple[float, str, set[str]]] = []
+def partitions_of(site: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The nodes of each partition."""
+    rows = site.get("partitions", ())
+    return {row["name"]: tuple(range(row["first"], row["last"] + 1)) for row in rows} or dict(PARTITIONS)
+
+
+def tiers_of(site: Mapping[str, Any]) -> dict[str, int]:
+    """The tiers of the partitions that have some."""
+    return {row["name"]: row["priority_tier"] for row in site.get("partitions", ())}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass that did something: when, of which kind, which jobs it started, and which it had leave."""
+
+    time: float
+    kind: str
+    starts: frozenset[str]
+    leave: frozenset[str] = frozenset()
+
+
+def passes_of(recording: Recording) -> list[Pass]:
+    """The passes that started jobs or had some leave, by the time of the first of them."""
+    did = [(stay.start, stay.by, {stay.name}, set()) for stay in stays_of(recording)]
+    did += [(each.time, each.by, set(), set(each.victims)) for each in recording.noted.preempted]
+    found: list[tuple[float, str, set[str], set[str]]] = []
     last = -np.inf
-    for job in sorted(recording.jobs, key=lambda job: job.start):
-        if found and found[-1][1] == job.by and job.start - last < OF_ONE_PASS_S:
-            found[-1][2].add(job.name)
+    for time, by, starts, leave in sorted(did, key=lambda each: each[0]):
+        if found and found[-1][1] == by and time - last < OF_ONE_PASS_S:
+            found[-1][2].update(starts)
+            found[-1][3].update(leave)
         else:
-            found.append((job.start, job.by, {job.name}))
-        last = job.start
+            found.append((time, by, starts, leave))
+        last = time
+    return [Pass(time, by, frozenset(starts), frozenset(leave)) for time, by, starts, leave in found]
+
+
+def stays_of(recording: Recording) -> list[Played]:
+    """Each run of each job as a job, in order of submission, the later ones submitted when the hold was over."""
+    found, hold = [], recording.settings.get("requeue_hold_s", 0.0)
+    for job in recording.jobs:
+        submit = job.submit
+        for start, end, by, hosts in job.earlier:
+            found.append(replace(job, submit=submit, start=start, end=end, by=by, hosts=tuple(hosts)))
+            submit = floor(end) + hold  # SLURM counts in whole seconds
+        found.append(replace(job, submit=submit))
     return found
 
 
-def decided(folder: Path, recording: Recording, time: float, kind: str) -> set[str]:
-    """The jobs that one pass of ours starts with the running and waiting jobs as they were, without those that wait
-    for the end of others.
+def decided(folder: Path, recording: Recording, time: float, kind: str, late: float = 0.0) -> Pass | None:
+    """What one pass of ours does with the running and waiting jobs as they were, without those that wait for the end of
+    others.
 
-    The running jobs have the highest priorities, each in a partition of the nodes that it held, and do not count for
-    the depth. SLURM counts time in whole seconds, and half minutes since 1970, so the clock begins at a whole minute.
+    The running jobs come before, each in a partition of the nodes that it held, and do not count for the depth. SLURM
+    counts time in whole seconds, and half minutes since 1970, so the clock begins at a whole minute.
+
+    late : jobs that ended so long before or less had not ended yet, or, below 0, those had that end so soon; None if
+        others run in their place.
     """
-    running = [job for job in recording.jobs if job.start < time < job.end]
-    gone = {job.name for job in recording.jobs if job.end <= time}
-    waiting = [job for job in recording.jobs if job.submit < time <= job.start and gone.issuperset(job.after)]
-    now = floor(time)
+    recorded = _gone_when_told(recording, time)
+    stays = [_changed(stay, time, late) for stay in recorded]
+    running = [stay for stay in stays if stay.start < time < stay.end]
+    if any(stay.halts for stay in stays):  # one after another, so that ours suspend whom they did
+        running.sort(key=lambda stay: stay.start)
+    over = {stay.name for stay in stays if stay.end <= time}
+    gone = over - {stay.name for stay in stays if stay.end > time}
+    waiting = [stay for stay in stays if stay.submit < time <= stay.start and gone.issuperset(stay.after)]
+    now, said = floor(time), _priorities_at(recording, time)
     begin = (now // 60 - 1) * 60
     rows = [Row(0.0, 1.0, 1.0, "gpu", 1)]  # so that the clock begins there
     for place, job in enumerate(running):
-        left = job.limit_s - (now - floor(job.start))
-        rows.append(_row(job, now - begin, run_s=left, limit_s=left, partition=f"r{place}", priority=100_000))
-    rows += [_row(job, now - begin, run_s=job.limit_s) for job in waiting]
+        since = (len(running) - place) / 64
+        left = job.limit_s - (now - floor(job.start) - _halted_s(job, time)) + since
+        rows.append(_row(job, now - begin - since, run_s=left, limit_s=left, partition=f"r{place}", priority=100_000))
+    rows += [_row(job, now - begin, run_s=job.limit_s, priority=said.get(job.name, job.priority)) for job in waiting]
+    run = _one_pass(folder, recording, rows, running, (time, begin), kind)
+    assert run.events is not None
+    rows_then = [row for row in run.events.rows() if row[0] <= now - begin]
+    begun = {row[2] - 1 for row in rows_then if row[1] == "start"}
+    if not begun.issuperset(range(len(running))):
+        return None
+    names = [job.name for job in (*running, *waiting)]
+    left = [row[2] - 1 for row in rows_then if row[0] == now - begin and row[1] in ("preempt", "suspend")]
+    starts = frozenset(names[place] for place in begun if place >= len(running))
+    return Pass(time, kind, starts, frozenset(names[place] for place in left))
+
+
+def _gone_when_told(recording: Recording, time: float) -> list[Played]:
+    """The stays, those over that were told before a time to leave, which they do a little later."""
+    stays = stays_of(recording)
+    if any(stay.halts for stay in stays):
+        return stays
+    told = [(each.time, name) for each in recording.noted.preempted if each.time < time for name in each.victims]
+    return [
+        replace(stay, end=min([stay.end, *(at for at, name in told if name == stay.name and at > stay.start)]))
+        for stay in stays
+    ]
+
+
+def _changed(stay: Played, time: float, late: float) -> Played:
+    """A stay that ended just before a time or after it, as if it had not, or had."""
+    if late < 0.0:
+        return replace(stay, end=time) if time < stay.end <= time - late else stay
+    return replace(stay, end=time + late) if time - late < stay.end <= time else stay
+
+
+def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind: str) -> Run:
+    """A run of rows whose first pass of a kind is that of a time."""
+    (time, begin), site = times, recording.site
+    down = {node for node, since, until in recording.noted.down if since < time <= until}
     held = {f"r{place}": job.hosts for place, job in enumerate(running)}
-    at_once = TICKS[2:] if kind == "backfill" else TICKS[:2]
+    partitions = {name: tuple(set(nodes) - down) for name, nodes in partitions_of(site).items()} | held
+    tiers = tiers_of(site) | {f"r{place}": tiers_of(site).get(job.partition, 1) for place, job in enumerate(running)}
+    closed = [
+        (max(0.0, floor(start) - begin), floor(end) - begin, nodes)
+        for start, end, nodes in recording.noted.closed
+        if end > begin
+    ]
+    settings = recording.settings
+    is_full = settings["full_interval_s"] <= settings["main_interval_s"]
+    at_once = TICKS[2:] if kind == "backfill" else TICKS[: 1 + is_full]
     ticks = dict.fromkeys(TICKS, 1e9) | dict.fromkeys(at_once, 0.0)
     depth = {"backfill_depth": recording.settings["backfill_depth"] + len(running)}
-    starts = simulated(folder, rows, PARTITIONS | held, **(recording.settings | ticks | depth))[1:] - (now - begin)
-    assert (starts[: len(running)] == 0).all()
-    return {job.name for job, start in zip(waiting, starts[len(running) :], strict=True) if start == 0}
+    alone = {"priority_share_weight": 0.0, "priority_age_weight": 0.0, "priority_qos_weight": 0.0}
+    settings = settings | ticks | depth | alone
+    return simulated(folder, rows, partitions, {**site, "closed": closed}, tiers, events=True, **settings)
+
+
+def _halted_s(job: Played, time: float) -> float:
+    return sum(min(until, time) - since for since, until in job.halts if since < time)
+
+
+def _priorities_at(recording: Recording, time: float) -> dict[str, int]:
+    """The printed priorities of jobs at a time."""
+    found: dict[str, int] = {}
+    for at, changed in recording.noted.priorities:
+        if at < time:
+            found |= changed
+    return found
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A pass that starts other jobs than ours: when, of which kind, SLURM's that ours does not start, and ours."""
+    """A pass that does something else than ours."""
 
     time: float
-    kind: str
-    theirs: set[str]
-    ours: set[str]
+    theirs: Pass
+    ours: Pass
 
     @property
     def jobs(self) -> int:
-        """How many there are."""
-        return len(self.theirs | self.ours)
+        """How many jobs only one of the two starts or has leave."""
+        return _apart(self.theirs, self.ours)
+
+
+def _apart(theirs: Pass, ours: Pass) -> int:
+    """Of a pass that had jobs leave, whom another job replaces at once with ours and after a while in SLURM: only who
+    left counts."""
+    left = len(theirs.leave ^ ours.leave)
+    return left if theirs.leave else left + len(theirs.starts ^ ours.starts)
 
 
 def differences(folder: Path, recording: Recording, unseen: bool = False) -> list[Difference]:
-    """The passes in which ours starts other jobs.
+    """The passes in which ours does something else, without those that begin with jobs suspended as ours would not.
 
     unseen : of what SLURM may have seen of the jobs that ended just before, none of the last or all, take what is
         nearest: the log has the time of a start, and the pass had begun before.
     """
     found = []
-    for time, kind, names in passes_of(recording):
-        mine = decided(folder, recording, time, kind)
-        if unseen and mine != names:
-            others = [decided(folder, _with_late_ends(recording, time, late), time, kind) for late in LATE_S]
-            mine = min((mine, *others), key=lambda each: len(each ^ names))
-        if mine != names:
-            found.append(Difference(time - recording.jobs[0].submit, kind, names - mine, mine - names))
+    for theirs in passes_of(recording):
+        mine = decided(folder, recording, theirs.time, theirs.kind)
+        mine = mine or decided(folder, recording, theirs.time, theirs.kind, -OF_ONE_PASS_S)
+        if mine is None:
+            continue
+        if unseen and _apart(theirs, mine):
+            others = (decided(folder, recording, theirs.time, theirs.kind, late) for late in LATE_S)
+            mine = min((mine, *filter(None, others)), key=lambda each: _apart(theirs, each))
+        if _apart(theirs, mine):
+            found.append(Difference(theirs.time - recording.jobs[0].submit, theirs, mine))
     return found
-
-
-def _with_late_ends(recording: Recording, time: float, late: float) -> Recording:
-    """The recording as if the jobs that ended just before a time had ended after it."""
-    jobs = (replace(job, end=time + late) if time - late < job.end <= time else job for job in recording.jobs)
-    return replace(recording, jobs=tuple(jobs))

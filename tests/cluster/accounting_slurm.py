@@ -95,15 +95,8 @@ StorageLoc=slurm_acct
 """
 
 
-class AccountingSlurm(VirtualSlurm):
-    """The daemons of SLURM, slurmdbd and MariaDB, as a context manager."""
-
-    def _start(self) -> None:
-        self._start_munge("db", *(f"spool-{node}" for node in NODES))
-        ports = _free_ports(2 + len(NODES))
-        self._start_database(ports[1])
-        self._configure(ports)
-        self._start_nodes(*NODES)
+class Database(VirtualSlurm):
+    """What starts MariaDB, and writes what slurmdbd reads."""
 
     def _start_database(self, dbd_port: int) -> None:
         base = self.base
@@ -126,6 +119,17 @@ class AccountingSlurm(VirtualSlurm):
         settings = base / "slurmdbd.conf"
         settings.touch(mode=0o600)
         settings.write_text(DATABASE.format(base=base, user=USER, dbd_port=dbd_port))
+
+
+class AccountingSlurm(Database):
+    """The daemons of SLURM, slurmdbd and MariaDB, as a context manager."""
+
+    def _start(self) -> None:
+        self._start_munge("db", *(f"spool-{node}" for node in NODES))
+        ports = _free_ports(2 + len(NODES))
+        self._start_database(ports[1])
+        self._configure(ports)
+        self._start_nodes(*NODES)
 
     def _configure(self, ports: list[int]) -> None:
         base = self.base

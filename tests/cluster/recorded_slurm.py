@@ -94,6 +94,10 @@ class Asked(NamedTuple):
     gpus: int = 0
     partition: str = ""  # that of the GPUs, or of the other nodes
     after: tuple[int, ...] = ()  # places of the jobs whose end it waits for
+    user: str = ""  # whom root submits it for, and so on
+    account: str = ""
+    qos: str = ""
+    tasks: int = 0  # of an array, two of which run at a time
 
 
 class Trace(NamedTuple):
@@ -146,6 +150,7 @@ TRACES = {
 wait for others."""
 BETWEEN_S = 0.3  # submissions
 RUNS, AT_A_TIME = 6, 2
+TASKS_AT_A_TIME = 2
 SETTLING_S = 3.0, 8.0
 
 
@@ -180,6 +185,8 @@ class PlayingSlurm(VirtualSlurm):
         size = ("-N", str(job.nodes), f"--ntasks-per-node={job.cores}", f"--mem-per-cpu={job.memory_mb}")
         where = ["-p", job.partition or ("gpu" if job.gpus else "batch")] + [f"--gres=gpu:{job.gpus}"] * (job.gpus > 0)
         where += [f"--dependency=afterany:{':'.join(after)}"] * (len(after) > 0)
+        where += [f"--uid={job.user}"] * bool(job.user) + [f"-A{job.account}"] * bool(job.account)
+        where += [f"-q{job.qos}"] * bool(job.qos) + [f"--array=0-{job.tasks - 1}%{TASKS_AT_A_TIME}"] * (job.tasks > 0)
         options = ("-t", str(job.minutes), f"--nice={job.nice}", "-o", "/dev/null", "-J", name)
         return self.ask("sbatch", "--parsable", *size, *where, *options, "--wrap", f"sleep {job.sleep}")
 
@@ -252,16 +259,18 @@ def main(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     chosen = names or list(TRACES)
     with ProcessPoolExecutor(AT_A_TIME, get_context("spawn")) as pool:
-        runs = dict(zip(chosen, batched(pool.map(record, [name for name in chosen for _ in range(RUNS)])), strict=True))
+        runs = dict(
+            zip(chosen, batched(pool.map(record, [name for name in chosen for _ in range(RUNS)]), RUNS), strict=True)
+        )
     for name, recordings in runs.items():
         write(recordings, folder / f"{name}.json")
         for recording in read(folder / f"{name}.json"):
             report(recording)
 
 
-def batched(recordings: Iterator[Recording]) -> Iterator[list[Recording]]:
+def batched(recordings: Iterator[Recording], count: int) -> Iterator[list[Recording]]:
     """Return the runs of each trace."""
-    while runs := list(islice(recordings, RUNS)):
+    while runs := list(islice(recordings, count)):
         yield runs
 
 
@@ -273,7 +282,8 @@ def report(recording: Recording) -> None:
     passes = len(passes_of(recording))
     print(f"{recording.name}: {len(recording.jobs)} jobs, {by} by backfill; {passes} passes, {len(other)} not as ours")
     for each in other:
-        print(f"  {each.time:8.2f} s, {each.kind}: SLURM starts {sorted(each.theirs)}, ours {sorted(each.ours)}")
+        theirs, ours = (f"starts {sorted(one.starts)}, {sorted(one.leave)} leave" for one in (each.theirs, each.ours))
+        print(f"  {each.time:8.2f} s, {each.theirs.kind}: SLURM {theirs}; ours {ours}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -99,11 +100,15 @@ def _die_with_parent() -> None:
 
 
 def _free_ports(number: int) -> list[int]:
+    """Return ports that are free, of those that no connection gets by itself, so that they stay so."""
+    found: list[int] = []
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        while len(found) < number:
+            one = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
+                found.append(one.getsockname()[1])
+    return found
 
 
 class VirtualSlurm:
@@ -201,7 +206,7 @@ class VirtualSlurm:
 
     def jobs(self) -> dict[int, str]:
         """Return the jobs that are not over: id -> state."""
-        lines = self.ask("squeue", "-h", "-o", "%i %T").splitlines()
+        lines = self.ask("squeue", "-h", "-o", "%A %T").splitlines()
         return {int(number): state for number, state in (line.split() for line in lines)}
 
     def state(self, job: int) -> str:
