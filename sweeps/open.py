@@ -79,6 +79,7 @@ def _results(place: str, masked: bool, newest: Newest | None) -> xr.Dataset:
     results = {*metric_names(data), *BESIDE_METRICS}
     data = data.set_coords([name for name in data.data_vars if name not in results])
     data["status"] = data["status"].load()
+    chunks = dict(data["status"].encoding.get("preferred_chunks", {}))
     known = has_result(data["status"]).values
     newer = _lay_over(data, newest) if newest is not None else _NONE
     counts = {name: count for name, count in count_cells(data).items() if name not in RESULTS}
@@ -91,7 +92,7 @@ def _results(place: str, masked: bool, newest: Newest | None) -> xr.Dataset:
         data[name] = xr.Variable(variable.dims, hidden, variable.attrs)
     data = _plain_text(data)
     data = _in_order(data)
-    data.encoding["source"] = place
+    data.encoding.update(source=place, chunks=chunks)
     return data
 
 

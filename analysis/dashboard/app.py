@@ -416,6 +416,8 @@ class Dashboard:
     def _fill_table(self) -> None:
         frame, titles, filters = self._rows()
         if list(frame) != list(self.table.value):
+            kept = [one for one in self.table.sorters if one["field"] in frame]  # Tabulator complains of others
+            self.table.sorters = kept
             self.table.param.update(value=frame, titles=titles, header_filters=filters, formatters=formats_of(frame))
         elif titles != self.table.titles:  # another metric, or another unit
             self.table.param.update(value=frame, titles=titles, formatters=formats_of(frame))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import axes_of, labels_of
-from faultsweep.analysis.dashboard.plots import fit, renew
+from faultsweep.analysis.dashboard.plots import fit, place_bar, renew
 from faultsweep.analysis.figures import page, parallel
 from faultsweep.analysis.figures.figure import BLUE, VERMILION, Curve, Figure, Panel, Parallel, Style
 from faultsweep.analysis.figures.texts import without_tex
@@ -152,16 +152,14 @@ class ParetoPlot:
         """Draw two or three metrics."""
         import holoviews as hv
         import hvplot.pandas  # noqa: F401 - gives data frames .hvplot
-        from bokeh.models import ColumnDataSource
+        from bokeh.models import ColumnDataSource, HoverTool
 
         frame = _points(data, sample, metrics)
-        hover = [("", "@words"), ("value", "@x{0,0.[000]}, @y{0,0.[000]}")]
         drawn = frame.hvplot.scatter(
             x="x",
             y="y",
             c="colour" if len(metrics) > 2 else BLUE,
             hover_cols=["cell", "words", "ink"],
-            hover_tooltips=hover,
             cmap="viridis",
             responsive=True,
             height=_HEIGHT,
@@ -171,13 +169,18 @@ class ParetoPlot:
         )
         self.layout: Any = hv.render(drawn, backend="bokeh")
         cells = self.layout.renderers[0]
+        self.layout.tools = [tool for tool in self.layout.tools if not isinstance(tool, HoverTool)]
+        numbers = "@x{custom}, @y{custom}" + (", @colour{custom}" if len(metrics) > 2 else "")
+        self.layout.add_tools(page.tips_of([cells], [("", "@words"), ("value", numbers)]))
         cells.nonselection_glyph = cells.selection_glyph = None
         cells.glyph.angle = np.nan  # a marker that is nowhere takes no time to paint, and is found all the same
         self._source = cells.data_source
-        bars = [one for one in self.layout.right if type(one).__name__ == "ColorBar"]
-        colours = bars[0].color_mapper if bars else None
+        self._bars = [one for one in self.layout.right if type(one).__name__ == "ColorBar"]
+        colours = self._bars[0].color_mapper if self._bars else None
         if colours is not None:
-            colours.update(tags=["keeps its colours"], syncable=False)
+            page.style_bar(self._bars[0])
+            self._bars.append(place_bar(self.layout, self._bars[0], 0))
+            colours.update(tags=["keeps its colours", "on paper"], syncable=False)
         _stamp(self.layout, cells, colours)
         self.sources = [self._source]
         self._look = len(metrics) > 2
@@ -207,7 +210,7 @@ class ParetoPlot:
             label = textwrap.fill(sample.values(metrics[0 if name == "x" else 1])[1], 44)
             fit(scale, low - room, high + room, scale if axis[0].axis_label == label else None)
             axis.axis_label = label
-        for bar in [one for one in self.layout.right if type(one).__name__ == "ColorBar"]:
+        for bar in self._bars:
             bar.title = sample.values(metrics[2])[1]
             known = frame["colour"].to_numpy()[np.isfinite(frame["colour"].to_numpy())]
             if len(known):
@@ -218,10 +221,18 @@ class ParetoPlot:
 def _points(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> pd.DataFrame:
     columns = [sample.values(name)[0] for name in metrics]
     front = is_on_front(columns, [is_higher_better(data, name) for name in metrics])
-    columns = [values.astype(np.float32) for values in (*columns, np.zeros(len(sample.ids)))]
+    columns = [_as_short_as_can_be(values) for values in (*columns, np.zeros(len(sample.ids)))]
     names = dict(zip(("x", "y", "colour"), columns, strict=False))
     ink = _inks(names["colour"]) if len(metrics) > 2 else np.full(len(front), _packed(BLUE), np.int32)
     return pd.DataFrame({**names, "ink": ink, "cell": sample.ids, "words": sample.describe(), "front": front})
+
+
+def _as_short_as_can_be(values: Floats) -> NDArray[Any]:
+    """Return numbers in half the bytes where these can hold them."""
+    size = np.abs(values[np.isfinite(values) & (values != 0)])
+    holds = np.finfo(np.float32)
+    fits = not len(size) or (size.max() < holds.max and size.min() > holds.tiny)
+    return values.astype(np.float32) if fits else values
 
 
 def _packed(colour: str) -> int:
@@ -248,15 +259,10 @@ queueMicrotask(() => {
   const width = Math.round(plot.inner_width * scale), height = Math.round(plot.inner_height * scale);
   if (!(width > 0 && height > 0)) return;
   const {start: left, end: right} = plot.x_range, {start: low, end: high} = plot.y_range;
-  const {x, y} = points.data, dark = colours && matchMedia('(prefers-color-scheme: dark)').matches;
-  const kept = new Map(), keep = own => {
-    const hex = part => part.toString(16).padStart(2, '0');
-    const wanted = undone('#' + [own & 255, own >> 8 & 255, own >> 16 & 255].map(hex).join(''));
-    const at = place => parseInt(wanted.slice(place, place + 2), 16);
-    kept.set(own, at(5) << 16 | at(3) << 8 | at(1));
-    return kept.get(own);
-  };
-  const ink = dark ? Array.from(points.data.ink, own => kept.get(own) ?? keep(own)) : points.data.ink;
+  const {x, y} = points.data, known = colours && palettes.get(colours);
+  const packed = ([, ...hex]) => [4, 2, 0].reduce((sum, n) => sum << 8 | parseInt(hex[n] + hex[n + 1], 16), 0);
+  const kept = new Map(known?.dark ? known.light.map((own, n) => [packed(own), packed(colours.palette[n])]) : []);
+  const ink = known?.dark ? Array.from(points.data.ink, own => kept.get(own) ?? own) : points.data.ink;
   const chosen = points.selected.indices, pixels = new Uint32Array(width * height);
   const across = width / (right - left), up = height / (high - low), radius = 3 * scale, disc = [];
   for (let r = -Math.ceil(radius); r <= radius; r++) for (let c = -Math.ceil(radius); c <= radius; c++)
@@ -278,7 +284,7 @@ queueMicrotask(() => {
 });
 """
 """Draws all points into one picture: ten thousand markers of Bokeh's take 0.15 s, this takes 5 ms. Where many points
-lie on each other they are darker. Colours of a third metric pass the filter of the dark (``undone`` of the page)."""
+lie on each other they are darker. Colours of a third metric are those that the page gives the colour bar."""
 
 
 def _stamp(plot: Any, cells: Any, colours: Any) -> None:
@@ -376,7 +382,7 @@ class ParallelPlot:
             for names in (("xs", "ys", "value", "cell", "words"), ("x", "y", "cell"), ("x", "y", "text"))
         )
         self.layout, self._colours = page.draw_parallel(self._lines, self._ticks, "pan,wheel_zoom,tap,reset")
-        self._colours.update(tags=["keeps its colours"], syncable=False)  # in the dark, as those of heat maps
+        self._colours.update(tags=["keeps its colours", "on paper"], syncable=False)
         select = BoxSelectTool(continuous=True)
         self.layout.add_tools(select)
         self.layout.toolbar.active_drag = select

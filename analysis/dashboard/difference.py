@@ -54,9 +54,8 @@ class Difference:
         self.rows: list[list[Any]] = []
         self.most: list[list[Any]] = []
         for name in names:
-            pair = in_units_to_read(
-                xr.Dataset({name: xr.concat([old[name].load(), new[name].load()], dim="store")}), [name]
-            )
+            both_stores = xr.concat([old[name].load(), new[name].load()], dim="store")
+            pair = in_units_to_read(xr.Dataset({name: both_stores.assign_attrs(now[name].attrs)}), [name])
             values, words = pair[name].where(both), quantity(pair, name)
             if name == main:
                 same = (old[name].values == new[name].values) | (

@@ -12,7 +12,7 @@ from typing import Any
 
 import xarray as xr
 from faultsweep.analysis.dashboard.cells import Sample
-from faultsweep.analysis.dashboard.metrics import varying
+from faultsweep.analysis.dashboard.metrics import in_one_unit, varying
 from faultsweep.analysis.dashboard.overview import Overview, make_overview
 from faultsweep.analysis.shown import with_numbers_and_names
 from faultsweep.sweeps.batch_job import read_run
@@ -74,9 +74,8 @@ class FollowedStore:
             self._take(self._open())
 
     def _open(self) -> xr.Dataset:
-        if self._newest is None:
-            return with_numbers_and_names(open_results(self.place))
-        return with_numbers_and_names(open_with_journals(self.place, self._newest))
+        found = open_results(self.place) if self._newest is None else open_with_journals(self.place, self._newest)
+        return in_one_unit(with_numbers_and_names(found))
 
     def _take(self, data: xr.Dataset) -> None:
         self.data = data

@@ -1,12 +1,16 @@
-"""Which metrics the page offers, in plain words and in groups."""
+"""Which metrics the page offers, in plain words and in groups, and the unit in which it shows each."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.dashboard.choices import scalar_metrics
-from faultsweep.analysis.figures.units import unit_of
+from faultsweep.analysis.figures.units import unit_of, unit_on_page, with_unit_to_read
 from faultsweep.analysis.figures.words import quantity
+from faultsweep.sweeps.open import has_result
 
 _GROUPS = (
     ("Bounded slowdown", ("bounded_slowdown",)),
@@ -20,6 +24,29 @@ _GROUPS = (
 _OTHER = "Other"
 _MOST_READ = 50_000_000
 """Values that are read to see which metrics vary; of larger stores all metrics are offered."""
+
+
+def in_one_unit(data: xr.Dataset) -> xr.Dataset:
+    """Return results each of whose metrics is in one unit on the whole page, however few cells a view shows.
+
+    It is what the largest value in the chunks of the first, the middle and the last cell with a result asks for.
+    """
+    cells, shape = np.flatnonzero(has_result(data["status"]).values), data["status"].shape
+    chosen = cells[[0, len(cells) // 2, -1]] if len(cells) else cells
+    lengths = [int(data.encoding.get("chunks", {}).get(dim, size)) for dim, size in data["status"].sizes.items()]
+    places = np.column_stack(np.unravel_index(chosen, shape))
+    starts = dict.fromkeys(tuple((place // lengths * lengths).tolist()) for place in places)
+    for name in scalar_metrics(data):
+        with suppress(OSError, KeyError, ValueError):  # a chunk that is gone, or not whole: the views say so
+            data = with_unit_to_read(data, name, (_chunk(data[name], start, lengths) for start in starts))
+    return data
+
+
+def _chunk(values: xr.DataArray, start: tuple[int, ...], lengths: list[int]) -> xr.DataArray:
+    slices: dict[Any, slice] = {
+        dim: slice(first, first + length) for dim, first, length in zip(values.dims, start, lengths, strict=True)
+    }
+    return values.isel(slices)
 
 
 def varying(data: xr.Dataset) -> list[str]:
@@ -47,9 +74,9 @@ def _differ(values: np.ndarray) -> bool:
 
 
 def offered(data: xr.Dataset, name: str) -> str:
-    """Return what a metric or an axis is called where it is chosen: without a unit of time, which each view chooses."""
-    words = quantity(data, name)
-    return words.partition(" (")[0] if unit_of(data, name) in ("s", "node s") else words
+    """Return what a metric or an axis is called where it is chosen, with the unit in which the page shows it."""
+    words, unit = quantity(data, name), unit_on_page(data, name)
+    return words if unit == unit_of(data, name) else f"{words.partition(' (')[0]}{f' ({unit})' if unit else ''}"
 
 
 def grouped(data: xr.Dataset, names: list[str], wanted: str = "") -> dict[str, dict[str, str]]:

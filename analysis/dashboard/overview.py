@@ -328,6 +328,7 @@ def small_multiple(found: Overview) -> Any:
     figure = without_tex(overview_figure(found))
     plots = page.plots_of(figure)
     for plot, own in zip(plots, figure.panels, strict=True):
+        page.write_large(plot)
         plot.height, plot.toolbar_location = 250, None
         plot.title.visible = bool(own.title)
         plot.title.text = textwrap.fill(own.title, _TITLE)

@@ -211,10 +211,8 @@ class HeatPlot:
         self._bar = page.colour_bar(self._colours)
         self.layout = page.draw_heat(self._source, self._colours, _TOOLS, _HEIGHT)
         self.layout.add_layout(self._bar, "right")
-        self._below = page.colour_bar(self._colours)
-        self.layout.add_layout(self._below, "below")
-        _place_bar(self.layout, self._bar, self._below)
         self.layout.min_border_right = _BAR_PX  # room for wider labels, too: new limits do not lay it out anew
+        self._below = place_bar(self.layout, self._bar, _BAR_PX)
         _keep_colours(self.layout, self._colours)
         self.take(panel, heat, ids)
 
@@ -239,14 +237,17 @@ plot.min_border_right = slim ? 12 : room;
 """
 
 
-def _place_bar(plot: Any, beside: Any, below: Any) -> None:
-    """Let the scale of colours stand below the cells where the window is narrow: beside them it takes their room."""
+def place_bar(plot: Any, beside: Any, room: int) -> Any:
+    """Return a second scale of colours that stands below where the window is narrow: beside it takes ``room``."""
     from bokeh.models import CustomJS
 
+    below = page.colour_bar(beside.color_mapper)
+    plot.add_layout(below, "below")
     below.update(visible=False, width="auto", height=12)
     beside.syncable = below.syncable = False
-    args = {"plot": plot, "beside": beside, "below": below, "room": _BAR_PX}
+    args = {"plot": plot, "beside": beside, "below": below, "room": room}
     plot.js_on_change("outer_width", CustomJS(args=args, code=_PLACE_BAR))
+    return below
 
 
 def _keep_colours(plot: Any, colours: Any) -> None:

@@ -160,9 +160,12 @@ const keepColours = () => {
   for (const one of models().filter(m => m.tags.includes('keeps its colours'))) {
     const hex = colour => typeof colour === 'string' ? colour : '#' + (colour >>> 8).toString(16).padStart(6, '0');
     if (!palettes.has(one)) palettes.set(one, {light: [...one.palette].map(hex), dark: false});
-    const known = palettes.get(one);
-    if (known.dark !== scheme.matches) one.palette = scheme.matches ? known.light.map(undone) : known.light;
+    const known = palettes.get(one), turned = known.dark !== scheme.matches;
     known.dark = scheme.matches;
+    // the darkest of lines and points could not be seen on a dark page
+    const seen = one.tags.includes('on paper') ? known.light.map((_, n, all) => all[64 + Math.floor(n * .75)])
+      : known.light;
+    if (turned) one.palette = scheme.matches ? seen.map(undone) : known.light;
   }
 };
 scheme.addEventListener('change', keepColours);

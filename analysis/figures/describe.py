@@ -13,6 +13,7 @@ from faultsweep.analysis.statistics import describe_intervals
 from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.sweeps.open import fixed_parameters, has_result, status_code
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SCHEDULERS = {
     "fcfs": "FCFS",
     "backfill": "Backfill",
@@ -41,8 +42,19 @@ _SAID_ELSEWHERE = ("log", "num_jobs", "offset", "seed", "replicate")
 
 
 def short_number(value: float, digits: int = 3) -> str:
-    """Return a number as a cell of a map or of a table has room for it: so many digits, or a whole number."""
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.{digits}g}"
+    """Return a number as a cell of a map or of a table has room for it: so many digits, or a whole number.
+
+    Large ones are written as 47.2 G, and those far from 1 as 1.57 × 10⁴⁴.
+    """
+    size = abs(float(f"{value:.{digits}g}"))
+    if 1000 <= size < 1e7:
+        return f"{value:,.0f}"
+    if not np.isfinite(value) or (size < 1000 and (size >= 1e-4 or not size)):
+        return f"{value:.{digits}g}"
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    if not 7 <= int(power) < 15:
+        return f"{float(mantissa):g} × 10{str(int(power)).translate(_RAISED)}"
+    return f"{float(mantissa) * 10 ** (int(power) % 3):.{digits}g} {'MGT'[int(power) // 3 - 2]}"
 
 
 def machine_name(machine: str) -> str:

@@ -102,12 +102,13 @@ def axis_labels(panel: Panel) -> tuple[str, str]:
 _LOG_TICKS = """
 const [low, high] = [cb_data.start, cb_data.end].sort((a, b) => a - b);
 if (!(low > 0)) return [];
-const decades = Math.log10(high / low), digits = decades <= 4 ? [1, 2, 5] : [1], found = [];
-const first = Math.floor(Math.log10(low)), each = Math.max(1, Math.round(decades / 8));
+const decades = Math.log10(high) - Math.log10(low), found = [];
+const digits = decades <= most / 3 ? [1, 2, 5] : decades <= 2.5 ? [1, 3] : [1];
+const first = Math.floor(Math.log10(low)), each = Math.max(1, Math.round(1.5 * decades / most));
 for (let power = first; power <= Math.log10(high); power += each)
   for (const digit of digits) found.push(Number(`${digit}e${power}`));
 const shown = found.filter(tick => low <= tick && tick <= high);
-if (shown.length >= 3) return shown;
+if (shown.length >= 3 || decades > 1.5) return shown;
 const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough));
 const step = [1, 2, 5, 10].map(digit => digit * power).find(own => rough <= 1.5 * own), even = [];
 for (let at = Math.ceil(low / step); at <= high / step; at++) even.push(Number((at * step).toPrecision(12)));
@@ -140,7 +141,7 @@ def make_plot(panel: Panel, limits: Limits | None = None, tools: str = TOOLS, he
     )
     style_plot(plot)
     if panel.log_y:
-        plot.yaxis.ticker = CustomJSTicker(major_code=_LOG_TICKS)
+        plot.yaxis.ticker = CustomJSTicker(major_code=_LOG_TICKS, args={"most": 12})
     if ticks := named_ticks(panel):
         plot.xaxis.major_label_policy = NoOverlap(min_distance=4)
         plot.xaxis.ticker = list(ticks)
@@ -219,34 +220,51 @@ def _draw_line(plot: Any, style: Style, look: dict[str, Any]) -> Any:
     return plot.scatter("at", "y", marker=POINTS[style.marker], size=8, **{**look, **fill})
 
 
-def add_tips(plot: Any, shown: Sequence[Any], is_heat: bool = False) -> None:
-    """Let a plot tell the numbers under the mouse."""
-    from bokeh.models import HoverTool
-
-    where = [("", "@x, @y")] if is_heat else [("", "@label"), ("at", "@x")]
-    tips = [*where, ("value", "@number"), ("95 % interval", "@interval")]
-    plot.add_tools(HoverTool(renderers=list(shown), tooltips=tips, visible=False))
-
-
-_LARGE_TICKS = """
-const most = Math.max(...ticks.map(Math.abs), Math.abs(tick));
-const [scale, sign] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M']].find(([from]) => most >= from) ?? [1, ''];
-const own = most >= 1e15 || most < 1e-4 ? Number(tick.toPrecision(4)).toExponential() : '';
-const raised = power => [...power].map(digit => digit === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]).join('');
-const text = !tick ? '0' : own ? own.replace(/e[+]?(-?[0-9]+)/, (_, power) => ' × 10' + raised(power))
-  : Number((tick / scale).toPrecision(10)).toLocaleString('en', {maximumFractionDigits: 6}) + sign;
-return text.replace('-', '−');
+_WRITTEN = """
+const written = (value, most, digits) => {
+  const [scale, sign] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M']].find(([from]) => most >= from) ?? [1, ''];
+  const raised = power => [...power].map(digit => digit === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]).join('');
+  const own = most >= 1e15 || most < 1e-4 ? Number(value.toPrecision(4)).toExponential() : '';
+  const text = !value ? '0' : own ? own.replace(/e[+]?(-?[0-9]+)/, (_, power) => ' × 10' + raised(power))
+    : Number((value / scale).toPrecision(digits)).toLocaleString('en', {maximumFractionDigits: 6}) + sign;
+  return text.replace('-', '−');
+};
 """
 """Large numbers as people write them, 800 M; beyond them, and for very small ones, powers of ten."""
+_LINEAR_TICK = f"{_WRITTEN}return written(tick, Math.max(...ticks.map(Math.abs), Math.abs(tick)), 10);"
+_LOG_TICK = f"{_WRITTEN}return written(tick, Math.abs(tick), 10).replace(/^1 × 10/, '10');"
+_VALUE = f"{_WRITTEN}return Number.isFinite(value) ? written(value, Math.abs(value), 5) : '';"
+
+
+def tips_of(shown: Sequence[Any], tips: Sequence[tuple[str, str]]) -> Any:
+    """Return the tool that tells what is under the mouse; numbers in ``tips`` stand as "@name{custom}"."""
+    from bokeh.models import CustomJSHover, HoverTool
+
+    names = [part.partition("{")[0] for _, tip in tips for part in tip.split("@") if "{custom}" in part]
+    formatters: dict[str, Any] = {f"@{name}": CustomJSHover(code=_VALUE) for name in names}
+    return HoverTool(renderers=list(shown), tooltips=list(tips), formatters=formatters, visible=False)
+
+
+def add_tips(plot: Any, shown: Sequence[Any], is_heat: bool = False) -> None:
+    """Let a plot tell the numbers under the mouse."""
+    where = [("", "@x, @y")] if is_heat else [("", "@label"), ("at", "@x")]
+    plot.add_tools(tips_of(shown, [*where, ("value", "@number"), ("95 % interval", "@interval")]))
 
 
 def write_large(plot: Any) -> None:
-    """Let the ticks of linear axes be numbers that people read, however large."""
-    from bokeh.models import BasicTickFormatter, CustomJSTickFormatter
+    """Let the ticks of axes be numbers that people read, however large."""
+    from bokeh.models import NoOverlap
 
     for axis in plot.axis:
-        if isinstance(axis.formatter, BasicTickFormatter) and type(axis).__name__ == "LinearAxis":
-            axis.formatter = CustomJSTickFormatter(code=_LARGE_TICKS)
+        if type(axis).__name__ in ("LinearAxis", "LogAxis"):
+            axis.formatter = _written_ticks(type(axis).__name__ == "LogAxis")
+            axis.major_label_policy = NoOverlap()
+
+
+def _written_ticks(is_log: bool) -> Any:
+    from bokeh.models import CustomJSTickFormatter
+
+    return CustomJSTickFormatter(code=_LOG_TICK if is_log else _LINEAR_TICK)
 
 
 def style_plot(plot: Any) -> None:
@@ -328,16 +346,22 @@ def colour_bar(colours: Any) -> Any:
     """Return the scale beside a heat map."""
     from bokeh.models.annotations import ColorBar
 
-    return ColorBar(
-        color_mapper=colours,
-        title_text_font_size="13px",
-        title_text_font_style="normal",
-        title_text_color=LIGHT.ink,
-        major_label_text_color=LIGHT.ink,
-        major_label_text_font_size="13px",
-        background_fill_color=None,
-        width=14,
-    )
+    bar = ColorBar(color_mapper=colours, width=14)
+    style_bar(bar)
+    return bar
+
+
+def style_bar(bar: Any) -> None:
+    """Give a scale of colours the sizes, colours and numbers that axes have."""
+    from bokeh.models import BasicTicker, CustomJSTicker
+
+    is_log = type(bar.color_mapper).__name__ == "LogColorMapper"
+    bar.title_text_font_size = bar.major_label_text_font_size = "13px"
+    bar.title_text_font_style = "normal"
+    bar.title_text_color = bar.major_label_text_color = LIGHT.ink
+    bar.background_fill_color = None
+    bar.formatter = _written_ticks(is_log)
+    bar.ticker = CustomJSTicker(major_code=_LOG_TICKS, args={"most": 5}) if is_log else BasicTicker(desired_num_ticks=4)
 
 
 def label_heat(plot: Any, panel: Panel, heat: Heat) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from math import pi
 from typing import Any
 
 import numpy as np
+from faultsweep.analysis.figures.describe import short_number
 from faultsweep.analysis.figures.figure import Numbers, Parallel
 from faultsweep.analysis.figures.layout import LIGHT, Theme
 
@@ -21,7 +23,7 @@ _BELOW, _ABOVE = -0.08, 1.08
 
 def ends(found: Parallel) -> tuple[float, float]:
     """Return where the picture begins and ends across: beside each axis is room for its labels."""
-    return -0.25, len(found.names) - 0.25
+    return -0.2, len(found.names) - 0.1
 
 
 def limits(found: Parallel) -> tuple[float, float]:
@@ -37,13 +39,13 @@ def names(found: Parallel) -> dict[float, str]:
 
 
 def shorten(text: str) -> str:
-    """Return what of a label has room beside the next axis."""
+    """Return what of a label has room beside the next axis of a picture."""
     return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
 def ticks(found: Parallel) -> dict[str, list[Any]]:
     """Return the labels of all axes as columns of a table."""
-    every = [(place, y, shorten(text)) for place, own in enumerate(found.ticks) for y, text in own]
+    every = [(place, y, text) for place, own in enumerate(found.ticks) for y, text in own]
     return {name: [tick[part] for tick in every] for part, name in enumerate(("x", "y", "text"))}
 
 
@@ -64,7 +66,7 @@ def draw_png(axis: Any, found: Parallel, theme: Theme = LIGHT) -> None:
     paper: dict[str, Any] = {"facecolor": theme.paper, "alpha": 0.75, "edgecolor": "none", "pad": 1}
     columns = ticks(found)
     for x, y, text in zip(columns["x"], columns["y"], columns["text"], strict=True):
-        axis.text(x + 0.03, y, text, va="center", fontsize=8, bbox=paper)
+        axis.text(x + 0.03, y, shorten(text), va="center", fontsize=8, bbox=paper)
     axis.set_xlim(*ends(found))
     axis.set_ylim(_BELOW, _ABOVE)
     axis.set_xticks(places, names(found).values(), rotation=25, fontsize=9)
@@ -83,7 +85,7 @@ def source_of(found: Parallel) -> dict[str, Any]:
 
 
 _FIT = """
-const each = plot.inner_width / (plot.x_range.end - plot.x_range.start), slim = each < 90;
+const each = plot.inner_width / (plot.x_range.end - plot.x_range.start), slim = each < 110;
 if (!(each > 0)) return;
 const cut = (text, most) => text.length <= most ? text : text.slice(0, Math.max(1, most - 1)).trimEnd() + '…';
 if (axis.major_label_overrides !== plot.fitted_names) plot.names = axis.major_label_overrides;
@@ -92,7 +94,7 @@ const names = plot.names instanceof Map ? [...plot.names] : Object.entries(plot.
 const short = new Map(names.map(([at, text]) => [Number(at), cut(text.replaceAll('\\n', ' '), 20)]));
 axis.setv({
   major_label_overrides: slim ? short : plot.names,
-  major_label_orientation: slim ? Math.PI / 2 : 0.5,
+  major_label_orientation: slim ? Math.PI / 2 : -0.4,
 });
 plot.fitted_names = axis.major_label_overrides;
 const rounded = (value, digits) => {
@@ -101,11 +103,14 @@ const rounded = (value, digits) => {
   return Number((value / scale).toPrecision(digits)) + sign;
 };
 const write = (text, most) => {
-  if (text.length <= most || !text.trim() || !isFinite(text)) return cut(text, most);
-  const [two, one] = [2, 1].map(digits => rounded(Number(text), digits));
-  return two.length <= most ? two : one;  // a number that is cut would be another number
+  const parts = text.match(/^([-−]?[\\d.,]+)( [kMGT]| × 10[⁻⁰¹²³⁴-⁹]+|)$/);
+  if (text.length <= most || !parts) return cut(text, most);
+  const value = Number(parts[1].replaceAll(',', '').replace('−', '-')), power = parts[2].replaceAll(' ', '');
+  const scale = {'': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12}[power];
+  const few = digits => scale ? rounded(value * scale, digits) : Number(value.toPrecision(digits)) + power;
+  return [few(3), few(2)].find(own => own.length <= most) ?? few(scale ? 2 : 1);  // cut, it would be another number
 };
-const last = names.length - 1, rooms = [...plot.labels.x].map(x => x < last ? each - 6 : 0.75 * each - 4);
+const last = names.length - 1, rooms = [...plot.labels.x].map(x => (x < last ? each : 0.9 * each) - 6);
 const text = [...plot.labels.text].map((own, n) => write(own, Math.floor(rooms[n] / 6)));
 const same = text.every((own, n) => own === labels.data.text[n]) && text.length === labels.data.text.length;
 plot.fitted_labels = same ? labels.data : {...plot.labels, text};
@@ -149,7 +154,7 @@ def make_plot(lines: Any, labels: Any, tools: str) -> tuple[Any, Any]:
     plot.text("x", "y", "text", source=labels, **look)
     plot.yaxis.visible = plot.ygrid.visible = False
     plot.xaxis.ticker = FixedTicker()
-    plot.xaxis.major_label_orientation = 0.5
+    plot.xaxis.major_label_orientation = pi / 2  # slanted names would leave a mark where they are cut by the edge
     _fit(plot, labels)
     return plot, colours
 
@@ -172,5 +177,9 @@ def scaled(values: Numbers) -> tuple[Numbers, list[tuple[float, str]]]:
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     if high == low:
-        return np.where(np.isfinite(values), 0.5, np.nan), [(0.5, f"{low:.4g}")]
-    return (values - low) / (high - low), [(y, f"{low + y * (high - low):.4g}") for y in (0.0, 0.5, 1.0)]
+        return np.where(np.isfinite(values), 0.5, np.nan), [(0.5, _written(low))]
+    return (values - low) / (high - low), [(y, _written((1 - y) * low + y * high)) for y in (0.0, 0.5, 1.0)]
+
+
+def _written(value: float) -> str:
+    return short_number(value, 4).replace("-", "−")

@@ -36,7 +36,7 @@ from faultsweep.analysis.dashboard.overview import (
     shares_html,
     small_multiple,
 )
-from faultsweep.analysis.dashboard.plots import CurvesPlot, HeatPlot
+from faultsweep.analysis.dashboard.plots import HeatPlot
 from faultsweep.analysis.dashboard.takeaway import DOWNLOADS, OVERVIEW, PICTURED, Taken, table_to_take
 from faultsweep.analysis.dashboard.view import (
     cells_at,
@@ -49,7 +49,6 @@ from faultsweep.analysis.dashboard.view import (
 )
 from faultsweep.analysis.effects import variance_shares
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
-from faultsweep.analysis.figures.figure import Curve, Figure, Panel, Style
 from faultsweep.analysis.figures.parallel import shorten
 from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read
@@ -276,13 +275,6 @@ def test_a_store_without_axes_has_nothing_to_show():
         ch.default_choices(make_results({}, {"y": np.ones(3)}, replicates=3))
 
 
-def test_a_logarithmic_axis_has_its_ticks_in_full():
-    x, none = np.arange(2.0), np.full(2, np.nan)
-    curve = Curve("a", x, np.array([1e4, 1e6]), none, none, Style("#000000"))
-    shown = CurvesPlot(Figure("a", "", [], [Panel("", "x", "y", curves=[curve], log_y=True)]), False, [[np.arange(2)]])
-    assert shown._plots[0].yaxis[0].formatter.min_exponent > 6
-
-
 def test_at_first_the_best_policy_and_what_matters_are_said(path, data):
     slower = data["wait_s"].load() + 100.0 * (data["policy"] == "never")
     data["wait_s"] = slower.transpose(*data["wait_s"].dims).assign_attrs(units="s", better="lower")
@@ -316,6 +308,30 @@ def test_a_store_without_results_says_so(data):
     empty = data.where(False)
     empty["status"], empty.attrs = xr.zeros_like(data["status"]), data.attrs
     assert make_overview(empty).note == "No cell has a result yet."
+
+
+def test_a_metric_is_in_one_unit_on_the_whole_page(tmp_path):
+    """Waits of seconds at one size and of hours at the other: the page reads all of them in hours, each view, too."""
+    waits = np.random.default_rng(1).gamma(5, 2, SHAPE) * np.array([1.0, 3600.0])[None, None, :, None]
+    axes = {"load": LOADS, "policy": ["never", "daly"], "nodes": [64, 128]}
+    results = make_results(axes, {"wait_s": waits, "loss_node_s": waits}, None, 4, name="one unit")
+    results["wait_s"].attrs.update(units="s", better="lower")
+    dashboard = Dashboard(FollowedStore(str(write_results(tmp_path / "a.zarr", results))), {})
+    data, now, sample = dashboard.store.data, dashboard.choices, dashboard.facts.sample
+    assert now.at == {"nodes": "64"}
+    drawn, heat = figure_of(data, now).panels[0], heat_map(data, now).panels[0].heat
+    words = [drawn.y_label, heat.quantity, dashboard.facts.overview.quantity, sample.values("wait_s")[1]]
+    words += [pareto_figure(data, sample, ["wait_s", "loss_node_s"]).panels[0].x_label, dashboard.table.titles["m0"]]
+    words += list(grouped(data, ["wait_s"])["Wait"])
+    assert words == ["Wait (h)"] * len(words)
+    assert list(grouped(data, ["loss_node_s"])["Failures and recovery"]) == ["Loss (node h)"]
+    dashboard.links.choose(np.array([0]))
+    dashboard._chosen(np.array([0]))
+    assert "<th scope='col'>Wait (h)</th>" in dashboard.words["chosen"].object
+    expected = results["wait_s"].sel(nodes=64, policy="never").mean("replicate") / 3600
+    assert np.allclose(drawn.curves[0].y, expected)
+    other = results.isel(nodes=[0]).assign_attrs(name="before")
+    assert {row[1] for row in Difference(data, other).rows} == {"Wait (h)"}
 
 
 def test_metrics_that_do_not_vary_are_not_offered(data):

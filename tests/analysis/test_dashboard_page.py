@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from xml.etree import ElementTree
@@ -23,6 +21,7 @@ from PIL import Image
 
 from tests.conftest import ROOT, require
 
+from .serving import Served, wait_for, watched
 from .stores import STATUSES, make_results, write_results
 from .test_live import SWEEP
 
@@ -56,24 +55,6 @@ DRAWN = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
   .filter(m => m.type === 'ColumnDataSource' && m.data.y).map(m => [...m.data.y])"""
 
 
-class Served:
-    """A dashboard over a store, in a process of its own."""
-
-    def __init__(self, path, *options):
-        self.path = path
-        self.log = path.with_name("server.log")
-        command = [sys.executable, "-P", "-m", "faultsweep", "dashboard", str(path), *options]
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        self.link = self.process.stdout.readline().strip()
-        self.address = self.link.partition("?")[0]
-
-    def stop(self, expected=""):
-        self.process.terminate()
-        assert self.process.wait(20) == 0
-        assert self.log.read_text() == expected
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     path = make_store(tmp_path_factory.mktemp("dashboard"))
@@ -85,33 +66,11 @@ def served(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if shutil.which("chromium") is None:
-        require("chromium", "there is no chromium on this machine")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def context(browser):
     """One user for all pages, so that scripts are fetched and compiled once; all views have room on the screen."""
     context = browser.new_context(accept_downloads=True, viewport={"width": 1300, "height": 3000})
     yield context
     context.close()
-
-
-def watched(context, served):
-    """Return a new page, and a list of what it complains about and of what it asks of others."""
-    page, complaints = context.new_page(), []
-    ours = (served.address, "data:", "blob:")
-    page.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: request.url.startswith(ours) or complaints.append(request.url))
-    return page, complaints
 
 
 @pytest.fixture(scope="module")
@@ -149,25 +108,6 @@ def ready(page):
     for view in (".heat", ".parallel", ".pareto"):
         page.locator(f"{view} canvas").first.wait_for()
     page.locator(".tabulator-row").first.wait_for()
-
-
-def wait_for(page, condition, seconds=15.0):
-    end = time.monotonic() + seconds
-    while not holds(condition):
-        assert time.monotonic() < end
-        page.wait_for_timeout(50)
-
-
-def holds(condition) -> bool:
-    """Whether a condition holds; not while the page loads itself anew."""
-    from playwright import sync_api as playwright
-
-    try:
-        return condition()
-    except playwright.Error as error:
-        if "Execution context was destroyed" not in str(error):
-            raise
-        return False
 
 
 def plotted(page):

@@ -35,7 +35,6 @@ from typer.testing import CliRunner
 from faultsweep.cli import app, main
 from faultsweep.errors import InputError
 from faultsweep.terminal import plain
-from tests.conftest import require
 
 from .stores import make_results, write_results
 
@@ -74,18 +73,6 @@ def harmful(path, text=MARKUP, name=NAME):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return harmful(tmp_path_factory.mktemp("harmful") / "s.zarr")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if shutil.which("chromium") is None:
-        require("chromium", "there is no chromium on this machine")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 PLANTED = """() => {

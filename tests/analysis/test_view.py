@@ -435,6 +435,32 @@ def test_the_page_works_in_a_browser_without_a_network(failing, tmp_path):
     assert requests == [(tmp_path / "run.html").as_uri()]
 
 
+@pytest.mark.chromium
+@pytest.mark.slow
+def test_a_torus_fits_a_narrow_window(failing, browser, tmp_path):
+    """At 400 px nothing is cut, and the dots of the largest free box lie inside their cells."""
+    draw_html(make_content(replayed(failing), "Backfilling with failures"), tmp_path / "run.html")
+    page = browser.new_page(viewport={"width": 400, "height": 1600})
+    page.goto((tmp_path / "run.html").as_uri())
+    page.wait_for_selector("canvas", timeout=20_000)
+    page.wait_for_timeout(500)
+    dots = page.evaluate(f"(() => {{ {_DOTS} }})()")
+    assert len(dots) > 3
+    assert max(dots) <= 0.6, "of a cell"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.close()
+
+
+_DOTS = """
+const inner = v => [v, ...[...(v.children ? v.children() : [])].flatMap(inner)];
+const every = Object.values(Bokeh.index).flatMap(v => [...v.children()]).flatMap(inner);
+const plot = every.find(v => v.model.type === 'Figure' && v.model.renderers.some(r => r.name === 'cells'));
+const {x_scale, y_scale} = plot.frame, across = Math.abs(x_scale.compute(1) - x_scale.compute(0));
+const up = Math.abs(y_scale.compute(1) - y_scale.compute(0));
+const dots = plot.model.renderers.find(r => r.name !== 'cells'), glyph = dots.glyph, data = dots.data_source.data;
+if (glyph.type === 'Ellipse') return [...data[glyph.width.field], ...data[glyph.height.field]].filter(own => own > 0);
+return [...data[glyph.size.field]].filter(own => own > 0).map(own => own / Math.min(across, up));
+"""
 _PAPER = """[getComputedStyle(document.body).backgroundColor,
   [...Bokeh.documents[0]._all_models.values()].find((m) => m.type == "LinearAxis").axis_label_text_color]"""
 _RECTANGLES = """
