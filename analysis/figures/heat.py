@@ -15,6 +15,8 @@ MOST_TICKS = 25
 _SIZES = (9.0, 8.0, 7.0, 6.0)  # of the numbers in cells; without room for the smallest they are left out
 _BESIDE_CELLS_INCHES = 1.6  # labels, ticks and the scale of the colours
 _CHARACTER_EMS = 0.64
+_DECADES = 280
+"""Matplotlib takes smaller numbers for zero, and has no ticks over more decades."""
 
 
 def limits(heat: Heat) -> tuple[float, float]:
@@ -94,7 +96,7 @@ def draw_png(axis: Any, heat: Heat) -> None:
 
     axis.grid(visible=False)
     low, high = limits(heat)
-    norm = (LogNorm if heat.log else Normalize)(low, high)
+    norm = (LogNorm if heat.log and _has_logarithms(low, high) else Normalize)(low, high)
     picture = axis.imshow(heat.value, origin="lower", aspect="auto", cmap=_colours(heat), norm=norm)
     axis.figure.colorbar(picture, ax=axis, label=textwrap.fill(heat.quantity, 34))
     for place, labels in ((axis.xaxis, heat.x_labels), (axis.yaxis, heat.y_labels)):
@@ -110,6 +112,10 @@ def draw_png(axis: Any, heat: Heat) -> None:
             row, column = divmod(place, heat.value.shape[1])
             colour = "white" if is_dark else "black"
             axis.text(column, row, words[place], ha="center", va="center", color=colour, fontsize=size)
+
+
+def _has_logarithms(low: float, high: float) -> bool:
+    return -_DECADES < np.log10(high) < _DECADES and np.log10(high) - np.log10(low) < _DECADES
 
 
 def _size_of_numbers(axis: Any, words: list[str], columns: int) -> float:

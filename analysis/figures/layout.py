@@ -46,6 +46,7 @@ _MOST_LINEAR = 7
 _FEWEST_TICKS = 3
 ARROWS = "Arrows: the interval goes on."
 _ROOM = 0.06  # of an axis that stays free above and below what is drawn
+_SMALLEST = 1e-305  # end of a logarithmic axis; that of the other side is its inverse
 _MOST_BANDED = 2  # curves of a panel whose bands can be told apart
 _FACTOR = 5.0  # beyond the means that a logarithmic axis goes on for the intervals at least
 _WHOLE = 0.7  # of the intervals that are seen whole; of the others what fits
@@ -162,6 +163,8 @@ def _sharing(figure: Figure) -> dict[tuple[str, str], list[Panel]]:
 
 
 def _is_log(panels: list[Panel]) -> bool:
+    if not any((curve.y > 0).any() for panel in panels for curve in as_curves(panel)):
+        return False  # nothing has a place on such a scale
     said = {panel.ratio or panel.log_y for panel in panels if panel.ratio or panel.log_y is not None}
     if not any((curve.y > 0).any() for panel in panels for curve in as_curves(panel)):
         return False  # of no positive number there is a logarithm
@@ -188,8 +191,8 @@ def _limits(panels: list[Panel]) -> Limits | None:
         room = max((high / low) ** _ROOM, 1.005)
         return low / room, high * room
     if log:
-        room = max((high / low) ** _ROOM, 1.1)
-        return low / room, high * room
+        room = max((high**_ROOM) / (low**_ROOM), 1.1)  # the quotient of very large and small numbers is infinite
+        return max(low / room, _SMALLEST), min(high * room, 1 / _SMALLEST)
     if all(panel.stacked for panel in panels):
         return 0.0, high or 1.0
     if signed or any(panel.bars for panel in panels) or low >= 0:
@@ -285,7 +288,7 @@ def log_base(panel: Panel) -> int:
 
 def log_ticks(low: float, high: float) -> list[float]:
     """Return the ticks of a logarithmic axis: three in each decade, one in some of many, even ones in less than one."""
-    decades = math.log10(high / low)
+    decades = math.log10(high) - math.log10(low)
     digits = (1.0, 2.0, 5.0) if decades <= 4 else (1.0,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [digit * 10.0**power for power in powers[:: max(1, round(decades / 8))] for digit in digits]

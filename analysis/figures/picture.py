@@ -9,6 +9,9 @@ import io
 import math
 import re
 import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -87,12 +90,21 @@ def draw_picture(figure: Figure, path: Path, width_in: float | None = None, them
     from matplotlib import rc_context
 
     with rc_context(_settings(theme)):
-        canvas = make_canvas(figure, width_in, theme)
+        with _quietly():
+            canvas = make_canvas(figure, width_in, theme)
         about = {"Title": figure.title, "Description": figure.text}
         if path.suffix == ".pdf":
             about = {"Title": figure.title, "Subject": figure.text}
-        with writing(path):
+        with writing(path), _quietly():
             canvas.savefig(path, dpi=_DPI, facecolor=theme.paper, metadata=about)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Let matplotlib not complain of very large numbers, letters that its font does not have, and very long names."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font|constrained_layout not applied")
+        yield
 
 
 def svg_text(figure: Figure, width_in: float) -> str:

@@ -34,6 +34,12 @@ PRESS = """async pause => {
   for (const one of every) { one.click(); await rest(); one.isConnected && one.click(); }
   return every.length;
 }"""
+SORT = """async pause => {
+  for (const one of inside(document).filter(e => e.matches('.tabulator-col-title') && e.checkVisibility())) {
+    one.click();
+    await new Promise(r => setTimeout(r, pause));
+  }
+}"""
 DOWNLOADS = ("(PNG)", "(SVG)", "(PDF)", "(HTML)", "(CSV)", "(Parquet)", "Notebook")
 
 
@@ -90,10 +96,7 @@ def _touch(page: Any, pause_ms: int) -> int:
 
 def _use_table(page: Any, pause_ms: int) -> int:
     """Sort by each column, filter, and choose a row, which shows one run with its replicates."""
-    heads = page.locator(".tabulator-col-title:visible")
-    for number in range(heads.count()):
-        heads.nth(number).click()
-        page.wait_for_timeout(pause_ms)
+    page.evaluate(SORT, pause_ms)
     fields = page.locator(".tabulator-header-filter input:visible")
     if fields.count():
         fields.last.fill("1")

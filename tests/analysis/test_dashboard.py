@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 import threading
+import warnings
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -59,6 +61,7 @@ from faultsweep.sweeps.status import parse_select
 
 from faultsweep.errors import InputError
 
+from .odd_stores import ODD
 from .stores import STATUSES, make_results, write_results
 
 LOADS = [0.5, 1.0, 2.0]
@@ -755,3 +758,25 @@ def test_without_a_result_there_are_no_axes_but_a_sentence(tmp_path):
     page = Dashboard(FollowedStore(str(write_results(tmp_path / "none.zarr", data))), {})
     assert page.curves is None
     assert [pane.object for pane in page.boxes["curves"].objects] == ["<p>No result yet.</p>"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", ODD)
+def test_every_view_of_an_odd_store_can_be_taken_away(tmp_path, make):
+    """On linear and logarithmic scales, and without a warning, which would stand in the log of the server."""
+    store = FollowedStore(str(write_results(tmp_path / "odd.zarr", make())))
+    makers = {suffix: make for _, suffix, make in DOWNLOADS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.filterwarnings("error", module="matplotlib")
+        page = Dashboard(store, {})
+        for metric, log in product(ch.scalar_metrics(store.data)[:4], (False, True)):
+            page._chosen_by_user({"metric": metric, "log_y": log})
+            for view in page.taken.options:
+                taken = Taken(store.data, page.choices, view, NOTHING)
+                assert all(len(makers[suffix](taken)) > 20 for suffix in ("svg", "html", "csv")), (metric, view)
+
+
+def test_variance_shares_do_not_depend_on_the_unit():
+    values = xr.DataArray(np.random.default_rng(1).random((3, 4)), dims=("a", "b"))
+    assert variance_shares(values * 2.0**990) == variance_shares(values)
