@@ -56,4 +56,4 @@ def strange_names():
     return results
 
 
-ODD = (one_cell, one_label, ten_axes, nothing_but_nan, failed, far_numbers, strange_names)
+MAKERS = (one_cell, one_label, ten_axes, nothing_but_nan, failed, far_numbers, strange_names)

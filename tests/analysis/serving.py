@@ -29,7 +29,8 @@ class Served:
     def stop(self, expected=""):
         self.process.terminate()
         assert self.process.wait(20) == 0
-        assert self.log.read_text() == expected
+        said = self.log.read_text()
+        assert said == expected, said
 
 
 def watched(context, served):

@@ -61,7 +61,7 @@ from faultsweep.sweeps.status import parse_select
 
 from faultsweep.errors import InputError
 
-from .odd_stores import ODD
+from .odd_stores import MAKERS
 from .stores import STATUSES, make_results, write_results
 
 LOADS = [0.5, 1.0, 2.0]
@@ -761,7 +761,7 @@ def test_without_a_result_there_are_no_axes_but_a_sentence(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("make", MAKERS)
 def test_every_view_of_an_odd_store_can_be_taken_away(tmp_path, make):
     """On linear and logarithmic scales, and without a warning, which would stand in the log of the server."""
     store = FollowedStore(str(write_results(tmp_path / "odd.zarr", make())))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from .driving import drive
-from .odd_stores import ODD, far_numbers, one_cell, one_label, ten_axes
+from .odd_stores import MAKERS, far_numbers, one_cell, one_label, ten_axes
 from .serving import Served, watched
 from .stores import write_results
 from .test_live import SWEEP
@@ -42,7 +42,7 @@ def driven(context, place, *options):
     return done
 
 
-@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("make", MAKERS)
 def test_every_control_of_an_odd_store_can_be_turned(context, tmp_path, make):
     done = driven(context, write_results(tmp_path / "odd.zarr", make()))
     assert done["selects"] >= 8
