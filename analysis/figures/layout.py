@@ -163,8 +163,6 @@ def _sharing(figure: Figure) -> dict[tuple[str, str], list[Panel]]:
 
 
 def _is_log(panels: list[Panel]) -> bool:
-    if not any((curve.y > 0).any() for panel in panels for curve in as_curves(panel)):
-        return False  # nothing has a place on such a scale
     said = {panel.ratio or panel.log_y for panel in panels if panel.ratio or panel.log_y is not None}
     if not any((curve.y > 0).any() for panel in panels for curve in as_curves(panel)):
         return False  # of no positive number there is a logarithm
