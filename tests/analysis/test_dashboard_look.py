@@ -80,7 +80,8 @@ def test_all_is_reached_at_400_px(page):
         if (box.left < 0 || box.right > 400) return true;
         const wanted = (box.left + box.right) / 2, top = (box.top + box.bottom) / 2;
         let found = document.elementFromPoint(wanted, top);
-        for (let inner = found; inner; found = inner) {
+        for (let inner = found; inner;) {
+          found = inner;
           const next = inner.shadowRoot?.elementFromPoint(wanted, top);
           inner = next === inner ? null : next;
         }
