@@ -236,6 +236,10 @@ def check(data: xr.Dataset, choices: Choices) -> Choices:
     if choices.delete_warm_up and not column_of(data, choices.metric):
         raise InputError(f"delete_warm_up: {choices.metric} is no mean over jobs that the store keeps")
     if choices.baseline:
+        if choices.along and baseline_of(data, choices.baseline)[0] == choices.along:
+            raise InputError(
+                f"baseline: {choices.along} is the axis that is drawn over; choose another x, or another baseline"
+            )
         _one_of("baseline", choices.baseline, baselines(data, choices.along))
     return complete(data, choices)
 

@@ -109,7 +109,7 @@ def test_choices_travel_through_a_link(data):
         ({"view": "table"}, "unknown view 'table'"),
         ({"at.nodes": "65"}, "unknown label of nodes '65'"),
         ({"at.node": "64"}, "unknown axis 'node'"),
-        ({"show": "ratio", "baseline": "load=0.5"}, "unknown baseline 'load=0.5'"),
+        ({"show": "ratio", "baseline": "load=0.5"}, "baseline: load is the axis that is drawn over"),
         ({"x": "waits"}, "unknown x 'waits'"),
         ({"x": "loss", "along": "nods"}, "unknown along 'nods'; did you mean 'nodes'?"),
         ({"x": "loss", "along": "load", "curves": "load"}, "one axis is chosen twice: load, load"),

@@ -56,6 +56,8 @@ def test_axes_baselines_and_kinds_can_be_chosen(data):
         ({"x": "load"}, "unknown x 'load'"),
         ({"kind": "pie"}, "unknown kind 'pie'"),
         ({"ratio": True}, "ratio: to what"),
+        ({"x": "scheduler", "baseline": "scheduler=fcfs"}, "baseline: scheduler is the axis that is drawn over"),
+        ({"baseline": "scheduler=sjf"}, "sjf"),
         ({"at": {"machine": "flat:9"}}, "flat:9"),
     ],
 )
