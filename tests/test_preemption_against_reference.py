@@ -421,7 +421,7 @@ def test_sentences():
         simulate(workload_of([(1, 0, 5, 5, 1)]), machine="flat:4", preemption="requeue")
     with pytest.raises(InputError, match=r"preemption: 'suspend' is not for recovery = 'mix', by which jobs wait"):
         engine(case, preemption="suspend", recovery="mix")
-    with pytest.raises(InputError, match=r"preemption: .* does not say whose jobs .* \(valid: a file with preempt_by"):
+    with pytest.raises(InputError, match=r"preemption: .* does not say which jobs .* \(valid: a file with preempt_by"):
         engine(case, preemption="requeue")
     round_about = ("qos", (), (("x", 0, ("y",), ""), ("y", 0, ("z",), ""), ("z", 0, ("x",), "")))
     with pytest.raises(InputError, match="QOS x preempts itself, or others that preempt it"):
