@@ -48,8 +48,9 @@ def pass_options(backfill: Backfill) -> list[str]:
     defaults."""
     if backfill.kind == "builtin":
         return ["--scheduler fcfs"]
+    depth = backfill.default_queue_depth
     values = {
-        "main-depth": backfill.default_queue_depth,
+        "main-depth": None if depth is None else depth + 1,  # SLURM looks at one job more than it says
         "full-interval-s": backfill.full_interval_s,
         "backfill-interval-s": backfill.interval_s,
         "backfill-window-h": None if backfill.window_s is None else backfill.window_s / 3600.0,

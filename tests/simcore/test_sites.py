@@ -12,8 +12,8 @@ from faultsweep.analysis.pictures.sites import draw
 from faultsweep.simcore.sites import pbs, slurm
 from faultsweep.simcore.sites.facts import pairs, read_facts
 from faultsweep.simcore.sites.limits import limits_of
-from faultsweep.simcore.sites.not_simulated import not_simulated
-from faultsweep.simcore.sites.site import read_site, site_text
+from faultsweep.simcore.sites.not_simulated import not_simulated, pass_options
+from faultsweep.simcore.sites.site import Backfill, read_site, site_text
 
 from faultsweep.errors import InputError
 from tests.cluster.sweeping import command
@@ -159,6 +159,11 @@ def test_limits_of_running_jobs_are_read_from_sacctmgr(tmp_path):
         "the passes of SLURM, unless they are asked for",
     ]
     assert not_simulated(site)[-1].endswith("--scheduler slurm --request-step-s 60 --requeue-hold-s 121")
+
+
+def test_slurms_main_pass_looks_at_one_job_more_than_it_says():
+    assert "--main-depth 101" in pass_options(Backfill(default_queue_depth=100))
+    assert not any("main-depth" in option for option in pass_options(Backfill()))
 
 
 @pytest.mark.parametrize(
