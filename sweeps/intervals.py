@@ -77,8 +77,8 @@ def student_bounds(
     scale: NDArray[np.str_],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the bounds of intervals of means by the delta method on the scale of each; NaN of infinite means."""
-    half = stats.t.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * error
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        half = stats.t.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * error
         low, high = mean - half, mean + half
         low = np.where(scale == "cut", np.maximum(low, 0.0), low)
         factor = np.exp(half / mean)

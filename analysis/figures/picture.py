@@ -320,7 +320,7 @@ def _draw_rings(axis: Any, x: Any, y: Any, flagged: Any, theme: Theme, room: flo
 
 
 def _draw_bars(axis: Any, panel: Panel, theme: Theme) -> None:
-    if not panel.bars:
+    if not panel.bars or not panel.categories:
         return
     base = np.zeros(len(panel.categories))
     room = 72 * _width_in(axis) * bar_width(panel) / len(panel.categories)

@@ -166,7 +166,7 @@ def test_a_spec_is_submitted_and_refused_a_second_time(slurm):
         (("--elastic", "--workers-per-node", "4"), "--elastic: every worker is a job of its own"),
         (("--max-jobs", "3"), "--max-jobs: this is for --elastic"),
         (("--cluster", "lsf"), "--cluster: submit knows slurm and pbs, not 'lsf'"),
-        (("--cluster", "pbs"), "qstat was not found: this is no machine of a PBS cluster"),
+        (("--cluster", "pbs"), "qstat was not found: this is not a login node of a PBS cluster"),
         (("--sbatch=--licenses=gold",), "sbatch: "),
         (("--sbatch=--wait",), "--sbatch, or sbatch in the site's file: '--wait' cannot be used, since nobody waits"),
         (

@@ -46,7 +46,7 @@ def test_no_batch_system_of_a_stranger_is_loaded(store, tmp_path, command):
     result = run("status" if command == "lock" else command, store)
     assert not (tmp_path / "harmed").exists()
     told = " ".join(f"{result.output} {result.exception}".split())
-    assert command == "lock" or "by which you have submitted no job" in told
+    assert command == "lock" or "you have submitted no job with this batch system" in told
     assert result.exception is None or isinstance(result.exception, SystemExit | InputError)
 
 

@@ -217,7 +217,7 @@ BAD = {
     ),
     "half a character": (
         {"axes": {"scheduler": ["\ud800"]}},
-        "axes.scheduler: label: the text '\\ud800' has half a character",
+        "axes.scheduler: label: the text '\\ud800' is not valid Unicode",
     ),
     "sample whole": (
         {"axes": {"s": {"sample": {"load": {"low": 0.5, "high": 1.5, "whole": True}}, "num": 4}}},

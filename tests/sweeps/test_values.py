@@ -203,7 +203,7 @@ def test_values_that_look_like_others(part, dtype, stored):
     ("part", "sentence"),
     [
         ("a\0", "ends with a null"),
-        ("\ud800", "half a character"),
+        ("\ud800", "is not valid Unicode"),
         (Decimal(2**53 + 1), "53 bits"),
         (Fraction(2**53 + 1), "53 bits"),
         (np.longdouble(1) / 3, "53 bits"),
