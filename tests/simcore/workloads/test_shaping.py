@@ -60,7 +60,7 @@ def test_work_is_concentrated_as_asked_for_and_stays_the_same_in_all(rows, wante
 
 def test_a_concentration_that_sizes_alone_exceed_is_refused():
     with pytest.raises(
-        InputError, match=r"work_concentration = 1\.1 cannot be reached .* \(valid: 1\.605 to 1\.605; as they are: 1\.605"
+        InputError, match=r"work_concentration = 1\.1 cannot .* \(valid: 1\.605 to 1\.605; as they are: 1\.605"
     ):
         with_concentration(jobs([(0, 60, 60, 1), (1, 60, 60, 8)]), 1.1)
 
