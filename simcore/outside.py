@@ -298,7 +298,7 @@ def _import(stem: str, text: str, path: str, role: str) -> ModuleType:
             os.replace(part, file)
         spec = importlib.util.spec_from_file_location(stem, file)
         module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]  # the file is there
-        spec.loader.exec_module(module)  # type: ignore[union-attr]
+        spec.loader.exec_module(module)  # type: ignore[union-attr]  # a file has a loader
     except (Exception, SystemExit) as error:  # whatever the user's file raises
         raise InputError(f"{role}: {path} cannot be executed ({type(error).__name__}: {error})") from None
     sys.modules[stem] = module

@@ -64,7 +64,7 @@ class _Help:
     def get_help(self, ctx: Any) -> str:
         """Return the help, as wide as the terminal is now."""
         formatter = _Formatter()
-        self.format_help(ctx, formatter)  # type: ignore[attr-defined]
+        self.format_help(ctx, formatter)  # type: ignore[attr-defined]  # of typer's class beside this one
         return str(formatter.getvalue().rstrip("\n"))
 
 
