@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _here = Path(__file__).resolve().parent
 if not (_here / "simcore").is_dir() and (_here.parent / "simcore").is_dir():
