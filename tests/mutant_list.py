@@ -140,8 +140,8 @@ MUTANTS: tuple[Mutant, ...] = (
     # starting
     Mutant(
         "simcore/policies/node_choice/first_fit.py",
-        "    return mask ^ rest\n",
-        "    return rest\n",
+        "taken = lowest_bits(free, wanted)",
+        "taken = free ^ lowest_bits(free, have - wanted)",
         "a job gets the highest free nodes of a word instead of the lowest",
     ),
     Mutant(
@@ -282,8 +282,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
-        "    if beside < 0 or s.profile_free[beside] < size:",
-        "    if beside < 1 << 40 or s.profile_free[beside] < size:",
+        "    if not _has_room_before(s, job, size):",
+        "    if s.nodes > 0:",
         "a reservation does not move that gets room right before its own",
     ),
     Mutant(

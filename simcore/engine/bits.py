@@ -6,7 +6,7 @@ Every operand is made uint64 explicitly: uint64 with int64 is an integer when co
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.engine.jit import inlined, is_interpreted, kernel, make_bit_counts
+from faultsweep.simcore.engine.jit import has_deposit, inlined, is_interpreted, kernel, make_bit_counts, make_deposit
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -43,6 +43,27 @@ def low_bits(count: int) -> np.uint64:
     if count >= 64:
         return _ALL
     return (ONE << np.uint64(count)) - ONE
+
+
+@inlined
+def lowest_by_one(mask: np.uint64, count: int) -> np.uint64:
+    """Return the ``count`` lowest set bits of a mask, where the processor has no instruction for that."""
+    rest = mask
+    for _ in range(count):
+        rest &= rest - ONE
+    return mask ^ rest
+
+
+if has_deposit():
+    _deposit = make_deposit()
+
+    @inlined
+    def lowest_bits(mask: np.uint64, count: int) -> np.uint64:
+        """Return the ``count`` lowest set bits of a mask."""
+        return _deposit(low_bits(count), mask)
+
+else:
+    lowest_bits = lowest_by_one
 
 
 @inlined

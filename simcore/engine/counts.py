@@ -294,6 +294,26 @@ def fits_now(s: State, job: int) -> bool:
     return after < 0 or point_at(s, after) >= end
 
 
+@inlined
+def may_be_earlier(s: State, job: int) -> bool:
+    """Tell whether a job with a reservation may begin earlier; False is certain."""
+    size = s.job.size[job]
+    return _gains_for(s, job, s.levels[size] - 1) != ZERO or _has_room_before(s, job, size)
+
+
+@inlined
+def _gains_for(s: State, job: int, level: int) -> np.uint64:
+    """Return the bits of the classes of the gains of a level that may be long enough for a job; bit 0 is its own."""
+    return (s.gain_classes[0, level] | s.gain_classes[1, level]) >> np.uint64(s.job.length[job])
+
+
+@inlined
+def _has_room_before(s: State, job: int, size: int) -> bool:
+    """Tell whether enough nodes are free just before the reservation of a job."""
+    before = s.row_before[s.job.reserved_row[job]]
+    return before >= 0 and s.profile_free[before] >= size
+
+
 @kernel
 def earlier_fit(s: State, job: int) -> tuple[int, int]:
     """Return the same before the reserved start of a job, beside its reservation; (-1, -1) if there is none.
@@ -303,14 +323,13 @@ def earlier_fit(s: State, job: int) -> tuple[int, int]:
     size = s.job.size[job]
     row, after, found = _NONE, _NONE, reserved_start(s, job)
     level = s.levels[size] - 1
-    classes = (s.gain_classes[0, level] | s.gain_classes[1, level]) >> np.uint64(s.job.length[job])
-    if classes != ZERO:
+    if _gains_for(s, job, level) != ZERO:
         row, after = _fit_in_gains(s, job, level)
         if row >= 0:
             found = point_at(s, row)
-    beside = s.row_before[s.job.reserved_row[job]]
-    if beside < 0 or s.profile_free[beside] < size:
+    if not _has_room_before(s, job, size):
         return row, after
+    beside = s.row_before[s.job.reserved_row[job]]
     while s.row_before[beside] >= 0 and s.profile_free[s.row_before[beside]] >= size:
         beside = s.row_before[beside]
     if point_at(s, beside) >= found:

@@ -290,6 +290,31 @@ def make_bit_counts() -> tuple[Any, Any]:
     return count, trailing
 
 
+def has_deposit() -> bool:
+    """Tell whether kernels are compiled for a processor that moves bits to those of a mask in one instruction."""
+    return not is_interpreted() and bool(llvm.get_host_cpu_features().get("bmi2"))
+
+
+def make_deposit() -> Any:
+    """Return what moves, within kernels, the lowest bits of a uint64 to the set bits of another one (PDEP)."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    word = ir.IntType(64)
+
+    @intrinsic
+    def deposit(_context: Any, _bits: Any, _mask: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            kind = ir.FunctionType(word, [word, word])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.bmi.pdep.64")
+            return builder.call(function, arguments)
+
+        return types.uint64(types.uint64, types.uint64), generate
+
+    return deposit
+
+
 def entry_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile a function that Python calls: one of this package is cached on disk together with all that it calls."""
     # Where the directory cannot be written, Numba would cache beside the sources; and a function from elsewhere under

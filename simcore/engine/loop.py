@@ -102,19 +102,15 @@ def _advance(handle: NDArray[np.int64], budget: int) -> int:
     jobs = s.job.submit.shape[0]
     most = most_events(jobs, s.nodes)
     until, work = clock_ns() + RETURN_AFTER_NS, 0
+    checked_from = min(s.drawn_until, s.horizon, s.latest)
     for _ in range(budget):
         if s.finished == jobs:
             return ALL_DONE
         time = _next_time(s)
-        if time == np.inf:
-            return NEED_FAILURES if s.drawn_until < np.inf else STUCK
-        if min(time, s.horizon) >= s.drawn_until:
-            return NEED_FAILURES
-        if time > s.horizon:
-            _integrate(s, s.horizon)
-            return TRUNCATED
-        if abs(time) > s.latest:
-            return TOO_LATE
+        if time >= checked_from or time < -s.latest:
+            stopped = _stop_before(s, time)
+            if stopped != CONTINUE:
+                return stopped
         if s.tracing == 1 and not _trace_has_room(s):
             return NEED_TRACE
         _count_events(s, time)
@@ -135,6 +131,19 @@ def _advance(handle: NDArray[np.int64], budget: int) -> int:
             if clock_ns() >= until:
                 break
     return ALL_DONE if s.finished == jobs else CONTINUE
+
+
+@kernel
+def _stop_before(s: State, time: float) -> int:
+    """Return why the run stops, or waits for more failures, before the events of a time; CONTINUE if it goes on."""
+    if time == np.inf:
+        return NEED_FAILURES if s.drawn_until < np.inf else STUCK
+    if min(time, s.horizon) >= s.drawn_until:
+        return NEED_FAILURES
+    if time > s.horizon:
+        _integrate(s, s.horizon)
+        return TRUNCATED
+    return TOO_LATE if abs(time) > s.latest else CONTINUE
 
 
 @inlined
@@ -186,9 +195,10 @@ def _apply_instant(s: State, most: int) -> int:
     It breaks off among the timers after ``most`` events.
     """
     _apply_timers(s, REPAIR_TIMER * TIMER_STRIDE, most)
-    code = _apply_failures(s)
+    now, code = s.now, CONTINUE
+    if s.next_failure < s.fail_time.shape[0] and s.fail_time[s.next_failure] == now:
+        code = _apply_failures(s)
     _apply_timers(s, END_OF_TIMERS, most)
-    now = s.now
     if s.next_foreseen == now:
         begin_foreseen(s)
     while s.next_arrival < s.job.submit.shape[0] and s.job.submit[s.next_arrival] == now:

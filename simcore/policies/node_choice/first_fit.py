@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 from faultsweep.simcore.contract import Policy
-from faultsweep.simcore.engine.bits import ONE, ZERO, popcount
+from faultsweep.simcore.engine.bits import ZERO, lowest_bits, popcount
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.node_choice.nodes import choose_from
@@ -20,22 +19,13 @@ def take_lowest(s: State, job: int, slot: int, wanted: int) -> None:
         have = popcount(free)
         taken = free
         if have > wanted:
-            taken = _lowest_bits_of(free, wanted)
+            taken = lowest_bits(free, wanted)
             have = wanted
         s.slot_masks[slot, word] = taken
         s.free_nodes[word] = free & ~taken
         wanted -= have
         if wanted == 0:
             break
-
-
-@inlined
-def _lowest_bits_of(mask: np.uint64, count: int) -> np.uint64:
-    """Return the ``count`` lowest set bits of a mask."""
-    rest = mask
-    for _ in range(count):
-        rest &= rest - ONE
-    return mask ^ rest
 
 
 @kernel

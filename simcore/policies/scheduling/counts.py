@@ -14,6 +14,7 @@ from faultsweep.simcore.engine.counts import (
     first_row_from,
     forget_old_gains,
     give_counts,
+    may_be_earlier,
     note_length,
     row_from,
     take_counts,
@@ -33,7 +34,7 @@ def compress_counts(s: State) -> bool:
         return True
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
-        if np.isnan(s.job.reserved[job]):
+        if not may_be_earlier(s, job) or np.isnan(s.job.reserved[job]):
             continue
         row, after = earlier_fit(s, job)
         if row >= 0 and not _move_reservation(s, job, row, after):
