@@ -17,6 +17,9 @@ SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.monitor-interval": "500ms",
     # a worker that takes no task until it has more memory waits for ever: what it keeps for its runs stays
     "distributed.worker.memory.pause": False,
+    # Dask has workers give free memory back at once, and the next simulation gets it anew, page by page
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.gil.enabled": False,

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,8 +72,7 @@ class Run:
         ``origin_s``.
     origin_s : the first submission of the jobs that were simulated, on the log's clock.
     decisions : the steps of the agent on clusters if they were asked for.
-    assumed : what was assumed because the log does not say it, a sentence each.
-    submissions_s : from the first submission to the last, s.
+    told : what gives ``doubts``.
     owners : user, account, partition and QOS of each job, as far as they are known.
     """
 
@@ -88,17 +87,16 @@ class Run:
     failures: FailureTrace = NO_FAILURES
     origin_s: float = 0.0
     decisions: Decisions | None = None
-    assumed: tuple[str, ...] = ()
-    submissions_s: float = 0.0
+    told: Callable[[], tuple[str, ...]] = tuple
     owners: Mapping[str, Label] = field(default_factory=dict)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """What was assumed of the log, and how far the failures are from their nominal rate, a sentence each.
 
-        The latter takes longer than many a run, so it is found when it is asked for.
+        To find them takes longer than many a run, so they are found when they are asked for.
         """
-        return (*self.assumed, *filter(None, [excess_sentence(self.config, self.submissions_s)]))
+        return self.told()
 
     def by(self, owner: str) -> dict[str, NDArray[Any]]:
         """Return what each user, account, partition or QOS got: ``simcore.engine.fairness.by_owner``."""
@@ -189,16 +187,34 @@ def simulate(
     else:
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
-    unseen = unseen_sentence(source, run.metrics["makespan_s"])
     if fairness is not None:
         run.metrics.update(fairness_metrics(run.jobs, *fairness))
     if config["owner"] != "none":
         run.metrics.update(owner_metrics(run.jobs, owners, config["owner"]))
+    about = (workload, prepared, machine, config, source, span.length_s, run.metrics["makespan_s"], owners)
+    return replace(run, owners=owners, told=partial(_doubts_of, *about))
+
+
+def _doubts_of(
+    workload: Workload,
+    prepared: Workload,
+    machine: Machine,
+    config: Mapping[str, Any],
+    source: FailureSource | None,
+    submissions_s: float,
+    makespan_s: float,
+    owners: Mapping[str, Label],
+) -> tuple[str, ...]:
+    """Return what was assumed of a log, and how far the failures are from their nominal rate."""
     rate = source.failures_per_day if source is not None and source.endless else 0.0
-    repeated = repeats_sentence(prepared, machine.capacity, rate, config)
-    unlimited = unlimited_sentence(run_of(config), machine.site.limits, owners) if machine.site is not None else ""
-    told = filter(None, (*doubts(workload, config).values(), unseen, repeated, unlimited))
-    return replace(run, owners=owners, assumed=tuple(told), submissions_s=span.length_s)
+    told = (
+        *doubts(workload, config).values(),
+        unseen_sentence(source, makespan_s),
+        repeats_sentence(prepared, machine.capacity, rate, config),
+        unlimited_sentence(run_of(config), machine.site.limits, owners) if machine.site is not None else "",
+        excess_sentence(config, submissions_s),
+    )
+    return tuple(filter(None, told))
 
 
 def _prepare(workload: Workload, config: Mapping[str, Any], machine: Machine) -> tuple[Workload, NDArray[np.float64]]:

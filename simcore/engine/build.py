@@ -10,7 +10,7 @@ import numpy as np
 from faultsweep.simcore.contract import Run
 from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.engine import state as st
-from faultsweep.simcore.engine.fairness import owners_of
+from faultsweep.simcore.engine.fairness import numbered, owners_of
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.finders.boxes import shape_table
@@ -71,7 +71,8 @@ def build_state(
     n = len(jobs["submit_s"])
     run = run_of(config)
     rows = failure_rows(failures, base_rate)
-    groups = groups_of(rules_of(run, () if machine.site is None else machine.site.limits), _owners(jobs), n)
+    rules = rules_of(run, () if machine.site is None else machine.site.limits)
+    groups = groups_of(rules, _owners(jobs) if rules else {}, n)
     classes = _classes(machine, jobs)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     dependencies = Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None
@@ -329,7 +330,7 @@ def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
     s.job.size[:] = jobs["size"]
     s.job.option[:] = jobs.get("option", -1)
     if "user" in jobs:
-        s.job.user[:] = np.unique(jobs["user"], return_inverse=True)[1].reshape(-1)
+        s.job.user[:] = numbered(jobs["user"])[1]
 
 
 def _checks_nothing(jobs: Mapping[str, NDArray[Any]], run: Run) -> None:

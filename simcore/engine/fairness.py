@@ -161,7 +161,20 @@ def owners_of(user: NDArray[np.int64], user_names: tuple[str, ...], labels: Mapp
     """Return what jobs can be counted by: their users, if some are known, and their labels."""
     if not (user >= 0).any():
         return dict(labels)
-    numbers, codes = np.unique(np.maximum(user, -1), return_inverse=True)
+    numbers, codes = numbered(np.maximum(user, -1))
     unknown = int(numbers[0] < 0)
     names = [user_names[number] if number < len(user_names) else str(number) for number in numbers[unknown:].tolist()]
-    return {"user": Label(codes.reshape(-1) - unknown, tuple(names)), **labels}
+    return {"user": Label(codes - unknown, tuple(names)), **labels}
+
+
+def numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the different values, ascending, and of each its position among them, as ``np.unique`` does: without a sort
+    where the values lie close together, as numbers of users do."""
+    least = int(values.min(initial=0))
+    width = int(values.max(initial=0)) - least + 1
+    if width > 4 * len(values):
+        numbers, codes = np.unique(values, return_inverse=True)
+        return numbers, codes.reshape(-1)
+    present = np.zeros(width, bool)
+    present[values - least] = True
+    return np.flatnonzero(present) + least, (np.cumsum(present) - 1)[values - least]

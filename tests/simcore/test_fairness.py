@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faultsweep.simcore.engine.fairness import gini, jain, share_gap
+from faultsweep.simcore.engine.fairness import gini, jain, numbered, share_gap
 from faultsweep.simcore.model.workload import Label, Workload, take
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
@@ -173,3 +173,11 @@ def test_an_owner_may_have_no_job_in_a_run():
 def test_an_owner_that_is_not_there(owner, problem):
     with pytest.raises(InputError, match=problem):
         simulate(jobs(), machine="flat:4", owner=owner)
+
+
+@examples(100)
+@given(st.lists(st.integers(-3, 40) | st.integers(-(2**60), 2**60), max_size=30))
+def test_values_are_numbered_as_numpy_does(values):
+    values = np.array(values, np.int64)
+    numbers, codes = np.unique(values, return_inverse=True)
+    assert all(map(np.array_equal, numbered(values), (numbers, codes)))

@@ -27,8 +27,8 @@ def recovery_measures(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     FSD is over the jobs that failed and finished; a job is regular if it never failed. Without groups (-1) there is no
     recovery to speak of.
     """
-    found = _by_group(jobs)
     recovers = bool((jobs["recovery_group"] >= 0).any())
+    found = _of_all(jobs) | (_by_group(jobs) if recovers else {})
     refused = jobs["recovery_option"] != jobs["recovery_asked"]
     found["credits_granted"] = float(np.sum(jobs["credits_granted"])) if recovers else np.nan
     found["credits_charged"] = float(np.sum(jobs["credits_charged"])) if recovers else np.nan
@@ -36,20 +36,26 @@ def recovery_measures(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     return found
 
 
-def _by_group(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    finished = ~np.isnan(jobs["finish_s"])
-    failed = finished & (jobs["restarts"] > 0)
-    regular = finished & (jobs["restarts"] == 0)
+def _of_all(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    finished, hit = ~np.isnan(jobs["finish_s"]), jobs["restarts"] > 0
+    failed, regular = finished & hit, finished & ~hit
     delay = jobs["response_s"] - jobs["failure_free_response_s"]
-    slowdown = delay / jobs["run_s"]
-    found = {"failure_slowdown": _mean(slowdown[failed])}
+    return {
+        "failure_slowdown": _mean(delay[failed] / jobs["run_s"][failed]),
+        "mean_delay_regular_s": _mean(delay[regular]),
+        "max_delay_regular_s": float(np.max(delay[regular])) if regular.any() else np.nan,
+    }
+
+
+def _by_group(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    finished, hit = ~np.isnan(jobs["finish_s"]), jobs["restarts"] > 0
+    slowdown = (jobs["response_s"] - jobs["failure_free_response_s"]) / jobs["run_s"]
+    found = {}
     for number, letter in enumerate(LETTERS):
         group = jobs["recovery_group"] == number
         found[f"mean_response_{letter}_s"] = _mean(jobs["response_s"][finished & group])
-        found[f"failure_slowdown_{letter}"] = _mean(slowdown[failed & group])
-        found[f"jobs_hit_{letter}"] = float(np.sum(group & (jobs["restarts"] > 0))) if group.any() else np.nan
-    found["mean_delay_regular_s"] = _mean(delay[regular])
-    found["max_delay_regular_s"] = float(np.max(delay[regular])) if regular.any() else np.nan
+        found[f"failure_slowdown_{letter}"] = _mean(slowdown[finished & hit & group])
+        found[f"jobs_hit_{letter}"] = float(np.sum(group & hit)) if group.any() else np.nan
     return found
 
 
