@@ -168,8 +168,10 @@ def owners_of(user: NDArray[np.int64], user_names: tuple[str, ...], labels: Mapp
 
 
 def numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the different values, ascending, and of each its position among them, as ``np.unique`` does: without a sort
-    where the values lie close together, as numbers of users do."""
+    """Return the different values, ascending, and of each its position among them, as ``np.unique`` does.
+
+    It does not sort where the values lie close together, as numbers of users do.
+    """
     least = int(values.min(initial=0))
     width = int(values.max(initial=0)) - least + 1
     if width > 4 * len(values):
