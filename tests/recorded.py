@@ -286,8 +286,12 @@ def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> 
     down = [(node, _on_clock(start, begin), _on_clock(end, begin)) for node, start, end in noted.down]
     site = {**recording.site, "closed": closed}
     settings = recording.settings | settings
-    run = simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, **settings)
-    starts = np.asarray(run.jobs["start_s"])[len(rows) - len(recording.jobs) :] - (first - begin)
+    events = settings.get("preemption") == "cancel"
+    run = simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, events=events, **settings)
+    starts = np.array(run.jobs["start_s"])
+    for time, kind, job, *_ in run.events.rows() if run.events else ():  # a job that is cancelled has no result
+        starts[job] = time if kind == "start" else starts[job]
+    starts = starts[len(rows) - len(recording.jobs) :] - (first - begin)
     return {job.name: float(start) for job, start in zip(recording.jobs, starts, strict=True)}
 
 
@@ -360,11 +364,18 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     waiting = [stay for stay in stays if stay.submit < time <= stay.start and gone.issuperset(stay.after)]
     now, said = floor(time), _priorities_at(recording, time)
     begin = (now // 60 - 1) * 60
+    told, grace_s = _told(recording, time), _grace_of(recording)
     rows = [Row(0.0, 1.0, 1.0, "gpu", 1)]  # so that the clock begins there
     for place, job in enumerate(running):
         since = (len(running) - place) / 64
-        left = job.limit_s - (now - floor(job.start) - _halted_s(job, time)) + since
-        rows.append(_row(job, now - begin - since, run_s=left, limit_s=left, partition=f"r{place}", priority=100_000))
+        ran = now - floor(job.start) - _halted_s(job, time)
+        left, own = job.limit_s - ran + since, {}
+        if job.name in told:
+            left, own = min(left, max(told[job.name] + grace_s - now, 0.0) + since + 1.0), {"qos": TOLD}
+        elif ran < recording.settings.get("preempt_exempt_s", 0.0):
+            own = {"qos": ""}
+        own |= {"run_s": left, "limit_s": left, "partition": f"r{place}", "priority": 100_000}
+        rows.append(_row(job, now - begin - since, **own))
     rows += [_row(job, now - begin, run_s=job.limit_s, priority=said.get(job.name, job.priority)) for job in waiting]
     run = _one_pass(folder, recording, rows, running, (time, begin), kind)
     assert run.events is not None
@@ -373,15 +384,34 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     if not begun.issuperset(range(len(running))):
         return None
     names = [job.name for job in (*running, *waiting)]
-    left = [row[2] - 1 for row in rows_then if row[0] == now - begin and row[1] in ("preempt", "suspend")]
+    gone_at = (now - begin, now - begin + grace_s)
+    left = [row[2] - 1 for row in run.events.rows() if row[0] in gone_at and row[1] in ("preempt", "suspend")]
     starts = frozenset(names[place] for place in begun if place >= len(running))
-    return Pass(time, kind, starts, frozenset(names[place] for place in left))
+    return Pass(time, kind, starts, frozenset(names[place] for place in left) - set(told))
+
+
+TOLD = "told"
+"""The QOS of jobs whose grace time has begun: they leave before all others."""
+
+
+def _grace_of(recording: Recording) -> float:
+    """The one grace time of the QOS that jobs have."""
+    return max((qos.get("grace_s", 0.0) for qos in recording.site.get("qos", ())), default=0.0)
+
+
+def _told(recording: Recording, time: float) -> dict[str, float]:
+    """The jobs that were told to leave before a time, and when, if they have a grace time."""
+    if not _grace_of(recording):
+        return {}
+    last = {name: each.time for each in recording.noted.preempted if each.time < time for name in each.victims}
+    running = [stay for stay in stays_of(recording) if stay.start < time < stay.end and stay.name in last]
+    return {stay.name: last[stay.name] for stay in running if stay.start < last[stay.name]}
 
 
 def _gone_when_told(recording: Recording, time: float) -> list[Played]:
     """The stays, those over that were told before a time to leave, which they do a little later."""
     stays = stays_of(recording)
-    if any(stay.halts for stay in stays):
+    if any(stay.halts for stay in stays) or _grace_of(recording):
         return stays
     told = [(each.time, name) for each in recording.noted.preempted if each.time < time for name in each.victims]
     return [
@@ -415,8 +445,19 @@ def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind
     ticks = dict.fromkeys(TICKS, 1e9) | dict.fromkeys(at_once, 0.0)
     depth = {"backfill_depth": recording.settings["backfill_depth"] + len(running)}
     alone = {"priority_share_weight": 0.0, "priority_age_weight": 0.0, "priority_qos_weight": 0.0}
-    settings = settings | ticks | depth | alone
-    return simulated(folder, rows, partitions, {**site, "closed": closed}, tiers, events=True, **settings)
+    settings = settings | ticks | depth | alone | {"preempt_exempt_s": 0.0}
+    site = _with_told(site) | {"closed": closed}
+    return simulated(folder, rows, partitions, site, tiers, events=True, **settings)
+
+
+def _with_told(site: Mapping[str, Any]) -> dict[str, Any]:
+    """A site with a QOS of those that leave first, which others preempt that preempt any."""
+    qos = site.get("qos", ())
+    if not any(each.get("grace_s") for each in qos):
+        return dict(site)
+    grace_s = max(each.get("grace_s", 0.0) for each in qos)
+    preempting = [each | {"preempts": [*each["preempts"], TOLD]} if "preempts" in each else each for each in qos]
+    return {**site, "qos": [*preempting, {"name": TOLD, "priority": -1, "grace_s": grace_s}]}
 
 
 def _halted_s(job: Played, time: float) -> float:

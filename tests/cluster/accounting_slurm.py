@@ -103,13 +103,21 @@ class Database(VirtualSlurm):
         socket = base / "db.sock"
         self.environment["MYSQL_UNIX_PORT"] = str(socket)  # where slurmdbd looks for the database
         folder, log = f"--datadir={base / 'db'}", base / "install.log"
+        scratch = f"--tmpdir={base}"  # in a shared one, servers that start delete tables of each other
         with log.open("wb") as stream:
             command = [self.which("mariadb-install-db"), "--no-defaults", folder, f"--user={USER}", "--skip-test-db"]
-            command.append("--auth-root-authentication-method=normal")
+            command += ["--auth-root-authentication-method=normal", scratch]
             subprocess.run(command, stdout=stream, stderr=stream, check=True)
         self._launch(
             "mariadbd",
-            *("--no-defaults", folder, f"--user={USER}", f"--socket={socket}", f"--pid-file={base / 'db.pid'}"),
+            *(
+                "--no-defaults",
+                folder,
+                scratch,
+                f"--user={USER}",
+                f"--socket={socket}",
+                f"--pid-file={base / 'db.pid'}",
+            ),
             *("--skip-networking", "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0"),
         )
         admin = ("mariadb", "--no-defaults", "-S", str(socket), "-u", "root")

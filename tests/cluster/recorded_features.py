@@ -42,6 +42,7 @@ from tests.recorded import OF_ONE_PASS_S, PLAYING_S, Noted, Played, Preemption, 
 FIRST_UID = 70001
 RUNS, AT_A_TIME = 5, 4
 SAMPLED_S = 1.0
+LEAVES_S = 0.035  # from the order to leave to the end, which the log has of requeued jobs alone
 ACCOUNTS = {"physics": (50, {"u1": 1, "u2": 2}), "chem": (30, {"u3": 1, "u4": 1}), "bio": (20, {"u5": 3, "u6": 1})}
 """Shares of accounts, and of the users in them."""
 ACCOUNT_OF = {user: account for account, (_, users) in ACCOUNTS.items() for user in users}
@@ -324,6 +325,42 @@ def requeued_by_backfill() -> Feature:
     return Feature(tuple(jobs), (text, passes), 0.8, config, accounts=URGENT, settings=HOLD, site=OF_QOS)
 
 
+def cancelled() -> Feature:
+    """Jobs of higher tiers cancel others."""
+    settings = {"preemption": "cancel"}
+    return Feature(tuple(_tiers(41, 60, 0.3)), _passes(1, 1, 1000), 1.5, settings=settings, **_tiered("CANCEL"))
+
+
+GRACE_S, EXEMPT_S = 7, 12
+
+
+def _of_two_qos(seed: int, count: int, urgent: float) -> Iterator[Asked]:
+    """Jobs of a QOS that others preempt, and some of the other one."""
+    draw = random.Random(seed)
+    for asked in of_users(seed, shared_nodes(seed, count)):
+        qos = "high" if draw.random() < urgent else "low"
+        yield asked._replace(qos=qos, sleep=asked.sleep if qos == "high" else asked.sleep + 15)
+
+
+def graced() -> Feature:
+    """Jobs of a QOS requeue others, which have a grace time."""
+    accounts = (*URGENT, f"modify qos low set GraceTime={GRACE_S}")
+    low, high = OF_QOS["qos"]
+    site = OF_QOS | {"qos": [low | {"grace_s": float(GRACE_S)}, high]}
+    config = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nSlurmctldDebug=debug"
+    settings = HOLD | {"site_grace": True}
+    jobs = tuple(_of_two_qos(42, 80, 0.3))
+    return Feature(jobs, _passes(1, 1, 1000), 1.0, config, accounts=accounts, settings=settings, site=site)
+
+
+def exempt() -> Feature:
+    """Jobs of a QOS requeue others that have run for some time."""
+    config = f"PreemptType=preempt/qos\nPreemptMode=REQUEUE\nPreemptExemptTime=00:00:{EXEMPT_S}\nDebugFlags=Backfill"
+    settings = HOLD | {"preempt_exempt_s": float(EXEMPT_S)}
+    jobs = tuple(_of_two_qos(43, 80, 0.3))
+    return Feature(jobs, _passes(1, 1, 1000), 0.8, config, accounts=URGENT, settings=settings, site=OF_QOS)
+
+
 def suspended() -> Feature:
     """Jobs of higher tiers suspend others."""
     jobs = (asked._replace(memory_mb=250) for asked in _tiers(36, 60, 0.35, 25))
@@ -404,6 +441,9 @@ FEATURES = {
         arrays,
         requeued,
         requeued_by_backfill,
+        cancelled,
+        graced,
+        exempt,
         suspended,
         reserved,
         failing,
@@ -420,6 +460,12 @@ _KINDS = (
     ("end", r"_job_complete: {job} done"),
     ("fail", r"requeue job {job} due to failure of node (?P<value>\S+)"),
     ("preempt", r"preempted {job} has been requeued to reclaim resources for JobId=(?P<value>\d+(?:_\d+)?)"),
+    ("cancel", r"preempted {job} has been killed to reclaim resources for JobId=(?P<value>\d+(?:_\d+)?)"),
+    (
+        "told",
+        r"debug:  setting \d+ sec preemption grace time for {job} to reclaim resources for "
+        r"JobId=(?P<value>\d+(?:_\d+)?)",
+    ),
     ("requeued", r"Requeuing {job}"),
     ("halt", r"gang: suspending {job}"),
     ("resume", r"gang: resuming {job}"),
@@ -457,6 +503,7 @@ class Reading:
         self.runs: dict[str, list[list]] = {name: [] for name in self.names.values()}
         self.halts: dict[str, list[list[float]]] = {name: [] for name in self.names.values()}
         self.preempted: list[tuple[float, str, str, list[str]]] = []
+        self.told: dict[str, float] = {}
         self.down: dict[str, list] = {}
         self.fails: list[tuple[int, float, float]] = []
         self.calculated, self.in_backfill = 0.0, False
@@ -482,8 +529,12 @@ class Reading:
     def _of_job(self, time_s: float, kind: str, name: str, value: str) -> None:
         if kind in ("main", "backfill"):
             self.runs[name].append([time_s, 0.0, kind, hosts(value)])
-        elif kind == "preempt":
-            self._note(time_s, "backfill" if self.in_backfill else "main", self.names[value], name)
+        elif kind in ("preempt", "cancel", "told"):
+            if self.told.get(name, 0.0) <= self.runs[name][-1][0]:  # else it had a grace time
+                self.told[name] = time_s
+                self._note(time_s, "backfill" if self.in_backfill else "main", self.names[value], name)
+            if kind == "cancel":
+                self.runs[name][-1][1] = time_s + LEAVES_S
         elif kind in ("end", "fail", "requeued") and self.runs[name][-1][1] == 0.0:
             self.runs[name][-1][1] = time_s
         elif kind == "halt":

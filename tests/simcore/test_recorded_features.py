@@ -17,8 +17,9 @@ TRACES = [path.stem for path in sorted(RECORDED.glob("*.json"))]
 EQUAL = {"shares": 0.98, "mixed": 0.79, "mixed-urgent": 0.96}
 """The least part of the printed priorities that must be the same; in others two accounts, or users, have changed places
 whose usage is nearly what they are due."""
-MOST = dict.fromkeys(TRACES, 0.05) | {"mixed-urgent": 0.07, "suspended": 0.26}
-"""The largest part of starts and of jobs that leave which may be in only one of the two: SLURM suspends others."""
+MOST = dict.fromkeys(TRACES, 0.05) | {"mixed-urgent": 0.07, "suspended": 0.26, "graced": 0.17}
+"""The largest part of starts and of jobs that leave which may be in only one of the two: SLURM suspends others, and
+plans otherwise for a job that waits for the end of a grace time."""
 
 
 @pytest.mark.parametrize("name", EQUAL)
@@ -52,7 +53,11 @@ WITHOUT = {
     "shares": {"queue_order": "fcfs"},
     "limits": {"site_limits": False},
     "arrays": {"array_max_jobs": 0},
-    **{name: {"preemption": "none"} for name in ("requeued", "requeued-by-backfill", "suspended")},
+    **{
+        name: {"preemption": "none"}
+        for name in ("requeued", "requeued-by-backfill", "suspended", "cancelled", "graced")
+    },
+    "exempt": {"preempt_exempt_s": 0.0},
     "failing": {"requeue_hold_s": 0.0},
     "mixed": {"queue_order": "fcfs", "site_limits": False, "array_max_jobs": 0},
     "mixed-urgent": {"preemption": "none"},
@@ -68,6 +73,7 @@ def without(ensemble: Ensemble, name: str) -> Ensemble:
 
 
 OUTSIDE = {"shares": 1, "limits": 0, "arrays": 4, "requeued": 0, "requeued-by-backfill": 8, "suspended": 6}
+OUTSIDE |= {"cancelled": 7, "exempt": 2, "graced": 15}
 OUTSIDE |= {"reserved": 0, "failing": 8, "mixed": 0, "mixed-urgent": 9}
 """How many of the distances of ours to the runs of SLURM are beyond the 95 % range of those between its runs."""
 
