@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.contract import Config, Parameter
+from faultsweep.simcore.failure_logs.statistics import autocorrelation, worst_share
+from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.parameters import PARAMETERS, inert, resolve
 from faultsweep.simcore.policies.catalogue import ROLES
+from faultsweep.simcore.policies.failures.source import DAY_S, Span
 from faultsweep.sweeps.target import Outcome, Output, Target
 
 from faultsweep.errors import InputError
@@ -47,8 +50,6 @@ def generate(values: Config, days: float) -> tuple[FailureTrace, int]:
     InputError
         If a value is not valid, or parameters contradict each other.
     """
-    from faultsweep.simcore.failure_sources import source_for
-    from faultsweep.simcore.policies.failures.source import DAY_S, Span
 
     config = resolve(values)
     nodes = parse_machine(config["machine"]).nodes
@@ -115,7 +116,6 @@ class FailureTarget(Target):
 
     def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
         """Draw the failures of one configuration, and measure them."""
-        from faultsweep.simcore.failure_logs.statistics import autocorrelation, worst_share
 
         days = config["days"]
         trace, nodes = generate({name: value for name, value in config.items() if name != "days"}, days)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from faultsweep.simcore.engine.jit import ENTRIES, is_compiled, kernel_hash
+from faultsweep.simcore.engine.metrics import JOB_METRICS, MAIN, MEASURED, METRICS, job_metrics
+from faultsweep.simcore.failure_sources import file_hash, is_file, is_own_trace, source_for
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.menus import menu_hash
 from faultsweep.simcore.model.nodes import site_hash
@@ -27,6 +29,12 @@ from faultsweep.simcore.parameters import (
     known_parameters,
     own_parameters,
 )
+from faultsweep.simcore.policies.failures.excess import excess_sentence
+from faultsweep.simcore.policies.failures.source import Span, unseen_sentence
+from faultsweep.simcore.possible import impossible
+from faultsweep.simcore.workloads.demands import for_site
+from faultsweep.simcore.workloads.resampling import check_resampled
+from faultsweep.simcore.workloads.transforms import doubts, from_origin, largest_size, map_sizes, scale_arrivals, span
 from faultsweep.sweeps.outputs import udunits
 from faultsweep.sweeps.runner.progress import format_bytes
 from faultsweep.sweeps.target import Config, Foresight, Known, Outcome, Output, Target
@@ -92,7 +100,6 @@ class SimulatorTarget(Target):
         ``pinned`` are the content hashes that a store has: the pin of a log that is not on this machine is believed, so
         that a complete store needs no logs.
         """
-        from faultsweep.simcore.engine.metrics import MAIN, MEASURED, METRICS
         from faultsweep.simcore.simulate import MODEL_VERSION
 
         self.logs = None if logs is None else Path(logs).resolve()
@@ -138,14 +145,12 @@ class SimulatorTarget(Target):
 
     def inert(self, config: Config) -> frozenset[str]:
         """Return the parameters that do nothing; failure logs are looked at, as "auto" takes traces of our own."""
-        from faultsweep.simcore.failure_sources import is_own_trace
 
         with self._provided(config, may_lack=True):
             return inert(config, is_own_trace=lambda name: is_own_trace(self._failures(name)))
 
     def impossible(self, config: Config) -> dict[str, Known]:
         """Return the metrics that no policy of the configuration may change."""
-        from faultsweep.simcore.possible import impossible
 
         return {name: Known(*known) for name, known in impossible(config).items()}
 
@@ -178,7 +183,6 @@ class SimulatorTarget(Target):
 
     def _failures(self, name: str) -> str:
         """Return the path of a failure log, or the name of a generator as it is."""
-        from faultsweep.simcore.failure_sources import is_file
 
         return self._file(name) if is_file(name) and not is_own("failures", name) else name
 
@@ -205,7 +209,6 @@ class SimulatorTarget(Target):
         return str(found or (places[0] if looks_like_one else path))
 
     def _failures_hash(self, name: str) -> str:
-        from faultsweep.simcore.failure_sources import file_hash
 
         if is_own("failures", name):
             return self._source_hash("failures", name)
@@ -297,8 +300,6 @@ class SimulatorTarget(Target):
     def assumptions(self, config: Config) -> dict[str, str]:
         """Return what is assumed of a log of jobs, the excess of failures, and that all of them are at other times, by
         the log and what it is about."""
-        from faultsweep.simcore.policies.failures.excess import excess_sentence
-        from faultsweep.simcore.workloads.transforms import doubts, from_origin, scale_arrivals, span
 
         if self._is_absent("log", config["log"]):
             return {}
@@ -317,8 +318,6 @@ class SimulatorTarget(Target):
 
     def _unseen(self, config: Config, log: Workload, jobs: Workload) -> str:
         """Return the sentence for a failure log that keeps its times, none of which is that of a job; "" for others."""
-        from faultsweep.simcore.failure_sources import is_file, is_own_trace, source_for
-        from faultsweep.simcore.policies.failures.source import Span, unseen_sentence
 
         name = self._failures(config["failures"])
         fit = "exact" if config["failure_fit"] == "auto" and is_own_trace(name) else config["failure_fit"]
@@ -352,9 +351,6 @@ class SimulatorTarget(Target):
 
     def _bad_sizes(self, config: Config) -> str:
         """Return the sentence for jobs of a log that are not there, or that are larger than the machine."""
-        from faultsweep.simcore.workloads.demands import for_site
-        from faultsweep.simcore.workloads.resampling import check_resampled
-        from faultsweep.simcore.workloads.transforms import largest_size, map_sizes, span
         from faultsweep.sweeps.logs import is_model
 
         if is_model(config["log"]) or self._is_absent("log", config["log"]):
@@ -375,13 +371,11 @@ class SimulatorTarget(Target):
 
     def derivable(self) -> frozenset[str]:
         """Return the metrics that per-job results give."""
-        from faultsweep.simcore.engine.metrics import JOB_METRICS
 
         return JOB_METRICS
 
     def from_jobs(self, jobs: Mapping[str, Any]) -> Mapping[str, float]:
         """Return them for the jobs of a run that is over."""
-        from faultsweep.simcore.engine.metrics import job_metrics
 
         return job_metrics(jobs)
 

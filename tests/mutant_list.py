@@ -752,9 +752,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # what makes every run end
     Mutant(
-        INTERVALS,
-        "max(young(s.checkpoint_cost, _job_mtbf(s, job)), SHORTEST_INTERVAL_S)",
-        "young(s.checkpoint_cost, _job_mtbf(s, job))",
+        "simcore/policies/checkpointing/young.py",
+        "max(young(s.checkpoint_cost, job_mtbf(s, job)), SHORTEST_INTERVAL_S)",
+        "young(s.checkpoint_cost, job_mtbf(s, job))",
         "checkpoints of no cost are made all the time",
     ),
     Mutant(

@@ -33,6 +33,7 @@ from faultsweep.cli import (
 )
 from faultsweep.cli.app import App
 from faultsweep.cli.damage import describe_damage
+from faultsweep.cli.usage import describe_usage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
 from faultsweep.extras import EXTRAS, missing
@@ -135,7 +136,6 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 def _describe(error: Any) -> str:
     """Return an error as text: what typer finds wrong as one sentence, or the help of a command that needs more."""
-    from faultsweep.cli.usage import describe_usage
 
     if not hasattr(error, "format_message"):
         return str(error)

@@ -9,7 +9,9 @@ import typer
 
 from faultsweep.cli.app import JsonOption
 from faultsweep.cli.logs import app
+from faultsweep.cli.output import print_table
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import check_writable
 from faultsweep.terminal import print_json
 from faultsweep.units import counted
 
@@ -69,7 +71,6 @@ def import_dump(
 
     Parquet keeps everything; the Standard Workload Format keeps times, sizes, users, accounts, QOS and partitions.
     """
-    from faultsweep.files import check_writable
     from faultsweep.simcore.workloads.accounting.files import read_records
     from faultsweep.simcore.workloads.accounting.records import SIZES
     from faultsweep.simcore.workloads.accounting.table import parse_mapping
@@ -118,7 +119,6 @@ def anonymise(
 
     With the same key, later dumps get the same numbers for the same names. Whoever has the key can undo it.
     """
-    from faultsweep.files import check_writable
     from faultsweep.simcore.workloads.accounting import anonymise as anonymising
     from faultsweep.simcore.workloads.accounting.files import read_records
     from faultsweep.simcore.workloads.accounting.write import check_output, write_records
@@ -148,7 +148,6 @@ def _as_json(jobs: JobRecords) -> dict[str, object]:
 
 
 def _print(jobs: JobRecords) -> None:
-    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.accounting.records import COLUMNS
 
     rows = [("read", f"{counted(jobs.report.rows, 'row')} of {jobs.kind}, {counted(len(jobs), 'job')}")]

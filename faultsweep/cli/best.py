@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.output import print_table
 from faultsweep.cli.sweep import (
     ClusterOption,
     CredentialsOption,
@@ -24,6 +25,7 @@ from faultsweep.cli.sweep import (
 )
 from faultsweep.errors import InputError
 from faultsweep.extras import is_installed, missing, require
+from faultsweep.files import check_folder
 from faultsweep.units import counted, time_unit
 
 if TYPE_CHECKING:
@@ -85,7 +87,6 @@ def best(
     """
     from faultsweep.analysis.figures.units import unit_of
     from faultsweep.analysis.verdict import judge, verdict_figure
-    from faultsweep.files import check_folder
     from faultsweep.sweeps.best import regions
     from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.runner.prepare import prepare
@@ -141,7 +142,6 @@ def _print(verdict: Verdict, unit: str, paths: list[Path], as_json: bool) -> Non
         answer = {"verdict": verdict.sentence, "simulations": verdict.simulations, "saved": verdict.saved}
         typer.echo(json.dumps({**answer, "scope": verdict.scope, "table": rows}, indent=1))
         return
-    from faultsweep.cli.output import print_table
 
     typer.echo(verdict.sentence)
     frame = verdict.shown
@@ -216,7 +216,6 @@ def refine(
 
     from faultsweep.analysis.verdict import search_figure
     from faultsweep.cluster.connect import connect
-    from faultsweep.files import check_folder
     from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.refine import look, run_search
 
@@ -302,7 +301,6 @@ def pareto(
 
 def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int) -> None:
     from faultsweep.analysis.figures.words import label_to_read, quantity
-    from faultsweep.cli.output import print_table
 
     names = {name: quantity(results, name) for name in front.columns.drop("n")}
     heads = [words.partition(" (")[0] if name in results.dims else words for name, words in names.items()]

@@ -9,6 +9,7 @@ import typer
 
 from faultsweep.cli.app import App
 from faultsweep.extras import require
+from faultsweep.files import check_writable
 
 app = App()
 
@@ -70,7 +71,6 @@ def report(
     It has no scripts and works offline.
     """
     from faultsweep.analysis.report import write_report
-    from faultsweep.files import check_writable
     from faultsweep.sweeps.open import open_results
 
     require("a report", "matplotlib", "scipy")

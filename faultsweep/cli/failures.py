@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.output import check_picture, print_table
 from faultsweep.cli.simulate import parameter_option
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import check_writable, writing
 from faultsweep.terminal import make_console, print_json
 from faultsweep.units import counted
 
@@ -54,7 +56,6 @@ def describe(
 
     Example: faultsweep failures describe failures.csv --picture failures.png
     """
-    from faultsweep.cli.output import check_picture
     from faultsweep.simcore.failure_logs.files import read_failures
     from faultsweep.simcore.failure_logs.statistics import summary
 
@@ -95,7 +96,6 @@ def fit(
 
     Example: faultsweep failures fit failures.csv -o incidents.toml
     """
-    from faultsweep.files import check_writable, writing
     from faultsweep.simcore.failure_logs.estimate import estimate_bursts
     from faultsweep.simcore.failure_logs.files import read_failures
 
@@ -122,7 +122,6 @@ def _as_fixed(found: dict[str, Any], name: str) -> str:
 
 def _print_fit(found: dict[str, Any], records: Any) -> None:
     """Print the parameters, and what log and model have in common: ten years drawn for as long on as many nodes."""
-    from faultsweep.cli.output import print_table
 
     print_table(
         (),
@@ -168,7 +167,6 @@ _ALIKE = (
 
 def _list_files(folder: Path, as_json: bool) -> None:
     """Print the failure logs of a folder with their formats, and what else there is."""
-    from faultsweep.cli.output import print_table
     from faultsweep.simcore.failure_logs.files import FORMATS, recognise
 
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
@@ -203,7 +201,6 @@ def _generate(**options: Any) -> None:
 
     Example: faultsweep failures generate weibull --machine flat:320 --days 62 --burst-window 32 -o failures.csv
     """
-    from faultsweep.files import check_writable
     from faultsweep.simcore.failure_logs.plain import write_failures
     from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.policies.failures.excess import excess_sentence
@@ -230,7 +227,6 @@ def _generate(**options: Any) -> None:
 def _print(figures: dict[str, Any]) -> None:
     from rich.text import Text
 
-    from faultsweep.cli.output import print_table
     from faultsweep.simcore.failure_logs.files import FORMATS
 
     console = make_console()

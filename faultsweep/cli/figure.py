@@ -12,6 +12,7 @@ import typer
 from faultsweep.cli.app import App
 from faultsweep.cli.sweep import ClusterOption, CredentialsOption, LogsOption, SpecArgument, WorkersOption
 from faultsweep.errors import InputError
+from faultsweep.files import check_folder
 
 if TYPE_CHECKING:
     from faultsweep.sweeps.figure import Layout
@@ -51,7 +52,6 @@ def figure(
     says so ('faultsweep logs fetch NAME' gets the log). If the LLNL T3D log is missing, LLNL Atlas is used.
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
-    from faultsweep.files import check_folder
     from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results, with_substitutes
 

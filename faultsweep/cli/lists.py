@@ -10,6 +10,7 @@ import typer
 
 from faultsweep.cli.app import App, JsonOption
 from faultsweep.cli.logs import list_logs
+from faultsweep.cli.output import print_table
 from faultsweep.terminal import print_json
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def list_(
     json_: JsonOption = False,
 ) -> None:
     """List machines, policies, logs, metrics, experiments or parameters, with one line on each."""
-    from faultsweep.cli.output import print_table
 
     if kind is Kind.logs:
         list_logs(json_=json_)

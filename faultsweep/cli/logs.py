@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App, HelpGroup, JsonOption
+from faultsweep.cli.output import check_picture, print_table
 from faultsweep.extras import require
+from faultsweep.files import check_writable, writing
 from faultsweep.sweeps.times import describe_time
 from faultsweep.terminal import make_console, plain, print_json
 from faultsweep.units import counted
@@ -48,7 +50,6 @@ def list_logs(
     json_: JsonOption = False,
 ) -> None:
     """List the named logs and where they are on this machine, and the models that need no network."""
-    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.models import MODELS
     from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
 
@@ -88,7 +89,6 @@ def describe(
     json_: JsonOption = False,
 ) -> None:
     """Describe a log or a model: jobs, span, load, sizes, run times, and whom to acknowledge."""
-    from faultsweep.cli.output import check_picture
     from faultsweep.simcore.workloads.models import DEFAULT_JOBS
     from faultsweep.simcore.workloads.transforms import span
     from faultsweep.sweeps.logs import is_model, load_workload
@@ -146,7 +146,6 @@ def fit(
 
     Interarrival times and run times are hyper-Erlang of common order with the first three moments of the log.
     """
-    from faultsweep.files import check_writable, writing
     from faultsweep.simcore.workloads.fitted import fit_model, fit_quality, generate, model_text
     from faultsweep.simcore.workloads.shaping import knobs
     from faultsweep.simcore.workloads.transforms import map_sizes, span
@@ -171,14 +170,12 @@ def fit(
 
 def _print_knobs(log: dict[str, float], model: dict[str, float]) -> None:
     """Print what the parameters that shape workloads are of a log, and of as many jobs of its model."""
-    from faultsweep.cli.output import print_table
 
     rows = ((name, f"{value:.4g}", f"{model[name]:.4g}") for name, value in log.items())
     print_table(("as a parameter", "log", "model"), rows)
 
 
 def _print_quality(quality: list[Quality]) -> None:
-    from faultsweep.cli.output import print_table
 
     heads = ("size", "jobs", "of", "order", "mean", "deviation / mean", "moments off by", "distance")
     print_table(heads, map(_quality_row, quality), right=range(1, len(heads)))
@@ -200,7 +197,6 @@ def _quality_row(found: Quality) -> tuple[str, ...]:
 def _print(whole: Workload, workload: Workload) -> None:
     from rich.text import Text
 
-    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.summary import acknowledgement
 
     console = make_console()
@@ -335,7 +331,6 @@ def _quantiles(values: Any) -> str:
 def _print_sizes(workload: Workload) -> None:
     import numpy as np
 
-    from faultsweep.cli.output import print_table
     from faultsweep.simcore.workloads.summary import size_classes, work
 
     of_work = work(workload)

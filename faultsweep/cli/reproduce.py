@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.output import print_table
 from faultsweep.cli.sweep import LogsOption, WorkersOption
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
+from faultsweep.files import check_folder
 
 if TYPE_CHECKING:
     from faultsweep.analysis.claims.claim import Claim, Reading
@@ -201,7 +203,6 @@ def _judge_all(
 def _results(lane: _Lane, wanted: dict[tuple[str, str], Reading | None]) -> dict[tuple[str, str], Any]:
     """Return the results of experiments, after what is missing of them was run."""
     from faultsweep.cluster.connect import connect
-    from faultsweep.files import check_folder
     from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results
 
@@ -271,7 +272,6 @@ def _print(
 
 
 def _print_table(paper: str, reading: str, claims: list[Claim], judgements: dict[str, Judgement]) -> None:
-    from faultsweep.cli.output import print_table
 
     found = [(claim, judgements[claim.name]) for claim in claims]
     typer.echo(f"\n{paper}, {reading}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.output import print_table
 from faultsweep.terminal import PIPE_WIDTH, make_console, plain, print_json
 
 if TYPE_CHECKING:
@@ -115,7 +116,6 @@ def compare(
 
 
 def _print_comparison(found: Comparison) -> None:
-    from faultsweep.cli.output import print_table
 
     console = make_console(highlight=False, soft_wrap=True, markup=False, width=PIPE_WIDTH)
     console.print(f"A = {found.a}\nB = {found.b}")

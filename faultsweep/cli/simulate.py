@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from faultsweep.cli.app import App
+from faultsweep.cli.output import print_metrics, print_owners, say_compiling
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import check_csv, check_writable, write_jobs
 from faultsweep.terminal import print_json
 
 if TYPE_CHECKING:
@@ -103,8 +105,6 @@ def simulate(**options: Any) -> None:
 
     Example: faultsweep simulate --log nasa-model --num-jobs 1000 --machine torus:4x4x8 --scheduler backfill
     """
-    from faultsweep.cli.output import say_compiling
-    from faultsweep.files import check_csv, check_writable
     from faultsweep.simcore.engine.fairness import OWNERS
     from faultsweep.simcore.parameters import resolve
     from faultsweep.simcore.simulate import simulate as run_simulation
@@ -141,7 +141,6 @@ def simulate(**options: Any) -> None:
 
 
 def _write(run: Run, options: Mapping[str, Any]) -> None:
-    from faultsweep.files import write_jobs
     from faultsweep.simcore.failure_logs.plain import write_failures
     from faultsweep.simcore.policies.recovery.credits import accounts, write_accounts
     from faultsweep.simcore.policies.recovery.measures import option_report, write_option_report
@@ -161,7 +160,6 @@ def _write(run: Run, options: Mapping[str, Any]) -> None:
 
 
 def _report(run: Run, content_hash: str, as_json: bool, every: bool, by: str) -> None:
-    from faultsweep.cli.output import print_metrics, print_owners
 
     speed = {"elapsed_s": run.elapsed_s, "jobs_per_s": len(run.jobs["job_id"]) / run.elapsed_s}
     if as_json:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.output import check_picture, print_table
+from faultsweep.files import check_writable, writing
 from faultsweep.sweeps.times import describe_time
 from faultsweep.terminal import make_console, print_json
 from faultsweep.units import counted
@@ -35,7 +37,6 @@ def import_site(
     SLURM: scontrol show config, show partition -o, show node -o, show reservation -o; sacctmgr -P list qos, -P list
     assoc (or sacctmgr dump). PBS: qmgr -c 'print server', qmgr -c 'print node @default'.
     """
-    from faultsweep.files import check_writable, writing
     from faultsweep.simcore.sites import pbs, slurm
     from faultsweep.simcore.sites.facts import read_facts
     from faultsweep.simcore.sites.site import site_text
@@ -59,7 +60,6 @@ def describe(
     json_: JsonOption = False,
 ) -> None:
     """Show the nodes, partitions, QOS and rules of a site, and what it does not hold."""
-    from faultsweep.cli.output import check_picture
     from faultsweep.simcore.sites.site import read_site
 
     if picture is not None:
@@ -87,7 +87,6 @@ def _print(site: Site, as_json: bool) -> None:
 def _print_tables(site: Site) -> None:
     from rich.text import Text
 
-    from faultsweep.cli.output import print_table
     from faultsweep.simcore.sites.not_simulated import not_simulated
 
     console = make_console()

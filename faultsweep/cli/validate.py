@@ -11,7 +11,9 @@ import typer
 
 from faultsweep.cli.accounting import SkipOption
 from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.output import check_picture, print_table
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import check_writable
 from faultsweep.sweeps.times import describe_time
 from faultsweep.terminal import make_console, print_json
 
@@ -122,8 +124,6 @@ def _contributions(
 
 
 def _check_outputs(log: str, picture: Path | None, page: Path | None) -> None:
-    from faultsweep.cli.output import check_picture
-    from faultsweep.files import check_writable
 
     if picture is not None:
         check_picture(picture, log)
@@ -207,7 +207,6 @@ def _step_as_json(step: Step) -> dict[str, Any]:
 
 def _print_steps(steps: Sequence[Step]) -> None:
     from faultsweep.analysis.pictures.validation import in_words
-    from faultsweep.cli.output import print_table
 
     rows = [
         (
@@ -226,7 +225,6 @@ def _print(found: Validation) -> None:
     from rich.text import Text
 
     from faultsweep.analysis.pictures.validation import summary, waits
-    from faultsweep.cli.output import print_table
 
     console = make_console()
     console.print(Text(f"{found.log} on {found.machine}", style="bold"))
@@ -252,7 +250,6 @@ def _shown(value: float, digits: int = 2) -> str:
 
 
 def _print_tried(tried: list[Any]) -> None:
-    from faultsweep.cli.output import print_table
 
     rows = ((", ".join(map(str, settings.values())), _shown(share, 3), _shown(tau)) for settings, share, tau in tried)
     print_table(("before the cut", "explained", "rank correlation"), rows)

@@ -14,6 +14,7 @@ from faultsweep.cli.app import App
 from faultsweep.cli.sweep import LogsOption
 from faultsweep.errors import InputError
 from faultsweep.extras import require
+from faultsweep.files import check_folder, writing
 
 if TYPE_CHECKING:
     from faultsweep.simcore.engine.event_trace import EventTrace
@@ -58,7 +59,6 @@ def view(
     100,000 rectangles the chart is a raster; --start-h and --stop-h look closer.
     """
     from faultsweep.analysis.view import Pauses, draw_html, draw_png, make_content, replay
-    from faultsweep.files import check_folder, writing
     from faultsweep.simcore.model.machines import parse_machine
 
     require("the picture of a run", "matplotlib", "bokeh", "datashader")

@@ -32,7 +32,7 @@ from faultsweep.simcore.policies.prediction import PARTITION_FAILURES
 from faultsweep.simcore.policies.prediction.predictors import BaseRate
 from faultsweep.simcore.policies.preemption import preempts
 from faultsweep.simcore.policies.queue_order.associations import Associations
-from faultsweep.simcore.policies.queue_order.priorities import Queued
+from faultsweep.simcore.policies.queue_order.by_priority import Queued
 from faultsweep.simcore.policies.run import EVENT_ORDERS
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
