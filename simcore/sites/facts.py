@@ -22,6 +22,9 @@ _KINDS = {
 _DUMP = re.compile(r"(Cluster|Parent|Account|User) - '?([^':]+)'?(?::(.*))?")
 _SCRIPT = re.compile(r"(?:add|create|modify)\s+(qos|account|user)\s+(.*)", re.IGNORECASE)
 _QMGR = re.compile(r"(create|set) (queue|server|node|sched)\s*(.*)")
+_SCHED_CONFIG = re.compile(
+    r"(strict_ordering|by_queue|round_robin|fair_share|help_starving_jobs)\s*:\s*(true|false)\b.*", re.IGNORECASE
+)
 
 
 @dataclass
@@ -54,7 +57,7 @@ def read_facts(paths: list[Path]) -> Facts:
             raise InputError(
                 f"{path}: contains no facts about a site (valid: what scontrol show config, show partition -o, "
                 "show node -o, show reservation -o, sacctmgr -P list qos, -P list assoc, sacctmgr dump and "
-                "qmgr -c 'print server' print, and slurm.conf)"
+                "qmgr -c 'print server' print, slurm.conf, and sched_config of PBS)"
             )
     return facts
 
@@ -90,6 +93,11 @@ class _Reader:
         found = _QMGR.fullmatch(line)
         if found:
             return self._qmgr(found[1], found[2], found[3])
+        found = _SCHED_CONFIG.fullmatch(line)
+        if found:  # in prime time or out of it: one line that turns it on is enough
+            key = f"sched_config.{found[1].lower()}"
+            self.facts.config[key] = "true" if self.facts.config.get(key) == "true" else found[2].lower()
+            return True
         found = _SCRIPT.fullmatch(line)
         if found:
             return self._script(found[1].lower(), found[2])

@@ -35,7 +35,9 @@ def _lines(site: Site) -> Iterator[str]:
         yield f"{site.priority.kind} priority of jobs, unless it is asked for: {options}"
     if site.scheduler == "slurm":
         yield f"the passes of SLURM, unless they are asked for: {' '.join(pass_options(site.backfill))}"
-    if site.scheduler == "pbs" and site.backfill.top_jobs is not None:
+    if site.scheduler == "pbs" and site.backfill.kind == "builtin":
+        yield "its strict order, unless it is asked for: --scheduler fcfs"
+    elif site.scheduler == "pbs" and site.backfill.top_jobs is not None:
         yield f"its top jobs, unless they are asked for: --scheduler top-jobs --top-jobs {site.backfill.top_jobs}"
     if site.preempt_by:
         options = " ".join(preempt_options(site))

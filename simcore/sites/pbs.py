@@ -1,4 +1,5 @@
-"""A site from what ``qmgr -c 'print server'`` and ``qmgr -c 'print node @default'`` of PBS print."""
+"""A site from what ``qmgr -c 'print server'`` and ``qmgr -c 'print node @default'`` of PBS print, and from the file
+``sched_config`` of its scheduler."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ _HELD = frozenset(
     )
 )
 
+_STRICT = "sched_config.strict_ordering"
 _RUN_LIMITS = ("max_run", "max_run_res.ncpus")
 
 
@@ -39,8 +41,11 @@ def build(facts: Facts, nodes: int = 0, cores: int = 1) -> Site:
     ]
     routes = [name for name, keys in facts.queues.items() if known(keys, "queue_type").lower() == "route"]
     missing += [f"queue {name}: a route queue" for name in routes]
-    depth = known(facts.config, "pbs.backfill_depth")
-    top_jobs = int(depth) if re.fullmatch(r"\d{1,9}", depth) else None
+    missing += [
+        f"sched_config: {key.removeprefix('sched_config.')}"
+        for key, value in facts.config.items()
+        if key.startswith("sched_config.") and value == "true" and key != _STRICT
+    ]
     for key, value in facts.config.items():
         if key.startswith("pbs.") and ("formula" in key or "max_" in key):
             missing.append(f"server: {key.removeprefix('pbs.')} = {value}")
@@ -50,9 +55,19 @@ def build(facts: Facts, nodes: int = 0, cores: int = 1) -> Site:
         nodes=classes,
         partitions=partitions,
         priority=Priority(kind="formula" if known(facts.config, "pbs.job_sort_formula") else "fifo"),
-        backfill=Backfill(kind="backfill", top_jobs=top_jobs),
+        backfill=_backfill(facts.config),
         not_represented=missing,
     )
+
+
+def _backfill(config: Keys) -> Backfill:
+    """Return which jobs have reservations: in a strict order without any, nobody overtakes the first job."""
+    depth = known(config, "pbs.backfill_depth")
+    top_jobs = int(depth) if re.fullmatch(r"\d{1,9}", depth) else None
+    strict = known(config, _STRICT) == "true"
+    if strict and top_jobs is None:
+        top_jobs = 1  # the default of backfill_depth
+    return Backfill(kind="builtin" if strict and top_jobs == 0 else "backfill", top_jobs=top_jobs)
 
 
 def _node_classes(facts: Facts) -> list[NodeClass]:

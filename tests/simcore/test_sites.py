@@ -251,6 +251,25 @@ def test_pbs_servers_and_nodes(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("depth", "config", "said"),
+    [
+        ("0", "strict_ordering: true\tALL", "its strict order, unless it is asked for: --scheduler fcfs"),
+        ("4", "strict_ordering: True prime\nstrict_ordering: false non_prime", "--scheduler top-jobs --top-jobs 4"),
+        ("", "strict_ordering : true all", "--scheduler top-jobs --top-jobs 1"),
+        ("0", "strict_ordering: false ALL", "--scheduler top-jobs --top-jobs 0"),
+        ("", "round_robin: False all", ""),
+        ("", "fair_share: true all\nsmp_cluster: round_robin", "sched_config: fair_share"),
+    ],
+)
+def test_strict_ordering_is_read_from_sched_config(tmp_path, depth, config, said):
+    (tmp_path / "server.txt").write_text(QMGR + (f"set server backfill_depth = {depth}\n" if depth else ""))
+    (tmp_path / "sched_config").write_text(f'# PBS\n{config}\njob_sort_key: "ncpus HIGH" ALL\n')
+    site = pbs.build(read_facts([tmp_path / "server.txt", tmp_path / "sched_config"]))
+    lines = [*not_simulated(site), *site.not_represented]
+    assert any(said in line for line in lines) if said else not any("--scheduler" in line for line in lines)
+
+
+@pytest.mark.parametrize(
     ("change", "sentence"),
     [
         (("count = 87", "count = 0"), r"nodes\.0\.count: Input should be greater than or equal to 1"),
