@@ -48,7 +48,8 @@ LEAVING = "simcore/policies/preemption/leaving.py"
 LAST_SAVE = "simcore/policies/preemption/checkpoint.py"
 CANCELS = "simcore/policies/preemption/cancel.py"
 HALTING = "simcore/policies/preemption/halting.py"
-SUSPENDS = "simcore/policies/preemption/suspend.py"
+ABOVE = "simcore/policies/preemption/above.py"
+CORES = "simcore/engine/cores.py"
 SLURM = "simcore/policies/scheduling/slurm.py"
 PIECES = "simcore/engine/pieces.py"
 MOVES = "simcore/policies/node_choice/moves.py"
@@ -870,9 +871,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        s.open_node[node] = 1\n",
         "plans of others end too soon",
     ),
-    Mutant(
-        SLURM, "and s.release_item[at] < 0:", "and s.release_item[at] < -99:", "nodes that are down are taken for jobs"
-    ),
+    Mutant(SLURM, "if job >= 0 and over >>", "if over >>", "nodes that are down are taken for jobs"),
     Mutant(SLURM, "                span *= 2.0\n", "                span += _GROUP_S\n", "groups do not get longer"),
     Mutant(SLURM, "_GROUP_S = 30.0", "_GROUP_S = 20.0", "groups are of 20 s"),
     Mutant(
@@ -960,8 +959,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         VICTIMS,
-        "if job >= 0 and s.job.leaving[job] != STAYS:\n            _take",
-        "if False:\n            _take",
+        "if job >= 0 and s.job.leaving[job] != STAYS:\n            free_",
+        "if False:\n            free_",
         "leaving",
     ),
     Mutant(LEAVING, "if until < s.job.expected_end[job]:", "if False:", "expected as before"),
@@ -974,20 +973,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         CANCELS, "s.job.preempted_nodes[job] += s.job.saved[job] * s.job.allocated[job]", "pass", "saved work stays"
     ),
+    Mutant(ABOVE, "while left != 0 and _chooses(s, job, left, closed):", "while False:", "over all classes at once"),
+    Mutant(ABOVE, "s.preempt_order[number] > s.", "s.preempt_order[number] < s.", "over the highest class"),
+    Mutant(ABOVE, "        _chooses(s, job, over, closed)\n", "", "on the nodes of the last trial"),
+    Mutant(CORES, "s.piece_cores[piece]\n    for word", "0\n    for word", "no cores are known"),
     Mutant(
-        HALTING,
-        "cores = min(s.piece_lacking[piece], s.free_cores[node])",
-        "cores = s.piece_lacking[piece] if s.free_cores[node] >= s.piece_lacking[piece] else 0",
-        "all of its cores of a node or none",
+        CORES,
+        "== RUNNING and meet(s, piece, other):\n                return",
+        "== RUNNING:\n                return",
+        "all",
     ),
-    Mutant(HALTING, "comes_before(s, job, s.halted[at - 1])", "job < s.halted[at - 1]", "whatever their rank"),
-    Mutant(HALTING, "            _take_back(s, other)\n", "", "others get what a job leaves of the cores"),
-    Mutant(HALTING, "if s.reserves == IN_PLANS and", "if False and", "its cores back before a pass of slurm"),
+    Mutant(CORES, "(status == HALTED and not is_behind)", "False", "kept by two"),
+    Mutant(HALTING, "range(s.num_stacked - 1, -1, -1)", "range(s.num_stacked)", "the first that started first"),
     Mutant(HALTING, "s.job.saving_since[job] += span", "pass", "a checkpoint goes on while its job stands still"),
     Mutant(HALTING, "    s.job.expected_end[job] += span\n", "", "expected as if it had not stood still"),
-    Mutant(HALTING, "            if s.piece_lacking[piece] > 0:", "            if False:", "expected to go on at once"),
-    Mutant(HALTING, "        if is_over:\n", "        if False:\n", "never goes on unless a job starts beside it"),
-    Mutant(SUSPENDS, "s.job.expected_end[job] += s.job.told_earlier[job]", "pass", "expected as when it was told"),
+    Mutant(HALTING, "max(start, _last_end(s, piece))", "start", "expected to go on at once"),
     Mutant(ENGINE, "HALTED:\n        end_suspension(s, job)", "HALTED:\n        pass", "killed as if it ran"),
     Mutant(
         PIECES,
@@ -995,7 +995,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return s.node_memory[node] if s.job.whole[job] == 1 else",
         "a suspended job keeps all memory of its nodes",
     ),
-    Mutant(SLURM, "(s.free_cores[node] - s.lacking[node]) * ", "s.free_cores[node] * ", "plans without suspended jobs"),
+    Mutant(SLURM, "s.free_cores[node] - s.lacking[node], ", "s.free_cores[node], ", "plans without suspended jobs"),
     Mutant(SHARED, "= s.free_cores[node] - s.lacking[node]\n", "= s.free_cores[node]\n", "the same for EASY"),
     Mutant(
         ALLOCATION, "if s.job.leaving[job] != STAYS:\n        s.job.leaving", "if False:\n        s.job.leaving", "late"

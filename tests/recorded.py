@@ -7,7 +7,7 @@ each of several runs; with accounts, tiers, QOS or reservations also these, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import floor
 from pathlib import Path
@@ -26,6 +26,7 @@ OF_ONE_PASS_S = 0.06
 """Starts of one pass lie closer than this in the controller's log."""
 LATE_S = (0.02, 0.04, OF_ONE_PASS_S, -OF_ONE_PASS_S)
 TICKS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
+LEFT_S = 1 / 32  # what a job takes that wakes while it is suspended, once it is resumed
 PLAYING_S = 0.04  # what a job takes beyond its sleep, about
 SETTINGS = {
     "scheduler": "slurm",
@@ -285,14 +286,42 @@ def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> 
     closed = [(_on_clock(start, begin), _on_clock(end, begin), nodes) for start, end, nodes in noted.closed]
     down = [(node, _on_clock(start, begin), _on_clock(end, begin)) for node, start, end in noted.down]
     site = {**recording.site, "closed": closed}
-    settings = recording.settings | settings
-    events = settings.get("preemption") == "cancel"
-    run = simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, events=events, **settings)
+    settings = recording.settings | settings | {"events": True}
+
+    def simulate_again(rows: list[Row]) -> Run:
+        return simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, **settings)
+
+    run = asleep(rows, simulate_again) if settings.get("preemption") == "suspend" else simulate_again(rows)
     starts = np.array(run.jobs["start_s"])
-    for time, kind, job, *_ in run.events.rows() if run.events else ():  # a job that is cancelled has no result
-        starts[job] = time if kind == "start" else starts[job]
+    if settings.get("preemption") == "cancel":
+        assert run.events is not None
+        for time, kind, job, *_ in run.events.rows():  # a job that is cancelled has no result
+            starts[job] = time if kind == "start" else starts[job]
     starts = starts[len(rows) - len(recording.jobs) :] - (first - begin)
     return {job.name: float(start) for job, start in zip(recording.jobs, starts, strict=True)}
+
+
+def asleep(rows: list[Row], simulate_again: Callable[[list[Row]], Run]) -> Run:
+    """A run of jobs that sleep: SLURM stops a suspended one, but the time until it wakes goes on.
+
+    So each works less by how long it stood still before it would have woken. This is known once it is simulated, and
+    changes what comes after; the earliest change is right after each round.
+    """
+    work = [row.run_s for row in rows]
+    for _ in rows:
+        now = [replace(row, run_s=each) for row, each in zip(rows, work, strict=True)]
+        run = simulate_again(now)
+        stood, since = [0.0] * len(rows), {}
+        wakes = [float(start) + row.run_s for start, row in zip(run.jobs["start_s"], rows, strict=True)]
+        for time, what, number, *_ in run.events.rows() if run.events else ():
+            if what == "suspend":
+                since[number] = time
+            elif what == "resume" and since[number] < wakes[number]:
+                stood[number] += min(time, wakes[number] - LEFT_S) - since[number]
+        before, work = work, [row.run_s - each for row, each in zip(rows, stood, strict=True)]
+        if before == work:
+            return run
+    raise AssertionError(f"{len(rows)} rounds were too few")
 
 
 def partitions_of(site: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -357,8 +386,9 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     recorded = _gone_when_told(recording, time)
     stays = [_changed(stay, time, late) for stay in recorded]
     running = [stay for stay in stays if stay.start < time < stay.end]
-    if any(stay.halts for stay in stays):  # one after another, so that ours suspend whom they did
-        running.sort(key=lambda stay: stay.start)
+    history = _history(stays, time) if recording.settings.get("preemption") == "suspend" else []
+    if history:
+        running = [stay for stay, _, _ in history]
     over = {stay.name for stay in stays if stay.end <= time}
     gone = over - {stay.name for stay in stays if stay.end > time}
     waiting = [stay for stay in stays if stay.submit < time <= stay.start and gone.issuperset(stay.after)]
@@ -367,16 +397,21 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     told, grace_s = _told(recording, time), _grace_of(recording)
     rows = [Row(0.0, 1.0, 1.0, "gpu", 1)]  # so that the clock begins there
     for place, job in enumerate(running):
-        since = (len(running) - place) / 64
+        since = history[place][1] if history else (len(running) - place) / 64
         ran = now - floor(job.start) - _halted_s(job, time)
         left, own = job.limit_s - ran + since, {}
-        if job.name in told:
+        if job.end <= time:
+            left = history[place][2]
+        elif job.name in told:
             left, own = min(left, max(told[job.name] + grace_s - now, 0.0) + since + 1.0), {"qos": TOLD}
         elif ran < recording.settings.get("preempt_exempt_s", 0.0):
             own = {"qos": ""}
-        own |= {"run_s": left, "limit_s": left, "partition": f"r{place}", "priority": 100_000}
+        own |= {"run_s": left, "limit_s": left, "partition": _of_nodes(job), "priority": 100_000}
         rows.append(_row(job, now - begin - since, **own))
     rows += [_row(job, now - begin, run_s=job.limit_s, priority=said.get(job.name, job.priority)) for job in waiting]
+    if history:  # which partition a job is of matters, whatever nodes it is kept to
+        recording, kept = _with_qos(recording), [replace(rows[0], qos="gpu")]
+        rows = kept + [replace(row, qos=job.partition) for row, job in zip(rows[1:], running + waiting, strict=True)]
     run = _one_pass(folder, recording, rows, running, (time, begin), kind)
     assert run.events is not None
     rows_then = [row for row in run.events.rows() if row[0] <= now - begin]
@@ -408,6 +443,35 @@ def _told(recording: Recording, time: float) -> dict[str, float]:
     return {stay.name: last[stay.name] for stay in running if stay.start < last[stay.name]}
 
 
+def _history(stays: list[Played], time: float) -> list[tuple[Played, float, float]]:
+    """The stays that have begun before a time, one after another 1/64 s apart, so that each gets the cores that it had:
+    each with how long before that time it begins, and for how long it runs, if it is over."""
+    begun = sorted((stay for stay in stays if stay.start < time), key=lambda stay: stay.start)
+    events = sorted({at for stay in begun for at in (stay.start, stay.end) if at < time})
+
+    def before(at: float) -> float:
+        if at >= time:
+            return 0.0
+        nearest = min(events, key=lambda event: abs(event - at))  # for which a job was suspended, or resumed
+        return (len(events) - events.index(nearest)) / 64
+
+    found = []
+    for stay in begun:
+        stood = sum(before(since) - before(until) for since, until in stay.halts if since < time)
+        found.append((stay, before(stay.start), before(stay.start) - before(stay.end) - stood))
+    return found
+
+
+def _with_qos(recording: Recording) -> Recording:
+    """The same with a QOS for each partition, by which jobs preempt others."""
+    tiers = tiers_of(recording.site)
+    qos = [
+        {"name": name, "priority": tier, "preempts": [other for other, below in tiers.items() if below < tier]}
+        for name, tier in tiers.items()
+    ]
+    return replace(recording, site={**recording.site, "preempt_by": "qos", "qos": qos})
+
+
 def _gone_when_told(recording: Recording, time: float) -> list[Played]:
     """The stays, those over that were told before a time to leave, which they do a little later."""
     stays = stays_of(recording)
@@ -427,13 +491,18 @@ def _changed(stay: Played, time: float, late: float) -> Played:
     return replace(stay, end=time + late) if time - late < stay.end <= time else stay
 
 
+def _of_nodes(job: Played) -> str:
+    """A partition of the nodes that a job held, of the tier of its own."""
+    return f"r{job.partition}-" + "-".join(map(str, job.hosts))
+
+
 def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind: str) -> Run:
     """A run of rows whose first pass of a kind is that of a time."""
     (time, begin), site = times, recording.site
     down = {node for node, since, until in recording.noted.down if since < time <= until}
-    held = {f"r{place}": job.hosts for place, job in enumerate(running)}
+    held = {_of_nodes(job): job.hosts for job in running}
     partitions = {name: tuple(set(nodes) - down) for name, nodes in partitions_of(site).items()} | held
-    tiers = tiers_of(site) | {f"r{place}": tiers_of(site).get(job.partition, 1) for place, job in enumerate(running)}
+    tiers = tiers_of(site) | {_of_nodes(job): tiers_of(site).get(job.partition, 1) for job in running}
     closed = [
         (max(0.0, floor(start) - begin), floor(end) - begin, nodes)
         for start, end, nodes in recording.noted.closed
@@ -495,7 +564,7 @@ def _apart(theirs: Pass, ours: Pass) -> int:
 
 
 def differences(folder: Path, recording: Recording, unseen: bool = False) -> list[Difference]:
-    """The passes in which ours does something else, without those that begin with jobs suspended as ours would not.
+    """The passes in which ours does something else.
 
     unseen : of what SLURM may have seen of the jobs that ended just before, none of the last or all, take what is
         nearest: the log has the time of a start, and the pass had begun before.

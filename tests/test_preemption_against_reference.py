@@ -46,6 +46,7 @@ def tiers(draw, count: int):
     return ("partition", found, (), graces), {
         "preempts": preempts,
         "preempt_order": tier,
+        "preempt_class": lambda job: job.place,
         "rank": tier,
         "grace": lambda job: graces.get(f"p{job.place}", 0),
     }
@@ -71,6 +72,7 @@ def classes(draw):
     return ("qos", (), tuple(rows), graces), {
         "preempts": lambda job, other: other.qos in below(job.qos),
         "preempt_order": lambda job: table[job.qos][0],
+        "preempt_class": lambda job: names.index(job.qos),
         "rank": lambda job: depth(job.qos),
         "grace": lambda job: graces[job.qos],
     }
@@ -170,6 +172,7 @@ def starts(rows, scheduler="fcfs", nodes=4, graces=None, failures=(), **options)
     known = {
         "preempts": lambda job, other: other.qos in below[job.qos],
         "preempt_order": lambda job: "zyx".index(job.qos),
+        "preempt_class": lambda job: "zyx".index(job.qos),
         "rank": lambda job: "zyx".index(job.qos),
         "grace": lambda job: (graces or {}).get(job.qos, 0),
     }
@@ -227,20 +230,37 @@ def test_a_suspended_job_goes_on_when_it_can_have_all_its_cores():
         (1, 16),
         (2, 7),
     ]
-    assert starts(rows, preemption="suspend", preempt_grace=3) == [(0, 15), (5, 10)]
+    # at once, however short it has run
+    assert starts(rows, preemption="suspend", preempt_grace=3, preempt_exempt=9) == [(0, 15), (2, 7)]
 
 
-def test_a_pass_of_slurm_comes_before_a_suspended_job_takes_its_cores_back():
-    """Its grace is over between two ticks of the main pass: the job for which it makes way starts at the next."""
-    kinds = ("main_interval", "full_interval", "backfill_interval")
-    intervals = (3, 1000, 1000)
-    settings = dict(zip(kinds, intervals, strict=True))
-    settings |= {"first_ticks": first_ticks(list(intervals)), "scheduler": "slurm"}
-    (first, ends), (begin, over) = starts(
-        [(0, 30, 4, "z"), (9, 2, 2, "x")], preemption="suspend", preempt_grace=1, **settings
-    )
-    assert over == begin + 2
-    assert ends == pytest.approx(first + 30 + 2 + 2)  # 2 s without anybody, and 2 s for the other one
+def test_a_job_goes_on_below_one_that_is_suspended_itself():
+    """On nodes 2 and 3 job 2 runs until job 3 takes all four, and again while job 3 stands still for job 4."""
+    rows = [(0, 1, 2, "z"), (0, 10, 2, "z"), (2, 10, 4, "y"), (4, 5, 2, "x")]
+    assert starts(rows, preemption="suspend") == [(0, 1), (0, 20), (2, 17), (4, 9)]
+
+
+@pytest.mark.parametrize(
+    ("cores", "rows", "suspended"),
+    [  # cores and partition of jobs that come one after another; for how long they stand still for the last, 5 s
+        (4, [(2, 0), (1, 0), (2, 1)], [5, 0, 0]),  # the first cores of all, not those that two jobs leave
+        (4, [(2, 0), (1, 1), (3, 2)], [5, 0, 0]),  # that of the higher job is not needed
+        (4, [(1, 1), (2, 0), (4, 2)], [5, 5, 0]),  # both are
+        (4, [(1, 0), (1, 0), (1, 0), (2, 1)], [5, 5, 0, 0]),
+        (4, [(1, 0), (2, 1)], [0, 0]),  # there are idle ones
+        (130, [(100, 0), (20, 0), (90, 1)], [5, 0, 0]),
+        (130, [(100, 0), (20, 0), (101, 1)], [5, 5, 0]),
+        (130, [(63, 0), (60, 0), (63, 1)], [5, 0, 0]),
+    ],
+)
+def test_who_has_the_cores_that_a_job_takes_is_suspended(cores, rows, suspended):
+    jobs = [
+        (k + 1, k, 20 if k + 1 < len(rows) else 5, 20, Need(1, (count, 0, 0), 0, False, place))
+        for k, (count, place) in enumerate(rows)
+    ]
+    run = suspends(((((cores, 0, 0, 1),), (((1,), False),) * 3), jobs, [], ()))
+    assert run.jobs["suspended_s"].tolist() == suspended
+    assert run.jobs["start_s"].tolist() == list(range(len(rows)))
 
 
 def test_the_failure_of_a_node_kills_the_job_that_is_suspended_there():
@@ -296,13 +316,14 @@ def test_who_has_nodes_for_itself_keeps_the_memory_that_it_asks_for():
 
 
 def suspends(case, **options):
-    """A run in which jobs of partition 1 preempt those of partition 0; engine and reference agree."""
+    """A run in which jobs of higher partitions preempt those of lower ones; engine and reference agree."""
     known = {
         "preempts": lambda job, other: job.place > other.place,
         "preempt_order": lambda job: job.place,
+        "preempt_class": lambda job: job.place,
         "rank": lambda job: job.place,
     }
-    written = ("partition", ((1, ""), (2, "")), ())
+    written = ("partition", tuple((place + 1, "") for place in range(len(case[0][1]))), ())
     options = {"scheduler": "backfill", "preemption": "suspend"} | options
     check_same((case, (written, known)), **options)
     return engine(case, preempting=written, estimates="requested", **options)[1]
@@ -385,6 +406,7 @@ def test_nobody_leaves_a_node_that_a_job_before_waits_for(backfills_every, run_s
     known = {
         "preempts": lambda job, other: other.qos in below[job.qos],
         "preempt_order": lambda job: "zyx".index(job.qos),
+        "preempt_class": lambda job: "zyx".index(job.qos),
         "rank": lambda job: "zyx".index(job.qos),
     }
     written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")))

@@ -10,6 +10,7 @@ import numpy as np
 from faultsweep.simcore.contract import Run
 from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.engine import state as st
+from faultsweep.simcore.engine.cores import WORD
 from faultsweep.simcore.engine.fairness import numbered, owners_of
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
@@ -127,7 +128,12 @@ def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -
         "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, reserved),
         **_tables(machine, capacity),
-        **_site_shapes(machine.site, breakpoints, _listed(machine, config, n, reserved) * capacity),
+        **_site_shapes(
+            machine.site,
+            breakpoints,
+            _listed(machine, config, n, reserved) * capacity,
+            run_of(config).is_("preemption", "suspend"),
+        ),
     }
 
 
@@ -195,7 +201,9 @@ def _listed(machine: Machine, config: Mapping[str, Any], jobs: int, reserved: bo
     return (jobs if reserved else 0) + (machine.capacity if waits else 0)
 
 
-def _site_shapes(site: NodeTable | None, breakpoints: int, listed: int) -> dict[str, int | tuple[int, ...]]:
+def _site_shapes(
+    site: NodeTable | None, breakpoints: int, listed: int, suspends: bool
+) -> dict[str, int | tuple[int, ...]]:
     """Return the shapes of the tables of a site: a piece that is held has a core or more, so there are no more than
     cores; ``listed`` more are not held."""
     nodes, pieces, partitions = (1, 1, 1) if site is None else (len(site.cores), site.total_cores, len(site.whole))
@@ -203,6 +211,8 @@ def _site_shapes(site: NodeTable | None, breakpoints: int, listed: int) -> dict[
     profile = (1, 0) if site is None else (breakpoints, nodes)
     tables |= dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), profile)
     pieces += listed
+    words = 0 if site is None or not suspends else -(-int(site.cores.max()) // WORD)
+    tables["piece_bits"] = (pieces, words)
     rows = {"site_nodes": nodes, "pieces": pieces, "site_partitions": partitions, "partition_times": partitions}
     rows["windows"] = 1 if site is None else max(1, len(site.windows))
     return {**rows, **tables}

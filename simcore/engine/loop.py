@@ -70,7 +70,7 @@ from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
 from faultsweep.simcore.policies.checkpointing.saving import complete_saving, reach_interval
-from faultsweep.simcore.policies.preemption.halting import end_suspension, go_on
+from faultsweep.simcore.policies.preemption.halting import end_suspension, settle
 from faultsweep.simcore.policies.queue_order.order import await_next_order, order_queue
 from faultsweep.simcore.policies.recovery.requeue import (
     give_up_node,
@@ -206,7 +206,7 @@ def _apply_instant(s: State, most: int) -> int:
     if s.num_suspended > 0:
         keep_repaired(s)
     if s.num_halted > 0:
-        go_on(s, False)
+        settle(s)
     if s.watches == 1:
         hooks.events_applied(s)
     return code
@@ -491,8 +491,6 @@ def schedule(s: State) -> bool:
         if s.passes_again == 0 or not done:
             break
         s.disturbed = 1
-    if s.num_halted > 0:
-        go_on(s, True)
     if s.queue_order != DEFAULT:
         await_next_order(s)
     s.released = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import hooks
+from faultsweep.simcore.engine.cores import share_node, take_cores
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import HALTED, LARGER_NEEDED, RUNNING, State
 
@@ -72,17 +73,6 @@ def free_in_window(s: State, job: int) -> bool:
             s.window_memory[node] += s.piece_memory[piece]
         piece = s.piece_next[piece]
     return found
-
-
-@kernel
-def lend_in_window(s: State, job: int) -> None:
-    """Free there the cores of the open nodes that a job holds, and nothing else."""
-    piece = s.job.first_piece[job]
-    while piece >= 0:
-        node = s.piece_node[piece]
-        if s.open_node[node] == 1:
-            s.window_cores[node] += s.piece_cores[piece] - s.piece_lacking[piece]
-        piece = s.piece_next[piece]
 
 
 @kernel
@@ -191,6 +181,9 @@ def hold_pieces(s: State, job: int) -> int:
         hold_piece(s, piece)
         held += s.piece_cores[piece]
         piece = s.piece_next[piece]
+    if s.suspends == 1:
+        s.stack[s.num_stacked] = job
+        s.num_stacked += 1
     return held
 
 
@@ -198,6 +191,8 @@ def hold_pieces(s: State, job: int) -> int:
 def hold_piece(s: State, piece: int) -> None:
     """Give a job a piece that is listed for it."""
     node = s.piece_node[piece]
+    if s.suspends == 1:
+        take_cores(s, piece)
     s.free_cores[node] -= s.piece_cores[piece]
     s.free_gpus[node] -= s.piece_gpus[piece]
     s.free_memory[node] -= s.piece_memory[piece]
@@ -261,7 +256,20 @@ def give_back_pieces(s: State, job: int) -> int:
         let_go(s, piece)
         piece = s.piece_next[piece]
     drop_pieces(s, job)
+    if s.suspends == 1:
+        _unstack(s, job)
     return lacks
+
+
+@kernel
+def _unstack(s: State, job: int) -> None:
+    """Take a job out of the list of those that hold cores."""
+    at = 0
+    while s.stack[at] != job:
+        at += 1
+    s.num_stacked -= 1
+    for later in range(at, s.num_stacked):
+        s.stack[later] = s.stack[later + 1]
 
 
 @inlined
@@ -310,6 +318,8 @@ def fits_elsewhere(s: State, job: int, piece: int, node: int, closed: int) -> bo
 def move_piece(s: State, job: int, piece: int, node: int) -> None:
     """Move what a job holds of a node to another one."""
     let_go(s, piece)
+    if s.num_halted > 0:
+        share_node(s, s.piece_node[piece])
     if s.job.first_piece[job] == piece:
         s.job.first_piece[job] = s.piece_next[piece]
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.checks import Checker, common_checks, seen_jobs
+from faultsweep.simcore.engine.cores import WORD
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.recovery import ORIGINAL_NODES
 from numpy.typing import NDArray
@@ -26,13 +27,14 @@ class SiteChecker(Checker):
         self.down = np.flatnonzero(state.down_until[: len(state.node_cores)] > -np.inf)
         self.waiting = {int(job): _pieces_of(state, int(job)) for job in state.suspended[: int(state.num_suspended)]}
         self.wanted = {job: pieces[:, 0] for job, pieces in self.waiting.items()} if state.hold_nodes else {}
-        halted = {int(job): _pieces_of(state, int(job)) for job in state.halted[: int(state.num_halted)]}
+        halted = {int(job): _pieces_of(state, int(job)) for job in np.flatnonzero(state.job.status == st.HALTED)}
         self.waiting |= {job: _kept_of(state, job) for job in halted}
         self.wanted |= {job: pieces[:, 0] for job, pieces in halted.items()}
         for name, check in (
             ("sharing", self._check_sharing),
             ("demands", self._check_demands),
             ("cores", self._check_cores),
+            ("suspension", self._check_suspension),
             ("reservations", self._check_heads),
             ("profile", self._check_profile),
             ("ticks", self._check_ticks),
@@ -73,12 +75,9 @@ class SiteChecker(Checker):
         raise AssertionError("no time behind all advance reservations")
 
     def _expected_of_halted(self, job: int) -> float:
-        """Return when a suspended job is expected to end: it goes on when what runs on nodes it lacks has ended."""
-        state, whole = self.state, _pieces_of(self.state, job)
-        lacks = whole[whole[:, 1] > self.waiting[job][:, 1], 0]
-        ends = [
-            float(state.job.expected_end[other]) for other, nodes in self.held.items() if np.isin(nodes, lacks).any()
-        ]
+        """Return when a suspended job is expected to end: it goes on when what runs on its cores has ended."""
+        state, cores = self.state, _cores_of(self.state, job)
+        ends = [float(state.job.expected_end[other]) for other in self.held if cores & _cores_of(state, other)]
         start = max([float(state.now), *ends])
         return max(start, start + float(state.job.expected_end[job] - state.job.halted_since[job]))
 
@@ -144,6 +143,24 @@ class SiteChecker(Checker):
         for what, (name, count) in counts.items():
             if getattr(state, name) != count:
                 return f"{getattr(state, name)} {what} are counted and there are {count}"
+        return ""
+
+    def _check_suspension(self) -> str:
+        """A core has one running job at most, and a job is suspended if one runs on its cores."""
+        state = self.state
+        if not state.suspends:
+            return ""
+        runs: dict[tuple[int, int], int] = {}
+        for job, pieces in self.pieces.items():
+            cores = _cores_of(state, job)
+            if len(cores) != pieces[:, 1].sum():
+                return f"job {job} has {len(cores)} cores and {pieces[:, 1].sum()} are counted"
+            if runs.keys() & cores:
+                return f"job {job} runs on a core of another one"
+            runs |= dict.fromkeys(cores, job)
+        for job in np.flatnonzero(state.job.status == st.HALTED).tolist():
+            if not runs.keys() & _cores_of(state, job):
+                return f"job {job} is suspended and nobody runs on its cores"
         return ""
 
     def _check_heads(self) -> str:
@@ -221,6 +238,17 @@ def _kept_of(state: State, job: int) -> Ints:
         row[1] -= state.piece_lacking[piece]
         piece = int(state.piece_next[piece])
     return rows
+
+
+def _cores_of(state: State, job: int) -> set[tuple[int, int]]:
+    """Return the cores that a job holds or is suspended on: nodes, and numbers of their cores."""
+    cores, piece = set(), int(state.job.first_piece[job])
+    while piece >= 0:
+        node = int(state.piece_node[piece])
+        for word, bits in enumerate(state.piece_bits[piece].tolist()):
+            cores |= {(node, word * WORD + core) for core in range(WORD) if bits >> core & 1}
+        piece = int(state.piece_next[piece])
+    return cores
 
 
 def _pieces_of(state: State, job: int) -> Ints:

@@ -39,7 +39,7 @@ RUNNING = 2  # holds nodes, also during its start delay
 DONE = 3
 AWAY = 4  # killed, and not in the queue yet (recovery options A and C)
 HELD = 5  # submitted, and not in the queue before others have ended and its think time is over
-HALTED = 6  # suspended for another one: holds GPUs, memory and some of its cores, and does not run
+HALTED = 6  # suspended for another one: holds GPUs, memory and its cores on which nobody runs, and does not run
 
 LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
 
@@ -47,7 +47,7 @@ LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is a
 NOT_SAVING, SAVES, MOVES_AWAY = range(3)
 
 # --- whether a job makes way for another --------------------------------------------------------------------------
-STAYS, TOLD, SAVES_LAST, GIVES = range(4)
+STAYS, TOLD, SAVES_LAST = range(3)
 
 # --- event kinds of the trace, in the order in which events of one instant are applied ------------------------------
 FINISH_EVENT = 0
@@ -200,7 +200,7 @@ class Jobs(CommonJobs):
     partition: IntOfJob  # of the site
     plain: IntOfJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfJob  # of the list of what it holds; -1: nothing
-    leaving: IntOfJob  # STAYS, TOLD to leave, SAVES_LAST before it leaves, or GIVES its cores to another one
+    leaving: IntOfJob  # STAYS, TOLD to leave, or SAVES_LAST before it leaves
     preempt_class: IntOfJob  # decides whom it may preempt, and who may preempt it
     queue_rank: IntOfJob  # jobs of a higher one come before it in the queue (in_tiers)
     user: IntOfJob  # whose it is; 0 if that is not known (slurm)
@@ -397,7 +397,9 @@ class State(Common):
     own_graces: int  # whether classes of jobs have their own where the site says one
     preempt_exempt: float  # s
     suspends: int  # whether preempted jobs are suspended ...
-    num_halted: int  # ... and how many are now
+    num_halted: int  # ... how many are now ...
+    num_stacked: int  # ... of those in the stack ...
+    over: int  # ... and bits of the classes whose cores the job takes that starts
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
@@ -442,7 +444,7 @@ class State(Common):
     shape_first: ListRow  # by size: first row of s.shapes (torus)
     safest: ListRow  # nodes by (failures, index) (lff)
     suspended: ListRow  # jobs that wait for their own nodes, by index
-    halted: ListRow  # those that are suspended for others, by rank and index
+    stack: ListRow  # jobs that hold cores, running or suspended, in order of their starts (suspend)
     victims: ListRow  # scratch: running jobs that may be preempted, those to leave first in front ...
     victim_key: ListRow  # ... and what orders them
     base_gap: FailureRow  # only where the precision is below 1: gaps between failures of a node, ascending ...
@@ -497,7 +499,7 @@ class State(Common):
     free_cores: NodeRow  # of a node that is down: 0, and so on
     free_gpus: NodeRow
     free_memory: NodeRow
-    lacking: NodeRow  # cores of it that suspended jobs do not hold, though they are theirs (suspend)
+    lacking: NodeRow  # cores of it that suspended jobs do not keep, though they are theirs (suspend)
     open_node: NodeRow  # scratch: whether no plan has it while the job that is looked at would (slurm)
     piece_on: NodeRow  # first piece of the list of what is held of it; -1: nothing
     window_cores: NodeRow  # scratch: what is free of it throughout a reservation (conservative) ...
@@ -513,10 +515,11 @@ class State(Common):
     piece_cores: PieceRow
     piece_gpus: PieceRow
     piece_memory: PieceRow
-    piece_lacking: PieceRow  # those of its cores that a suspended job does not hold
+    piece_lacking: PieceRow  # those of its cores that a suspended job does not keep
     piece_next: PieceRow  # next piece of the same job, of a higher node; -1: none
     piece_beside: PieceRow  # next piece of the same node; -1: none
     free_piece: PieceRow  # stack of free rows of this table
+    piece_bits: IntTable  # (pieces, words): the bits of its cores; no words unless jobs are suspended
 
     # by partition: its first waiting job that had to be refused, and what is free at its reservation (EASY)
     overlaps: PartitionRow  # bits of the partitions that share a node with it

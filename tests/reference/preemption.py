@@ -22,14 +22,14 @@ class Preemption:
         self.site = site
 
     @property
-    def is_on(self) -> bool:
-        return self.site.options.preemption != "none"
+    def has_leave(self) -> bool:
+        return self.site.options.preemption not in ("none", "suspend")
 
     def next_times(self) -> list[Any]:
         """When a grace ends, and when a job has run for long enough to be preempted."""
         site = self.site
         times = [a.leaves_at for a in site.running if a.leaves_at is not None]
-        if self.is_on and site.options.preempt_exempt > 0:
+        if self.has_leave and site.options.preempt_exempt > 0:
             times += [a.start + site.options.preempt_exempt for a in site.running]
         return [time for time in times if time > site.now]
 
@@ -42,8 +42,6 @@ class Preemption:
             and not a.is_leaving
             and site.now - a.start >= site.options.preempt_exempt
         ]
-        if site.options.preemption == "suspend":
-            found += [a for a in site.halted if site.options.preempts(job, a.job) and not a.gives]
         return sorted(found, key=lambda a: (site.options.preempt_order(a.job), len(site.bags[a]), a.job.index))
 
     def make_room(self, job: Job, usable: set[int]) -> bool:
@@ -54,7 +52,7 @@ class Preemption:
         return before != (self.site.running, self.site.free())
 
     def victims(self, job: Job, usable: set[int]) -> list[Attempt]:
-        if not self.is_on:
+        if not self.has_leave:
             return []
         candidates, leaving = self.candidates(job), [a for a in self.site.running if a.is_leaving]
         rounds = 0
@@ -77,24 +75,11 @@ class Preemption:
     def nodes_without(self, job: Job, usable: set[int], gone: list[Attempt]) -> set[int]:
         """The nodes that a job would get if some jobs had gone; none if that is not enough."""
         site = self.site
-        free = self.cores_given(gone) if site.options.preemption == "suspend" else site.free(gone)
-        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(free)]
+        free = [bag if node in usable else (0, 0, 0) for node, bag in enumerate(site.free(gone))]
         site.row = 0
         return set(site.choose_nodes(job, free)) if site.room(job, free) >= site.needs[job].chunks else set()
 
-    def cores_given(self, gone: list[Attempt]) -> list[Any]:
-        """What is free if some jobs are suspended: their cores, and no more."""
-        free = self.site.free()
-        for attempt in gone:
-            for node, bag in self.site.bags[attempt].items():
-                cores = bag[0] if attempt.halted_since is None else attempt.kept[node]
-                free[node] = (free[node][0] + cores, *free[node][1:])
-        return free
-
     def tell(self, attempt: Attempt) -> None:
-        if attempt.halted_since is not None:
-            self.site.suspension.give_way(attempt)
-            return
         attempt.is_leaving = True
         options = self.site.options
         grace = (options.grace(attempt.job) if options.site_grace else 0) or options.preempt_grace
@@ -112,9 +97,6 @@ class Preemption:
 
     def leave(self, attempt: Attempt) -> None:
         site, job = self.site, attempt.job
-        if site.options.preemption == "suspend":
-            site.suspension.suspend(attempt)
-            return
         cost = site.options.checkpoint_cost
         if site.options.preemption == "checkpoint" and not attempt.saves_last:
             attempt.saves_last = True

@@ -117,7 +117,7 @@ class SiteSimulator(Simulator):
         for holder in self.halted:
             if holder not in gone:
                 for node, bag in self.bags[holder].items():
-                    found[node] = less(found[node], bag if later else (holder.kept[node], *bag[1:]))
+                    found[node] = less(found[node], bag if later else (self.suspension.kept(holder, node), *bag[1:]))
         return found
 
     # -- jobs that wait for their own nodes ----------------------------------------------------------------------
@@ -149,7 +149,7 @@ class SiteSimulator(Simulator):
     def expected_moments(self) -> dict[Attempt, Moment]:
         """When what runs, or is kept, is expected to be free."""
         found = {attempt: attempt.expected_end(self.now) for attempt in self.running}
-        found |= {attempt: self.suspension.expected_end(attempt) for attempt in self.suspension.in_order()}
+        found |= {attempt: self.suspension.expected_end(attempt) for attempt in self.halted}
         for attempt in self.keepers():
             job, nodes = attempt.job, self.bags[attempt]
             up = max([self.now, *(self.down[node] for node in nodes if node in self.down)])
@@ -169,16 +169,13 @@ class SiteSimulator(Simulator):
         comes_up = self.now in self.down.values()
         if calculates or comes_back or comes_up or any(end == self.now for _, end, _ in self.windows):
             self.passes.changed = True
-        if any(a.start + o.preempt_exempt == self.now for a in self.running if o.preempt_exempt > 0):
+        safe = o.preempt_exempt if self.preemption.has_leave else 0
+        if any(a.start + safe == self.now for a in self.running if safe > 0):
             self.passes.changed = True
         super().whole_instant()
 
     def go_on(self) -> None:
-        self.suspension.go_on(is_over=False)
-
-    def schedule(self) -> None:
-        super().schedule()
-        self.suspension.go_on(is_over=not {"main", "backfill"} & set(self.passes.due))
+        self.suspension.settle()
 
     def leave(self) -> None:
         self.preemption.leave_those_due()
@@ -326,8 +323,13 @@ class SiteSimulator(Simulator):
                             take(then, bags)
                     self.start_on(job, bags)
                     continue
-            if not self.shares_nodes_with(partition, blocked) and self.preemption.make_room(job, set(range(len(free)))):
-                raise PassAgainError
+            everywhere = set(range(len(free)))
+            if not self.shares_nodes_with(partition, blocked):
+                bags = self.suspension.place(job, everywhere)
+                if bags:
+                    self.start_on(job, bags)
+                if bags or self.preemption.make_room(job, everywhere):
+                    raise PassAgainError
             if partition not in blocked:
                 if easy:
                     blocked.add(partition)
@@ -400,7 +402,7 @@ class SiteSimulator(Simulator):
         self.start(job, frozenset(bags))
         self.bags[self.running[-1]] = bags
         job.held_size = job.held[-1][2] = sum(bag[0] for bag in bags.values())
-        self.suspension.keep_beside(set(bags))
+        self.suspension.take(self.running[-1])
         self.stop_if_at_limit()
 
     def started(self) -> None:
@@ -420,6 +422,7 @@ class SiteSimulator(Simulator):
             if room:
                 best = min(room, key=safety.get)
                 self.bags[attempt][best] = self.bags[attempt].pop(node)
+                self.suspension.move(attempt, node, best, self.bags[attempt][best][0])
                 attempt.nodes = frozenset(self.bags[attempt])
                 moved.append(attempt)
         for attempt in sorted(set(moved), key=lambda a: a.job.index):
@@ -427,6 +430,8 @@ class SiteSimulator(Simulator):
             self.log("migrate", attempt.job, attempt.nodes)
             self.begin_saving(attempt, self.options.move_cost, "move")
             self.conservative.broken = True
+        if moved:
+            self.suspension.settle()
 
     def could_hold(self, attempt: Attempt, node: int, other: int) -> bool:
         """Whether a node has room for what a running job holds of another one until the job is expected to end."""

@@ -67,6 +67,8 @@ class Passes:
             site.row = 0
             if site.room(job, free) >= site.needs[job].chunks:
                 site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
+            elif bags := site.suspension.place(job, set(range(len(free))) - barred):
+                site.start_on(job, bags)
             elif site.preemption.make_room(job, set(range(len(free))) - barred):
                 raise PassAgainError
             elif not self.is_shut_out(job):
@@ -165,11 +167,14 @@ class Passes:
         site, gone = self.site, []
         ends = {attempt: attempt.estimated_end for attempt in site.running}
         ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.keepers()}
-        ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.suspension.in_order()}
-        running = sorted(ends, key=ends.__getitem__)
-        bags = self.bags_without(job, time, usable, site.free())
+        ends |= {attempt: site.suspension.expected_end(attempt)[0] for attempt in site.halted}
+        site.suspension.over = set()
+        bags = self.bags_without(job, time, usable, site.free()) or site.suspension.place(job, usable, time)
         if bags:
             return site.now, bags
+        if site.suspension.is_on:
+            ends = {a: end for a, end in ends.items() if not site.options.preempts(job, a.job)}
+        running = sorted(ends, key=ends.__getitem__)
         group_end = span = None
         for at, attempt in enumerate(running):
             holds = bool((set(site.bags[attempt]) - set(site.down)) & usable)
@@ -182,13 +187,23 @@ class Passes:
             is_last = at + 1 == len(running)
             following = inf if is_last else ends[running[at + 1]]
             if is_last or (holds and following > group_end + span):
-                bags = self.bags_without(job, time, usable, site.free(gone, later=True))
+                bags = self.bags_without(job, time, usable, self.free_later(job, gone))
                 if gone and bags:
                     end = ends[gone[-1]]
                     return (end if end > site.now else site.now + 1), bags
                 while group_end is not None and group_end + span < following < inf:
                     span *= 2
         return inf, {}
+
+    def free_later(self, job: Job, gone: list[Any]) -> list[Any]:
+        """What is free when some jobs have ended, of the cores of those that the job may have suspended, too."""
+        site = self.site
+        free = site.free(gone, later=True)
+        for attempt in site.running + site.halted if site.suspension.is_on else []:
+            if site.options.preempts(job, attempt.job):
+                for node, bag in site.bags[attempt].items():
+                    free[node] = (free[node][0] + bag[0], *free[node][1:])
+        return free
 
     def bags_without(self, job: Job, time: Any, usable: set[int], free: list) -> Any:
         """What a job would hold of some nodes, of what is free of all; nothing if that is not enough."""

@@ -112,6 +112,7 @@ class Options:
     preempt_exempt: Any = 0
     preempts: Callable | None = None  # of two jobs: whether the first may preempt the second
     preempt_order: Callable | None = None  # of a job: those with the lowest leave first
+    preempt_class: Callable | None = None  # of a job: the place of its partition or QOS in the file
     rank: Callable | None = None  # of a job: the highest comes first in the queue
     top_jobs: int = 1  # with a reservation
     lot: Callable[[int], float] | None = None  # of a job, for the order random, in [0, 1)
@@ -232,9 +233,7 @@ class Attempt:
     leaves_at: Any = None  # ... when its grace is over ...
     saves_last: bool = False  # ... after a last checkpoint
     told_earlier: Any = 0  # how much its estimated end is earlier by that
-    halted_since: Any = None  # suspended for another job ...
-    kept: dict[int, int] = field(default_factory=dict)  # ... with so many cores of its nodes ...
-    gives: bool = False  # ... none of which it takes back yet
+    halted_since: Any = None  # suspended for another job
     start_row: Event | None = None
 
     @property

@@ -18,6 +18,7 @@ from faultsweep.simcore.engine.state import (
 from faultsweep.simcore.model.machines import SITE
 from faultsweep.simcore.policies.checkpointing.saving import begin_saving
 from faultsweep.simcore.policies.node_choice.nodes import give_node, is_free, take_node
+from faultsweep.simcore.policies.preemption.halting import settle
 
 
 @inlined
@@ -84,6 +85,8 @@ def _move_pieces(s: State) -> None:
         _begin_move(s, s.order[at])
     if moved > 0:
         s.disturbed = 1  # reservations are of nodes, and know where the jobs were
+        if s.num_halted > 0:
+            settle(s)
 
 
 @inlined

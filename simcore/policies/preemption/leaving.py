@@ -8,7 +8,6 @@ from faultsweep.simcore.engine.events import add_release, drop_release, push_tim
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     AWAY,
-    HALTED,
     LEAVE_TIMER,
     PREEMPT_EVENT,
     RESUBMIT_TIMER,
@@ -16,15 +15,11 @@ from faultsweep.simcore.engine.state import (
     TOLD,
     State,
 )
-from faultsweep.simcore.policies.preemption.halting import give_way
 
 
 @kernel
 def tell(s: State, job: int) -> None:
-    """Have a running job leave, at once or when its grace is over, or a suspended one give the cores that it kept."""
-    if s.job.status[job] == HALTED:
-        give_way(s, job)
-        return
+    """Have a running job leave, at once or when its grace is over."""
     s.job.leaving[job] = TOLD
     s.job.told_earlier[job] = 0.0
     grace = s.class_grace[s.job.preempt_class[job]] if s.own_graces == 1 else 0.0

@@ -2,9 +2,10 @@
 
 As SLURM's gang scheduler has it: a suspended job keeps its memory, and its GPUs, so nobody is preempted for these; what
 it has done is not lost. A job that has its nodes for itself keeps of these what it asks for, not all that they have.
-The grace of preemption is none of SLURM's here: there a job stops at once.
+There is no grace: a job stops at once, however short it has run (PreemptExemptTime is for REQUEUE and CANCEL).
 
-Source: slurm.conf(5) of SLURM 22.05 (PreemptMode=SUSPEND, GANG) and its guide to gang scheduling.
+Source: slurm.conf(5) of SLURM 22.05 (PreemptMode=SUSPEND, GANG), its guide to gang scheduling, and gang.c: jobs of
+higher tiers cast shadows on the cores of lower ones.
 """
 
 from __future__ import annotations
@@ -12,33 +13,30 @@ from __future__ import annotations
 from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import Config, Policy, Refusal, Run
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import stop_leaving
 from faultsweep.simcore.engine.events import cancel_timer, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
+    HALTED,
     OTHER_TIMER,
     SUSPEND_EVENT,
     TIMER_STRIDE,
     State,
 )
-from faultsweep.simcore.policies.preemption import TIMES, begin
-from faultsweep.simcore.policies.preemption.halting import expect_halted, give_cores, list_halted
 
 
 @kernel
 def suspend(s: State, job: int) -> None:
-    """Stop a running job for now: it gives its cores to others."""
+    """Stop a running job for now; what it lacks of its cores is counted once all are known that run."""
     for kind in (COMPLETION_TIMER, CHECKPOINT_TIMER, OTHER_TIMER):
         cancel_timer(s, kind * TIMER_STRIDE + job)
-    stop_leaving(s, job)
-    s.job.expected_end[job] += s.job.told_earlier[job]
     s.job.suspensions[job] += 1
     hooks.usage_changes(s, job, -s.job.allocated[job])
-    list_halted(s, job)
-    give_cores(s, job)
-    expect_halted(s)
+    s.job.status[job] = HALTED
+    s.job.halted_since[job] = s.now
+    s.num_halted += 1
+    s.kept += s.job.allocated[job]
     s.without_job = 0
     s.changed = s.released = 1
     if s.tracing == 1:
@@ -46,8 +44,7 @@ def suspend(s: State, job: int) -> None:
 
 
 def _begin(s: State, run: Run) -> None:
-    begin(s, run)
-    s.suspends = 1
+    s.in_tiers = s.suspends = 1
 
 
 def _not_with(config: Config, kind: str, machine: str) -> str:
@@ -63,9 +60,8 @@ def _not_with(config: Config, kind: str, machine: str) -> str:
 
 POLICY = Policy(
     "suspend",
-    "It stands still on its nodes until it can have its cores again (SLURM: PreemptMode=SUSPEND,GANG).",
+    "It stands still on its nodes until nobody runs on its cores (SLURM: PreemptMode=SUSPEND,GANG).",
     aliases=("gang",),
-    uses=TIMES,
     machines=(ON_SITE,),
     kernels={"job_leaves": suspend},
     begins=_begin,

@@ -16,10 +16,9 @@ from faultsweep.simcore.engine.pieces import (
     count_pieces,
     free_in_window,
     holds_piece,
-    lend_in_window,
     windows_met,
 )
-from faultsweep.simcore.engine.state import HALTED, RUNNING, STAYS, State
+from faultsweep.simcore.engine.state import RUNNING, STAYS, State
 from faultsweep.simcore.policies.preemption.leaving import tell
 
 _ROUNDS = 3
@@ -39,8 +38,8 @@ def make_room(s: State, job: int, barred: int) -> bool:
 
 @kernel
 def may_preempt(s: State, job: int) -> bool:
-    """Tell whether there are others that a job may preempt."""
-    return s.may_preempt[s.job.preempt_class[job]] != 0
+    """Tell whether there are others that a job may have leave, not only stand still."""
+    return s.suspends == 0 and s.may_preempt[s.job.preempt_class[job]] != 0
 
 
 @kernel
@@ -65,7 +64,7 @@ def _candidates(s: State, allowed: int) -> int:
         job = int(s.release_item[at])
         if job < 0 or allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.leaving[job] != STAYS:
             continue
-        if s.job.status[job] != RUNNING and s.job.status[job] != HALTED:  # it waits for its own nodes, and keeps them
+        if s.job.status[job] != RUNNING:  # it waits for its own nodes, and keeps them
             continue
         if s.now - s.job.start[job] < s.preempt_exempt:
             continue
@@ -97,7 +96,7 @@ def _fewest(s: State, job: int, count: int) -> int:
             return -1
         last, at = -1, 0
         while last < 0 and at < count:
-            _take_away(s, s.victims[at])
+            free_in_window(s, s.victims[at])
             if choose_in_window(s, job, closed):
                 last = at
             at += 1
@@ -116,16 +115,7 @@ def _begin(s: State) -> None:
     for at in range(s.num_releases):
         job = int(s.release_item[at])
         if job >= 0 and s.job.leaving[job] != STAYS:
-            _take_away(s, job)
-
-
-@kernel
-def _take_away(s: State, job: int) -> None:
-    """Free what a job gives that makes way: all that it holds, or, where it is suspended, its cores."""
-    if s.suspends == 1:
-        lend_in_window(s, job)
-    else:
-        free_in_window(s, job)
+            free_in_window(s, job)
 
 
 @kernel

@@ -27,7 +27,8 @@ from faultsweep.simcore.engine.pieces import (
     windows_met,
 )
 from faultsweep.simcore.engine.state import DEFAULT, HEAD_JOB, State
-from faultsweep.simcore.policies.preemption.halting import expect_halted, keep_beside
+from faultsweep.simcore.policies.preemption.above import finds_room_above
+from faultsweep.simcore.policies.preemption.halting import expect_halted, settle
 from faultsweep.simcore.policies.preemption.victims import make_room
 from faultsweep.simcore.policies.scheduling.backfill import nothing_overdue, remember
 from faultsweep.simcore.policies.scheduling.long_queue import ends_by
@@ -54,7 +55,7 @@ def schedule_site(s: State) -> None:
             if s.passes_again == 1:
                 return
             continue
-        if s.preemption != DEFAULT and s.blocked & s.overlaps[partition] == 0 and make_room(s, job, 0):
+        if s.preemption != DEFAULT and s.blocked & s.overlaps[partition] == 0 and _preempts(s, job, position):
             s.passes_again = 1
             return
         if not is_blocked:
@@ -65,6 +66,19 @@ def schedule_site(s: State) -> None:
     remember(s)
     if s.refused_with_room == 1:
         s.scanned_version = -1
+
+
+@kernel
+def _preempts(s: State, job: int, position: int) -> bool:
+    """Have others leave for a job of the queue, or start it over others that are suspended for it; tell whether
+    anything has changed."""
+    if s.suspends == 0:
+        return make_room(s, job, 0)
+    if not finds_room_above(s, job, 0, windows_met(s, s.now, expected_end(s, job, s.now))):
+        return False
+    dequeue_at(s, position)
+    _start(s, job)
+    return True
 
 
 @inlined
@@ -173,8 +187,9 @@ def start_on_pieces(s: State, job: int) -> None:
     s.version += 1
     begin_run(s, job, held)
     begin_exemption(s, job)
-    if s.num_halted > 0:
-        keep_beside(s, job)
+    if s.over != 0:
+        s.over = 0
+        settle(s)
 
 
 @inlined

@@ -45,6 +45,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.policies.preemption.above import finds_room_above, finds_room_on_open
 from faultsweep.simcore.policies.preemption.halting import expect_halted
 from faultsweep.simcore.policies.preemption.victims import make_room, make_room_on_open, may_preempt
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
@@ -109,7 +110,7 @@ def _main_pass(s: State, depth: int) -> None:
             return
         job = s.queue[position]
         if s.blocked >> s.job.partition[job] & 1 == 0 and not has_come_to_limit(s, job):
-            if _room_now(s, job) >= s.job.chunks[job]:
+            if _room_now(s, job) >= s.job.chunks[job] or _has_room_above(s, job):
                 head = s.queue_head
                 _start(s, job, position)
                 position += s.queue_head - head
@@ -154,6 +155,14 @@ def _room_now(s: State, job: int) -> int:
 
 
 @kernel
+def _has_room_above(s: State, job: int) -> bool:
+    """Choose nodes for a job which it can have in the main pass if others are suspended; tell whether there are
+    enough."""
+    closed = windows_met(s, s.now, expected_end(s, job, s.now))
+    return s.suspends == 1 and finds_room_above(s, job, s.blocked, closed)
+
+
+@kernel
 def _start(s: State, job: int, position: int) -> None:
     """Start a job of the queue on the nodes that are chosen for it."""
     reserve_pieces(s, job)
@@ -188,6 +197,7 @@ def _backfill_pass(s: State) -> bool:
                     return True
                 position += s.queue_head - head
                 continue
+            s.over = 0
             if start <= s.now + s.plan_window and not _plan(s, job, start):
                 return False
         position += 1
@@ -273,24 +283,26 @@ def _free_from(s: State, job: int, time: float) -> float:
     Ends of a group count as the last of them: those up to 30 s behind the first multiple of 30 s after the first end,
     then those of the next 30 s, the next 60 s, 120 s, and so on. A job on none of these nodes ends no group.
     """
-    closed = windows_met(s, time, expected_end(s, job, time))
+    closed, over = windows_met(s, time, expected_end(s, job, time)), 0
+    s.over = 0
     for node in range(s.open_node.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
     if choose_in_window(s, job, closed):
         return s.now
-    if s.num_halted > 0:
-        expect_halted(s)
-        for node in range(s.open_node.shape[0]):
-            s.window_cores[node] = (s.free_cores[node] - s.lacking[node]) * s.open_node[node]
-    end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0)
+    if s.suspends == 1:
+        if finds_room_on_open(s, job, closed):
+            return s.now
+        over = s.may_preempt[s.job.preempt_class[job]]
+        _begin_without(s, over)
+    end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, over)
     while at < s.num_releases:
         found = free_in_window(s, int(s.release_item[at]))
         if found:
             end, untried = s.release_time[at], True
             if first == np.inf:
                 first = end + _GROUP_S - np.mod(end - s.job.submit[0], _GROUP_S)
-        at = _next_job(s, at + 1)
+        at = _next_job(s, at + 1, over)
         next_end = s.release_time[at] if at < s.num_releases else np.inf
         if next_end == np.inf or (found and next_end > first + span):
             if untried and choose_in_window(s, job, closed):
@@ -302,9 +314,25 @@ def _free_from(s: State, job: int, time: float) -> float:
 
 
 @kernel
-def _next_job(s: State, at: int) -> int:
-    """Return the place of the next running job in the list of expected releases."""
-    while at < s.num_releases and s.release_item[at] < 0:
+def _begin_without(s: State, over: int) -> None:
+    """Begin with what would be free of the open nodes without the cores of the jobs that may be suspended, of the
+    classes ``over``: of a node whose cores two others have, one of them suspended, there may be less than nothing."""
+    expect_halted(s)
+    for node in range(s.open_node.shape[0]):
+        cores, piece = s.free_cores[node] - s.lacking[node], s.piece_on[node]
+        while piece >= 0:
+            cores += s.piece_cores[piece] * (over >> s.job.preempt_class[s.piece_job[piece]] & 1)
+            piece = s.piece_beside[piece]
+        s.window_cores[node] = cores * s.open_node[node]
+
+
+@kernel
+def _next_job(s: State, at: int, over: int) -> int:
+    """Return the place of the next job of none of the classes ``over`` in the list of expected releases."""
+    while at < s.num_releases:
+        job = int(s.release_item[at])
+        if job >= 0 and over >> s.job.preempt_class[job] & 1 == 0:
+            break
         at += 1
     return at
 
