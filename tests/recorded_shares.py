@@ -21,15 +21,30 @@ USAGE, PRIORITY = range(2)
 
 
 @entry_kernel
-def replay(table, time, kind, job, cores, since, found):
+def _replay(table, time, kind, job, cores, since, found):
     s = state_at(table)
     for at in range(len(time)):
         s.now = time[at]
         if kind[at] == USAGE:
             note_usage(s, job[at], cores[at])
         else:
-            s.job.utility_since[job[at]] = since[at]
+            if not np.isnan(since[at]):
+                s.job.utility_since[job[at]] = since[at]
             found[at] = priority_of(s, job[at])
+
+
+def replay(state: State, events: list[tuple[float, int, int, int, float]]) -> np.ndarray:
+    """The priority of each event of kind PRIORITY; the others change the usage.
+
+    An event is its time, its kind, a job, the cores that its usage rises by, and since when it has waited, NaN to leave
+    that as it is.
+    """
+    order = sorted(range(len(events)), key=lambda at: events[at][0])
+    columns = [np.array(column) for column in zip(*(events[at] for at in order), strict=True)]
+    found, by_event = np.full(len(events), np.nan), np.empty(len(events))
+    _replay(state.handle, columns[0].astype(float), *columns[1:], found)
+    by_event[order] = found
+    return by_event
 
 
 def coded(values: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -54,12 +69,7 @@ def priorities(folder: Path, recording: Recording) -> list[tuple[str, int, float
     events += [
         (time, PRIORITY, place[name], 0, _waits_since(recording, name, begin + time) - begin) for time, name, _ in said
     ]
-    order = sorted(range(len(events)), key=lambda at: events[at][0])
-    columns = [np.array(column) for column in zip(*(events[at] for at in order), strict=True)]
-    found, by_event = np.full(len(events), np.nan), np.empty(len(events))
-    state = _state_of(folder, recording, begin)  # kept until the end: its handle does not
-    replay(state.handle, columns[0].astype(float), *columns[1:], found)
-    by_event[order] = found
+    by_event = replay(_state_of(folder, recording, begin), events)
     mine = by_event[len(events) - len(said) :]
     return [(name, value, float(own)) for (_, name, value), own in zip(said, mine, strict=True)]
 

@@ -18,14 +18,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from faultsweep.simcore.engine.build import build_state
-from faultsweep.simcore.engine.jit import entry_kernel
-from faultsweep.simcore.engine.state import state_at
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.policies.queue_order.multifactor import note_usage, priority_of
 from faultsweep.simcore.sites import slurm
 from faultsweep.simcore.sites.facts import read_facts
 from faultsweep.simcore.sites.site import site_text
+
+from tests.recorded_shares import PRIORITY, USAGE, coded, replay
 
 pytestmark = pytest.mark.shared
 
@@ -34,7 +33,6 @@ FRACTION = 0.427  # of that second; SLURM counts ages in whole seconds
 PRINTED = "2026-11-22T10:01:47"  # sprio: after the submission of job 111
 ENDED = "2026-11-22T10:05:24"  # sshare
 LAST = "2026-11-22T10:05:19.427"  # the last calculation before that
-USAGE, PRIORITY = range(2)
 WEIGHTS = {"age": 1000, "share": 10000, "size": 1000, "partition": 1000, "qos": 5000}
 COLUMNS = {"age": 5, "share": 7, "size": 8, "partition": 9, "qos": 10}
 
@@ -91,11 +89,6 @@ def jobs_of(folder: Path) -> list[Job]:
     return jobs
 
 
-def coded(values: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    names, codes = np.unique(np.array(values), return_inverse=True)
-    return names, codes.reshape(-1).astype(np.int64)
-
-
 def state_of(folder: Path, path: Path, weights: dict[str, float]):
     """The state of a run of the recorded jobs on the site as its configuration says."""
     files = ("config.txt", "partition.txt", "node.txt", "qos.psv", "assoc.psv")
@@ -130,35 +123,19 @@ def state_of(folder: Path, path: Path, weights: dict[str, float]):
     return build_state(arrays, machine, resolve(parameters), None, tracing=False)
 
 
-@entry_kernel
-def replay(table, time, kind, job, cores, found):
-    s = state_at(table)
-    for at in range(len(time)):
-        s.now = time[at]
-        if kind[at] == USAGE:
-            note_usage(s, job[at], cores[at])
-        else:
-            found[at] = priority_of(s, job[at])
-
-
 def priorities(folder: Path, path: Path, asked: list[tuple[float, int]], weights=WEIGHTS):
     """The priorities of jobs at times, asked for in order of time, on the recorded schedule; and the state then."""
     place = {job.number: at for at, job in enumerate(jobs_of(folder))}
-    events = [(15.022, USAGE, place["1"], 2), (17.074, USAGE, place["1"], -2)]  # as the log says of the warm-up jobs
-    events += [(15.022, USAGE, place["3"], 1), (17.064, USAGE, place["3"], -1)]
+    used = [(15.022, place["1"], 2), (17.074, place["1"], -2)]  # as the log says of the warm-up jobs
+    used += [(15.022, place["3"], 1), (17.064, place["3"], -1)]
     for row in rows_of(folder):
         if row["Start"] not in ("None", "Unknown"):
             job, cores = place[row["JobID"].partition("_")[0]], int(row["AllocCPUS"])
-            events += [(seconds(row["Start"]), USAGE, job, cores), (seconds(row["End"]), USAGE, job, -cores)]
-    events += [(time, PRIORITY, job, 0) for time, job in asked]
-    order = sorted(range(len(events)), key=lambda at: events[at][0])
-    columns = [np.array(column) for column in zip(*(events[at] for at in order), strict=True)]
-    found = np.full(len(events), np.nan)
+            used += [(seconds(row["Start"]), job, cores), (seconds(row["End"]), job, -cores)]
+    events = [(time, USAGE, job, cores, np.nan) for time, job, cores in used]
+    events += [(time, PRIORITY, job, 0, np.nan) for time, job in asked]
     state = state_of(folder, path, weights)
-    replay(state.handle, columns[0].astype(float), *columns[1:], found)
-    by_event = np.empty(len(events))
-    by_event[order] = found
-    return by_event[len(events) - len(asked) :], state
+    return replay(state, events)[len(events) - len(asked) :], state
 
 
 def test_priorities_at_submission(recorded, tmp_path):
