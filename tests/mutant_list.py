@@ -784,7 +784,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "s.in_vain + 1 if ",
         "failures are counted as in vain though no job waits",
     ),
-    Mutant(ENGINE, "abs(time) > s.latest", "time < -s.latest", "times may be too large for milliseconds"),
+    Mutant(
+        "simcore/engine/watch.py", "abs(time) > s.latest", "time < -s.latest", "times may be too large for milliseconds"
+    ),
     Mutant(
         BUCKET,
         "s.next_foreseen < again < s.bucket_end",

@@ -44,7 +44,6 @@ from faultsweep.simcore.engine.state import (
     KILL_EVENT,
     LARGER_NEEDED,
     LEAVE_TIMER,
-    NEED_FAILURES,
     NEED_TRACE,
     NO_PROGRESS,
     NO_SPACE,
@@ -54,18 +53,16 @@ from faultsweep.simcore.engine.state import (
     REPAIR_TIMER,
     REQUEUE_EVENT,
     RESUBMIT_TIMER,
-    STUCK,
     SUBMITS_FIRST,
     TICK_TIMER,
     TIMER_STRIDE,
-    TOO_LATE,
     TRACE_HEAD,
     TRUNCATED,
     WAITING,
     State,
     state_at,
 )
-from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events
+from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events, stop_before
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.foreseen import begin_foreseen, next_foreseen
@@ -108,7 +105,9 @@ def _advance(handle: NDArray[np.int64], budget: int) -> int:
             return ALL_DONE
         time = _next_time(s)
         if time >= checked_from or time < -s.latest:
-            stopped = _stop_before(s, time)
+            stopped = stop_before(s, time)
+            if stopped == TRUNCATED:
+                _integrate(s, s.horizon)
             if stopped != CONTINUE:
                 return stopped
         if s.tracing == 1 and not _trace_has_room(s):
@@ -131,19 +130,6 @@ def _advance(handle: NDArray[np.int64], budget: int) -> int:
             if clock_ns() >= until:
                 break
     return ALL_DONE if s.finished == jobs else CONTINUE
-
-
-@kernel
-def _stop_before(s: State, time: float) -> int:
-    """Return why the run stops, or waits for more failures, before the events of a time; CONTINUE if it goes on."""
-    if time == np.inf:
-        return NEED_FAILURES if s.drawn_until < np.inf else STUCK
-    if min(time, s.horizon) >= s.drawn_until:
-        return NEED_FAILURES
-    if time > s.horizon:
-        _integrate(s, s.horizon)
-        return TRUNCATED
-    return TOO_LATE if abs(time) > s.latest else CONTINUE
 
 
 @inlined

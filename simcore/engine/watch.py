@@ -6,8 +6,17 @@ import time
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.engine.jit import inlined, is_interpreted, make_clock
-from faultsweep.simcore.engine.state import INVALID, NO_PROGRESS, TOO_LATE, Common
+from faultsweep.simcore.engine.jit import inlined, is_interpreted, kernel, make_clock
+from faultsweep.simcore.engine.state import (
+    CONTINUE,
+    INVALID,
+    NEED_FAILURES,
+    NO_PROGRESS,
+    STUCK,
+    TOO_LATE,
+    TRUNCATED,
+    Common,
+)
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, InvariantError
@@ -88,3 +97,15 @@ def check_end(code: int, name: str, state: Common) -> None:
         raise InvariantError(
             f"{name}: at {now_s:.17g} s a list of the engine is full; this is an error of the simulator"
         )
+
+
+@kernel
+def stop_before(s: Common, time: float) -> int:
+    """Return why a run stops, or waits for more failures, before the events of a time; CONTINUE if it goes on."""
+    if time == np.inf:
+        return NEED_FAILURES if s.drawn_until < np.inf else STUCK
+    if min(time, s.horizon) >= s.drawn_until:
+        return NEED_FAILURES
+    if time > s.horizon:
+        return TRUNCATED
+    return TOO_LATE if abs(time) > s.latest else CONTINUE

@@ -38,7 +38,6 @@ from faultsweep.simcore.engine.state import (
     END_OF_TIMERS,
     FAIL_EVENT,
     INVALID,
-    NEED_FAILURES,
     NEED_TRACE,
     NO_PROGRESS,
     NO_SPACE,
@@ -46,11 +45,10 @@ from faultsweep.simcore.engine.state import (
     REPAIR_TIMER,
     STUCK,
     TIMER_STRIDE,
-    TOO_LATE,
     TRACE_HEAD,
     TRUNCATED,
 )
-from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events
+from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events, stop_before
 from numpy.typing import NDArray
 
 
@@ -74,15 +72,11 @@ def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
         if s.finished == jobs:
             return ALL_DONE
         time = _next_time(s)
-        if time == np.inf:
-            return NEED_FAILURES if s.drawn_until < np.inf else STUCK
-        if min(time, s.horizon) >= s.drawn_until:
-            return NEED_FAILURES
-        if time > s.horizon:
+        stopped = stop_before(s, time)
+        if stopped == TRUNCATED:
             _integrate(s, s.horizon)
-            return TRUNCATED
-        if abs(time) > s.latest:
-            return TOO_LATE
+        if stopped != CONTINUE:
+            return stopped
         if not _traces_have_room(s):
             return NEED_TRACE
         s.stalled = 1 if time > s.now else s.stalled + 1
