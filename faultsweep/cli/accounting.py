@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from faultsweep.cli.app import JsonOption
 from faultsweep.cli.logs import app
+from faultsweep.cli.options import JsonOption, SkipOption, ZoneOption, unset
 from faultsweep.cli.output import print_table
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.files import check_writable
@@ -21,19 +21,12 @@ if TYPE_CHECKING:
 OutputOption = Annotated[
     Path, typer.Option("-o", "--output", metavar="NAME.swf.gz|NAME.parquet", help="Where to write the jobs.")
 ]
-ZoneOption = Annotated[
-    str,
-    typer.Option("--timezone", metavar="ZONE", help="Zone of local times, such as Europe/Berlin.", show_default="UTC"),
-]
-SkipOption = Annotated[bool, typer.Option("--skip-malformed", help="Leave malformed rows out and count them.")]
 ColumnsOption = Annotated[
     str,
-    typer.Option(
+    unset(
+        "Columns of a table (submit=time_submit,requested=limit:min,...), or a mapping: pm100, f-data, eagle, alcf.",
         "--columns",
         metavar="OURS=THEIRS,...",
-        help="Columns of a table (submit=time_submit,requested=limit:min,...), or a mapping: pm100, f-data, eagle, "
-        "alcf.",
-        show_default=False,
     ),
 ]
 RuleOption = Annotated[

@@ -6,13 +6,14 @@ import inspect
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ARGUMENTS, OPTIONS = "Arguments", "Options"
 WIDEST = 100
 """Columns of help; longer lines are hard to read."""
@@ -140,6 +141,29 @@ def _options(named: Mapping[str, tuple[Any, Any]]) -> list[Any]:
     return list(typer.main.get_command(app).params)
 
 
+def _ungrouped(function: Any) -> Any:
+    """Return a function that takes each field of the dataclasses among its parameters as a parameter of its own."""
+    own = inspect.signature(function, eval_str=True).parameters
+    groups: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
+    if not groups:
+        return function
+
+    @wraps(function)
+    def call(**options: Any) -> Any:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
+        return function(**options)
+
+    parts = ([one] if name not in groups else _parameters_of(groups[name]) for name, one in own.items())
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    call.__signature__ = inspect.Signature([one.replace(kind=keyword) for part in parts for one in part])  # type: ignore[attr-defined]
+    return call
+
+
+def _parameters_of(group: Any) -> Iterable[inspect.Parameter]:
+    return inspect.signature(group, eval_str=True).parameters.values()
+
+
 class HelpGroup(_Help, TyperGroup):
     """A group of commands whose help has the whole first sentence of each."""
 
@@ -164,8 +188,14 @@ class App(typer.Typer):
         super().__init__(**{"rich_markup_mode": None, "cls": HelpGroup, **options})
 
     def command(self, *names: Any, **options: Any) -> Any:
-        """Add a command, as ``typer.Typer.command``."""
-        return super().command(*names, **{"cls": HelpCommand, **options})
+        """Add a command, as ``typer.Typer.command``; a parameter that is a dataclass stands for an option per field."""
+        add = super().command(*names, **{"cls": HelpCommand, **options})
+
+        def register(function: Any) -> Any:
+            add(_ungrouped(function))
+            return function
+
+        return register
 
     def command_with(self, make_options: MakeOptions, *names: Any) -> Any:
         """Add a command, a function of keyword arguments; ``make_options`` gives the type and the option of each, of

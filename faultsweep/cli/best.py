@@ -6,23 +6,26 @@ import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
-from faultsweep.cli.output import print_table
-from faultsweep.cli.sweep import (
-    ClusterOption,
-    CredentialsOption,
+from faultsweep.cli.app import App
+from faultsweep.cli.options import (
+    JsonOption,
     LogsOption,
+    QuietOption,
     SpecArgument,
+    StoreArgument,
     StoreOption,
-    WorkersOption,
-    open_sweep,
+    Workers,
+    given,
+    unset,
 )
+from faultsweep.cli.output import print_table
+from faultsweep.cli.sweep import open_sweep
 from faultsweep.errors import InputError
 from faultsweep.extras import is_installed, missing, require
 from faultsweep.files import check_folder
@@ -42,41 +45,34 @@ if TYPE_CHECKING:
 app = App()
 
 _MOST_ERRORS = 3
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Folder of the picture.")]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The options that stand for keys of the table [best]."""
+
+    axis: Annotated[str | None, unset("The axis of the policies. [default: the scheduler, or the first of names]")] = (
+        None
+    )
+    metric: Annotated[str | None, unset("The metric that decides. [default: mean_bounded_slowdown]")] = None
+    zone: Annotated[str | None, unset("A policy at most this much worse than the best is as good. [default: 5%]")] = (
+        None
+    )
+    confidence: Annotated[float | None, unset("Probability of a right answer in all regions. [default: 0.95]")] = None
+    most: Annotated[int | None, unset("Most replicates of a configuration. [default: 200]")] = None
 
 
 @app.command()
 def best(
     spec: SpecArgument,
-    axis: Annotated[
-        str | None,
-        typer.Option(
-            help="The axis of the policies. [default: the scheduler, or the first of names]", show_default=False
-        ),
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="The metric that decides. [default: mean_bounded_slowdown]", show_default=False)
-    ] = None,
-    zone: Annotated[
-        str | None,
-        typer.Option(
-            help="A policy at most this much worse than the best is as good. [default: 5%]",
-            show_default=False,
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(help="Probability of a right answer in all regions. [default: 0.95]", show_default=False),
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option(help="Most replicates of a configuration. [default: 200]", show_default=False)
-    ] = None,
+    *,
+    choice: _Choice,
     store: StoreOption = None,
     logs: LogsOption = None,
-    cluster: ClusterOption = None,
-    workers: WorkersOption = None,
-    credentials: CredentialsOption = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the picture.")] = Path("."),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    workers: Workers,
+    output: OutputOption = Path("."),
+    quiet: QuietOption = False,
     json_: JsonOption = False,
 ) -> None:
     """Find the best policy in every region of the other axes, with as few simulations as possible.
@@ -95,9 +91,8 @@ def best(
     require("the choice of the best policy", "scipy")
     check_folder(output)
     sweep, store = open_sweep(spec, store, logs)
-    asked = {"axis": axis, "metric": metric, "zone": zone, "confidence": confidence, "most": most}
-    sweep, wanted = _selecting(sweep, {key: value for key, value in asked.items() if value is not None})
-    sweep.run(store, workers=workers, cluster=cluster, credentials=credentials, progress=not quiet, results=False)
+    sweep, wanted = _selecting(sweep, given(choice))
+    sweep.run(store, **vars(workers), progress=not quiet, results=False)
     path = sweep.store_path(store)
     found = regions(Store(path, mode="r"), wanted, prepare(sweep.spec, path).asked)
     results = open_results(path)
@@ -168,42 +163,37 @@ def _policy_row(row: Mapping[Hashable, Any], divisor: float) -> tuple[str, ...]:
     return str(row["policy"]), mean, count, worse, row["result"]
 
 
+@dataclass(frozen=True)
+class _Search:
+    """The options that stand for keys of the table [refine]."""
+
+    along: Annotated[str | None, unset("The numeric axis. [default: the first]")] = None
+    axis: Annotated[str | None, unset("The axis of the policies. [default: the one that has them]")] = None
+    find: Annotated[str | None, unset("'crossing' or 'saturation'. [default: crossing]")] = None
+    policies: Annotated[str | None, unset("The two labels that cross, as A,B, or the one that saturates.")] = None
+    metric: Annotated[str | None, unset("The metric whose means cross. [default: mean_bounded_slowdown]")] = None
+    width: Annotated[float | None, unset("Width of the final interval. [default: a sixteenth of the axis]")] = None
+    confidence: Annotated[float | None, unset("[default: 0.95]")] = None
+    most: Annotated[int | None, unset("Most replicates at a point. [default: 200]")] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the keys that were given."""
+        keys = given(self)
+        if self.policies is not None:
+            keys["policies"] = [label.strip() for label in self.policies.split(",")]
+        return keys
+
+
 @app.command()
 def refine(
     spec: SpecArgument,
-    along: Annotated[
-        str | None, typer.Option(help="The numeric axis. [default: the first]", show_default=False)
-    ] = None,
-    axis: Annotated[
-        str | None,
-        typer.Option(help="The axis of the policies. [default: the one that has them]", show_default=False),
-    ] = None,
-    find: Annotated[
-        str | None, typer.Option(help="'crossing' or 'saturation'. [default: crossing]", show_default=False)
-    ] = None,
-    policies: Annotated[
-        str | None,
-        typer.Option(help="The two labels that cross, as A,B, or the one that saturates.", show_default=False),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(help="The metric whose means cross. [default: mean_bounded_slowdown]", show_default=False),
-    ] = None,
-    width: Annotated[
-        float | None,
-        typer.Option(help="Width of the final interval. [default: a sixteenth of the axis]", show_default=False),
-    ] = None,
-    confidence: Annotated[float | None, typer.Option(help="[default: 0.95]", show_default=False)] = None,
-    most: Annotated[
-        int | None, typer.Option(help="Most replicates at a point. [default: 200]", show_default=False)
-    ] = None,
+    *,
+    search: _Search,
     store: StoreOption = None,
     logs: LogsOption = None,
-    cluster: ClusterOption = None,
-    workers: WorkersOption = None,
-    credentials: CredentialsOption = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the picture.")] = Path("."),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    workers: Workers,
+    output: OutputOption = Path("."),
+    quiet: QuietOption = False,
     json_: JsonOption = False,
 ) -> None:
     """Find where along an axis two policies cross or one saturates, as an interval of a given width.
@@ -222,23 +212,13 @@ def refine(
     require("refinement", "scipy")
     check_folder(output)
     sweep, _ = open_sweep(spec, store, logs)
-    parts = {
-        "along": along,
-        "axis": axis,
-        "find": find,
-        "metric": metric,
-        "width": width,
-        "confidence": confidence,
-        "most": most,
-        "policies": None if policies is None else [label.strip() for label in policies.split(",")],
-    }
-    searches = _searches(sweep, {key: value for key, value in parts.items() if value is not None})
+    searches = _searches(sweep, search.given())
     path = (store or Path(f"{sweep.spec.name}-refined.zarr")).resolve()
     with ExitStack() as stack:
-        found = [look(search, path) for search in searches]
+        found = [look(one, path) for one in searches]
         if any(one.needs is not None for one in found):
-            client = stack.enter_context(connect(cluster, workers, credentials))
-            found = [run_search(sweep, search, path, cluster=client, progress=not quiet) for search in searches]
+            client = stack.enter_context(connect(**vars(workers)))
+            found = [run_search(sweep, one, path, cluster=client, progress=not quiet) for one in searches]
     results = open_results(path) if path.exists() else Dataset()  # all that was needed may be excluded
     paths = []
     if any(one.points for one in found):
@@ -276,7 +256,7 @@ def _print_found(
 
 @app.command()
 def pareto(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
+    store: StoreArgument,
     metrics: Annotated[list[str], typer.Argument(metavar="METRIC METRIC...", help="Two metrics or more.")],
     json_: JsonOption = False,
 ) -> None:

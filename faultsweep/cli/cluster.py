@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
-from faultsweep.cli.sweep import LogsOption, RecomputeOption, RetryOption, StoreOption, TimeLimitOption
+from faultsweep.cli.app import App
+from faultsweep.cli.options import Again, JsonOption, LogsOption, RunArgument, StoreOption, given, unset
 from faultsweep.errors import InputError
 from faultsweep.terminal import plain, print_json
 
@@ -19,57 +21,70 @@ if TYPE_CHECKING:
 
 app = App()
 
-_PANEL = "Batch job (overrides the site file)"
+_flag = partial(unset, rich_help_panel="Batch job (overrides the site file)")
 
-
-def _option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(*names, help=help, metavar=metavar, show_default=False, rich_help_panel=_PANEL, **more)
-
-
-PartitionOption = Annotated[
-    str | None, _option("--partition", "-p", help="Partition (queue), or several: debug,short.")
-]
-AccountOption = Annotated[str | None, _option("--account", "-A", help="Account that is charged.")]
-QosOption = Annotated[str | None, _option("--qos", help="Quality of service.")]
-TimeOption = Annotated[
-    str | None,
-    _option("--time", "-t", help="Walltime of a job (minutes, HH:MM:SS, D-HH:MM:SS); the job is requeued and resumes."),
-]
-NodesOption = Annotated[str | None, _option("--nodes", "-N", metavar="N", help="Nodes: 4, or 1-4 for what is free.")]
-PerNodeOption = Annotated[
-    int | None, _option("--workers-per-node", min=1, metavar="K", help="Workers per node. [default: its cores]")
-]
-MemoryOption = Annotated[
-    str | None, _option("--memory-per-worker", metavar="SIZE", help="Such as 2GB. [default: what plan computes]")
-]
-ControllerOption = Annotated[
-    str | None,
-    _option(
-        "--controller-memory", metavar="SIZE", help="Of scheduler and sweep. [default: what plan computes of the grid]"
-    ),
-]
-InterfaceOption = Annotated[
-    str | None, _option("--interface", metavar="NAME", help="Network interface between the nodes, such as ib0.")
-]
-SbatchOption = Annotated[
-    list[str] | None, _option("--sbatch", metavar="OPTION", help="One more option of sbatch; may be repeated.")
-]
-SubmitOption = Annotated[
-    list[str] | None,
-    _option("--submit-option", metavar="OPTION", help="The same of another system's command; may be repeated."),
-]
+PartitionOption = Annotated[str | None, _flag("Partition (queue), or several: debug,short.", "--partition", "-p")]
+AccountOption = Annotated[str | None, _flag("Account that is charged.", "--account", "-A")]
+NodesOption = Annotated[str | None, _flag("Nodes: 4, or 1-4 for what is free.", "--nodes", "-N", metavar="N")]
+InterfaceOption = Annotated[str | None, _flag("Network interface between the nodes, such as ib0.", metavar="NAME")]
 SiteOption = Annotated[
-    Path | None,
-    _option("--site", metavar="FILE", help="The site's settings. [default: what 'cluster init' wrote]"),
+    Path | None, _flag("The site's settings. [default: what 'cluster init' wrote]", "--site", metavar="FILE")
 ]
 BatchSystemOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        help="Batch system: slurm, pbs, or a site's FILE.py. [default: the one found here]",
-        show_default=False,
-    ),
+    str | None, unset("Batch system: slurm, pbs, or a site's FILE.py. [default: the one found here]", "--cluster")
 ]
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """Settings of a batch job, over those of the site's file."""
+
+    partition: PartitionOption = None
+    account: AccountOption = None
+    qos: Annotated[str | None, _flag("Quality of service.")] = None
+    time: Annotated[
+        str | None,
+        _flag("Walltime of a job (minutes, HH:MM:SS, D-HH:MM:SS); the job is requeued and resumes.", "--time", "-t"),
+    ] = None
+    nodes: NodesOption = None
+    workers_per_node: Annotated[int | None, _flag("Workers per node. [default: its cores]", min=1, metavar="K")] = None
+    memory_per_worker: Annotated[str | None, _flag("Such as 2GB. [default: what plan computes]", metavar="SIZE")] = None
+    controller_memory: Annotated[
+        str | None, _flag("Of scheduler and sweep. [default: what plan computes of the grid]", metavar="SIZE")
+    ] = None
+    interface: InterfaceOption = None
+    sbatch: Annotated[list[str] | None, _flag("One more option of sbatch; may be repeated.", metavar="OPTION")] = None
+    submit_options: Annotated[
+        list[str] | None,
+        _flag("The same of another system's command; may be repeated.", "--submit-option", metavar="OPTION"),
+    ] = None
+    site: SiteOption = None
+    elastic: Annotated[
+        bool, _flag("A small job that controls worker jobs of one processor each, as they start.", "--elastic")
+    ] = False
+    max_jobs: Annotated[int | None, _flag("Worker jobs at most, with --elastic.", min=1)] = None
+    dask_dashboard: Annotated[
+        bool, _flag("Dask's own dashboard, on loopback; status tells how to reach it.", "--dask-dashboard")
+    ] = False
+
+    def read(self, cluster: str | None) -> Site:
+        """Return the site with these settings; refuse those that contradict each other."""
+        from faultsweep.cluster.site import read_site
+
+        _check_system(cluster)
+        if self.max_jobs is not None and not self.elastic:
+            raise InputError(
+                "--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many"
+            )
+        if self.elastic and (self.nodes is not None or self.workers_per_node is not None):
+            raise InputError(
+                "--elastic: every worker is a job of its own, and --max-jobs says how many; leave out --nodes and"
+                " --workers-per-node"
+            )
+        settings = given(self)
+        named, _ = settings.pop("site", None), settings.pop("elastic")
+        settings["dask_dashboard"] = self.dask_dashboard or None
+        return read_site(named, system=_absolute(cluster), **settings)
 
 
 @app.command()
@@ -83,31 +98,12 @@ def submit(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Arguments of the program.", show_default=False)
     ] = None,
+    *,
     cluster: BatchSystemOption = None,
     store: StoreOption = None,
     logs: LogsOption = None,
-    time_limit: TimeLimitOption = 0.0,
-    retry_failed: RetryOption = False,
-    recompute: RecomputeOption = False,
-    partition: PartitionOption = None,
-    account: AccountOption = None,
-    qos: QosOption = None,
-    time: TimeOption = None,
-    nodes: NodesOption = None,
-    workers_per_node: PerNodeOption = None,
-    memory_per_worker: MemoryOption = None,
-    controller_memory: ControllerOption = None,
-    interface: InterfaceOption = None,
-    sbatch: SbatchOption = None,
-    submit_option: SubmitOption = None,
-    site: SiteOption = None,
-    elastic: Annotated[
-        bool, _option("--elastic", help="A small job that controls worker jobs of one processor each, as they start.")
-    ] = False,
-    max_jobs: Annotated[int | None, _option("--max-jobs", min=1, help="Worker jobs at most, with --elastic.")] = None,
-    dask_dashboard: Annotated[
-        bool, _option("--dask-dashboard", help="Dask's own dashboard, on loopback; status tells how to reach it.")
-    ] = False,
+    again: Again,
+    settings: _Settings,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, print the batch script, and do nothing.")] = False,
     json_: JsonOption = False,
 ) -> None:
@@ -115,35 +111,9 @@ def submit(
 
     Example: faultsweep submit my.toml --nodes 4 --time 12:00:00, then faultsweep status my.toml
     """
-    from faultsweep.cluster.site import read_site
-
-    _check_system(cluster)
-    if max_jobs is not None and not elastic:
-        raise InputError("--max-jobs: this is for --elastic; without it, --nodes and --workers-per-node say how many")
-    if elastic and (nodes is not None or workers_per_node is not None):
-        raise InputError(
-            "--elastic: every worker is a job of its own, and --max-jobs says how many; leave out --nodes and"
-            " --workers-per-node"
-        )
-    settings = read_site(
-        site,
-        system=_absolute(cluster),
-        partition=partition,
-        account=account,
-        qos=qos,
-        time=time,
-        nodes=nodes,
-        workers_per_node=workers_per_node,
-        memory_per_worker=memory_per_worker,
-        controller_memory=controller_memory,
-        interface=interface,
-        sbatch=tuple(sbatch or ()),
-        submit_options=tuple(submit_option or ()),
-        max_jobs=max_jobs,
-        dask_dashboard=dask_dashboard or None,
-    )
-    options = {"logs": logs, "time_limit_s": time_limit, "recompute": recompute, "retry_failed": retry_failed}
-    submission = _prepare(spec, arguments or [], store, settings, elastic, options)
+    site = settings.read(cluster)
+    options = {"logs": logs, **vars(again)}
+    submission = _prepare(spec, arguments or [], store, site, settings.elastic, options)
     for text in submission.assumptions:
         typer.echo(plain(f"assumed: {text}"), err=True)
     if dry_run:
@@ -151,8 +121,8 @@ def submit(
     elif submission.complete:
         _say_complete(submission, json_)
     else:
-        at_most = f"up to {settings.max_jobs} worker jobs"
-        where = at_most if elastic else f"{settings.nodes} x {submission.workers} workers"
+        at_most = f"up to {site.max_jobs} worker jobs"
+        where = at_most if settings.elastic else f"{site.nodes} x {submission.workers} workers"
         _say_submitted(submission, submission.submit(), spec, where, json_)
 
 
@@ -222,13 +192,7 @@ def _say_submitted(submission: Submission, job: Job, spec: str, where: str, as_j
 
 
 @app.command()
-def cancel(
-    spec: Annotated[
-        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
-    ],
-    store: StoreOption = None,
-    json_: JsonOption = False,
-) -> None:
+def cancel(spec: RunArgument, store: StoreOption = None, json_: JsonOption = False) -> None:
     """Cancel the batch job of a store; finished results stay, and submit resumes from there."""
     from faultsweep.sweeps import batch_job
     from faultsweep.sweeps.status import find_store

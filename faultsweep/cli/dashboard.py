@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from faultsweep.cli.app import App
+from faultsweep.cli.options import unset
 from faultsweep.extras import require
 from faultsweep.files import check_writable
 
@@ -18,13 +19,9 @@ app = App()
 def dashboard(
     store: Annotated[str, typer.Argument(metavar="STORE-or-URL", help="A store, finished or being written.")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: any free port.")] = 0,
-    view: Annotated[
-        str, typer.Option(metavar="VIEW", help="The view to start with, as the page prints it.", show_default=False)
-    ] = "",
+    view: Annotated[str, unset("The view to start with, as the page prints it.", metavar="VIEW")] = "",
     browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = False,
-    compare: Annotated[
-        str, typer.Option(metavar="STORE-or-URL", help="An earlier store to compare with.", show_default=False)
-    ] = "",
+    compare: Annotated[str, unset("An earlier store to compare with.", metavar="STORE-or-URL")] = "",
     allow_rerun: Annotated[
         bool, typer.Option("--allow-rerun", help="Let the page simulate a run again; for a store of your own.")
     ] = False,
@@ -58,8 +55,7 @@ def report(
         "report.html"
     ),
     metric: Annotated[
-        list[str] | None,
-        typer.Option(help="A metric to report on; may be repeated. [default: the usual ones]"),
+        list[str] | None, typer.Option(help="A metric to report on; may be repeated. [default: the usual ones]")
     ] = None,
     policy: Annotated[
         str | None,

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.app import App
+from faultsweep.cli.options import JsonOption, unset
 from faultsweep.cli.output import check_picture, print_table
 from faultsweep.cli.simulate import parameter_option
 from faultsweep.errors import InputError, unknown_name
@@ -30,27 +31,20 @@ FilterOption = Annotated[
     float, typer.Option("--filter-s", min=0, help="Blue Gene/L RAS lines at most this far apart are one failure.")
 ]
 ColumnsOption = Annotated[
-    str,
-    typer.Option(
-        help="Columns of a table in CSV (time=occurred,node=host,down=minutes:min), or a mapping: titan-gpu.",
-        show_default=False,
-    ),
+    str, unset("Columns of a table in CSV (time=occurred,node=host,down=minutes:min), or a mapping: titan-gpu.")
 ]
 
 
 @app.command()
 def describe(
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE-or-FOLDER", help="A failure log, or a folder whose logs are listed."),
+        str, typer.Argument(metavar="FILE-or-FOLDER", help="A failure log, or a folder whose logs are listed.")
     ],
     system: SystemOption = 0,
     filter_s: FilterOption = 300.0,
     columns: ColumnsOption = "",
     json_: JsonOption = False,
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
-    ] = None,
+    picture: Annotated[Path | None, unset("Draw the log (.png, .pdf or .svg).", metavar="FILE")] = None,
 ) -> None:
     """Describe a failure log: rate, times between failures, bursts, skew of the nodes, down times.
 
@@ -82,10 +76,7 @@ def describe(
 def fit(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A failure log.")],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE.toml", help="Write the parameters for a spec.", show_default=False
-        ),
+        Path | None, unset("Write the parameters for a spec.", "-o", "--output", metavar="FILE.toml")
     ] = None,
     system: SystemOption = 0,
     filter_s: FilterOption = 300.0,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App
-from faultsweep.cli.sweep import ClusterOption, CredentialsOption, LogsOption, SpecArgument, WorkersOption
+from faultsweep.cli.options import LogsOption, QuietOption, SpecArgument, Workers, unset
 from faultsweep.errors import InputError
 from faultsweep.files import check_folder
 
@@ -24,12 +24,9 @@ app = App()
 @app.command()
 def figure(
     spec: SpecArgument,
+    *,
     store: Annotated[
-        Path | None,
-        typer.Option(
-            help="Zarr store of the results; for a paper, the folder of its stores. [default: in --output]",
-            show_default=False,
-        ),
+        Path | None, unset("Zarr store of the results; for a paper, the folder of its stores. [default: in --output]")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture and its texts.")] = Path(),
     formats: Annotated[
@@ -37,10 +34,8 @@ def figure(
         typer.Option("--format", "-f", help="png, pdf, svg or html; may be repeated. [default: png and html]"),
     ] = None,
     logs: LogsOption = None,
-    cluster: ClusterOption = None,
-    workers: WorkersOption = None,
-    credentials: CredentialsOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    workers: Workers,
+    quiet: QuietOption = False,
 ) -> None:
     """Run what is missing of a sweep and draw its figure, as a PNG and as an HTML page that works offline.
 
@@ -52,12 +47,14 @@ def figure(
     says so ('faultsweep logs fetch NAME' gets the log). If the LLNL T3D log is missing, LLNL Atlas is used.
     """
     from faultsweep.analysis.figures.draw import USUAL_FORMATS, check_formats, draw
+    from faultsweep.cluster.connect import connect
     from faultsweep.sweeps.open import open_results
     from faultsweep.sweeps.substitutes import describe_substitutes, lacks_results, with_substitutes
 
     check_folder(output)
     check_formats(formats or USUAL_FORMATS)
     names = _experiments_of(spec)
+    cluster: Any = None  # connected once, and only when something has to run
     with ExitStack() as stack:
         for name in names:
             chosen, folder = (store, output) if len(names) == 1 else (None, store or output)
@@ -66,7 +63,7 @@ def figure(
             for text in describe_substitutes(name, place, substitutes):
                 typer.echo(text)
             if lacks_results(sweep, place):
-                cluster = _connected(stack, cluster, workers, credentials)
+                cluster = cluster or stack.enter_context(connect(**vars(workers)))
                 sweep.run(place, cluster=cluster, progress=not quiet, results=False)
             results = open_results(place)
             drawn = _figure(sweep, layout, results)
@@ -124,10 +121,3 @@ def _experiments_of(name: str) -> list[str]:
     from faultsweep.analysis.figures import FIGURES
 
     return [figure for figure in FIGURES if figure.startswith(f"{name}-")] or [name]
-
-
-def _connected(stack: ExitStack, cluster: Any, workers: int | None, credentials: Path | None) -> Any:
-    """Return a client, connected once for all figures and only when something has to run."""
-    from faultsweep.cluster.connect import connect
-
-    return stack.enter_context(connect(cluster, workers, credentials))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.app import App
 from faultsweep.cli.logs import list_logs
+from faultsweep.cli.options import JsonOption
 from faultsweep.cli.output import print_table
 from faultsweep.terminal import print_json
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App, HelpGroup, JsonOption
+from faultsweep.cli.app import App, HelpGroup
+from faultsweep.cli.options import JsonOption, LogsOption, RunArgument, unset
 from faultsweep.cli.output import check_picture, print_table
 from faultsweep.extras import require
 from faultsweep.files import check_writable, writing
@@ -38,17 +39,12 @@ def _is_store_or_spec(text: str) -> bool:
 
 app = App(no_args_is_help=True, cls=_LogsGroup)
 
-LogsOption = Annotated[
-    Path | None,
-    typer.Option("--logs", metavar="DIR", help="Folder with job logs, which is searched first.", show_default=False),
-]
+JobsOption = Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")]
+OffsetOption = Annotated[int, typer.Option(min=0, help="Valid jobs to skip.")]
 
 
 @app.command("list")
-def list_logs(
-    logs: LogsOption = None,
-    json_: JsonOption = False,
-) -> None:
+def list_logs(logs: LogsOption = None, json_: JsonOption = False) -> None:
     """List the named logs and where they are on this machine, and the models that need no network."""
     from faultsweep.simcore.workloads.models import MODELS
     from faultsweep.sweeps.logs import NAMED_LOGS, cache_folder, find
@@ -77,15 +73,13 @@ def list_logs(
 def describe(
     log: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Named log, model, or SWF file.")],
     logs: LogsOption = None,
-    num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
-    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to skip.")] = 0,
+    num_jobs: JobsOption = 0,
+    offset: OffsetOption = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of a model.")] = 0,
     skip_malformed: Annotated[
         bool, typer.Option("--skip-malformed", help="Leave malformed lines of a file out and count them.")
     ] = False,
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the log (.png, .pdf or .svg).", show_default=False)
-    ] = None,
+    picture: Annotated[Path | None, unset("Draw the log (.png, .pdf or .svg).", metavar="FILE")] = None,
     json_: JsonOption = False,
 ) -> None:
     """Describe a log or a model: jobs, span, load, sizes, run times, and whom to acknowledge."""
@@ -136,8 +130,8 @@ def fit(
     log: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Named log, or SWF file.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.toml", help="Where to write the model.")],
     logs: LogsOption = None,
-    num_jobs: Annotated[int, typer.Option(min=0, help="Valid jobs to use; 0: all.")] = 0,
-    offset: Annotated[int, typer.Option(min=0, help="Valid jobs to skip.")] = 0,
+    num_jobs: JobsOption = 0,
+    offset: OffsetOption = 0,
     nodes: Annotated[int, typer.Option(min=0, help="Scale sizes to a machine of so many nodes; 0: the log's.")] = 0,
     users: Annotated[bool, typer.Option("--users", help="Give jobs users, with their shares in the log.")] = False,
     json_: JsonOption = False,
@@ -346,10 +340,8 @@ def _print_sizes(workload: Workload) -> None:
 
 @app.command()
 def show(
-    spec: Annotated[
-        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
-    ],
-    store: Annotated[Path | None, typer.Option(help="The store, if a spec is named.", show_default=False)] = None,
+    spec: RunArgument,
+    store: Annotated[Path | None, unset("The store, if a spec is named.")] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines to print.")] = 40,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing as it grows; Ctrl-C ends.")] = False,
 ) -> None:

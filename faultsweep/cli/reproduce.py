@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.app import App
+from faultsweep.cli.options import JsonOption, LogsOption, QuietOption, WorkersOption, unset
 from faultsweep.cli.output import print_table
-from faultsweep.cli.sweep import LogsOption, WorkersOption
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
 from faultsweep.files import check_folder
@@ -28,59 +28,74 @@ app = App()
 QUICK_REPLICATES = 3
 
 
+@dataclass(frozen=True)
+class _Outputs:
+    """What is written of the verdicts."""
+
+    page: Annotated[Path | None, unset("Write the results as a page of Markdown.")] = None
+    figure: Annotated[Path | None, unset("Draw claim by reading (.png, .pdf or .svg); best with --readings.")] = None
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Store the verdicts in the package's list of accepted ones.")
+    ] = False
+
+    def check(self) -> None:
+        """Refuse what cannot be drawn before anything runs."""
+        from faultsweep.analysis.pictures.picture import check_suffix
+
+        if self.figure is not None:
+            check_suffix(self.figure)
+
+    def write(
+        self, claims: dict[str, list[Claim]], found: dict[str, dict[str, dict[str, Judgement]]], quick: bool
+    ) -> list[str]:
+        """Write what is asked for; return which verdicts are not the accepted ones."""
+        from faultsweep.analysis.claims.page import FULL, QUICK, accept, changed, read_accepted, write_page
+        from faultsweep.analysis.pictures.claims import draw
+
+        kind = QUICK if quick else FULL
+        news = changed(found, read_accepted(kind))
+        if self.accept:
+            accept(found, kind)
+            news = []
+        if self.page is not None:
+            write_page(found, self.page)
+        if self.figure is not None:
+            draw(claims, found, self.figure)
+        return news
+
+
 @app.command()
 def reproduce(
     paper: Annotated[
         str, typer.Argument(metavar="[PAPER]", help="A paper, or one claim of it as PAPER/CLAIM. [default: all papers]")
     ] = "",
+    *,
     store: Annotated[Path, typer.Option("--store", help="Folder of the stores of the experiments.")] = Path("figures"),
     logs: LogsOption = None,
     failure_logs: Annotated[
-        Path | None,
-        typer.Option(
-            "--failure-logs", metavar="DIR", help="Folder with the failure logs of readings.", show_default=False
-        ),
+        Path | None, unset("Folder with the failure logs of readings.", "--failure-logs", metavar="DIR")
     ] = None,
     workers: WorkersOption = None,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"At most {QUICK_REPLICATES} replicates, in separate stores.")
     ] = False,
-    reading: Annotated[
-        str | None, typer.Option("--reading", metavar="NAME", help="Also judge under this reading.", show_default=False)
-    ] = None,
+    reading: Annotated[str | None, unset("Also judge under this reading.", "--reading", metavar="NAME")] = None,
     readings: Annotated[
         bool, typer.Option("--readings", help="Judge under every reading, and say which fits most claims.")
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would run and how long it would take; run nothing.")
     ] = False,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Write the results as a page of Markdown.", show_default=False)
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            "--figure", help="Draw claim by reading (.png, .pdf or .svg); best with --readings.", show_default=False
-        ),
-    ] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Store the verdicts in the package's list of accepted ones.")
-    ] = False,
+    outputs: _Outputs,
     json_: JsonOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check the printed claims of the papers: run what is missing, and judge claim by claim.
 
     A claim agrees, agrees in part, does not agree, or cannot be told, by its interval and the region that it names.
     Exit code 0: all verdicts are the accepted ones; 3: some are not.
     """
-    from faultsweep.analysis.claims.page import FULL, QUICK, changed, read_accepted, write_page
-    from faultsweep.analysis.claims.page import accept as keep
-
-    if figure is not None:
-        from faultsweep.analysis.pictures.picture import check_suffix
-
-        check_suffix(figure)
+    outputs.check()
     claims = _claims(paper)
     chosen = {one: _readings(one, reading, readings, failure_logs) for one in claims}
     lane = _Lane(store / "quick" if quick else store, logs, quick, workers, quiet)
@@ -89,18 +104,9 @@ def reproduce(
         return
     require("the judging of claims", "scipy")  # before hours of simulations
     found = _judge_all(lane, claims, chosen)
-    kind = QUICK if quick else FULL
-    news = changed(found, read_accepted(kind))
-    if accept:
-        keep(found, kind)
-    if page is not None:
-        write_page(found, page)
-    if figure is not None:
-        from faultsweep.analysis.pictures.claims import draw
-
-        draw(claims, found, figure)
-    _print(claims, found, [] if accept else news, json_)
-    if news and not accept:
+    news = outputs.write(claims, found, quick)
+    _print(claims, found, news, json_)
+    if news:
         raise typer.Exit(3)
 
 

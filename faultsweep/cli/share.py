@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.app import App
+from faultsweep.cli.options import JsonOption, StoreArgument, unset
 from faultsweep.cli.output import print_table
 from faultsweep.terminal import PIPE_WIDTH, make_console, plain, print_json
 
@@ -19,21 +20,14 @@ if TYPE_CHECKING:
 app = App()
 
 _DIFFERENT = 1
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store.")]
 
 
 @app.command()
 def pack(
     store: StoreArgument,
     archive: Annotated[Path, typer.Argument(metavar="OUT.zarr.zip", help="The file to write.")],
-    licence: Annotated[
-        str | None,
-        typer.Option("--licence", "--license", help="Terms of use, such as CC-BY-4.0.", show_default=False),
-    ] = None,
-    citation: Annotated[
-        str | None,
-        typer.Option(help="How to cite the results. [default: made from the title]", show_default=False),
-    ] = None,
+    licence: Annotated[str | None, unset("Terms of use, such as CC-BY-4.0.", "--licence", "--license")] = None,
+    citation: Annotated[str | None, unset("How to cite the results. [default: made from the title]")] = None,
     json_: JsonOption = False,
 ) -> None:
     """Pack a store into one file that opens by path or URL, with checksums, citation, licence and acknowledgements."""
@@ -82,7 +76,7 @@ def _print_packed(packed: Packed, what: str, as_json: bool) -> None:
 @app.command()
 def merge(
     stores: Annotated[list[Path], typer.Argument(metavar="STORE STORE...", help="The stores to merge.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The store to write.", show_default=False)],
+    output: Annotated[Path, unset("The store to write.", "--output", "-o")],
     json_: JsonOption = False,
 ) -> None:
     """Merge stores that were run in different places; if cells conflict, name them and write nothing."""
@@ -97,9 +91,7 @@ def merge(
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A store, a packed store, or the URL of either.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    metric: Annotated[
-        list[str] | None, typer.Option(help="Compare this metric only; may be repeated.", show_default=False)
-    ] = None,
+    metric: Annotated[list[str] | None, unset("Compare this metric only; may be repeated.")] = None,
     tolerance: Annotated[float, typer.Option(min=0, help="Relative difference that counts as equal.")] = 0.0,
     json_: JsonOption = False,
 ) -> None:
@@ -166,10 +158,7 @@ def _some(names: list[Any]) -> str:
 def notebook(
     store: Annotated[str, typer.Argument(metavar="STORE", help="A store, a packed store, or the URL of either.")],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE.ipynb", help="The file. [default: the store's name]", show_default=False
-        ),
+        Path | None, unset("The file. [default: the store's name]", "--output", "-o", metavar="FILE.ipynb")
     ] = None,
 ) -> None:
     """Write a Jupyter notebook to start from: cells with results, means with intervals, paired differences."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.app import App
+from faultsweep.cli.options import JsonOption, unset
 from faultsweep.cli.output import check_picture, print_table
 from faultsweep.files import check_writable, writing
 from faultsweep.sweeps.times import describe_time
@@ -54,9 +55,7 @@ def import_site(
 @app.command()
 def describe(
     file: Annotated[Path, typer.Argument(metavar="SITE.toml", help="A site, as site import writes it.")],
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the site (.png, .pdf or .svg).", show_default=False)
-    ] = None,
+    picture: Annotated[Path | None, unset("Draw the site (.png, .pdf or .svg).", metavar="FILE")] = None,
     json_: JsonOption = False,
 ) -> None:
     """Show the nodes, partitions, QOS and rules of a site, and what it does not hold."""

@@ -7,7 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.app import App
+from faultsweep.cli.options import (
+    Again,
+    ClusterOption,
+    JsonOption,
+    LogsOption,
+    QuietOption,
+    RecomputeOption,
+    RetryOption,
+    RunArgument,
+    RunCodeOption,
+    SpecArgument,
+    StoreArgument,
+    StoreOption,
+    Workers,
+    WorkersOption,
+    unset,
+)
 from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,69 +32,24 @@ if TYPE_CHECKING:
 
 app = App()
 
-SpecArgument = Annotated[
-    str, typer.Argument(metavar="SPEC-or-NAME", help="A TOML file, or the name of a shipped experiment.")
-]
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", help="The Zarr store of the results. [default: NAME.zarr]", show_default=False),
-]
-LogsOption = Annotated[
-    Path | None,
-    typer.Option("--logs", metavar="DIR", help="Folder with job logs, which is searched first.", show_default=False),
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        help="'local': worker processes here; 'slurm': worker jobs, while this runs; or a Dask scheduler's address"
-        " or file. [default: local]",
-        show_default=False,
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Worker processes, or worker jobs. [default: one per processor]", show_default=False),
-]
 FolderOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder", help="Where relative paths in the spec start. [default: the spec's folder]", show_default=False
-    ),
-]
-CredentialsOption = Annotated[
-    Path | None, typer.Option(help="TLS credentials of a running cluster.", show_default=False)
-]
-TimeLimitOption = Annotated[
-    float,
-    typer.Option(
-        "--time-limit", min=0, metavar="SECONDS", help="A configuration that takes longer fails; 0: no limit."
-    ),
-]
-
-RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")]
-RecomputeOption = Annotated[
-    bool,
-    typer.Option("--recompute", help="Replace all results, because logs, code or versions have changed."),
+    Path | None, unset("Where relative paths in the spec start. [default: the spec's folder]", "--folder")
 ]
 
 
 @app.command()
 def run(
     spec: SpecArgument,
+    *,
     store: StoreOption = None,
     logs: LogsOption = None,
-    cluster: ClusterOption = None,
-    workers: WorkersOption = None,
-    credentials: CredentialsOption = None,
+    workers: Workers,
     folder: FolderOption = None,
-    time_limit: TimeLimitOption = 0.0,
-    retry_failed: RetryOption = False,
-    recompute: RecomputeOption = False,
+    again: Again,
     dask_dashboard: Annotated[
-        bool,
-        typer.Option("--dask-dashboard", help="Serve Dask's own dashboard on loopback; print how to reach it."),
+        bool, typer.Option("--dask-dashboard", help="Serve Dask's own dashboard on loopback; print how to reach it.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print what goes to the log file.")] = False,
 ) -> None:
     """Run the simulations that the store lacks: a new sweep, the rest of a stopped one, or what an extended spec adds.
@@ -91,18 +63,7 @@ def run(
     sweep, store = open_sweep(spec, store, logs, folder)
     if verbose:
         _log_to_stderr()
-    sweep.run(
-        store,
-        workers=workers,
-        cluster=cluster,
-        credentials=credentials,
-        recompute=recompute,
-        retry_failed=retry_failed,
-        time_limit_s=time_limit,
-        progress=not quiet,
-        dask_dashboard=dask_dashboard,
-        results=False,
-    )
+    sweep.run(store, **vars(workers), **vars(again), progress=not quiet, dask_dashboard=dask_dashboard, results=False)
     print_status(sweep.store_path(store), brief=True)
     failures = describe_failures(sweep.store_path(store))
     if failures:
@@ -160,9 +121,7 @@ def plan(
 
 @app.command()
 def status(
-    spec: Annotated[
-        str, typer.Argument(metavar="STORE-SPEC-or-NAME", help="A store, a TOML file or a shipped experiment.")
-    ],
+    spec: RunArgument,
     store: StoreOption = None,
     logs: LogsOption = None,
     cluster: ClusterOption = None,
@@ -182,7 +141,7 @@ def status(
 
 @app.command()
 def check(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
+    store: StoreArgument,
     repair: Annotated[
         bool,
         typer.Option("--repair", help="Restore files that are stored twice, and run exactly the damaged cells again."),
@@ -206,37 +165,21 @@ def check(
 
 @app.command()
 def rerun(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store.")],
+    store: StoreArgument,
     select: Annotated[str, typer.Option(help="The cell, such as scheduler=backfill,load_scale=1.2")] = "",
     logs: LogsOption = None,
     events_out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.csv", help="Write the event trace; times on the log's clock.", show_default=False),
+        Path | None, unset("Write the event trace; times on the log's clock.", metavar="FILE.csv")
     ] = None,
-    jobs_out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write per-job results.", show_default=False)
-    ] = None,
+    jobs_out: Annotated[Path | None, unset("Write per-job results.", metavar="FILE.csv")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print every step of the agent on clusters, and why.")] = False,
-    trace_out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.csv", help="Write every step of the agent on clusters.", show_default=False),
-    ] = None,
-    run_code: Annotated[
-        bool, typer.Option("--run-code", help="Execute the Python files of policies that the store names.")
-    ] = False,
+    trace_out: Annotated[Path | None, unset("Write every step of the agent on clusters.", metavar="FILE.csv")] = None,
+    run_code: RunCodeOption = False,
     json_: JsonOption = False,
 ) -> None:
     """Run one cell of a store again, from the store and its logs alone, and compare the results bit by bit."""
     from faultsweep.sweeps.rerun import print_rerun
 
     print_rerun(
-        store,
-        select,
-        logs,
-        events_out,
-        jobs_out,
-        run_code=run_code,
-        as_json=json_,
-        trace=trace,
-        trace_out=trace_out,
+        store, select, logs, events_out, jobs_out, run_code=run_code, as_json=json_, trace=trace, trace_out=trace_out
     )

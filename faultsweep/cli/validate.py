@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from faultsweep.cli.accounting import SkipOption
-from faultsweep.cli.app import App, JsonOption
+from faultsweep.cli.app import App
+from faultsweep.cli.options import JsonOption, LogsOption, SkipOption, ZoneOption
 from faultsweep.cli.output import check_picture, print_table
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.files import check_writable
@@ -26,39 +26,37 @@ if TYPE_CHECKING:
 
 app = App()
 
-LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="Accounting dump, jobs of logs import, or named log.")]
-MachineOption = Annotated[
-    str,
-    typer.Option(
-        metavar="flat:N|SITE.toml", help="The machine: whole nodes, or a site.", show_default="nodes of the log"
-    ),
-]
-CutOption = Annotated[
-    float, typer.Option(min=0, max=0.95, help="Share of the log's span before the part that judges; 0: all judges.")
-]
-LogsOption = Annotated[
-    Path | None, typer.Option("--logs", metavar="DIR", help="Folder with job logs, which is searched first.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the simulation, such as scheduler=conservative."),
-]
-PictureOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw real and simulated waits.")]
-PageOption = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page that works offline.")]
-ZoneOption = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Zone of local times.", show_default="UTC")]
+
+@dataclass(frozen=True)
+class _Compared:
+    """The real waits, and how they are simulated and shown."""
+
+    log: Annotated[str, typer.Argument(metavar="LOG", help="Accounting dump, jobs of logs import, or named log.")]
+    machine: Annotated[
+        str,
+        typer.Option(
+            metavar="flat:N|SITE.toml", help="The machine: whole nodes, or a site.", show_default="nodes of the log"
+        ),
+    ] = ""
+    cut: Annotated[
+        float, typer.Option(min=0, max=0.95, help="Share of the log's span before the part that judges; 0: all judges.")
+    ] = 0.5
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A parameter of the simulation, such as scheduler=conservative."
+        ),
+    ] = None
+    logs: LogsOption = None
+    timezone: ZoneOption = ""
+    skip_malformed: SkipOption = False
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw real and simulated waits.")] = None
+    page: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page that works offline.")] = None
 
 
 @app.command()
 def validate(
-    log: LogArgument,
-    machine: MachineOption = "",
-    cut: CutOption = 0.5,
-    set_: SetOption = None,
-    logs: LogsOption = None,
-    timezone: ZoneOption = "",
-    skip_malformed: SkipOption = False,
-    picture: PictureOption = None,
-    page: PageOption = None,
+    given: _Compared,
     contributions: Annotated[
         bool,
         typer.Option(
@@ -75,42 +73,33 @@ def validate(
     """
     from faultsweep.sweeps.validation import validate as compare
 
-    _check_outputs(log, picture, page)
-    records, nodes, missing = _given(log, machine, logs, timezone, skip_malformed)
-    steps = _contributions(records, nodes, _settings(set_), cut, _site(machine)) if contributions else []
-    found = compare(records, nodes, _settings(set_), cut, missing, _site(machine))
-    _report(found, picture, page, as_json, {"contributions": [_step_as_json(step) for step in steps]} if steps else {})
+    _check_outputs(given)
+    settings, site = _settings(given.set_), _site(given.machine)
+    records, nodes, missing = _given(given)
+    steps = _contributions(records, nodes, settings, given.cut, site) if contributions else []
+    found = compare(records, nodes, settings, given.cut, missing, site)
+    _report(found, given, as_json, {"contributions": [_step_as_json(step) for step in steps]} if steps else {})
     if steps and not as_json:
         _print_steps(steps)
 
 
 @app.command()
-def calibrate(
-    log: LogArgument,
-    machine: MachineOption = "",
-    cut: CutOption = 0.5,
-    set_: SetOption = None,
-    logs: LogsOption = None,
-    timezone: ZoneOption = "",
-    skip_malformed: SkipOption = False,
-    picture: PictureOption = None,
-    page: PageOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def calibrate(given: _Compared, as_json: JsonOption = False) -> None:
     """Choose scheduler, estimates and queue order on the first part of a log, and judge them on the rest."""
     from faultsweep.sweeps.validation import calibrate as choose
     from faultsweep.sweeps.validation import validate as compare
 
-    if cut <= 0:
+    if given.cut <= 0:
         raise InputError("--cut: calibrating needs a part of the log before the cut (valid: more than 0)")
-    _check_outputs(log, picture, page)
-    records, nodes, missing = _given(log, machine, logs, timezone, skip_malformed)
-    best, tried = choose(records, nodes, _settings(set_), cut, _site(machine))
+    _check_outputs(given)
+    settings, site = _settings(given.set_), _site(given.machine)
+    records, nodes, missing = _given(given)
+    best, tried = choose(records, nodes, settings, given.cut, site)
     if not as_json:
         _print_tried(tried)
-    found = compare(records, nodes, best, cut, missing, _site(machine))
+    found = compare(records, nodes, best, given.cut, missing, site)
     keys = ("settings", "explained", "rank_correlation")
-    _report(found, picture, page, as_json, {"tried": [dict(zip(keys, one, strict=True)) for one in tried]})
+    _report(found, given, as_json, {"tried": [dict(zip(keys, one, strict=True)) for one in tried]})
 
 
 def _contributions(
@@ -123,23 +112,22 @@ def _contributions(
     return contributions(records, nodes, settings, cut, machine)
 
 
-def _check_outputs(log: str, picture: Path | None, page: Path | None) -> None:
+def _check_outputs(given: _Compared) -> None:
+    if given.picture is not None:
+        check_picture(given.picture, given.log)
+    check_writable([given.page] if given.page is not None else [], [given.log])
 
-    if picture is not None:
-        check_picture(picture, log)
-    check_writable([path for path in (page,) if path is not None], [log])
 
-
-def _given(
-    log: str, machine: str, logs: Path | None, timezone: str, skip_malformed: bool
-) -> tuple[JobRecords, int, list[str]]:
+def _given(given: _Compared) -> tuple[JobRecords, int, list[str]]:
     """Return the jobs, the nodes of the machine, and what the site has that no simulation knows."""
     from faultsweep.simcore.model.machines import FLAT, parse_machine
     from faultsweep.simcore.sites.not_simulated import not_simulated
     from faultsweep.simcore.sites.site import read_site
     from faultsweep.sweeps.logs import load_records
 
-    records = load_records(log, logs, timezone=timezone, on_error="skip" if skip_malformed else "raise")
+    log, machine = given.log, given.machine
+    on_error = "skip" if given.skip_malformed else "raise"
+    records = load_records(log, given.logs, timezone=given.timezone, on_error=on_error)
     if machine.endswith(".toml"):
         site = read_site(machine)
         lines = (*not_simulated(site), *site.not_represented)
@@ -178,9 +166,10 @@ def _settings(given: list[str] | None) -> dict[str, Any]:
     return settings
 
 
-def _report(found: Validation, picture: Path | None, page: Path | None, as_json: bool, more: dict[str, Any]) -> None:
+def _report(found: Validation, given: _Compared, as_json: bool, more: dict[str, Any]) -> None:
     from faultsweep.analysis.pictures import validation as drawing
 
+    picture, page = given.picture, given.page
     if picture is not None:
         drawing.draw(found, picture)
     if page is not None:

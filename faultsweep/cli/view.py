@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App
-from faultsweep.cli.sweep import LogsOption
+from faultsweep.cli.options import LogsOption, RunCodeOption, unset
 from faultsweep.errors import InputError
 from faultsweep.extras import require
 from faultsweep.files import check_folder, writing
@@ -34,24 +34,14 @@ def view(
         str, typer.Option(help="Machine of a trace, such as torus:4x4x8. [default: flat, of the nodes in the trace]")
     ] = "",
     jobs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.csv", help="Jobs of a trace (--jobs-out): the sizes they asked for.", show_default=False
-        ),
+        Path | None, unset("Jobs of a trace (--jobs-out): the sizes they asked for.", metavar="FILE.csv")
     ] = None,
     start_h: Annotated[float, typer.Option(help="Start of the window, hours since the first arrival.")] = 0.0,
-    stop_h: Annotated[
-        float | None, typer.Option(help="End of the window. [default: that of the run]", show_default=False)
-    ] = None,
-    at_h: Annotated[
-        float | None,
-        typer.Option(help="Time of the occupancy in the PNG, h. [default: the most fragmented]", show_default=False),
-    ] = None,
+    stop_h: Annotated[float | None, unset("End of the window. [default: that of the run]")] = None,
+    at_h: Annotated[float | None, unset("Time of the occupancy in the PNG, h. [default: the most fragmented]")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for NAME.png and NAME.html.")] = Path(),
     logs: LogsOption = None,
-    run_code: Annotated[
-        bool, typer.Option("--run-code", help="Execute the Python files of policies that the store names.")
-    ] = False,
+    run_code: RunCodeOption = False,
 ) -> None:
     """Draw one run: which job held which nodes when, failures, checkpoints, migrations, the queue, lost capacity.
 

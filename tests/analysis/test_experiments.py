@@ -296,6 +296,7 @@ def test_a_wrong_name_is_one_sentence(tmp_path, monkeypatch, command, arguments,
 def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
     """By the command, with a table or none; a copy of a shipped spec can ask for the shipped figure."""
     from faultsweep.cli.figure import figure
+    from faultsweep.cli.options import Workers
 
     spec = tmp_path / "mine.toml"
     text = (
@@ -303,18 +304,18 @@ def test_a_sweep_of_ones_own_is_drawn(on_client, capsys, tmp_path):
     )
     for table in ("", '[figure]\ny = ["utilisation"]\nx = "scheduler"\n'):
         spec.write_text(text + table)
-        figure(str(spec), output=tmp_path / "out", quiet=True)
+        figure(str(spec), output=tmp_path / "out", workers=Workers(), quiet=True)
         written = [f"mine{end}" for end in (".png", ".html", ".md", ".tex", "-data.md")]
         assert capsys.readouterr().out.split() == [str(tmp_path / "out" / name) for name in written]
     spec.write_text(text + '[figure]\nkind = "krevat2003-fig-5-2"\n')
     with pytest.raises(InputError, match=r"mine.toml: figure: kind: .* this sweep lacks workload$"):
-        figure(str(spec), output=tmp_path / "out", quiet=True)
+        figure(str(spec), output=tmp_path / "out", workers=Workers(), quiet=True)
     workload = '[axes]\nworkload = [{label = "NASA"}, {label = "N", seed = 1}]'
     spec.write_text(text.replace("[axes]", workload) + '[figure]\nkind = "krevat2003-fig-5-2"\n')
-    figure(str(spec), output=tmp_path / "two", quiet=True)
+    figure(str(spec), output=tmp_path / "two", workers=Workers(), quiet=True)
     spec.write_text('metrics = ["mean_wait_s"]\n' + spec.read_text())
     with pytest.raises(InputError, match=r"5-2 draws what mine does not have: \S*No variable named 'utilisation'$"):
-        figure(str(spec), output=tmp_path / "three", quiet=True)
+        figure(str(spec), output=tmp_path / "three", workers=Workers(), quiet=True)
     assert (tmp_path / "two" / "mine.png").stat().st_size > 10_000
 
 
