@@ -19,7 +19,7 @@ import numpy as np
 from faultsweep.simcore.contract import Parameter
 from faultsweep.simcore.engine.metrics import MEASURED
 from faultsweep.simcore.model.machines import parse_machine
-from faultsweep.simcore.model.workload import LABELS, Label, Workload
+from faultsweep.simcore.model.workload import LABELS, NUMBERS, Label, Workload
 from faultsweep.simcore.parameters import (
     PARAMETERS,
     canonical,
@@ -231,7 +231,7 @@ def _workload(machine: str) -> Workload:
     size = unit * draw.integers(1, largest + 1, _JOBS)
     requested = run * draw.choice((0.5, 1.0, 3.0), _JOBS)
     user = draw.integers(0, 5, _JOBS)
-    names = {name: ("0", "50") if name == "nice" else ("a", "b") for name in LABELS}
+    names = {name: ("0", "50") if name in NUMBERS else ("a", "b") for name in LABELS}
     labels = {name: Label((user + at) % 3 - 1, names[name]) for at, name in enumerate(LABELS)}
     return Workload(np.arange(1, _JOBS + 1), submit, run, requested, size, user, name="conformance", labels=labels)
 

@@ -81,6 +81,8 @@ ENGINE_NAMES = {
     "hist_hours": "lsf_hist_hours",
     "lsf_shares": "lsf_shares",
     "nice": "priority_nice",
+    "site_factor": "priority_site_factor",
+    "association_weight": "priority_association_weight",
     "period": "priority_period_s",
     "hold": "hold_nodes",
     "requeue_hold": "requeue_hold_s",

@@ -37,6 +37,7 @@ SETTINGS = st.fixed_dictionaries(
         "qos_factors": st.sampled_from(((), (("x", 10), ("z", 2)), (("x", 0),))),
         "tres_weights": st.sampled_from(((), (("cpu", 900),), (("node", 300), ("gpu", 700), ("mem", 50)))),
         "nice": st.booleans(),
+        "site_factor": st.booleans(),
         "period": st.sampled_from((0, 1, 7.5, 20, 300)),
     }
 )
@@ -177,7 +178,7 @@ def test_an_order_that_changes_while_nothing_happens_starts_a_job():
 def test_without_weights_jobs_come_in_order_of_arrival(case):
     machine, jobs, failures = case
     plain = engine_run(jobs, machine, failures, scheduler="backfill")
-    none = {"age_weight": 0, "share_weight": 0, "nice": False}
+    none = {"age_weight": 0, "share_weight": 0, "nice": False, "site_factor": False}
     weightless = engine_run(jobs, machine, failures, scheduler="backfill", queue_order="multifactor", **none)
     assert plain.jobs == weightless.jobs
 

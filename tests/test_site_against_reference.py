@@ -75,9 +75,9 @@ def site_file(site, windows=(), rules=NO_RULES, limits=None, preempting=()) -> s
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[reservations]]", f'name = "w{place}"', f"start_s = {begin}", f"end_s = {end}"]
         lines += [f"classes = {{{nodes}}}"]
-    for account, user, parent, shares in accounts:
+    for account, user, parent, shares, *priority in accounts:
         lines += ["[[accounts]]", f'account = "{account}"', f'user = "{user}"', f'parent = "{parent}"']
-        lines += [f"shares = {shares}"]
+        lines += [f"shares = {shares}", *(f"priority = {each}" for each in priority)]
     for name, priority in qos:
         lines += ["[[qos]]", f'name = "{name}"', f"priority = {priority}"]
     for name, priority, preempted, mode in classes:
@@ -193,7 +193,8 @@ def assert_same(case, rules=NO_RULES, limits=None, preempting=None, **options) -
     options.pop("site_tiers", None)
     options |= preempting[1] if preempting else {}
     if rules != NO_RULES:
-        options["tree"], options["qos_factors"] = rules[:2]
+        options["tree"], options["qos_factors"] = tuple(row[:4] for row in rules[0]), rules[1]
+        options["association_priorities"] = {row[:2]: row[4] for row in rules[0] if len(row) > 4}
         options["partition_factors"] = tuple((f"p{place}", rules[2][place]) for place in range(len(site[1])))
     estimates = options.pop("estimates")
     known = rows if estimates == "requested" else [(*row[:3], None, *row[4:]) for row in rows]
@@ -382,11 +383,17 @@ def test_nodes_of_one_core_are_a_flat_machine(count, data):
 
 
 RULES = (
-    ((("a", "", "", 2), ("b", "", "a", 3), ("b", "2", "", 1), ("a", "0", "", 2)), (("x", 5), ("y", 1)), (1, 4, 2)),
+    (
+        (("a", "", "", 2, 40), ("b", "", "a", 3), ("b", "2", "", 1), ("a", "0", "", 2, 70)),
+        (("x", 5), ("y", 1)),
+        (1, 4, 2),
+    ),
     ((("b", "", "c", 1), ("d", "", "c", 2), ("d", "7", "", 1), ("c", "", "", 4), ("root", "8", "", 1)), (), (2, 1, 1)),
-    ((("a", "", "b", 0), ("b", "", "", 3)), (("z", 0),), (0, 0, 0)),
+    ((("root", "", "", 1, 5), ("a", "", "", 1), ("b", "0", "", 1, 0), ("d", "", "", 1, 30)), (), (2, 1, 1)),
+    ((("a", "", "b", 0), ("b", "", "", 3, 9)), (("z", 0),), (0, 0, 0)),
 )
-"""Accounts in accounts, with users and shares; priorities of QOS; factors of up to three partitions."""
+"""Accounts in accounts, with users, shares and some with a priority; priorities of QOS; factors of up to three
+partitions."""
 
 
 @examples(60)
@@ -397,8 +404,9 @@ RULES = (
     st.sampled_from(("classic", "fair-tree", "fair-tree")),
     st.sampled_from((0, 7.5, 20)),
     st.sampled_from(((1000, 0, 0, 0), (100, 1000, 0, 0), (300, 0, 500, 0), (200, 0, 0, 700), (500, 300, 200, 100))),
+    st.sampled_from((0.0, 0.0, 900.0)),
 )
-def test_priorities(case, rules, scheduler, fair_share, period, weights):
+def test_priorities(case, rules, scheduler, fair_share, period, weights, association):
     share, size, partition, qos = map(float, weights)
     assert_same(
         case,
@@ -414,4 +422,5 @@ def test_priorities(case, rules, scheduler, fair_share, period, weights):
         size_weight=size,
         partition_weight=partition,
         qos_weight=qos,
+        association_weight=association,
     )

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.engine.metrics import ratio
-from faultsweep.simcore.model.workload import LABELS, Label
+from faultsweep.simcore.model.workload import LABELS, NUMBERS, Label
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
 
-OWNERS = ("user", *(label for label in LABELS if label not in ("array", "nice")))
+OWNERS = ("user", *(label for label in LABELS if label not in ("array", *NUMBERS)))
 """What jobs can be counted by."""
 
 OWNER_METRICS = {

@@ -49,6 +49,7 @@ class NodeTable:
     windows : begin and end of advance reservations, s; on the calendar of the file until ``on_clock`` moves them.
     reserved : bits of the windows that a node belongs to.
     shares : (account, user, parent account, shares) of each account and user of the file, user "" for an account.
+    association_priorities : (account, user, priority) of those that have one, user "" for an account.
     partition_factors, qos_priorities : (name, number), as the file has them.
     limits : of running jobs.
     preempting : which jobs may take the place of others.
@@ -69,6 +70,7 @@ class NodeTable:
     windows: tuple[tuple[float, float], ...] = ()
     reserved: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     shares: tuple[tuple[str, str, str, float], ...] = ()
+    association_priorities: tuple[tuple[str, str, float], ...] = ()
     partition_factors: tuple[tuple[str, float], ...] = ()
     qos_priorities: tuple[tuple[str, float], ...] = ()
     limits: tuple[Rule, ...] = ()
@@ -126,6 +128,8 @@ def site_hash(site: NodeTable) -> str:
         names += repr(site.windows).encode() + site.reserved.tobytes()
     if site.shares or site.qos_priorities or len({factor for _, factor in site.partition_factors}) > 1:
         names += repr((site.shares, site.partition_factors, site.qos_priorities)).encode()
+    if site.association_priorities:
+        names += repr((site.association_priorities, site.shares)).encode()
     if site.limits:
         names += repr([_rule_row(rule) for rule in site.limits]).encode()
     if site.preempting.by or len(set(site.preempting.tiers)) > 1:
@@ -199,6 +203,9 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         windows=tuple((window.start_s, window.end_s) for window in site.reservations),
         reserved=reserved,
         shares=tuple((a.account, a.user, a.parent, 1.0 * (1 if a.shares is None else a.shares)) for a in site.accounts),
+        association_priorities=tuple(
+            (row.account, row.user, float(row.priority)) for row in site.accounts if row.priority is not None
+        ),
         partition_factors=tuple((each.name, float(each.priority_factor)) for each in site.partitions),
         qos_priorities=tuple((each.name, float(each.priority)) for each in site.qos),
         limits=limits_of(site),

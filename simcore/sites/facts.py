@@ -140,6 +140,7 @@ class _Reader:
             self.parent = name
         elif kind == "Cluster":
             self.facts.config.setdefault("clustername", name)
+            self.facts.accounts.append({"account": "root", **keys})
         elif kind == "Account":
             self.facts.accounts.append({"account": name, "parentname": self.parent, **keys})
         else:

@@ -91,6 +91,7 @@ def priority_options(priority: Priority) -> list[str]:
         "priority-size-weight": weights.get("jobsize", 0.0),
         "priority-partition-weight": weights.get("partition"),
         "priority-qos-weight": weights.get("qos"),
+        "priority-association-weight": weights.get("assoc"),
         "priority-max-age-h": None if priority.max_age_s is None else priority.max_age_s / 3600.0,
         "priority-half-life-h": None if priority.half_life_s is None else priority.half_life_s / 3600.0,
         "priority-period-s": priority.calc_period_s,

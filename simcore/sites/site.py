@@ -84,7 +84,7 @@ class Qos(_Part):
 
 
 class Account(_Part):
-    """An account, or a user in it, with its shares.
+    """An account, or a user in it, with its shares and its priority as an association; None is that of the one above.
 
     ``max_jobs`` is for each user of the account, and of accounts below it that have none of their own; ``group_jobs``
     and ``group_cores`` are for all its running jobs together, with those of the accounts below it.
@@ -94,6 +94,7 @@ class Account(_Part):
     user: str = ""
     parent: str = ""
     shares: int | None = None
+    priority: int | None = Field(default=None, ge=0)
     max_jobs: int | None = Field(default=None, ge=0)
     group_jobs: int | None = Field(default=None, ge=0)
     group_cores: int | None = Field(default=None, ge=0)

@@ -285,6 +285,7 @@ def _accounts(facts: Facts, threads: int, missing: list[str]) -> list[Account]:
                 user=known(keys, "User"),
                 parent=known(keys, "ParentName", "Par Name", "Parent"),
                 shares=int(shares) if re.fullmatch(r"\d{1,12}", shares) else None,
+                priority=_most(keys, "Priority"),
                 max_jobs=_most(keys, "MaxJobs"),
                 group_jobs=_most(keys, "GrpJobs"),
                 group_cores=cores,

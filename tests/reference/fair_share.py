@@ -99,3 +99,14 @@ class Tree:
                     merged += siblings.pop(0).children
                 self.walk(merged, tied)
             tied = False
+
+
+def association_factor(job, options) -> float:
+    """The priority of a job's user in the account, or of the nearest account above that has one, of the largest."""
+    known = options.association_priorities
+    above = {account: parent or "root" for account, user, parent, _ in options.tree if not user}
+    found, account = known.get((job.account, str(job.user))), job.account
+    while found is None:
+        found = known.get((account, ""), 0 if account == "root" else None)
+        account = above.get(account, "root")
+    return found / max(known.values()) if found else 0.0

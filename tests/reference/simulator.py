@@ -13,7 +13,7 @@ from math import floor, inf, log, log2, log10, sqrt
 from typing import Any
 
 from .conservative import Conservative, TopJobs
-from .fair_share import Tree, of_largest
+from .fair_share import Tree, association_factor, of_largest
 from .machines import Menu
 from .machines import machine as machine_of
 from .placement import choose, false_positive_rate, reported_nodes, risk
@@ -391,7 +391,8 @@ class Simulator:
         value += float(o.partition_weight) * of_largest(self.partition_of(job), o.partition_factors, 1)
         value += float(o.qos_weight) * of_largest(job.qos, o.qos_factors, 0)
         value += sum(float(weight * self.part_of_partition(job, name)) for name, weight in o.tres_weights)
-        value -= job.nice if o.nice else 0
+        value += float(o.association_weight) * association_factor(job, o)
+        value += (job.site_factor if o.site_factor else 0) - (job.nice if o.nice else 0)
         return floor(value + float(o.share_weight) * self.fair_share(job, time) + 1e-6)
 
     def share_of_machine(self, job: Job) -> Fraction:

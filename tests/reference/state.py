@@ -73,8 +73,11 @@ class Options:
     partition_factors: tuple[tuple[str, int], ...] = ()
     qos_weight: Any = 0
     qos_factors: tuple[tuple[str, int], ...] = ()
+    association_weight: Any = 0
+    association_priorities: dict[tuple[str, str], int] = field(default_factory=dict)  # of (account, user or "")
     tres_weights: tuple[tuple[str, int], ...] = ()  # cpu, gpu, mem, node
     nice: bool = True
+    site_factor: bool = True
     formula: str = "eligible_time"  # of pbs
     lsf_cpu_time: Any = Fraction(7, 10)
     lsf_run_time: Any = Fraction(7, 10)
@@ -188,6 +191,10 @@ class Job:
     def nice(self) -> int:
         """None of the first jobs, which are those of cases by hand."""
         return (0, 150, -80)[self.job_id % 3] if self.job_id > 7 else 0
+
+    @property
+    def site_factor(self) -> int:
+        return (0, -120, 0, 90)[self.job_id % 4] if self.job_id > 7 else 0
 
     @property
     def array(self) -> str:

@@ -119,6 +119,7 @@ def test_limits_of_a_dump_and_draining_partitions_are_listed(tmp_path):
     assert site.not_represented == [
         "partition a: MaxMemPerNode=100",
         "partition a: State=DRAIN (its waiting jobs may still start; the site has it as down)",
+        "accounts: QOS of 1 accounts and users",
         "accounts: GrpSubmit of 1 accounts and users",
         "accounts: MaxTRES of 2 accounts and users",
         "accounts: MaxTRESMins of 1 accounts and users",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from faultsweep.simcore.contract import Run
 from faultsweep.simcore.model.machines import Machine
+from faultsweep.simcore.model.nodes import NodeTable
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -158,11 +159,16 @@ def _tree_of(jobs: Arrays, shares: Shares) -> Associations:
     """Return the tree of shares and of the users and accounts of jobs."""
     tree = _Tree()
     tree.declare(shares)
-    pairs, of_job = np.unique(np.stack((_codes(jobs, "account"), jobs["user"])), axis=1, return_inverse=True)
-    leaves = [_leaf(tree, jobs, account, user) for account, user in pairs.T.tolist()]
+    leaves, of_job = _leaves(tree, jobs)
     every = [key for key in tree.shares if key[1]]
     places = {key: place for place, key in enumerate(every)}
-    return _arrays(tree, every, np.array([places[leaf] for leaf in leaves], np.int64)[of_job.reshape(-1)])
+    return _arrays(tree, every, np.array([places[leaf] for leaf in leaves], np.int64)[of_job])
+
+
+def _leaves(tree: _Tree, jobs: Arrays) -> tuple[list[tuple[str, str]], Ints]:
+    """Return the associations of jobs, and the place of that of each job among them."""
+    pairs, of_job = np.unique(np.stack((_codes(jobs, "account"), jobs["user"])), axis=1, return_inverse=True)
+    return [_leaf(tree, jobs, account, user) for account, user in pairs.T.tolist()], of_job.reshape(-1)
 
 
 def _codes(jobs: Arrays, label: str) -> Ints:
@@ -275,7 +281,8 @@ def partition_factors(machine: Machine, run: Run) -> tuple[tuple[str, float], ..
 
 
 def lasting_priority(jobs: Arrays, machine: Machine, run: Run) -> Floats:
-    """Return what the factors of size, partition, QOS and TRES give each job, less its nice value, shape (jobs,)."""
+    """Return what the factors of size, partition, QOS, association and TRES give each job, with its site factor and
+    less its nice value, shape (jobs,)."""
     share = _size(jobs, machine)
     found = run["priority_size_weight"] * (1.0 - share if run["priority_small_first"] else share)
     partitions = partition_factors(machine, run)
@@ -286,18 +293,39 @@ def lasting_priority(jobs: Arrays, machine: Machine, run: Run) -> Floats:
         found = found + run["priority_partition_weight"] * parts_of_largest(jobs, "partition", partitions, 1.0)
     if run["priority_qos_weight"]:
         found = found + run["priority_qos_weight"] * parts_of_largest(jobs, "qos", priorities, 0.0)
+    if run["priority_association_weight"] and machine.site is not None:
+        found = found + run["priority_association_weight"] * association_factors(jobs, machine.site)
     for name, weight in parse_numbers(run["priority_tres_weights"], "priority_tres_weights", "cpu:1000,gpu:5000"):
         found = found + weight * _part_of_partition(jobs, machine, name)
     if run["priority_nice"]:
-        found = found - nice_of(jobs)
+        found = found - numbers_of(jobs, "nice")
+    if run["priority_site_factor"]:
+        found = found + numbers_of(jobs, "site_factor")
     return np.asarray(found, np.float64)
 
 
-def nice_of(jobs: Arrays) -> Floats:
-    """Return the nice value of each job, 0 where it is unknown, shape (jobs,)."""
-    if "nice_codes" not in jobs:
+def association_factors(jobs: Arrays, site: NodeTable) -> Floats:
+    """Return the priority of each job's association, of the largest of the site, shape (jobs,).
+
+    A user without one has that of the account, and an account that of the one which it is in; the root has 0.
+    """
+    given = {(account, user): priority for account, user, priority in site.association_priorities}
+    largest = max(given.values(), default=0.0)
+    if largest == 0.0:
         return np.zeros(len(jobs["submit_s"]))
-    return np.array([*map(float, jobs["nice_names"]), 0.0])[jobs["nice_codes"]]
+    tree = _Tree()
+    tree.declare(site.shares)
+    leaves, of_job = _leaves(tree, jobs)
+    ways = [((account, user), *((each, "") for each in (*tree.way(account), ROOT))) for account, user in leaves]
+    found = [next((given[key] for key in way if key in given), 0.0) for way in ways]
+    return np.array(found)[of_job] / largest
+
+
+def numbers_of(jobs: Arrays, label: str) -> Floats:
+    """Return the number that each job has by a label, such as its nice value; 0 where it is unknown, shape (jobs,)."""
+    if f"{label}_codes" not in jobs:
+        return np.zeros(len(jobs["submit_s"]))
+    return np.array([*map(float, jobs[f"{label}_names"]), 0.0])[jobs[f"{label}_codes"]]
 
 
 def _size(jobs: Arrays, machine: Machine) -> Floats:

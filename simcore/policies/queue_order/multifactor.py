@@ -1,7 +1,8 @@
 """``multifactor``: a weighted sum of factors, as SLURM's plugin priority/multifactor orders its queue.
 
 The priority of a job is a whole number, rounded down: the sum of weights times factors from 0 to 1 of its age, the fair
-share of its user, its size, its partition, its QOS and what it asks for of its partition, less its nice value.
+share of its user, its size, its partition, its QOS, its association and what it asks for of its partition, with its
+site factor and less its nice value.
 Priorities are calculated once in a period, counted from the first submission: between two calculations they do not
 change, and a job that is submitted then has no age yet.
 
@@ -26,6 +27,7 @@ import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE, Condition, Config, Parameter, Policy, Refusal, Run
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.model.machines import may_be_site
 from faultsweep.simcore.policies.queue_order.associations import (
     TRES,
     associations,
@@ -277,7 +279,7 @@ def _weight(name: str, default: float, doc: str) -> Parameter:
 
 POLICY = Policy(
     "multifactor",
-    "By age, fair share, size, partition, QOS and TRES, each with a weight, as SLURM's multifactor priority.",
+    "By age, fair share, size, partition, QOS, association and TRES, each with a weight, as SLURM's multifactor.",
     machines=ONE_MACHINE,
     parameters=(
         _weight("priority_age_weight", 1000.0, "Multifactor priority of a job that has waited for the longest age."),
@@ -361,6 +363,16 @@ POLICY = Policy(
             live=_weighs("priority_qos_weight"),
         ),
         Parameter(
+            "priority_association_weight",
+            float,
+            0.0,
+            "Multifactor priority of a job of the association with the largest priority of a site's file.",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+            live=lambda run: may_be_site(run["machine"]),
+        ),
+        Parameter(
             "priority_tres_weights",
             str,
             "",
@@ -373,6 +385,13 @@ POLICY = Policy(
             bool,
             True,
             "Whether the nice value of a job, where its log has one, is taken off its priority.",
+            "scheduling",
+        ),
+        Parameter(
+            "priority_site_factor",
+            bool,
+            True,
+            "Whether the site factor of a job, where its log has one, is added to its priority.",
             "scheduling",
         ),
         Parameter(

@@ -26,7 +26,7 @@ from faultsweep.simcore.contract import ONE_MACHINE, Config, Parameter, Policy, 
 from faultsweep.simcore.engine.jit import inlined
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.model.machines import Machine
-from faultsweep.simcore.policies.queue_order.associations import fewest_nodes, nice_of, partition_factors
+from faultsweep.simcore.policies.queue_order.associations import fewest_nodes, numbers_of, partition_factors
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -133,7 +133,7 @@ def _terms(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> dict
     names = jobs.get("partition_names", np.empty(0, np.str_)).tolist()
     codes = jobs.get("partition_codes", np.full(count, -1))
     found["queue_priority"] = np.array([*(factors.get(str(name), 0.0) for name in names), 0.0])[codes]
-    return {**found, "job_priority": -nice_of(jobs)}
+    return {**found, "job_priority": -numbers_of(jobs, "nice")}
 
 
 def _bad_formula(config: Config, kind: str, machine: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.model.dependencies import Dependencies
-from faultsweep.simcore.model.workload import LABELS, Demand, Label, Workload
+from faultsweep.simcore.model.workload import LABELS, NUMBERS, Demand, Label, Workload
 from faultsweep.simcore.workloads.accounting.dependencies import pairs_of
 from numpy.typing import NDArray
 
@@ -50,6 +50,7 @@ COLUMNS: dict[str, Column] = {
     "dependency": Column("text", "dependency, as the accounting writes it"),
     "priority": Column("number", "priority, as the accounting last knew it"),
     "nice": Column("signed", "nice value, by which its user lowers its priority"),
+    "site_factor": Column("signed", "site factor, by which a site raises its priority"),
     "state": Column("text", "how it ended: one of STATES"),
     "exit_code": Column("whole", "exit code of the batch script"),
     "exit_signal": Column("whole", "signal that ended it, 0 for none"),
@@ -296,9 +297,10 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
 
 def _labels(jobs: JobRecords) -> dict[str, Label]:
     """Return what the jobs belong to, as far as some of them say it."""
-    found = {name: compact(jobs.text(name)) for name in LABELS if name not in ("array", "nice")}
-    nice = (None if value != value else f"{value:.12g}" for value in jobs.numbers("nice").tolist())
-    found |= {"array": arrays_of(jobs), "nice": to_text(nice)}
+    found = {name: compact(jobs.text(name)) for name in LABELS if name not in ("array", *NUMBERS)}
+    found |= {"array": arrays_of(jobs)}
+    for name in NUMBERS:
+        found[name] = to_text(None if value != value else f"{value:.12g}" for value in jobs.numbers(name).tolist())
     return {name: Label(text.codes.astype(np.int64), text.names) for name, text in found.items() if text.names}
 
 

@@ -529,17 +529,18 @@ def test_a_mapping_of_ones_own(tmp_path):
         read_records([path], "table")
 
 
-def test_nice_values_of_a_table_are_taken_off_priorities(tmp_path):
-    """Jobs 2 and 3 wait for job 1; job 3 is not nice."""
+@pytest.mark.parametrize(("column", "numbers"), [("nice", ("200", "-50")), ("site_factor", ("-200", "50"))])
+def test_numbers_of_a_table_change_priorities(tmp_path, column, numbers):
+    """Jobs 2 and 3 wait for job 1; job 3 is not nice, or its site raises its priority."""
     path = tmp_path / "own.csv"
-    path.write_text("when,from,to,n,polite\n0,0,100,4,\n10,100,150,4,200\n20,150,200,4,-50\n")
-    columns = table.parse_mapping("submit=when,start=from,end=to,nodes=n,nice=polite")
+    path.write_text("when,from,to,n,more\n0,0,100,4,\n10,100,150,4,{}\n20,150,200,4,{}\n".format(*numbers))
+    columns = table.parse_mapping(f"submit=when,start=from,end=to,nodes=n,{column}=more")
     workload = to_workload(read_records([path], "table", columns=columns))
-    assert workload.labels["nice"].names == ("200", "-50")
-    assert workload.labels["nice"].codes.tolist() == [-1, 0, 1]
+    assert workload.labels[column].names == numbers
+    assert workload.labels[column].codes.tolist() == [-1, 0, 1]
     options = {"machine": "flat:4", "queue_order": "multifactor", "priority_share_weight": 0.0, "estimates": "actual"}
     for heeds, starts in ((True, [0, 150, 100]), (False, [0, 100, 150])):
-        run = simulate(workload, **options, priority_nice=heeds)
+        run = simulate(workload, **options, **{f"priority_{column}": heeds})
         assert (run.jobs["start_s"] - run.jobs["start_s"][0]).tolist() == starts
 
 
