@@ -566,8 +566,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         PLACEMENT,
-        "floor = -1 if as_much < best_score else best_after",
-        "floor = best_after",
+        "return -1 if as_much < best_score else best_after",
+        "return best_after",
         "a score of the user's wins only by a larger free partition",
     ),
     Mutant(

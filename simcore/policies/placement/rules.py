@@ -41,7 +41,7 @@ from faultsweep.simcore.finders.papers.searches import ANY, BESIDE, FIND, FOUND,
 from faultsweep.simcore.policies.placement.scores import call_score
 from numpy.typing import NDArray
 
-NO_BOX = -1
+NO_BOX, HOPELESS = -1, -2
 
 
 @inlined
@@ -334,6 +334,28 @@ def _starts_beside_room(
 
 
 @inlined
+def _starts(
+    mask: np.uint64,
+    c: int,
+    Z: int,
+    masked: bool,
+    x_room: np.uint64,
+    y_room: np.uint64,
+    z_room: np.uint64,
+    x: int,
+    y: int,
+) -> np.uint64:
+    """Return the mask of the z at which boxes of length c start in the free runs of a footprint at (x, y); if masked,
+    those that leave room for the head of the queue."""
+    if mask == ZERO:
+        return ZERO
+    starts = run_starts(mask, c, Z)
+    if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
+        starts &= z_room
+    return starts
+
+
+@inlined
 def _outdoes(
     s: State,
     rule: int,
@@ -408,11 +430,7 @@ def _best_of_footprints(
                 continue
             for y in range(Y if b < Y else 1):
                 mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
-                if mask == ZERO:
-                    continue
-                starts = run_starts(mask, c, Z)
-                if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
-                    starts &= z_room
+                starts = _starts(mask, c, Z, masked, x_room, y_room, z_room, x, y)
                 while starts != ZERO:
                     z = lowest_bit(starts)
                     starts &= starts - ONE
@@ -556,8 +574,7 @@ def _best_scored_box(
 ) -> int:
     """Return what ``best_box`` does, by the user's score: the lowest wins, and NaN is never better.
 
-    A monotone score is asked first what the box would get if it left all it can, and what if it left as much as the
-    best so far. Without its place a score has one answer for all boxes of a shape with as many reported nodes.
+    Without its place a score has one answer for all boxes of a shape with as many reported nodes.
     """
     footprints, extents = s.footprints[table], s.extents[table]
     boxes, shadow_boxes = s.boxes[listed], s.boxes[ELSEWHEN]
@@ -570,38 +587,30 @@ def _best_scored_box(
     alike = predicted == 0 and not placed  # the boxes of a shape, but for what they leave
     before = boxes[0, 0]
     best, best_after, best_score = NO_BOX, 0, np.inf
-    after, reported, risk = 0, 0, 0.0
-    floor = -1  # a box must leave more than this to win
+    after, marked, risk, floor = 0, 0, 0.0, -1
     for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
         if masked:
             x_room, y_room, z_room = _starts_beside_room(s, shadow_boxes, shadow_count, head_size, a, b, c)
         bound = _most_left(s, boxes, a, b, c)
-        asked = -1  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
-        hopeless = False
+        asked, hopeless = -1, False  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
         for x in range(X if a < X else 1):
             if extents[(a - 1) * X + x] < b:
                 continue
             for y in range(Y if b < Y else 1):
                 mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
-                if mask == ZERO:
-                    continue
-                starts = run_starts(mask, c, Z)
-                if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
-                    starts &= z_room
+                starts = _starts(mask, c, Z, masked, x_room, y_room, z_room, x, y)
                 while starts != ZERO:
                     z = lowest_bit(starts)
                     starts &= starts - ONE
                     if predicted > 0:
-                        reported = reported_in(s, a, b, c, x, y, z)
-                        risk = failure_risk(s, reported)
-                    if prunes and best != NO_BOX and (placed or asked != reported):
-                        most = _score(s, job, bound, before, size, reported, risk, a, b, c, x, y, z, window)
-                        hopeless = not most < best_score
-                        if not hopeless:
-                            as_much = _score(s, job, best_after, before, size, reported, risk, a, b, c, x, y, z, window)
-                            floor = -1 if as_much < best_score else best_after
-                        asked = reported
+                        marked = reported_in(s, a, b, c, x, y, z)
+                        risk = failure_risk(s, marked)
+                    if prunes and best != NO_BOX and (placed or asked != marked):
+                        floor = _must_leave(
+                            s, job, bound, best_after, best_score, before, size, marked, risk, a, b, c, x, y, z, window
+                        )
+                        hopeless, asked = floor == HOPELESS, marked
                     if hopeless:
                         if alike:
                             starts = ZERO
@@ -610,7 +619,7 @@ def _best_scored_box(
                         after = mfp_after(boxes, count, a, b, c, x, y, z, X, Y, Z, floor)
                         if after <= floor:
                             continue
-                    score = _score(s, job, after, before, size, reported, risk, a, b, c, x, y, z, window)
+                    score = _score(s, job, after, before, size, marked, risk, a, b, c, x, y, z, window)
                     if best != NO_BOX and not score < best_score:
                         continue
                     if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
@@ -622,6 +631,35 @@ def _best_scored_box(
             if hopeless and alike:
                 break
     return best
+
+
+@inlined
+def _must_leave(
+    s: State,
+    job: int,
+    bound: int,
+    best_after: int,
+    best_score: float,
+    before: int,
+    size: int,
+    reported: int,
+    risk: float,
+    a: int,
+    b: int,
+    c: int,
+    x: int,
+    y: int,
+    z: int,
+    window: float,
+) -> int:
+    """Return how many nodes a box must leave more than to win by a monotone score; HOPELESS if it cannot win.
+
+    The score is asked what the box would get if it left all it can, and if it left as much as the best so far.
+    """
+    if not _score(s, job, bound, before, size, reported, risk, a, b, c, x, y, z, window) < best_score:
+        return HOPELESS
+    as_much = _score(s, job, best_after, before, size, reported, risk, a, b, c, x, y, z, window)
+    return -1 if as_much < best_score else best_after
 
 
 @inlined
