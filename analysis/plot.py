@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from faultsweep.analysis.dashboard.choices import along_of, baseline_of, check, default_choices
+from faultsweep.analysis.dashboard.choices import Choices, along_of, baseline_of, check, default_choices
 from faultsweep.analysis.dashboard.view import figure_of, heat_map
 from faultsweep.analysis.figures import FIGURES
 from faultsweep.analysis.figures.captions import markdown
@@ -100,8 +100,8 @@ def plot(
     if baseline:
         axis, label = baseline_of(results, baseline)
         baseline = f"{axis}={label_on(results, axis, label)}" if axis else baseline
-    given: dict[str, Any] = {"metric": metric, "x": x, "curves": curves, "facets": panels, "baseline": baseline}
-    wanted = replace(chosen, **{name: value for name, value in given.items() if value is not None})
+    given = {"metric": metric, "x": x, "curves": curves, "facets": panels, "baseline": baseline}
+    wanted = _replaced(chosen, given)
     taken = [wanted.x, *([panels] if panels else []), *([curves] if curves else [])]
     if curves is None and wanted.curves in taken:
         wanted = replace(wanted, curves="")
@@ -109,15 +109,19 @@ def plot(
     show = "value" if not baseline else "ratio" if ratio else "difference"
     labels = {axis: str(label_on(results, axis, label)) for axis, label in (at or {}).items()}
     view = "heat map" if kind == "heat map" else "curves"
-    heat: dict[str, Any] = {"heat_x": x, "heat_y": curves} if view == "heat map" else {}
     wanted = replace(wanted, show=show, view=view, at={**wanted.at, **labels})
-    wanted = replace(wanted, **{name: value for name, value in heat.items() if value is not None})
+    wanted = _replaced(wanted, {"heat_x": x, "heat_y": curves} if view == "heat map" else {})
     if wanted.heat_x == wanted.heat_y and curves is None:
         wanted = replace(wanted, heat_y=chosen.heat_x)
     wanted = check(results, wanted)
     if view == "heat map":
         return Plot(heat_map(results, wanted))
     return Plot(_with_scale(figure_of(results, wanted), log_y))
+
+
+def _replaced(choices: Choices, given: dict[str, Any]) -> Choices:
+    """Return choices with those that were given instead."""
+    return replace(choices, **{name: value for name, value in given.items() if value is not None})
 
 
 def _with_scale(figure: Figure, log_y: bool | None) -> Figure:

@@ -109,6 +109,10 @@ class Run:
         return html_table(title, ("metric", "value", "unit"), rows)
 
 
+_Fairness = tuple[NDArray[np.int64], NDArray[np.float64] | None]
+"""Whose each job is, and what each owner is due, None without shares."""
+
+
 def simulate(
     workload: Workload,
     *,
@@ -158,21 +162,10 @@ def simulate(
     if not isinstance(workload, Workload):
         raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
     check_workload(workload)
-    named = failures if isinstance(failures, str) else "none" if failures is None else "given"
-    score = score_for(placement)
-    text = placement if isinstance(placement, str) else "mfp"
-    config = resolve({"failures": named, "placement": text, **parameters})
-    if score is not None:
-        config["placement"] = score.name
+    config, score = _configuration(failures, placement, parameters)
     machine = parse_machine(config["machine"])
     check_combination(config, machine)
-    with np.errstate(all="ignore"):  # what is too small or too large is told below, with the job
-        prepared, estimate_s = _prepare(workload, config, machine)
-    if len(prepared) == 0:
-        raise InputError(
-            f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
-        )
-    _check_times(prepared, estimate_s)
+    prepared, estimate_s = _checked_jobs(workload, config, machine)
     if machine.site is not None:
         machine = replace(machine, site=machine.site.on_clock(date_of(prepared) + prepared.origin_s))
         check_preempting(run_of(config), machine)
@@ -187,12 +180,43 @@ def simulate(
     else:
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
-    if fairness is not None:
-        run.metrics.update(fairness_metrics(run.jobs, *fairness))
-    if config["owner"] != "none":
-        run.metrics.update(owner_metrics(run.jobs, owners, config["owner"]))
+    _add_metrics_of_owners(run, fairness, owners)
     about = (workload, prepared, machine, config, source, span.length_s, run.metrics["makespan_s"], owners)
     return replace(run, owners=owners, told=partial(_doubts_of, *about))
+
+
+def _configuration(
+    failures: FailureTrace | FailureSource | str | None,
+    placement: str | Callable[..., Any] | Score,
+    parameters: Mapping[str, Any],
+) -> tuple[dict[str, Any], Score | None]:
+    """Return the value of every parameter, and the placement score of the user, if there is one."""
+    named = failures if isinstance(failures, str) else "none" if failures is None else "given"
+    score = score_for(placement)
+    text = placement if isinstance(placement, str) else "mfp"
+    config = resolve({"failures": named, "placement": text, **parameters})
+    return config | ({} if score is None else {"placement": score.name}), score
+
+
+def _checked_jobs(
+    workload: Workload, config: Mapping[str, Any], machine: Machine
+) -> tuple[Workload, NDArray[np.float64]]:
+    """Return the jobs as they are simulated, and their estimates, s; raise InputError if a run cannot take them."""
+    with np.errstate(all="ignore"):  # what is too small or too large is told below, with the job
+        prepared, estimate_s = _prepare(workload, config, machine)
+    if len(prepared) == 0:
+        raise InputError(
+            f"{workload.name}: no jobs are left to simulate (of {len(workload)} valid jobs in the workload)"
+        )
+    _check_times(prepared, estimate_s)
+    return prepared, estimate_s
+
+
+def _add_metrics_of_owners(run: Run, fairness: _Fairness | None, owners: Mapping[str, Label]) -> None:
+    if fairness is not None:
+        run.metrics.update(fairness_metrics(run.jobs, *fairness))
+    if run.config["owner"] != "none":
+        run.metrics.update(owner_metrics(run.jobs, owners, run.config["owner"]))
 
 
 def _doubts_of(
@@ -283,7 +307,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
 
 def _fairness_of(
     workload: Workload, config: Mapping[str, Any], machine: Machine, owners: Mapping[str, Label]
-) -> tuple[NDArray[np.int64], NDArray[np.float64] | None] | None:
+) -> _Fairness | None:
     """Return whose each job is and what each of them is due, as far as there are shares; None if it is not measured."""
     label = owners.get(config["fairness_by"])
     if not config["fairness"] or label is None:

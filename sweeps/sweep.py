@@ -268,18 +268,10 @@ class Sweep:
         SweepStoppedError
             The run ended early; what was finished is in the store. InterruptedSweepError if the user asked for it.
         """
-        self.spec.refuse_search()
-        _check_options(workers, time_limit_s)
-        if self.spec.precision is not None or self.spec.best is not None:
-            require("a sweep that chooses its replicates", "scipy")
-        if dask_dashboard and not (cluster is None or (isinstance(cluster, str) and cluster in ("local", "slurm"))):
-            raise InputError("dask_dashboard: the cluster was not started here; ask for it where it is started")
-        check_script()
+        self._refuse_to_run()
+        _check_options(workers, time_limit_s, dask_dashboard, cluster)
         path = self.store_path(store)
-        _check_submitted(path)
-        if (run_folder(path) / "slurm").is_dir():
-            refuse_if_submitted(path)
-        notes = _heal(path)
+        notes = _claim(path)
         spec = self._known(path)
         check_store(spec, path, recompute)
         folder = _make_run_folder(path)
@@ -298,6 +290,12 @@ class Sweep:
         from faultsweep.sweeps.open import open_results
 
         return open_results(path)
+
+    def _refuse_to_run(self) -> None:
+        """Raise InputError for a search, which is no run, and where what chooses replicates is not installed."""
+        self.spec.refuse_search()
+        if self.spec.precision is not None or self.spec.best is not None:
+            require("a sweep that chooses its replicates", "scipy")
 
     def _known(self, path: Path) -> Spec:
         """Return the spec, with the outputs that the store has if the function declares none."""
@@ -341,11 +339,24 @@ def _last_submission(path: Path) -> str:
     return str(Store(path, mode="r").attributes.get("submission", "")) if path.exists() else ""
 
 
-def _check_options(workers: int | None, time_limit_s: float = 0.0) -> None:
+def _claim(path: Path) -> list[str]:
+    """Make sure that a run may write the store, mend what a killed one has left, and return what was mended."""
+    check_script()
+    _check_submitted(path)
+    if (run_folder(path) / "slurm").is_dir():
+        refuse_if_submitted(path)
+    return _heal(path)
+
+
+def _check_options(
+    workers: int | None, time_limit_s: float = 0.0, dask_dashboard: bool = False, cluster: Any = None
+) -> None:
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise InputError(f"workers: expected a whole number of 1 or more, got {workers!r}")
     if not isinstance(time_limit_s, int | float) or not 0 <= time_limit_s < math.inf:
         raise InputError(f"time_limit_s: expected seconds, 0 for no limit, got {time_limit_s!r}")
+    if dask_dashboard and not (cluster is None or (isinstance(cluster, str) and cluster in ("local", "slurm"))):
+        raise InputError("dask_dashboard: the cluster was not started here; ask for it where it is started")
 
 
 def _check_submitted(path: Path) -> None:

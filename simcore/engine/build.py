@@ -42,10 +42,12 @@ _ROWS_OF_FAILURES = State.layout.rows("failures")
 GAINS = 4096
 """Gains of nodes that can be noted, in both generations together (conservative, flat)."""
 _LARGE = 4096  # footprints from which a machine counts as large
+Jobs = Mapping[str, NDArray[Any]]
+"""Arrays of the jobs by name."""
 
 
 def build_state(
-    jobs: Mapping[str, NDArray[Any]],
+    jobs: Jobs,
     machine: Machine,
     config: Mapping[str, Any],
     failures: FailureTrace | None,
@@ -97,17 +99,22 @@ def build_state(
     _set_machine(state, machine)
     _set_codes(state, machine, config)
     _set_numbers(state, config, base_rate)
+    state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
     _begin_policies(state, run)
     run.policy("scheduling").facts.get("checks", _checks_nothing)(jobs, run)
     if score:
         state.score, state.score_needs = score.address, score.needs
+    return _with_machine_tables(state, machine, config, jobs)
+
+
+def _with_machine_tables(state: State, machine: Machine, config: Mapping[str, Any], jobs: Jobs) -> State:
+    """Return the state with what a site, a menu of partitions or a finder with tables of its own needs."""
     if machine.site is not None:
         _set_site(state, machine.site, jobs)
     if machine.menu is not None:
         state = _with_menu(state, machine.menu)
     if _searches(machine, config):
         state = _with_searches(state, make_block(config["finder"], machine.sides))
-    state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
     return state
 
 
@@ -218,7 +225,7 @@ def _site_shapes(
     return {**rows, **tables}
 
 
-def _set_site(s: State, site: NodeTable, jobs: Mapping[str, NDArray[Any]]) -> None:
+def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
     """Set the nodes of a site, idle, and what jobs need of them."""
     for name in DEMANDED:
         getattr(s.job, _OF_DEMAND[name])[:] = jobs[name]
@@ -329,7 +336,7 @@ def trace_buffer(nodes: int, jobs: int, failures: int, capacity: int = 1) -> NDA
     return np.zeros(2 * capacity * (st.TRACE_HEAD + 1) * (8 * nodes + jobs + 3 * failures + 1024))
 
 
-def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
+def _set_jobs(s: State, jobs: Jobs) -> None:
     s.job.submit[:] = s.job.eligible[:] = jobs["submit_s"]
     s.job.work[:] = jobs["work_s"]
     s.job.estimate[:] = jobs["estimate_s"]
@@ -343,11 +350,11 @@ def _set_jobs(s: State, jobs: Mapping[str, NDArray[Any]]) -> None:
         s.job.user[:] = numbered(jobs["user"])[1]
 
 
-def _checks_nothing(jobs: Mapping[str, NDArray[Any]], run: Run) -> None:
+def _checks_nothing(jobs: Jobs, run: Run) -> None:
     pass
 
 
-def _no_tree(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> Associations:
+def _no_tree(jobs: Jobs, machine: Machine, run: Run) -> Associations:
     return Associations.none(len(jobs["submit_s"]))
 
 
@@ -361,7 +368,7 @@ def _set_tree(s: State, tree: Associations) -> None:
     s.ranking[:] = np.arange(len(tree.path))
 
 
-def _owners(jobs: Mapping[str, NDArray[Any]]) -> dict[str, Label]:
+def _owners(jobs: Jobs) -> dict[str, Label]:
     """Return user, account, partition and QOS of each job, as far as they are known."""
     known = [label for label in LABELS if f"{label}_codes" in jobs]
     labels = {label: Label(jobs[f"{label}_codes"], tuple(jobs[f"{label}_names"].tolist())) for label in known}
@@ -376,7 +383,7 @@ def _set_limits(s: State, groups: Groups) -> None:
     s.most_nodes[:] = groups.most_nodes
 
 
-def _classes(machine: Machine, jobs: Mapping[str, NDArray[Any]]) -> Classes:
+def _classes(machine: Machine, jobs: Jobs) -> Classes:
     """Return the classes of jobs that decide who preempts whom."""
     if machine.site is None:
         return Classes.one(len(jobs["submit_s"]))
@@ -509,7 +516,7 @@ def _begin_policies(s: State, run: Run) -> None:
             policy.begins(s, run)
 
 
-def _priorities(jobs: Mapping[str, NDArray[Any]], machine: Machine, run: Run) -> tuple[Any, Any]:
+def _priorities(jobs: Jobs, machine: Machine, run: Run) -> tuple[Any, Any]:
     """Return the priority of each job in the queue, or what of it lasts, shape (jobs,), and what it grows by with the
     wait; 0 under an order that has none."""
     facts = run.policy("queue_order").facts

@@ -114,12 +114,7 @@ def prepare(
     again |= status == DAMAGED
     if retry_failed:
         again |= np.isin(status, FAILURES)
-    if mend:
-        skip = status != DAMAGED
-    else:
-        skip = (excluded if joined.rows is None else excluded | ~_outer(joined.rows)) & ~unfinished
-    if replicates is not None:
-        skip = skip | (np.arange(grid.shape[-1]) >= replicates[..., None]).ravel()
+    skip = _skipped(joined.rows, grid.shape, excluded, status, unfinished, replicates, mend)
     keys = grid.keys()
     chunks = Chunks(grid.shape, store.chunks.lengths if store else chunk_shape(grid.shape, added.outputs))
     source, todo = _to_run(keys, chunks, status, skip, again)
@@ -147,6 +142,25 @@ def prepare(
         known=added.known,
         unasked=added.unasked,
     )
+
+
+def _skipped(
+    rows: list[NDArray[np.bool_]] | None,
+    shape: tuple[int, ...],
+    excluded: NDArray[np.bool_],
+    status: NDArray[np.int8],
+    unfinished: NDArray[np.bool_],
+    replicates: NDArray[np.int64] | None,
+    mend: bool,
+) -> NDArray[np.bool_]:
+    """Return which cells are not asked for, shape (size,); see ``prepare``."""
+    if mend:
+        skip = status != DAMAGED
+    else:
+        skip = (excluded if rows is None else excluded | ~_outer(rows)) & ~unfinished
+    if replicates is None:
+        return skip
+    return skip | (np.arange(shape[-1]) >= replicates[..., None]).ravel()
 
 
 class _Joined(NamedTuple):
