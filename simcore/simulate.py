@@ -33,7 +33,7 @@ from faultsweep.simcore.parameters import check_combination, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
-from faultsweep.simcore.policies.limits import check_owners, rules_of, unlimited_sentence
+from faultsweep.simcore.policies.limits import check_owners, refused_sentence, rules_of, unlimited_sentence
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.preemption import check_preempting
@@ -181,7 +181,7 @@ def simulate(
         _check_cluster_arguments(machine, communication, trace)
         run = _simulate_machine(given, score, options)
     _add_metrics_of_owners(run, fairness, owners)
-    about = (workload, prepared, machine, config, source, span.length_s, run.metrics["makespan_s"], owners)
+    about = (workload, prepared, machine, config, source, span.length_s, run.metrics, owners)
     return replace(run, owners=owners, told=partial(_doubts_of, *about))
 
 
@@ -226,16 +226,17 @@ def _doubts_of(
     config: Mapping[str, Any],
     source: FailureSource | None,
     submissions_s: float,
-    makespan_s: float,
+    metrics: Mapping[str, float],
     owners: Mapping[str, Label],
 ) -> tuple[str, ...]:
     """Return what was assumed of a log, and how far the failures are from their nominal rate."""
     rate = source.failures_per_day if source is not None and source.endless else 0.0
     told = (
         *doubts(workload, config).values(),
-        unseen_sentence(source, makespan_s),
+        unseen_sentence(source, metrics["makespan_s"]),
         repeats_sentence(prepared, machine.capacity, rate, config),
-        unlimited_sentence(run_of(config), machine.site.limits, owners) if machine.site is not None else "",
+        unlimited_sentence(run_of(config), machine.site, owners) if machine.site is not None else "",
+        refused_sentence(int(metrics["jobs_refused"]), len(prepared)) if metrics["jobs_refused"] > 0 else "",
         excess_sentence(config, submissions_s),
     )
     return tuple(filter(None, told))

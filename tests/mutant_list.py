@@ -38,6 +38,7 @@ PBS = "simcore/policies/queue_order/pbs.py"
 LSF = "simcore/policies/queue_order/lsf.py"
 ASSOCIATIONS = "simcore/policies/queue_order/associations.py"
 LIMITS = "simcore/engine/limits.py"
+SUBMITS = "simcore/engine/submits.py"
 GROUPS = "simcore/model/limits.py"
 SITE_LIMITS = "simcore/sites/limits.py"
 MENU = "simcore/policies/scheduling/menu.py"
@@ -70,6 +71,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(LIMITS, "s.passes_again = 1", "s.passes_again = 0", "a start brings nobody to a limit"),
     Mutant(LIMITS, "if group == -1:", "if group < 0:", "groups that only count a job do not"),
     Mutant(LIMITS, "+= s.now - s.at_limit_since[job]", "+= s.now", "the time at a limit begins at 0"),
+    Mutant(SUBMITS, ">= s.most_submitted[group]", "> s.most_submitted[group]", "one more is accepted"),
+    Mutant(SUBMITS, "count_submitted(s, counted, -1)", "count_submitted(s, counted, 0)", "refused tasks stay counted"),
+    Mutant(SUBMITS, "task = s.next_task[task]", "task = -1", "only the first task is looked at"),
+    Mutant(SUBMITS, "free_followers(s, job)", "pass", "others wait for a refused job"),
+    Mutant(SUBMITS, "if group == -1:", "if group < 0:", "groups that only count a job do not"),
+    Mutant(CANCELS, "count_submitted(s, job, -1)", "pass", "a cancelled job stays submitted"),
     Mutant(LIMITS, "if s.job.status[job] == WAITING:", "if may_run(s, job):", "jobs at a limit are lost"),
     Mutant(
         ENGINE,

@@ -161,7 +161,7 @@ def demand_of(rows, partitions: int) -> Demand:
     return Demand(*arrays, partitions=tuple(f"p{place}" for place in range(partitions)))
 
 
-def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
+def engine(case, rules=NO_RULES, limits=None, preempting=(), limited="limits", **options):
     site, rows, failures, windows = case
     plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
     from dataclasses import replace
@@ -174,7 +174,7 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
     run = simulate(
         workload,
         machine=site_file(site, windows, rules, limits, preempting),
-        site_limits=limits is not None,
+        **({f"site_{limited}": True} if limits else {}),
         failures=failures_of(failures, rows),
         events=True,
         debug=True,
@@ -184,12 +184,15 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), **options):
     return outcome_of(run), run
 
 
-def assert_same(case, rules=NO_RULES, limits=None, preempting=None, **options) -> None:
-    """Compare engine and reference; limits and preempting: of a site's file, and what the reference makes of them."""
+def assert_same(case, rules=NO_RULES, limits=None, preempting=None, limited="limits", **options) -> None:
+    """Compare engine and reference; limits and preempting: of a site's file, and what the reference makes of them.
+
+    limited : limits, which are of running jobs, or submit_limits.
+    """
     site, rows, failures, windows = case
     options = {"estimates": "requested"} | options
-    found, run = engine(case, rules, limits and limits[0], preempting[0] if preempting else (), **options)
-    options |= {"limits": limits[1]} if limits else {}
+    found, run = engine(case, rules, limits and limits[0], preempting[0] if preempting else (), limited, **options)
+    options |= {limited: limits[1]} if limits else {}
     options.pop("site_tiers", None)
     options |= preempting[1] if preempting else {}
     if rules != NO_RULES:
@@ -207,6 +210,9 @@ def assert_same(case, rules=NO_RULES, limits=None, preempting=None, **options) -
     nodes = {e.job_id: e.nodes for e in reference.events if e.kind in ("start", "migrate")}
     for job in reference.jobs:
         row = found.jobs[job.job_id]
+        if job.is_refused:
+            assert (row["first_start"], row["start"], row["finish"]) == (None, None, None)
+            continue
         if job.is_cancelled:
             job.start, nodes[job.job_id] = None, row["nodes"]
         expected = (job.start, job.first_start, job.finish, job.restarts, job.checkpoints, nodes.get(job.job_id, ()))
@@ -222,7 +228,10 @@ def assert_same(case, rules=NO_RULES, limits=None, preempting=None, **options) -
     if options.get("preemption") == "suspend":
         assert run.jobs["suspended_s"].tolist() == [float(job.suspended) for job in reference.jobs]
     assert run.metrics["jobs_cancelled"] == sum(job.is_cancelled for job in reference.jobs)
-    work = sum(job.requested_size * job.run for job in reference.jobs if not job.is_cancelled)
+    assert run.metrics["jobs_refused"] == sum(job.is_refused is True for job in reference.jobs)
+    if all(job.is_refused for job in reference.jobs):
+        return  # nothing ran
+    work = sum(job.requested_size * job.run for job in reference.jobs if job.finish is not None)
     capacity = run.metrics["makespan_s"] * sum(node.has[0] for node in nodes_of(site))
     assert run.metrics["utilisation"] == pytest.approx(float(work) / capacity)
     lost = sum(job.preempted_seconds for job in reference.jobs)

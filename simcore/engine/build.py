@@ -27,7 +27,7 @@ from faultsweep.simcore.model.workload import DEMANDED, LABELS, Label
 from faultsweep.simcore.parameters import run_of
 from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.policies.failures import happen
-from faultsweep.simcore.policies.limits import rules_of
+from faultsweep.simcore.policies.limits import rules_of, submit_rules_of
 from faultsweep.simcore.policies.placement.scores import Score
 from faultsweep.simcore.policies.prediction import PARTITION_FAILURES
 from faultsweep.simcore.policies.prediction.predictors import BaseRate
@@ -76,6 +76,7 @@ def build_state(
     rows = failure_rows(failures, base_rate)
     rules = rules_of(run, () if machine.site is None else machine.site.limits)
     groups = groups_of(rules, _owners(jobs) if rules else {}, n)
+    submits = _submit_groups(jobs, machine, run)
     classes = _classes(machine, jobs)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     dependencies = Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None
@@ -84,6 +85,7 @@ def build_state(
         "failures": rows.shape[1],
         "trace": 1,
         **_shapes_of_policies(n, groups, classes, tree),
+        **_shapes_of_submits(n, submits),
         **_shapes_of_pairs(n, dependencies),
     }
     state = State.zeros(**shapes).with_arrays(failures=rows)
@@ -93,6 +95,7 @@ def build_state(
     _set_jobs(state, jobs)
     _set_tree(state, tree)
     _set_limits(state, groups)
+    _set_submits(state, submits, jobs)
     _set_dependencies(state, dependencies)
     _set_classes(state, classes)
     state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
@@ -381,6 +384,41 @@ def _set_limits(s: State, groups: Groups) -> None:
     s.groups_of[:] = groups.of_job
     s.most_jobs[:] = groups.most_jobs
     s.most_nodes[:] = groups.most_nodes
+
+
+def _submit_groups(jobs: Jobs, machine: Machine, run: Run) -> Groups:
+    """Return the groups of jobs that share a limit of submitted jobs."""
+    rules = () if machine.site is None else submit_rules_of(run, machine.site)
+    return groups_of(rules, _owners(jobs) if rules else {}, len(jobs["submit_s"]))
+
+
+def _shapes_of_submits(n: int, groups: Groups) -> dict[str, Any]:
+    """Return the shapes of what is known of limits of submitted jobs."""
+    limited = len(groups.of_job)
+    return {
+        "submit_groups": len(groups.most_jobs),
+        "refusable_jobs": limited,
+        "submit_groups_of": groups.of_job.shape,
+    }
+
+
+def _set_submits(s: State, groups: Groups, jobs: Jobs) -> None:
+    """Set the groups of jobs that share a limit of submitted jobs, and the tasks that are submitted together."""
+    s.refuses = int(len(groups.of_job) > 0)
+    if not s.refuses:
+        return
+    s.submit_groups_of[:] = groups.of_job
+    s.most_submitted[:] = groups.most_jobs
+    s.first_task[:] = np.arange(len(s.first_task))
+    s.next_task[:] = -1
+    arrays = jobs.get("array_codes", s.next_task)
+    tasks = np.flatnonzero(arrays >= 0)
+    keys = np.stack((arrays[tasks].astype(np.float64), jobs["submit_s"][tasks]))
+    _, first, of_task = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    s.first_task[tasks] = tasks[first[of_task.reshape(-1)]]
+    by_array = tasks[np.argsort(of_task.reshape(-1), kind="stable")]
+    together = s.first_task[by_array[1:]] == s.first_task[by_array[:-1]]
+    s.next_task[by_array[:-1][together]] = by_array[1:][together]
 
 
 def _classes(machine: Machine, jobs: Jobs) -> Classes:

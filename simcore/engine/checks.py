@@ -319,7 +319,7 @@ def _check_counts(checker: Checker) -> str:
         "free nodes": ("free", int(checker.free().sum())),
         "down nodes": ("num_down", len(checker.down)),
         "nodes asked for by waiting jobs": ("queued", int(state.job.requested[status == st.WAITING].sum())),
-        "finished jobs": ("finished", int((status == st.DONE).sum())),
+        "finished jobs": ("finished", int(has_ended(state).sum())),
         "nodes kept for suspended jobs": ("kept", len(checker.kept())),
         "expected releases": ("num_releases", len(checker.held) + len(checker.wanted) + len(checker.expected_up())),
     }
@@ -351,12 +351,17 @@ def _check_queue(checker: Checker) -> str:
     return ""
 
 
+def has_ended(state: State) -> NDArray[np.bool_]:
+    """Tell of each job whether it has finished, or has been cancelled or refused."""
+    return np.isin(state.job.status, (st.DONE, st.REFUSED))
+
+
 def _check_dependencies(checker: Checker) -> str:
     """A job that follows others is held until they have ended and its think times are over, and no longer."""
     state = checker.state
     if not state.follows:
         return ""
-    status, done = state.job.status, state.job.status == st.DONE
+    status, done = state.job.status, has_ended(state)
     after = np.repeat(np.arange(len(status)), np.diff(state.first_follower))
     waits = np.bincount(state.follower[~done[after]], minlength=len(status)) > 0
     over = np.where(np.isnan(state.job.finish[after]), -np.inf, state.job.finish[after] + state.think)
@@ -369,6 +374,25 @@ def _check_dependencies(checker: Checker) -> str:
     if int(held.sum()) != int(state.num_held):
         return f"{state.num_held} held jobs are counted and there are {int(held.sum())}"
     return ""
+
+
+def _check_submits(checker: Checker) -> str:
+    """No group has more submitted jobs than it may; tasks of one submission are refused together."""
+    state = checker.state
+    if not state.refuses:
+        return ""
+    refused = state.job.status == st.REFUSED
+    if (refused != refused[state.first_task])[: int(state.next_arrival)].any():
+        return "of the tasks of one submission some are refused and some are not"
+    counted = np.zeros_like(state.submitted)
+    for job in np.flatnonzero((state.first_task < state.next_arrival) & ~refused[state.first_task]).tolist():
+        if state.job.status[job] != st.DONE:
+            groups = [group if group >= 0 else -2 - group for group in state.submit_groups_of[job] if group != -1]
+            counted[groups] += 1
+    limits_all = ~np.isin(np.arange(len(counted)), -2 - state.submit_groups_of[state.submit_groups_of < -1])
+    if (limits_all & (counted > state.most_submitted)).any():
+        return f"groups have {counted.tolist()} submitted jobs, more than they may"
+    return "" if np.array_equal(counted, state.submitted) else "the submitted jobs of groups are counted wrongly"
 
 
 def _check_limits(checker: Checker) -> str:
@@ -486,7 +510,7 @@ CHECKS: Mapping[str, Callable[[Checker], str]] = {
 
 def common_checks() -> Mapping[str, Callable[[Checker], str]]:
     """Return the checks that hold on every machine."""
-    return {"queue": _check_queue, "limits": _check_limits, "agenda": _check_agenda}
+    return {"queue": _check_queue, "limits": _check_limits, "submits": _check_submits, "agenda": _check_agenda}
 
 
 def check_capacities(metrics: Mapping[str, float], end_s: float = 0.0) -> None:

@@ -62,6 +62,7 @@ from faultsweep.simcore.engine.state import (
     State,
     state_at,
 )
+from faultsweep.simcore.engine.submits import count_submitted, is_refused
 from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events, stop_before
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
@@ -274,6 +275,8 @@ def _arrive(s: State) -> None:
     s.without_job = 0
     s.next_arrival = job + 1
     s.changed = 1
+    if s.refuses == 1 and is_refused(s, job):
+        return
     if s.follows == 1 and is_held(s, job):
         return
     s.job.status[job] = WAITING
@@ -297,6 +300,8 @@ def _finish(s: State, job: int) -> None:
     if s.limited == 1:
         count_running(s, job, -1)
     stop_leaving(s, job)
+    if s.refuses == 1:
+        count_submitted(s, job, -1)
     s.changed = 1
     s.released = 1  # also when its nodes were counted as free before: reservations are compressed at every completion
     s.job.status[job] = DONE

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.engine.state import DONE, State
+from faultsweep.simcore.engine.state import DONE, REFUSED, State
 from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
 from numpy.typing import NDArray
 
@@ -177,6 +177,7 @@ METRICS: dict[str, Metric] = {
     "jobs_preempted": Metric("", "Jobs that were preempted at least once.", NOTHING),
     "mean_suspended_s": Metric("s", "Mean over jobs of the time for which they were suspended for others.", _OF_JOBS),
     "jobs_cancelled": Metric("", "Jobs that ended without a result because they were preempted.", NOTHING),
+    "jobs_refused": Metric("", "Jobs that a limit of submitted jobs refused, so that they never ran.", NOTHING),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
 }
@@ -340,4 +341,5 @@ def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         "preemptions": int(np.sum(left)),
         "jobs_preempted": int(np.sum(left > 0)),
         "jobs_cancelled": int(np.sum((s.job.status == DONE) & np.isnan(s.job.finish))),
+        "jobs_refused": int(np.sum(s.job.status == REFUSED)),
     }

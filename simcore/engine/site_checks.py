@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import state as st
-from faultsweep.simcore.engine.checks import Checker, common_checks, seen_jobs
+from faultsweep.simcore.engine.checks import Checker, common_checks, has_ended, seen_jobs
 from faultsweep.simcore.engine.cores import WORD
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.recovery import ORIGINAL_NODES
@@ -135,7 +135,7 @@ class SiteChecker(Checker):
                 "queued",
                 int(state.job.requested[state.job.status == st.WAITING].sum()),
             ),
-            "finished jobs": ("finished", int((state.job.status == st.DONE).sum())),
+            "finished jobs": ("finished", int(has_ended(state).sum())),
             "expected releases": ("num_releases", len(self.held) + len(self.down) + len(self.wanted)),
             "kept cores": ("kept", sum(int(pieces[:, 1].sum()) for pieces in self.kept_pieces().values())),
             "free pieces": ("num_free_pieces", len(state.free_piece) - listed),

@@ -39,6 +39,7 @@ RUNNING = 2  # holds nodes, also during its start delay
 DONE = 3
 AWAY = 4  # killed, and not in the queue yet (recovery options A and C)
 HELD = 5  # submitted, and not in the queue before others have ended and its think time is over
+REFUSED = 7  # at its submission, because of a limit of submitted jobs
 HALTED = 6  # suspended for another one: holds GPUs, memory and its cores on which nobody runs, and does not run
 
 LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
@@ -63,9 +64,10 @@ START_EVENT = 9
 PREEMPT_EVENT = 10
 SUSPEND_EVENT = 11
 RESUME_EVENT = 12
+REFUSE_EVENT = 13
 EVENT_NAMES = (
     *("finish", "checkpoint", "fail", "kill", "repair", "requeue", "arrive", "migrate", "schedule", "start"),
-    *("preempt", "suspend", "resume"),
+    *("preempt", "suspend", "resume", "refuse"),
 )
 
 # --- kinds of timers in the event heap, in the order of one instant -------------------------------------------------
@@ -153,7 +155,7 @@ class CommonJobs(Declared):
     requested: IntOfJob  # nodes submitted
     size: IntOfJob  # nodes after rounding to a possible size
     allocated: IntOfJob  # nodes held by the current attempt (growth)
-    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY, HELD or HALTED
+    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY, HELD, HALTED or REFUSED
     restarts: IntOfJob  # times that a failure killed it
     preemptions: IntOfJob  # times that it left for another job
     suspensions: IntOfJob  # times that it was suspended for another job
@@ -270,6 +272,8 @@ TimeOfPartition = Annotated[Floats, Row("partition_times")]
 AssociationRow = Annotated[Floats, Row("associations")]
 GroupRow = Annotated[Ints, Row("limit_groups")]
 LimitedJobs = Annotated[Ints, Row("limited_jobs")]
+SubmitGroupRow = Annotated[Ints, Row("submit_groups")]
+RefusableJobs = Annotated[Ints, Row("refusable_jobs")]
 LimitedTimes = Annotated[Floats, Row("limited_times")]
 FollowingJobs = Annotated[Ints, Row("following_jobs")]
 FollowingTimes = Annotated[Floats, Row("following_times")]
@@ -404,6 +408,7 @@ class State(Common):
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
+    refuses: int  # whether submitted jobs are limited: only then the fields of these limits mean anything
     follows: int  # whether jobs wait for others (engine/dependencies.py) ...
     num_held: int  # ... how many do now
     changed: int  # whether a job has come or ended, and so on, since the last scheduling pass (slurm)
@@ -575,6 +580,14 @@ class State(Common):
     time_at_limit: LimitedTimes  # ... and how long that was before, s
     waiting: LimitedJobs  # scratch: the queue as it is without limits
     groups_of: IntTable  # (jobs, most groups of a job): those that limit it, -2 - those that only count it, then -1
+
+    # limits of submitted jobs (engine/submits.py), by group of jobs that share one ...
+    submitted: SubmitGroupRow  # jobs that have been submitted and have not ended
+    most_submitted: SubmitGroupRow
+    # ... and by job: (jobs,), none without limits
+    first_task: RefusableJobs  # the first task of the array that is submitted with it; itself without one
+    next_task: RefusableJobs  # the next one; -1: none
+    submit_groups_of: IntTable  # (jobs, most groups of a job), as groups_of
 
     # jobs that wait for others, by job: (jobs,), none without such jobs ...
     waits_for: FollowingJobs  # how many others have not ended yet

@@ -51,7 +51,7 @@ class NodeTable:
     shares : (account, user, parent account, shares) of each account and user of the file, user "" for an account.
     association_priorities : (account, user, priority) of those that have one, user "" for an account.
     partition_factors, qos_priorities : (name, number), as the file has them.
-    limits : of running jobs.
+    limits, submit_limits : of running jobs, and of those that are submitted and have not ended.
     preempting : which jobs may take the place of others.
     graces_s : of the partitions or QOS by which they do: how long a preempted job goes on; empty where all have none.
     """
@@ -74,6 +74,7 @@ class NodeTable:
     partition_factors: tuple[tuple[str, float], ...] = ()
     qos_priorities: tuple[tuple[str, float], ...] = ()
     limits: tuple[Rule, ...] = ()
+    submit_limits: tuple[Rule, ...] = ()
     preempting: Preempting = NOBODY
     graces_s: tuple[float, ...] = ()
     mtbf_h: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -132,6 +133,8 @@ def site_hash(site: NodeTable) -> str:
         names += repr((site.association_priorities, site.shares)).encode()
     if site.limits:
         names += repr([_rule_row(rule) for rule in site.limits]).encode()
+    if site.submit_limits:
+        names += repr(("submit", [_rule_row(rule) for rule in site.submit_limits])).encode()
     if site.preempting.by or len(set(site.preempting.tiers)) > 1:
         names += repr(site.preempting._replace(preempts=())).encode()
         names += repr([sorted(others) for others in site.preempting.preempts]).encode()
@@ -156,7 +159,7 @@ def _least(*limits: float | None) -> float:
 def node_table(site: Site, path: str = "site") -> NodeTable:
     """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
     from faultsweep.simcore.sites.hosts import nodes_of
-    from faultsweep.simcore.sites.limits import limits_of
+    from faultsweep.simcore.sites.limits import limits_of, submit_limits_of
     from faultsweep.simcore.sites.preempting import graces_of, preempting_of
 
     if len(site.partitions) > MOST_PARTITIONS:
@@ -209,6 +212,7 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         partition_factors=tuple((each.name, float(each.priority_factor)) for each in site.partitions),
         qos_priorities=tuple((each.name, float(each.priority)) for each in site.qos),
         limits=limits_of(site),
+        submit_limits=submit_limits_of(site),
         preempting=preempting_of(site, path),
         graces_s=graces_of(site),
         mtbf_h=np.repeat([_least(of_class.mtbf_h) for of_class in site.nodes], counts),

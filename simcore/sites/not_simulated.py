@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultsweep.simcore.sites.limits import RUNNING_OF_QOS, limits_of
+from faultsweep.simcore.sites.limits import LIMITS_OF_QOS, limits_of, submit_limits_of
 from faultsweep.simcore.sites.preempting import NEVER, graces_of
 from faultsweep.simcore.sites.site import Backfill, Priority, Qos, Site
 
@@ -18,12 +18,12 @@ def _lines(site: Site) -> Iterator[str]:
     yield _named("least sizes of partitions", [part.name for part in site.partitions if part.min_nodes > 1])
     rules = dict.fromkeys(rule.name for rule in limits_of(site))
     yield _named("limits of running jobs, unless asked for (--site-limits)", list(rules))
+    rules = dict.fromkeys(rule.name for rule in submit_limits_of(site))
+    yield _named("limits of submitted jobs, unless asked for (--site-submit-limits)", list(rules))
     yield _named("partitions that are down", [part.name for part in site.partitions if not part.up])
     if len({part.priority_tier for part in site.partitions}) > 1 and not site.preempt_by:
         yield "priority tiers of partitions, unless they are asked for (--site-tiers)"
-    yield _named("limits of submitted jobs and other rules of QOS", _with_rules(site))
-    submitting = [row.user or row.account for row in site.accounts if row.max_submit is not None]
-    yield _named("limits of submitted jobs of accounts and users", submitting)
+    yield _named("other rules of QOS", _with_rules(site))
     windows = [window.name for window in site.reservations if not window.maintenance]
     yield _named("the jobs of advance reservations, which wait like all others", windows)
     yield _named("licences", [licence.name for licence in site.licences])
@@ -109,8 +109,8 @@ def priority_options(priority: Priority) -> list[str]:
 
 
 def _with_rules(site: Site) -> list[str]:
-    """Return the QOS that say more than their priority, their limits of running jobs and preemption."""
-    plain = dict.fromkeys(RUNNING_OF_QOS) | {"priority": 0, "preempts": [], "preempt_mode": "", "grace_s": 0.0}
+    """Return the QOS that say more than their priority, their limits and preemption."""
+    plain = dict.fromkeys(LIMITS_OF_QOS) | {"priority": 0, "preempts": [], "preempt_mode": "", "grace_s": 0.0}
     return [qos.name for qos in site.qos if qos.model_copy(update=plain) != Qos(name=qos.name)]
 
 

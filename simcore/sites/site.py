@@ -63,8 +63,8 @@ class Partition(_Part):
 
 
 class Qos(_Part):
-    """A quality of service, with the limits of all its running jobs, and of those of each user or account; None is no
-    limit."""
+    """A quality of service, with the limits of all its running or submitted jobs, and of those of each user or account;
+    None is no limit."""
 
     name: str
     priority: int = 0
@@ -76,18 +76,20 @@ class Qos(_Part):
     max_cores: int | None = Field(default=None, ge=0)
     max_jobs_user: int | None = Field(default=None, ge=0)
     max_cores_user: int | None = Field(default=None, ge=0)
-    max_submit_user: int | None = None
+    max_submit: int | None = Field(default=None, ge=0)
+    max_submit_user: int | None = Field(default=None, ge=0)
     max_jobs_account: int | None = Field(default=None, ge=0)
     max_cores_account: int | None = Field(default=None, ge=0)
-    max_submit_account: int | None = None
+    max_submit_account: int | None = Field(default=None, ge=0)
     usage_factor: float = 1.0
 
 
 class Account(_Part):
     """An account, or a user in it, with its shares and its priority as an association; None is that of the one above.
 
-    ``max_jobs`` is for each user of the account, and of accounts below it that have none of their own; ``group_jobs``
-    and ``group_cores`` are for all its running jobs together, with those of the accounts below it.
+    ``max_jobs`` and ``max_submit`` are for each user of the account, and of accounts below it that have none of their
+    own; ``group_jobs``, ``group_cores`` and ``group_submit`` are for all its running or submitted jobs together, with
+    those of the accounts below it.
     """
 
     account: str
@@ -98,7 +100,8 @@ class Account(_Part):
     max_jobs: int | None = Field(default=None, ge=0)
     group_jobs: int | None = Field(default=None, ge=0)
     group_cores: int | None = Field(default=None, ge=0)
-    max_submit: int | None = None
+    max_submit: int | None = Field(default=None, ge=0)
+    group_submit: int | None = Field(default=None, ge=0)
 
 
 class Reservation(_Part):

@@ -44,7 +44,7 @@ _TRES = {"cpu": "tres_cpu", "gres/gpu": "tres_gpu", "mem": "tres_mem", "node": "
 _WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS")
 # Limits of a QOS, a partition or an association that a site file has no place for.
 _QOS_LIMITS = (
-    *("GrpTRESMins", "GrpTRESRunMins", "GrpSubmit", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins"),
+    *("GrpTRESMins", "GrpTRESRunMins", "GrpWall", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins"),
     *("MinTRES", "Flags", "UsageThres", "PreemptExemptTime"),
 )
 _PARTITION_LIMITS = (
@@ -53,7 +53,7 @@ _PARTITION_LIMITS = (
 )
 # As sacctmgr list assoc names them, and as sacctmgr dump does.
 _ACCOUNT_LIMITS = (
-    *(("GrpSubmit", "GrpSubmitJobs"), ("GrpWall",), ("GrpTRESMins",), ("GrpTRESRunMins",), ("Partition",), ("QOS",)),
+    *(("GrpWall",), ("GrpTRESMins",), ("GrpTRESRunMins",), ("Partition",), ("QOS",)),
     *(("MaxTRES", "MaxTRESPerJob"), ("MaxTRESPerNode",), ("MaxTRESMins", "MaxTRESMinsPerJob")),
     ("MaxWall", "MaxWallDurationPerJob"),
 )
@@ -263,6 +263,7 @@ def _qos(keys: Keys, threads: int, missing: list[str]) -> Qos:
         max_wall_s=_seconds(known(keys, "MaxWall", "MaxWallDurationPerJob"), 60),
         max_jobs=_most(keys, "GrpJobs"),
         max_jobs_user=_most(keys, "MaxJobsPU", "MaxJobsPerUser"),
+        max_submit=_most(keys, "GrpSubmit", "GrpSubmitJobs"),
         max_submit_user=_most(keys, "MaxSubmitPU", "MaxSubmitJobsPerUser"),
         max_jobs_account=_most(keys, "MaxJobsPA", "MaxJobsPerAccount"),
         max_submit_account=_most(keys, "MaxSubmitPA", "MaxSubmitJobsPerAccount"),
@@ -290,6 +291,7 @@ def _accounts(facts: Facts, threads: int, missing: list[str]) -> list[Account]:
                 group_jobs=_most(keys, "GrpJobs"),
                 group_cores=cores,
                 max_submit=_most(keys, "MaxSubmit", "MaxSubmitJobs"),
+                group_submit=_most(keys, "GrpSubmit", "GrpSubmitJobs"),
             )
         )
     missing += [f"accounts: {limit} of {count} accounts and users" for limit, count in limited.items()]

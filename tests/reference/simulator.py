@@ -124,7 +124,7 @@ class Simulator:
     # -- instants ------------------------------------------------------------------------------------------------
 
     def simulate(self) -> None:
-        while any(job.finish is None and not job.is_cancelled for job in self.jobs):
+        while any(job.ended is None for job in self.jobs):
             self.now = self.next_instant()
             if self.now - self.first_submit > self.options.horizon:
                 self.now = self.first_submit + self.options.horizon
@@ -196,6 +196,12 @@ class Simulator:
     # -- events --------------------------------------------------------------------------------------------------
 
     def arrive(self, job: Job) -> None:
+        if job.is_refused is None:
+            self.submit(job)
+        if job.is_refused:
+            self.log("refuse", job)
+            self.end_for_good(job)
+            return
         if self.free_from(job) > self.now:
             job.is_held = True
             self.hold(job)
@@ -203,6 +209,18 @@ class Simulator:
         job.eligible = job.submit
         self.log("arrive", job)
         self.enqueue(job, (job.submit, job.index))
+
+    def submit(self, job: Job) -> None:
+        """Submit a job, and with it the tasks of its array that come at the same time, unless one exceeds a limit."""
+        tasks = [other for other in self.coming if (other.array, other.submit) == (job.array, job.submit)]
+        for task in [job, *tasks]:
+            there = [other for other in self.jobs if other.is_refused is False and other.ended is None]
+            rules = self.options.submit_limits(task, self.partition_of) if self.options.submit_limits else ()
+            task.is_refused = any(sum(map(counts, there)) >= most for counts, most in rules)
+            if task.is_refused:
+                for each in [job, *tasks]:
+                    each.is_refused = True
+                return
 
     def free_from(self, job: Job) -> Any:
         """When the jobs that it follows have ended and its think times are over; infinity if that is not known."""

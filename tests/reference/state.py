@@ -96,6 +96,7 @@ class Options:
     qos_max_nodes: int = 0
     array_max_jobs: int = 0
     array_max_nodes: int = 0
+    submit_limits: Callable | None = None  # of a site's file, on a job: (whether another counts, most of them)
     limits: Callable | None = None  # of a site's file, on a job: (whether another counts, most jobs, most cores)
     # passes (slurm)
     main_interval: Any = 1
@@ -161,8 +162,9 @@ class Job:
     suspended: Any = 0  # for how long
     preempted_seconds: Any = 0  # node-seconds of work lost by that
     is_cancelled: bool = False
+    is_refused: bool | None = None  # None before it is submitted
     eligible: Any = None  # since when it may start
-    ended: Any = None  # finished, or cancelled
+    ended: Any = None  # finished, cancelled or refused
     is_held: bool = False  # for the end of others, or its think time
     place: int = 0  # of its partition among those of a site
     held_size: int | None = None

@@ -292,7 +292,7 @@ max_submit_user = 10
     listed = out[out.index("described but not simulated:") :].split("\n")[1:4]
     assert [line.strip() for line in listed] == [
         "limits of running jobs, unless asked for (--site-limits): partition gpu of a user, QOS high of a user",
-        "limits of submitted jobs and other rules of QOS: normal",
+        "limits of submitted jobs, unless asked for (--site-submit-limits): QOS normal of a user",
         "preemption by qos and tiers of partitions, unless they are asked for: --preemption requeue --site-grace",
     ]
 

@@ -11,7 +11,7 @@ import pytest
 from faultsweep.analysis.pictures.sites import draw
 from faultsweep.simcore.sites import pbs, slurm
 from faultsweep.simcore.sites.facts import pairs, read_facts
-from faultsweep.simcore.sites.limits import limits_of
+from faultsweep.simcore.sites.limits import limits_of, submit_limits_of
 from faultsweep.simcore.sites.not_simulated import not_simulated, pass_options
 from faultsweep.simcore.sites.site import Backfill, read_site, site_text
 
@@ -120,21 +120,24 @@ def test_limits_of_a_dump_and_draining_partitions_are_listed(tmp_path):
         "partition a: MaxMemPerNode=100",
         "partition a: State=DRAIN (its waiting jobs may still start; the site has it as down)",
         "accounts: QOS of 1 accounts and users",
-        "accounts: GrpSubmit of 1 accounts and users",
         "accounts: MaxTRES of 2 accounts and users",
         "accounts: MaxTRESMins of 1 accounts and users",
         "accounts: MaxWall of 1 accounts and users",
     ]
     assert not site.partitions[0].up
-    assert "limits of submitted jobs of accounts and users: lee" in not_simulated(site)
+    submits = "limits of submitted jobs, unless asked for (--site-submit-limits): account cs, user lee of account cs"
+    assert submits in not_simulated(site)
+    assert [(row.group_submit, row.max_submit) for row in site.accounts] == [(None, None), (9, None), (None, 2)]
 
 
 LIMITED = """\
 NodeName=n[1-4] CPUs=16 ThreadsPerCore=2
 PartitionName=normal Nodes=ALL QoS=part
 """
-LIMITED_QOS = "Name|Priority|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA\n"
-LIMITED_QOS += "part|0|cpu=32,node=2|9|||cpu=24|5\nlong|0||-1|cpu=16|3||\n"
+LIMITED_QOS = (
+    "Name|Priority|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA|GrpSubmit|MaxSubmitPU|MaxSubmitPA\n"
+)
+LIMITED_QOS += "part|0|cpu=32,node=2|9|||cpu=24|5|20||10\nlong|0||-1|cpu=16|3||||7|\n"
 LIMITED_ASSOC = "Cluster|Account|User|ParentName|Share|GrpJobs|GrpTRES|MaxJobs|MaxSubmit\n"
 LIMITED_ASSOC += "small|physics||root|1|8|cpu=48|4|\nsmall|optics||physics|1||||\nsmall|physics|ann||1|||2|6\n"
 
@@ -144,6 +147,7 @@ def test_limits_of_running_jobs_are_read_from_sacctmgr(tmp_path):
     part, long = site.qos
     assert (part.max_jobs, part.max_cores, part.max_jobs_account, part.max_cores_account) == (9, 16, 5, 12)
     assert (long.max_jobs, long.max_jobs_user, long.max_cores_user) == (None, 3, 8)
+    assert (part.max_submit, part.max_submit_account, long.max_submit, long.max_submit_user) == (20, 10, None, 7)
     assert [(row.max_jobs, row.group_jobs, row.group_cores) for row in site.accounts] == [
         (4, 8, 24),
         (None, None, None),
@@ -154,9 +158,16 @@ def test_limits_of_running_jobs_are_read_from_sacctmgr(tmp_path):
     assert rules["user ann of account physics", ("user",)] == (2, math.inf)
     assert rules["account optics of a user", ("user",)] == (4, math.inf), "of the account above"
     assert rules["account physics", ()] == (math.inf, 24)
+    submits = {(rule.name, rule.each): rule.most_jobs for rule in submit_limits_of(site)}
+    assert submits == {
+        ("QOS part", ()): 20,
+        ("QOS part of an account", ("account",)): 10,
+        ("QOS long of a user", ("user",)): 7,
+        ("user ann of account physics", ("user",)): 6,
+    }
     assert [line.partition(":")[0] for line in not_simulated(site)] == [
         "limits of running jobs, unless asked for (--site-limits)",
-        "limits of submitted jobs of accounts and users",
+        "limits of submitted jobs, unless asked for (--site-submit-limits)",
         "the passes of SLURM, unless they are asked for",
     ]
     assert not_simulated(site)[-1].endswith("--scheduler slurm --request-step-s 60 --requeue-hold-s 121")

@@ -1,4 +1,4 @@
-"""Limits of running jobs by whom they belong to: users, accounts, partitions and QOS."""
+"""Limits of running and submitted jobs by whom they belong to: users, accounts, partitions and QOS."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from faultsweep.simcore.contract import CLUSTERS, Config, Named, Parameter, Policy, Refusal, Role, Run
 from faultsweep.simcore.model.limits import Rule
 from faultsweep.simcore.model.machines import may_be_site
+from faultsweep.simcore.model.nodes import NodeTable
 from faultsweep.simcore.model.workload import Label
 from faultsweep.simcore.workloads.owners import DRAWN
 
@@ -27,6 +28,13 @@ def _most(owner: str, word: str) -> tuple[Parameter, Parameter]:
 
 PARAMETERS = tuple(parameter for owner, word in OWNERS.items() for parameter in _most(owner, word))
 SITE_LIMITS = Parameter("site_limits", bool, False, "Heed the limits of running jobs of the site's file.", "scheduling")
+SITE_SUBMIT_LIMITS = Parameter(
+    "site_submit_limits",
+    bool,
+    False,
+    "Refuse jobs above the limits of submitted jobs of the site's file.",
+    "scheduling",
+)
 METRICS = ("mean_time_at_limit_s", "jobs_at_limit")
 
 
@@ -43,6 +51,10 @@ def _may_limit(run: Run) -> bool:
     return bool(given(run)) or (run["site_limits"] and _on_site(run))
 
 
+def _may_refuse(run: Run) -> bool:
+    return bool(run["site_submit_limits"] and _on_site(run))
+
+
 def _on_clusters(config: Config, kind: str, machine: str) -> str:
     found = next((parameter.name for parameter in PARAMETERS if config[parameter.name] > 0), "")
     if kind != CLUSTERS or not found:
@@ -50,14 +62,17 @@ def _on_clusters(config: Config, kind: str, machine: str) -> str:
     return f"{found}: {config[found]!r} is not for machines of clusters (valid there: 0)"
 
 
-_USES: tuple[Named, ...] = (*(parameter.name for parameter in PARAMETERS), ("site_limits", _on_site))
+_USES: tuple[Named, ...] = (
+    *(parameter.name for parameter in PARAMETERS),
+    *((name, _on_site) for name in ("site_limits", "site_submit_limits")),
+)
 
 ROLE = Role(
     "How many jobs may run at a time.",
     chooses=lambda run: "owners",
-    parameters=(*PARAMETERS, SITE_LIMITS),
+    parameters=(*PARAMETERS, SITE_LIMITS, SITE_SUBMIT_LIMITS),
     refuses=(Refusal(tuple(parameter.name for parameter in PARAMETERS), _on_clusters),),
-    metrics=tuple((name, _may_limit) for name in METRICS),
+    metrics=(*((name, _may_limit) for name in METRICS), ("jobs_refused", _may_refuse)),
 )
 
 POLICIES = (Policy("owners", "", uses=_USES),)
@@ -67,6 +82,11 @@ def rules_of(run: Run, site_rules: tuple[Rule, ...] = ()) -> tuple[Rule, ...]:
     """Return the limits of a run: those of its parameters, and of its site if they are asked for."""
     rules = [Rule(name, (name.split("_")[0],), **{f"most_{name.split('_')[2]}": run[name]}) for name in given(run)]
     return (*rules, *(site_rules if run["site_limits"] else ()))
+
+
+def submit_rules_of(run: Run, site: NodeTable) -> tuple[Rule, ...]:
+    """Return the limits of submitted jobs of a site, if they are asked for."""
+    return site.submit_limits if run["site_submit_limits"] else ()
 
 
 def check_owners(run: Run, owners: Mapping[str, Label]) -> None:
@@ -80,11 +100,15 @@ def check_owners(run: Run, owners: Mapping[str, Label]) -> None:
             raise InputError(f"{name}: no job of the workload has a {OWNERS[owner]} (valid: {valid}, or {name} = 0)")
 
 
-def unlimited_sentence(run: Run, site_rules: tuple[Rule, ...], owners: Mapping[str, Label]) -> str:
+def refused_sentence(refused: int, jobs: int) -> str:
+    """Return what to say of jobs that limits of submitted jobs refused; "" if none."""
+    return f"{refused:,} of {jobs:,} jobs were refused by the site's limits of submitted jobs" if refused else ""
+
+
+def unlimited_sentence(run: Run, site: NodeTable, owners: Mapping[str, Label]) -> str:
     """Return what to say of limits of a site's file that limit nobody, because no job tells whose it is; "" if none."""
-    if not run["site_limits"]:
-        return ""
-    asked = {label for rule in site_rules for label in (*rule.each, *(label for label, _ in rule.where))}
+    rules = (*rules_of(run, site.limits)[len(given(run)) :], *submit_rules_of(run, site))
+    asked = {label for rule in rules for label in (*rule.each, *(label for label, _ in rule.where))}
     unknown = [word for label, word in OWNERS.items() if label in asked and not _is_known(owners.get(label))]
     words = " or ".join(unknown)
     return f"no job has a known {words}, so the limits by {words} of the site's file do nothing" if unknown else ""

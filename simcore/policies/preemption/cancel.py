@@ -6,6 +6,7 @@ from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.dependencies import free_followers
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import DONE, State
+from faultsweep.simcore.engine.submits import count_submitted
 from faultsweep.simcore.policies.preemption import TIMES, begin
 from faultsweep.simcore.policies.preemption.leaving import depart
 
@@ -17,6 +18,8 @@ def cancel(s: State, job: int) -> None:
     s.job.preempted_nodes[job] += s.job.saved[job] * s.job.allocated[job]
     s.job.status[job] = DONE
     s.finished += 1
+    if s.refuses == 1:
+        count_submitted(s, job, -1)
     if s.follows == 1:
         free_followers(s, job)
 
