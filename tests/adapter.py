@@ -100,6 +100,8 @@ ENGINE_NAMES = {
     "main_interval": "main_interval_s",
     "full_interval": "full_interval_s",
     "backfill_interval": "backfill_interval_s",
+    "grace_interval": "grace_interval_s",
+    "preempt_wait": "preempt_wait_s",
     "main_depth": "main_depth",
     "backfill_depth": "backfill_depth",
     "backfill_user_depth": "backfill_user_depth",

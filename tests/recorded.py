@@ -7,13 +7,17 @@ each of several runs; with accounts, tiers, QOS or reservations also these, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import floor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+from faultsweep.simcore.engine.build import build_state
+from faultsweep.simcore.engine.state import BACKFILL_PASS, FULL_PASS, MAIN_PASS, State
 from faultsweep.simcore.model.dependencies import dependencies_of
 from faultsweep.simcore.model.failure_trace import NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.workload import Demand, Label, Workload
@@ -26,7 +30,6 @@ OF_ONE_PASS_S = 0.06
 """Starts of one pass lie closer than this in the controller's log."""
 LATE_S = (0.02, 0.04, OF_ONE_PASS_S, -OF_ONE_PASS_S)
 TICKS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
-LEFT_S = 1 / 32  # what a job takes that wakes while it is suspended, once it is resumed
 PLAYING_S = 0.04  # what a job takes beyond its sleep, about
 SETTINGS = {
     "scheduler": "slurm",
@@ -84,6 +87,7 @@ class Noted:
     preempted : the preemptions.
     down : a node, when it failed, and when it was up again.
     closed : the begin and the end of a reservation, and its nodes.
+    waits : when a job was first refused nodes because others were to leave them.
     """
 
     calculated: float = 0.0
@@ -91,6 +95,7 @@ class Noted:
     preempted: tuple[Preemption, ...] = ()
     down: tuple[tuple[int, float, float], ...] = ()
     closed: tuple[tuple[float, float, tuple[int, ...]], ...] = ()
+    waits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -287,11 +292,7 @@ def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> 
     down = [(node, _on_clock(start, begin), _on_clock(end, begin)) for node, start, end in noted.down]
     site = {**recording.site, "closed": closed}
     settings = recording.settings | settings | {"events": True}
-
-    def simulate_again(rows: list[Row]) -> Run:
-        return simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, **settings)
-
-    run = asleep(rows, simulate_again) if settings.get("preemption") == "suspend" else simulate_again(rows)
+    run = simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, **settings)
     starts = np.array(run.jobs["start_s"])
     if settings.get("preemption") == "cancel":
         assert run.events is not None
@@ -301,27 +302,28 @@ def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> 
     return {job.name: float(start) for job, start in zip(recording.jobs, starts, strict=True)}
 
 
-def asleep(rows: list[Row], simulate_again: Callable[[list[Row]], Run]) -> Run:
-    """A run of jobs that sleep: SLURM stops a suspended one, but the time until it wakes goes on.
+@contextmanager
+def begun_with(change: Callable[[State], None]) -> Iterator[None]:
+    """Change the state with which runs begin."""
 
-    So each works less by how long it stood still before it would have woken. This is known once it is simulated, and
-    changes what comes after; the earliest change is right after each round.
-    """
-    work = [row.run_s for row in rows]
-    for _ in rows:
-        now = [replace(row, run_s=each) for row, each in zip(rows, work, strict=True)]
-        run = simulate_again(now)
-        stood, since = [0.0] * len(rows), {}
-        wakes = [float(start) + row.run_s for start, row in zip(run.jobs["start_s"], rows, strict=True)]
-        for time, what, number, *_ in run.events.rows() if run.events else ():
-            if what == "suspend":
-                since[number] = time
-            elif what == "resume" and since[number] < wakes[number]:
-                stood[number] += min(time, wakes[number] - LEFT_S) - since[number]
-        before, work = work, [row.run_s - each for row, each in zip(rows, stood, strict=True)]
-        if before == work:
-            return run
-    raise AssertionError(f"{len(rows)} rounds were too few")
+    def build(*args, **kwargs) -> State:
+        state = build_state(*args, **kwargs)
+        change(state)
+        return state
+
+    with mock.patch("faultsweep.simcore.simulate.build_state", build):
+        yield
+
+
+def first_ticks_at(main_s: float, backfill_s: float) -> AbstractContextManager:
+    """Begin runs whose main and backfilling passes have their first ticks so long after the first submission."""
+
+    def change(state: State) -> None:
+        own = state.tick_interval[FULL_PASS] <= state.tick_interval[MAIN_PASS]
+        state.first_tick[[MAIN_PASS, FULL_PASS][: 1 + own]] = _on_clock(main_s, 0.0)
+        state.first_tick[BACKFILL_PASS] = _on_clock(backfill_s, 0.0)
+
+    return begun_with(change)
 
 
 def partitions_of(site: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -403,7 +405,7 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
         if job.end <= time:
             left = history[place][2]
         elif job.name in told:
-            left, own = min(left, max(told[job.name] + grace_s - now, 0.0) + since + 1.0), {"qos": TOLD}
+            left = min(left, max(floor(told[job.name]) + grace_s - now, 1.0) + since)
         elif ran < recording.settings.get("preempt_exempt_s", 0.0):
             own = {"qos": ""}
         own |= {"run_s": left, "limit_s": left, "partition": _of_nodes(job), "priority": 100_000}
@@ -412,7 +414,15 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     if history:  # which partition a job is of matters, whatever nodes it is kept to
         recording, kept = _with_qos(recording), [replace(rows[0], qos="gpu")]
         rows = kept + [replace(row, qos=job.partition) for row, job in zip(rows[1:], running + waiting, strict=True)]
-    run = _one_pass(folder, recording, rows, running, (time, begin), kind)
+    wait_s = recording.settings.get("preempt_wait_s", 0.0)
+    since_s = {each.job: each.time for each in reversed(recording.noted.preempted)} | dict(recording.noted.waits)
+    again = {
+        row: floor(since_s[job.name]) + wait_s - begin
+        for row, job in enumerate(waiting, 1 + len(running))
+        if since_s.get(job.name, time) < time
+    }
+    with _may_preempt_again(again):
+        run = _one_pass(folder, recording, rows, running, (time, begin), kind)
     assert run.events is not None
     rows_then = [row for row in run.events.rows() if row[0] <= now - begin]
     begun = {row[2] - 1 for row in rows_then if row[1] == "start"}
@@ -425,8 +435,14 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     return Pass(time, kind, starts, frozenset(names[place] for place in left) - set(told))
 
 
-TOLD = "told"
-"""The QOS of jobs whose grace time has begun: they leave before all others."""
+def _may_preempt_again(when: Mapping[int, float]) -> AbstractContextManager:
+    """Begin runs with jobs that have had others leave, and may do so again from some times on."""
+
+    def change(state: State) -> None:
+        for row, time in when.items():
+            state.job.preempts_from[row] = time
+
+    return begun_with(change)
 
 
 def _grace_of(recording: Recording) -> float:
@@ -514,19 +530,9 @@ def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind
     ticks = dict.fromkeys(TICKS, 1e9) | dict.fromkeys(at_once, 0.0)
     depth = {"backfill_depth": recording.settings["backfill_depth"] + len(running)}
     alone = {"priority_share_weight": 0.0, "priority_age_weight": 0.0, "priority_qos_weight": 0.0}
-    settings = settings | ticks | depth | alone | {"preempt_exempt_s": 0.0}
-    site = _with_told(site) | {"closed": closed}
+    settings = settings | ticks | depth | alone | {"preempt_exempt_s": 0.0, "grace_interval_s": 0.0}
+    site = {**site, "closed": closed}
     return simulated(folder, rows, partitions, site, tiers, events=True, **settings)
-
-
-def _with_told(site: Mapping[str, Any]) -> dict[str, Any]:
-    """A site with a QOS of those that leave first, which others preempt that preempt any."""
-    qos = site.get("qos", ())
-    if not any(each.get("grace_s") for each in qos):
-        return dict(site)
-    grace_s = max(each.get("grace_s", 0.0) for each in qos)
-    preempting = [each | {"preempts": [*each["preempts"], TOLD]} if "preempts" in each else each for each in qos]
-    return {**site, "qos": [*preempting, {"name": TOLD, "priority": -1, "grace_s": grace_s}]}
 
 
 def _halted_s(job: Played, time: float) -> float:

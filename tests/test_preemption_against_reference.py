@@ -134,12 +134,13 @@ def test_who_makes_way(scheduler, run, times, node_choice, delay):
     check_same(run, scheduler=scheduler, node_choice=node_choice, start_delay=delay, **times)
 
 
-@given(runs(), TIMES, SETTINGS, st.sampled_from(CHOICES))
+@given(runs(), TIMES, SETTINGS, st.sampled_from((0, 0, 1, 5, 30)), st.sampled_from((0, 3, 40)), st.sampled_from(CHOICES))
 @examples(120)
-def test_passes_of_slurm(run, times, settings, node_choice):
+def test_passes_of_slurm(run, times, settings, grace_interval, wait, node_choice):
     kinds = ("main_interval", "full_interval", "backfill_interval")
-    ticks = first_ticks([settings[name] for name in kinds])
-    check_same(run, scheduler="slurm", node_choice=node_choice, first_ticks=ticks, **settings, **times)
+    ticks = first_ticks([*(settings[name] for name in kinds), grace_interval])
+    settings = settings | {"first_ticks": ticks, "grace_interval": grace_interval, "preempt_wait": wait}
+    check_same(run, scheduler="slurm", node_choice=node_choice, **settings, **times)
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
@@ -209,6 +210,38 @@ def test_grace_and_time_that_is_safe():
     assert starts(rows, preempt_grace=7)[1] == (17, 22)
     assert starts(rows, preempt_exempt=30)[1] == (30, 35)
     assert starts([(0, 12, 4, "z"), (10, 5, 4, "x")], preempt_grace=7) == [(0, 12), (12, 17)]
+
+
+AT_ONCE = dict.fromkeys(("main_interval", "full_interval", "backfill_interval", "backfill_resolution"), 0)
+
+
+def test_a_job_whose_grace_is_over_leaves_when_its_place_is_needed_or_at_a_tick():
+    """Under slurm; the job with 3 s of grace is told at 10, and the nodes of another one suffice from 11 on."""
+    rows = [(0, 100, 2, "z"), (0, 11, 2, "y"), (10, 50, 2, "x")]
+    times = AT_ONCE | {"scheduler": "slurm", "preempt_grace": 3, "preempt_wait": 0, "grace_interval": 0}
+    assert starts(rows, **times) == [(13, 113), (0, 11), (11, 61)]
+    ticks = first_ticks([0, 0, 0, 60])
+    assert 13 < ticks[3] < 60
+    later = times | {"grace_interval": 60, "first_ticks": ticks}
+    assert starts(rows, **later) == [(ticks[3], ticks[3] + 100), (0, 11), (11, 61)]
+    assert starts([*rows, (20, 5, 2, "x")], **later)[3] == (20, 25)
+    assert starts([(0, 100, 2, "z"), (0, 200, 2, "y"), (10, 50, 2, "x")], **later)[2] == (13, 63)
+
+
+def test_a_job_that_has_had_others_leave_has_no_more_leave_for_a_while():
+    """Not even those whose grace is over."""
+    never = {"grace_interval": 10**6, "first_ticks": first_ticks([0, 0, 0, 10**6])}
+    times = AT_ONCE | {"scheduler": "slurm", "preempt_grace": 3} | never
+    rows = [(0, 100, 4, "z"), (10, 5, 4, "x")]
+    assert starts(rows, preempt_wait=0, **times)[1] == (13, 18)
+    assert starts(rows, preempt_wait=40, **times)[1] == (50, 55)
+
+
+def test_the_nodes_of_a_job_that_waits_for_graces_are_planned_from_now_on():
+    rows = [(0, 100, 2, "z"), (10, 5, 4, "x"), (11, 5, 1, "y")]
+    times = AT_ONCE | {"preempt_grace": 20}
+    assert starts(rows, scheduler="slurm", preempt_wait=0, **times)[1:] == [(30, 35), (35, 40)]
+    assert starts(rows, scheduler="backfill", preempt_grace=20)[1:] == [(30, 35), (11, 16)]
 
 
 def test_what_becomes_of_the_work():

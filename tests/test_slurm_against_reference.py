@@ -17,7 +17,7 @@ from tests.test_site_against_reference import CHOICES, assert_same, cases, engin
 def first_ticks(intervals) -> tuple[float, ...]:
     """What a run with seed 0 and replicate 0 draws: a part of each interval, in steps of 1/1024 s."""
     key = coin_key(0, 0, "scheduling/ticks")
-    drawn = [float(coins(key, 0, kind, 0)) for kind in range(3)]
+    drawn = [float(coins(key, 0, kind, 0)) for kind in range(len(intervals))]
     return tuple(floor(part * interval * 1024) / 1024 for part, interval in zip(drawn, intervals, strict=True))
 
 

@@ -161,7 +161,7 @@ def begin_exemption(s: State, job: int) -> None:
 @inlined
 def stop_leaving(s: State, job: int) -> None:
     """Forget that a job makes way for another one, or can do so from some time on: its attempt ends."""
-    if s.preempt_exempt > 0.0:
+    if s.preempt_exempt > 0.0 or s.job.leaving[job] != STAYS:
         cancel_timer(s, ORDER_TIMER * TIMER_STRIDE + 1 + job)
     if s.job.leaving[job] != STAYS:
         s.job.leaving[job] = STAYS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     BROKEN,
@@ -9,6 +10,18 @@ from faultsweep.simcore.engine.state import (
     TRACE_HEAD,
     State,
 )
+
+
+@kernel
+def next_tick(time: float, first: float, interval: float) -> float:
+    """Return the first tick at a time or after it, s: ticks are an interval apart, from ``first`` on; without an
+    interval it is the time itself."""
+    if interval == 0.0:
+        return time
+    number = max(0.0, np.floor((time - first) / interval))
+    while first + number * interval < time:
+        number += 1.0
+    return first + number * interval
 
 
 @inlined

@@ -171,7 +171,8 @@ class Jobs(CommonJobs):
     end: FloatOfJob  # when the current attempt completes unless something happens
     expected_end: FloatOfJob  # when the scheduler expects that
     halted_since: FloatOfJob  # when it was suspended, s
-    told_earlier: FloatOfJob  # how much sooner its cores are expected to be free since it was told to make way, s
+    preempts_from: FloatOfJob  # from when a job may have others leave again once it has, s; before that -infinity
+    leaves_from: FloatOfJob  # when the grace of a job that was told to make way is over, s
     interval: FloatOfJob  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
     next_save: FloatOfJob  # work at which the next of them is due, s
     priority: FloatOfJob  # from the arrival on: the highest comes first (sjf, saf, f1, ...)
@@ -399,6 +400,9 @@ class State(Common):
     preemption: int  # its number
     preempt_grace: float  # s
     own_graces: int  # whether classes of jobs have their own where the site says one
+    preempt_wait: float  # s, before a job that has had others leave may do so again (slurm)
+    grace_interval: float  # s, between ticks at which jobs leave whose grace is over (slurm); 0: at once
+    first_grace_tick: float  # after the first submission, s
     preempt_exempt: float  # s
     suspends: int  # whether preempted jobs are suspended ...
     num_halted: int  # ... how many are now ...

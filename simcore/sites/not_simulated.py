@@ -70,7 +70,9 @@ _MODES = {"REQUEUE": "requeue", "CANCEL": "cancel", "CHECKPOINT": "checkpoint", 
 def preempt_options(site: Site) -> list[str]:
     """Return the options of a run in which jobs of a site preempt others."""
     mode = next((_MODES[word] for word in site.preempt_mode.upper().split(",") if word in _MODES), "requeue")
-    return [f"--preemption {mode}", *(["--site-grace"] if graces_of(site) else [])]
+    values = {"preempt-exempt-s": site.preempt_exempt_s or None, "preempt-wait-s": site.preempt_wait_s}
+    options = [f"--{name} {value:.9g}" for name, value in values.items() if value is not None]
+    return [f"--preemption {mode}", *(["--site-grace"] if graces_of(site) else []), *options]
 
 
 def _with_modes(site: Site) -> list[str]:

@@ -169,6 +169,8 @@ class Site(_Part):
     backfill: Backfill = Backfill()
     preempt_by: Literal["", "qos", "partition"] = ""
     preempt_mode: str = ""
+    preempt_exempt_s: float = Field(default=0.0, ge=0)
+    preempt_wait_s: float | None = Field(default=None, ge=0)
     not_represented: list[str] = []
 
     @model_validator(mode="after")

@@ -64,7 +64,6 @@ _SETTINGS = {
     "PriorityFlags": (),
     "PriorityUsageResetPeriod": ("NONE",),
     "FederationParameters": (),
-    "PreemptExemptTime": ("00:00:00",),
     "EnforcePartLimits": ("NO",),
     "PowerSaveProgram": (),
     "SuspendProgram": (),
@@ -90,6 +89,8 @@ def build(facts: Facts, timezone: str = "UTC") -> Site:
         backfill=_backfill(facts, missing),
         preempt_by=_PREEMPT.get(known(facts.config, "PreemptType"), ""),
         preempt_mode="" if known(facts.config, "PreemptMode") == "OFF" else known(facts.config, "PreemptMode"),
+        preempt_exempt_s=max(0.0, _seconds(known(facts.config, "PreemptExemptTime")) or 0.0),
+        preempt_wait_s=_preempt_wait(facts),
         not_represented=[*missing, *_settings(facts)],
     )
 
@@ -366,6 +367,12 @@ def _backfill(facts: Facts, missing: list[str]) -> Backfill:
             missing.append(f"SchedulerParameters: {item.strip()}")
     kind = known(facts.config, "SchedulerType").removeprefix("sched/") or "backfill"
     return Backfill(kind=kind, **chosen)
+
+
+def _preempt_wait(facts: Facts) -> float | None:
+    """Return for how long a job that has had others leave has no more leave, s; None if that is not said."""
+    kill, message = (_seconds(known(facts.config, name)) for name in ("KillWait", "MessageTimeout"))
+    return None if kill is None or message is None else kill + message
 
 
 def _settings(facts: Facts) -> list[str]:

@@ -42,6 +42,7 @@ from tests.recorded import OF_ONE_PASS_S, PLAYING_S, Noted, Played, Preemption, 
 FIRST_UID = 70001
 RUNS, AT_A_TIME = 5, 4
 SAMPLED_S = 1.0
+STEP_S = 0.25  # of the sleep of jobs that others suspend
 LEAVES_S = 0.035  # from the order to leave to the end, which the log has of requeued jobs alone
 ACCOUNTS = {"physics": (50, {"u1": 1, "u2": 2}), "chem": (30, {"u3": 1, "u4": 1}), "bio": (20, {"u5": 3, "u6": 1})}
 """Shares of accounts, and of the users in them."""
@@ -90,6 +91,13 @@ class FeatureSlurm(Database, PlayingSlurm):
         (self.base / "db").mkdir()
         self.dbd_port = _free_ports(1)[0]
         super()._start()
+
+    def command(self, job: Asked) -> str:
+        """Return what a job runs: where others suspend it many short sleeps, since a long one goes on meanwhile."""
+        if self.feature.settings.get("preemption") != "suspend":
+            return super().command(job)
+        nothing, rounds = "exec 3<> <(:)", f"for ((k = 0; k < {job.sleep / STEP_S:.0f}; k++))"
+        return f"bash -c '{nothing}; {rounds}; do read -t {STEP_S} -u 3; done'"
 
     def _know_users(self) -> None:
         base, wrapper = self.base, glob("/usr/lib/*/libnss_wrapper.so")
@@ -303,7 +311,8 @@ URGENT = (
     "modify qos low set preemptmode=requeue",
 )
 OF_QOS = {"qos": [{"name": "low"}, {"name": "high", "priority": 100, "preempts": ["low"]}], "preempt_by": "qos"}
-HOLD = {"preemption": "requeue", "requeue_hold_s": 121.0}
+HOLD = {"preemption": "requeue", "requeue_hold_s": 121.0, "preempt_wait_s": 12.0}
+"""KillWait is 2 s, MessageTimeout 10 s."""
 
 
 def requeued() -> Feature:
@@ -347,7 +356,7 @@ def graced() -> Feature:
     accounts = (*URGENT, f"modify qos low set GraceTime={GRACE_S}")
     low, high = OF_QOS["qos"]
     site = OF_QOS | {"qos": [low | {"grace_s": float(GRACE_S)}, high]}
-    config = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nSlurmctldDebug=debug"
+    config = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nSlurmctldDebug=debug\nDebugFlags=Backfill,BackfillMap"
     settings = HOLD | {"site_grace": True}
     jobs = tuple(_of_two_qos(42, 80, 0.3))
     return Feature(jobs, _passes(1, 1, 1000), 1.0, config, accounts=accounts, settings=settings, site=site)
@@ -466,6 +475,7 @@ _KINDS = (
         r"debug:  setting \d+ sec preemption grace time for {job} to reclaim resources for "
         r"JobId=(?P<value>\d+(?:_\d+)?)",
     ),
+    ("waits", r"sched/backfill: _attempt_backfill: BACKFILL: planned start of {job} failed: Requested nodes are busy"),
     ("requeued", r"Requeuing {job}"),
     ("halt", r"gang: suspending {job}"),
     ("resume", r"gang: resuming {job}"),
@@ -504,6 +514,7 @@ class Reading:
         self.halts: dict[str, list[list[float]]] = {name: [] for name in self.names.values()}
         self.preempted: list[tuple[float, str, str, list[str]]] = []
         self.told: dict[str, float] = {}
+        self.waits: dict[str, float] = {}
         self.down: dict[str, list] = {}
         self.fails: list[tuple[int, float, float]] = []
         self.calculated, self.in_backfill = 0.0, False
@@ -529,7 +540,11 @@ class Reading:
     def _of_job(self, time_s: float, kind: str, name: str, value: str) -> None:
         if kind in ("main", "backfill"):
             self.runs[name].append([time_s, 0.0, kind, hosts(value)])
+        elif kind == "waits":
+            self.waits.setdefault(name, time_s)
         elif kind in ("preempt", "cancel", "told"):
+            if value in self.names:  # else SLURM found that a grace is over
+                self.waits.setdefault(self.names[value], time_s)
             if self.told.get(name, 0.0) <= self.runs[name][-1][0]:  # else it had a grace time
                 self.told[name] = time_s
                 self._note(time_s, "backfill" if self.in_backfill else "main", self.names[value], name)
@@ -594,6 +609,7 @@ def _noted(feature: Feature, reading: Reading, material: Material, jobs: list[Pl
         preempted,
         tuple(reading.fails),
         closed,
+        reading.waits,
     )
 
 

@@ -188,7 +188,11 @@ class PlayingSlurm(VirtualSlurm):
         where += [f"--uid={job.user}"] * bool(job.user) + [f"-A{job.account}"] * bool(job.account)
         where += [f"-q{job.qos}"] * bool(job.qos) + [f"--array=0-{job.tasks - 1}%{TASKS_AT_A_TIME}"] * (job.tasks > 0)
         options = ("-t", str(job.minutes), f"--nice={job.nice}", "-o", "/dev/null", "-J", name)
-        return self.ask("sbatch", "--parsable", *size, *where, *options, "--wrap", f"sleep {job.sleep}")
+        return self.ask("sbatch", "--parsable", *size, *where, *options, "--wrap", self.command(job))
+
+    def command(self, job: Asked) -> str:
+        """Return what a job runs."""
+        return f"sleep {job.sleep}"
 
 
 def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...], between_s: float = BETWEEN_S) -> dict[str, str]:

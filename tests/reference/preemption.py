@@ -20,6 +20,7 @@ class Preemption:
 
     def __init__(self, site: SiteSimulator):
         self.site = site
+        self.preempts_from: dict[int, Any] = {}  # when a job that has had others leave may do so again
 
     @property
     def has_leave(self) -> bool:
@@ -28,7 +29,7 @@ class Preemption:
     def next_times(self) -> list[Any]:
         """When a grace ends, and when a job has run for long enough to be preempted."""
         site = self.site
-        times = [a.leaves_at for a in site.running if a.leaves_at is not None]
+        times = [t for a in site.running if a.leaves_at is not None for t in (a.leaves_from, a.leaves_at)]
         if self.has_leave and site.options.preempt_exempt > 0:
             times += [a.start + site.options.preempt_exempt for a in site.running]
         return [time for time in times if time > site.now]
@@ -39,22 +40,31 @@ class Preemption:
             a
             for a in site.running
             if site.options.preempts(job, a.job)
-            and not a.is_leaving
+            and not a.saves_last
             and site.now - a.start >= site.options.preempt_exempt
         ]
         return sorted(found, key=lambda a: (site.options.preempt_order(a.job), len(site.bags[a]), a.job.index))
 
     def make_room(self, job: Job, usable: set[int]) -> bool:
-        """Tell the jobs to leave whose place a job needs; whether one has left at once."""
+        """Tell the jobs to leave whose place a job needs, and have those leave whose time is over; whether one has."""
+        if self.preempts_from.get(job.index, 0) > self.site.now:
+            return False
         victims, before = self.victims(job, usable), (list(self.site.running), self.site.free())
+        if victims:
+            wait = self.site.options.preempt_wait if self.site.options.scheduler == "slurm" else 0
+            self.preempts_from.setdefault(job.index, self.site.now + wait)
         for attempt in victims:
-            self.tell(attempt)
+            if not attempt.is_leaving:
+                self.tell(attempt)
+            elif attempt.leaves_from <= self.site.now:
+                attempt.leaves_at = None
+                self.leave(attempt)
         return before != (self.site.running, self.site.free())
 
     def victims(self, job: Job, usable: set[int]) -> list[Attempt]:
         if not self.has_leave:
             return []
-        candidates, leaving = self.candidates(job), [a for a in self.site.running if a.is_leaving]
+        candidates, leaving = self.candidates(job), [a for a in self.site.running if a.saves_last]
         rounds = 0
         while True:
             if self.nodes_without(job, usable, leaving):
@@ -72,6 +82,13 @@ class Preemption:
             first = sorted(candidates[:last], key=lambda a: -overlap[a])
             candidates = [candidates[last], *first, *candidates[last + 1 :]]
 
+    def nodes_without_lower(self, job: Job, usable: set[int]) -> set[int]:
+        """The nodes that a job would get if all had gone that it may preempt; none if that is not enough."""
+        if not self.has_leave:
+            return set()
+        leaving = [a for a in self.site.running if a.saves_last]
+        return self.nodes_without(job, usable, leaving + self.candidates(job))
+
     def nodes_without(self, job: Job, usable: set[int], gone: list[Attempt]) -> set[int]:
         """The nodes that a job would get if some jobs had gone; none if that is not enough."""
         site = self.site
@@ -86,9 +103,9 @@ class Preemption:
         if grace == 0:
             self.leave(attempt)
             return
-        attempt.leaves_at = self.site.now + grace
-        attempt.told_earlier = max(0, attempt.estimated_end - attempt.leaves_at)
-        attempt.estimated_end -= attempt.told_earlier
+        attempt.leaves_from = self.site.now + grace
+        attempt.leaves_at = self.site.passes.tick_of("grace", attempt.leaves_from)
+        attempt.estimated_end = min(attempt.estimated_end, attempt.leaves_from)
 
     def leave_those_due(self) -> None:
         for attempt in sorted(self.site.running, key=lambda a: a.job.index):

@@ -16,7 +16,7 @@ from .state import Job
 if TYPE_CHECKING:
     from .site import SiteSimulator
 
-KINDS = ("main", "full", "backfill")
+KINDS = ("main", "full", "backfill", "grace")
 GROUP = 30  # seconds: of the first groups of expected ends
 
 
@@ -31,19 +31,19 @@ class Passes:
     def next_tick(self) -> Any:
         return min((time for time in self.due.values() if time > self.site.now), default=inf)
 
-    def tick_of(self, kind: str) -> Any:
-        """The first tick of a kind that is not over."""
-        now, interval = self.site.now, getattr(self.site.options, f"{kind}_interval")
-        if interval == 0:
-            return now
+    def tick_of(self, kind: str, time: Any) -> Any:
+        """The first tick of a kind at a time or after it."""
+        interval = getattr(self.site.options, f"{kind}_interval")
+        if interval == 0 or self.site.options.scheduler != "slurm":
+            return time
         first = self.site.first_submit + self.site.options.first_ticks[KINDS.index(kind)]
-        return first + max(0, ceil(Fraction(now - first) / interval)) * interval
+        return first + max(0, ceil(Fraction(time - first) / interval)) * interval
 
     def schedule(self) -> None:
         site = self.site
         if self.changed and site.queue:
-            for kind in KINDS:
-                self.due.setdefault(kind, self.tick_of(kind))
+            for kind in KINDS[:3]:
+                self.due.setdefault(kind, self.tick_of(kind, site.now))
         self.changed = False
         due = [kind for kind, time in self.due.items() if time <= site.now]
         if "full" in due:
@@ -97,6 +97,10 @@ class Passes:
             if start > site.now:
                 if site.preemption.make_room(job, self.unplanned(job, site.now)):
                     raise PassAgainError
+                nodes = site.preemption.nodes_without_lower(job, self.unplanned(job, site.now))
+                if nodes:  # others have some time left, and it waits for them
+                    self.plans.append((self.rounded(site.now), self.planned_end(job, site.now), nodes))
+                    continue
                 start, bags = self.earliest(job)
             if start == site.now:
                 site.start_on(job, bags)

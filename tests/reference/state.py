@@ -102,7 +102,9 @@ class Options:
     main_interval: Any = 1
     full_interval: Any = 60
     backfill_interval: Any = 30
-    first_ticks: tuple[Any, Any, Any] = (0, 0, 0)  # of main, full and backfilling passes, after the first submission
+    grace_interval: Any = 30
+    preempt_wait: Any = 40
+    first_ticks: tuple[Any, ...] = (0, 0, 0, 0)  # of main, full and backfilling passes and of graces, after the first submission
     main_depth: int = 100
     backfill_depth: int = 500
     backfill_user_depth: int = 0
@@ -239,9 +241,9 @@ class Attempt:
     saved_by: str = ""  # what made the saved state in this attempt: "checkpoint" or "move"
     order: int = 0
     is_leaving: bool = False  # makes way for another job ...
-    leaves_at: Any = None  # ... when its grace is over ...
+    leaves_from: Any = None  # ... when its grace is over, in a pass that needs its place ...
+    leaves_at: Any = None  # ... or at the next tick ...
     saves_last: bool = False  # ... after a last checkpoint
-    told_earlier: Any = 0  # how much its estimated end is earlier by that
     halted_since: Any = None  # suspended for another job
     start_row: Event | None = None
 

@@ -4,22 +4,24 @@ priorities by fair share, pass by pass, and whole schedules."""
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.recorded import Noted, Recording, differences, passes_of, read
+from tests.recorded import Noted, Recording, differences, first_ticks_at, passes_of, read, starts_of
 from tests.recorded_shares import priorities
-from tests.simcore.test_recorded_schedules import Ensemble
+from tests.simcore.test_recorded_schedules import Ensemble, distances
 
 RECORDED = Path(__file__).parent / "recorded" / "features"
 TRACES = [path.stem for path in sorted(RECORDED.glob("*.json"))]
 EQUAL = {"shares": 0.98, "mixed": 0.79, "mixed-urgent": 0.96}
 """The least part of the printed priorities that must be the same; in others two accounts, or users, have changed places
 whose usage is nearly what they are due."""
-MOST = dict.fromkeys(TRACES, 0.05) | {"mixed-urgent": 0.07, "suspended": 0.04, "graced": 0.17}
-"""The largest part of starts and of jobs that leave which may be in only one of the two: SLURM plans
-otherwise for a job that waits for the end of a grace time."""
+MOST = dict.fromkeys(TRACES, 0.05) | {"mixed-urgent": 0.07, "suspended": 0.04, "graced": 0.04}
+"""The largest part of starts and of jobs that leave which may be in only one of the two."""
 
 
 @pytest.mark.parametrize("name", EQUAL)
@@ -72,9 +74,8 @@ def without(ensemble: Ensemble, name: str) -> Ensemble:
     return replace(ensemble, runs=[replace(run, noted=Noted()) if name == "reserved" else run for run in runs])
 
 
-OUTSIDE = {"shares": 1, "limits": 0, "arrays": 4, "requeued": 0, "requeued-by-backfill": 8, "suspended": 2}
-OUTSIDE |= {"cancelled": 7, "exempt": 2, "graced": 15}
-OUTSIDE |= {"reserved": 0, "failing": 8, "mixed": 0, "mixed-urgent": 9}
+OUTSIDE = dict.fromkeys(TRACES, 0) | {"shares": 1, "limits": 1, "arrays": 3, "requeued-by-backfill": 10}
+OUTSIDE |= {"graced": 7, "exempt": 3, "suspended": 1, "failing": 9, "mixed-urgent": 8}
 """How many of the distances of ours to the runs of SLURM are beyond the 95 % range of those between its runs."""
 
 
@@ -84,6 +85,34 @@ def test_schedules_lie_among_the_runs_of_one_trace(tmp_path, name):
     """Or are no further from them than is known; without the feature they are further."""
     ensemble = Ensemble.of(RECORDED / f"{name}.json")
     largest = ensemble.largest()
-    ours = ensemble.of_ours(tmp_path, 5)
+    ours = ensemble.of_ours(tmp_path, 10)
     assert (ours > largest).sum() <= OUTSIDE[name], (ours, largest)
     assert (without(ensemble, name).of_ours(tmp_path, 1) > largest).sum() > OUTSIDE[name]
+
+
+OUTSIDE_AT_BEST = dict.fromkeys(TRACES, 0) | {"arrays": 2, "exempt": 3, "failing": 2, "graced": 2, "limits": 4}
+OUTSIDE_AT_BEST |= {"mixed-urgent": 1, "requeued-by-backfill": 1, "suspended": 4}
+PHASES = ("main_interval_s", "backfill_interval_s")
+QUICK = ("cancelled",)
+"""The same if the first ticks are those of 100 that give the nearest schedule, by the order of starts."""
+
+
+def at_best(folder: Path, ensemble: Ensemble) -> np.ndarray:
+    """The distances of the nearest of our schedules to each run, by when the first ticks are."""
+    found = []
+    for run, start, submit in zip(ensemble.runs, ensemble.starts, ensemble.submits, strict=True):
+        near = []
+        for parts in product(np.arange(10) / 10, repeat=2):
+            with first_ticks_at(*(part * run.settings[name] for part, name in zip(parts, PHASES, strict=True))):
+                near.append(distances(starts_of(folder, run), start, submit, ensemble.waited))
+        found.append(min(near, key=itemgetter(0)))
+    return np.array(found)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in TRACES])
+def test_when_ticks_are_explains_how_far_schedules_are(tmp_path, name):
+    """With other first ticks ours is nearer to each run of SLURM than its runs are to each other."""
+    ensemble = Ensemble.of(RECORDED / f"{name}.json")
+    outside = (at_best(tmp_path, ensemble) > ensemble.largest()).sum()
+    assert outside <= OUTSIDE_AT_BEST[name]

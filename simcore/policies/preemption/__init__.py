@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from faultsweep.simcore.contract import SENTENCES, Config, Parameter, Refusal, Role, Run
 from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.engine.state import State
@@ -20,6 +21,16 @@ def preempts(run: Run) -> bool:
 def requeues(run: Run) -> bool:
     """Tell whether a job that another one preempts waits again."""
     return preempts(run) and not run.is_("preemption", "cancel", "suspend")
+
+
+def has_others_leave(run: Run) -> bool:
+    """Tell whether jobs that others preempt leave their nodes."""
+    return preempts(run) and not run.is_("preemption", "suspend")
+
+
+def gives_grace(run: Run) -> bool:
+    """Tell whether a preempted job may have some time left."""
+    return has_others_leave(run) and (run["preempt_grace_s"] > 0 or run["site_grace"])
 
 
 def check_preempting(run: Run, machine: Machine) -> None:
@@ -98,5 +109,6 @@ TIMES = ("preempt_grace_s", "site_grace", "preempt_exempt_s")
 def begin(s: State, run: Run) -> None:
     """Set what every kind of preemption has in the state of a run."""
     s.in_tiers = 1
+    s.job.preempts_from[:] = -np.inf
     s.preempt_grace, s.preempt_exempt = run["preempt_grace_s"], run["preempt_exempt_s"]
     s.own_graces = int(run["site_grace"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import end_attempt, free_nodes_of
-from faultsweep.simcore.engine.events import add_release, drop_release, push_timer, trace_event
+from faultsweep.simcore.engine.events import add_release, drop_release, next_tick, push_timer, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     AWAY,
     LEAVE_TIMER,
+    ORDER_TIMER,
     PREEMPT_EVENT,
     RESUBMIT_TIMER,
     TIMER_STRIDE,
@@ -19,18 +20,20 @@ from faultsweep.simcore.engine.state import (
 
 @kernel
 def tell(s: State, job: int) -> None:
-    """Have a running job leave, at once or when its grace is over."""
+    """Have a running job leave: at once, or once its grace is over, in a pass that needs its place, or at a tick."""
     s.job.leaving[job] = TOLD
-    s.job.told_earlier[job] = 0.0
     grace = s.class_grace[s.job.preempt_class[job]] if s.own_graces == 1 else 0.0
     grace = grace if grace > 0.0 else s.preempt_grace
     if grace == 0.0:
         hooks.job_leaves(s, job)
         return
     until = s.now + grace
-    push_timer(s, until, LEAVE_TIMER * TIMER_STRIDE + job)
+    s.job.leaves_from[job] = until
+    tick = next_tick(until, s.job.submit[0] + s.first_grace_tick, s.grace_interval)
+    push_timer(s, tick, LEAVE_TIMER * TIMER_STRIDE + job)
+    if until < tick:
+        push_timer(s, until, ORDER_TIMER * TIMER_STRIDE + 1 + job)
     if until < s.job.expected_end[job]:
-        s.job.told_earlier[job] = s.job.expected_end[job] - until
         s.job.expected_end[job] = until
         drop_release(s, job)
         add_release(s, until, job)

@@ -9,7 +9,10 @@ preempt_reorder_count of slurm.conf(5), which is 1.)
 
 from __future__ import annotations
 
+import numpy as np
+from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end
+from faultsweep.simcore.engine.events import cancel_timer
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
@@ -18,7 +21,7 @@ from faultsweep.simcore.engine.pieces import (
     holds_piece,
     windows_met,
 )
-from faultsweep.simcore.engine.state import RUNNING, STAYS, State
+from faultsweep.simcore.engine.state import LEAVE_TIMER, RUNNING, SAVES_LAST, STAYS, TIMER_STRIDE, State
 from faultsweep.simcore.policies.preemption.leaving import tell
 
 _ROUNDS = 3
@@ -45,24 +48,44 @@ def may_preempt(s: State, job: int) -> bool:
 @kernel
 def make_room_on_open(s: State, job: int) -> bool:
     """Do the same on the open nodes alone, such as those that no plan has (slurm)."""
+    if s.job.preempts_from[job] > s.now:
+        return False
     before, count = s.version, _candidates(s, s.may_preempt[s.job.preempt_class[job]])
     in_window, s.chooses_in_window = s.chooses_in_window, 1
     last = _fewest(s, job, count)
     s.chooses_in_window = in_window
+    if last >= 0 and s.job.preempts_from[job] == -np.inf:
+        s.job.preempts_from[job] = s.now + s.preempt_wait
     for at in range(last + 1):
         victim = s.victims[at]
         if _is_on_chosen(s, victim) > 0:
-            tell(s, victim)
+            if s.job.leaving[victim] == STAYS:
+                tell(s, victim)
+            elif s.job.leaves_from[victim] <= s.now:
+                cancel_timer(s, LEAVE_TIMER * TIMER_STRIDE + victim)
+                hooks.job_leaves(s, victim)
     return s.version != before
 
 
 @kernel
+def finds_room_without_lower(s: State, job: int) -> bool:
+    """Choose of the open nodes those that a job would get if all had gone that it may preempt; tell whether there are
+    enough."""
+    count = _candidates(s, s.may_preempt[s.job.preempt_class[job]])
+    _begin(s)
+    for at in range(count):
+        free_in_window(s, s.victims[at])
+    return choose_in_window(s, job, windows_met(s, s.now, expected_end(s, job, s.now)))
+
+
+@kernel
 def _candidates(s: State, allowed: int) -> int:
-    """List the running jobs that may be preempted, those to leave first in front; return how many there are."""
+    """List the running jobs that may be preempted, also those that were told to leave, those to leave first in front;
+    return how many there are."""
     count = 0
     for at in range(s.num_releases):
         job = int(s.release_item[at])
-        if job < 0 or allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.leaving[job] != STAYS:
+        if job < 0 or allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.leaving[job] == SAVES_LAST:
             continue
         if s.job.status[job] != RUNNING:  # it waits for its own nodes, and keeps them
             continue
@@ -92,7 +115,7 @@ def _fewest(s: State, job: int, count: int) -> int:
     rounds, closed = 0, windows_met(s, s.now, expected_end(s, job, s.now))
     while True:
         _begin(s)
-        if choose_in_window(s, job, closed):  # when those have gone that are leaving
+        if choose_in_window(s, job, closed):  # when those have gone that make their last checkpoint
             return -1
         last, at = -1, 0
         while last < 0 and at < count:
@@ -108,13 +131,14 @@ def _fewest(s: State, job: int, count: int) -> int:
 
 @kernel
 def _begin(s: State) -> None:
-    """Begin with what is free of the open nodes, and what will be when those have gone that are leaving."""
+    """Begin with what is free of the open nodes, and what will be when those have gone that make their last
+    checkpoint."""
     for node in range(s.node_cores.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
     for at in range(s.num_releases):
         job = int(s.release_item[at])
-        if job >= 0 and s.job.leaving[job] != STAYS:
+        if job >= 0 and s.job.leaving[job] == SAVES_LAST:
             free_in_window(s, job)
 
 

@@ -23,7 +23,7 @@ from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end
-from faultsweep.simcore.engine.events import dequeue_at, push_timer
+from faultsweep.simcore.engine.events import dequeue_at, next_tick, push_timer
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
@@ -47,7 +47,13 @@ from faultsweep.simcore.engine.state import (
 )
 from faultsweep.simcore.policies.preemption.above import finds_room_above, finds_room_on_open
 from faultsweep.simcore.policies.preemption.halting import expect_halted
-from faultsweep.simcore.policies.preemption.victims import make_room, make_room_on_open, may_preempt
+from faultsweep.simcore.policies.preemption import gives_grace, has_others_leave
+from faultsweep.simcore.policies.preemption.victims import (
+    finds_room_without_lower,
+    make_room,
+    make_room_on_open,
+    may_preempt,
+)
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
@@ -88,13 +94,7 @@ def _await(s: State, kind: int) -> None:
     """Have a pass at the next tick of its kind, which may be now; one that is due already stays so."""
     if s.pass_due[kind] < np.inf:
         return
-    time, first, interval = s.now, s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind]
-    if interval > 0.0:
-        number = max(0.0, np.floor((s.now - first) / interval))
-        time = first + number * interval
-        while time < s.now:
-            number += 1.0
-            time = first + number * interval
+    time = next_tick(s.now, s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind])
     s.pass_due[kind] = time
     if time > s.now:
         push_timer(s, time, TICK_TIMER * TIMER_STRIDE + kind)
@@ -189,6 +189,11 @@ def _backfill_pass(s: State) -> bool:
                 if make_room_on_open(s, job):
                     s.passes_again = 1
                     return True
+                if finds_room_without_lower(s, job):  # it waits for their grace, and its nodes for it
+                    if not _plan(s, job, s.now):
+                        return False
+                    position += 1
+                    continue
                 start = _earliest(s, job)
             if start == s.now:
                 head = s.queue_head
@@ -387,14 +392,16 @@ def _check_users(jobs: Mapping[str, NDArray[Any]], run: Run) -> None:
 
 
 def _has_ticks(run: Run) -> bool:
-    return any(run[name] > 0 for name in _INTERVALS)
+    return any(run[name] > 0 for name in _INTERVALS) or (gives_grace(run) and run["grace_interval_s"] > 0)
 
 
 def _begin(s: State, run: Run) -> None:
     s.tick_interval[:] = [run[name] for name in _INTERVALS]
     key = coin_key(run["seed"], run["replicate"], "scheduling/ticks")
-    drawn = coins(key, 0, np.arange(PASS_KINDS), 0)
-    s.first_tick[:] = np.floor(drawn * s.tick_interval / _STEP_S) * _STEP_S
+    s.grace_interval, s.preempt_wait = run["grace_interval_s"], run["preempt_wait_s"]
+    intervals = np.append(s.tick_interval, s.grace_interval)
+    first = np.floor(coins(key, 0, np.arange(len(intervals)), 0) * intervals / _STEP_S) * _STEP_S
+    s.first_tick[:], s.first_grace_tick = first[:-1], first[-1]
     s.pass_due[:] = np.inf
     s.main_depth, s.plan_depth = run["main_depth"], run["backfill_depth"]
     s.plan_user_depth = run["backfill_user_depth"]
@@ -429,6 +436,29 @@ POLICY = Policy(
             "Time between ticks at which it can look at all jobs (SLURM: sched_interval).",
         ),
         _interval("backfill_interval_s", 30.0, "Time between backfilling passes of slurm (SLURM: bf_interval)."),
+        Parameter(
+            "grace_interval_s",
+            float,
+            30.0,
+            "Time between ticks at which jobs leave whose grace is over and whose place nobody has needed (SLURM: 30 s).",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+            unit="s",
+            zero="for when the grace is over",
+            live=gives_grace,
+        ),
+        Parameter(
+            "preempt_wait_s",
+            float,
+            40.0,
+            "Time before a job that has had others leave may have more leave (SLURM: KillWait and MessageTimeout).",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+            unit="s",
+            live=has_others_leave,
+        ),
         Parameter(
             "backfill_window_h",
             float,
