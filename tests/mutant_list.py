@@ -834,7 +834,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "on clusters failures before the first submission count",
     ),
     # SLURM's passes
-    Mutant(SLURM, "        while time < s.now:\n", "        while time <= s.now:\n", "a tick that is now is not used"),
+    Mutant(EVENTS, "+ number * interval < time:", "+ number * interval <= time:", "a tick that is now is not used"),
     Mutant(
         SLURM, "_main_pass(s, s.main_depth)", "_main_pass(s, s.queue_tail - s.queue_head)", "the main pass has no depth"
     ),
@@ -941,7 +941,17 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(ASSOCIATIONS, "np.array(found)[of_job] / largest", "np.array(found)[of_job]", "of none of them"),
     Mutant(ASSOCIATIONS, "if key in given), 0.0)", "if given.get(key)), 0.0)", "a priority of 0 is none"),
     Mutant(ASSOCIATIONS, "found + weight * _part_of", "found - weight * _part_of", "who asks for more comes later"),
-    Mutant(VICTIMS, "or s.job.leaving[job] != STAYS:\n            continue", ":\n            continue", "told twice"),
+    Mutant(
+        VICTIMS, "or s.job.leaving[job] == SAVES_LAST:\n            continue", ":\n            continue", "told twice"
+    ),
+    Mutant(VICTIMS, "if s.job.leaving[victim] == STAYS:", "if True:", "its grace begins anew"),
+    Mutant(VICTIMS, "elif s.job.leaves_from[victim] <= s.now:", "elif True:", "no grace the second time"),
+    Mutant(VICTIMS, "                cancel_timer(s, LEAVE_TIMER * TIMER_STRIDE + victim)\n", "", "leaves twice"),
+    Mutant(VICTIMS, "if s.job.preempts_from[job] > s.now:", "if False:", "preempts again at once"),
+    Mutant(VICTIMS, "if last >= 0 and s.job.preempts_from[job] == -np.inf:", "if last >= 0:", "waits each time"),
+    Mutant(LEAVING, "    if until < tick:\n", "    if False:\n", "no pass when a grace is over"),
+    Mutant(EVENTS, "    while first + number * interval < time:\n", "    if False:\n", "ticks before their time"),
+    Mutant(SLURM, "if finds_room_without_lower(s, job):  #", "if False:  #", "waits for graces without a plan"),
     Mutant(VICTIMS, "< s.preempt_exempt:", "<= s.preempt_exempt:", "safe for longer"),
     Mutant(VICTIMS, "s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + ", "", "whatever their class"),
     Mutant(VICTIMS, "+ count_pieces(s, job))", ")", "whatever their nodes"),
@@ -971,7 +981,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         VICTIMS,
-        "if job >= 0 and s.job.leaving[job] != STAYS:\n            free_",
+        "if job >= 0 and s.job.leaving[job] == SAVES_LAST:\n            free_",
         "if False:\n            free_",
         "leaving",
     ),

@@ -134,9 +134,13 @@ def test_who_makes_way(scheduler, run, times, node_choice, delay):
     check_same(run, scheduler=scheduler, node_choice=node_choice, start_delay=delay, **times)
 
 
-@given(runs(), TIMES, SETTINGS, st.sampled_from((0, 0, 1, 5, 30)), st.sampled_from((0, 3, 40)), st.sampled_from(CHOICES))
+OF_GRACES = st.tuples(st.sampled_from((0, 0, 1, 5, 30)), st.sampled_from((0, 3, 40)))
+
+
+@given(runs(), TIMES, SETTINGS, OF_GRACES, st.sampled_from(CHOICES))
 @examples(120)
-def test_passes_of_slurm(run, times, settings, grace_interval, wait, node_choice):
+def test_passes_of_slurm(run, times, settings, of_graces, node_choice):
+    grace_interval, wait = of_graces
     kinds = ("main_interval", "full_interval", "backfill_interval")
     ticks = first_ticks([*(settings[name] for name in kinds), grace_interval])
     settings = settings | {"first_ticks": ticks, "grace_interval": grace_interval, "preempt_wait": wait}

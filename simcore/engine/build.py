@@ -195,11 +195,11 @@ def _set_dependencies(s: State, dependencies: Dependencies | None) -> None:
 
 def _agenda(machine: Machine, jobs: int) -> int:
     """Return how many timers there can be: two of each running job, one of each other job and each node that is down;
-    on a site jobs share nodes, and have two more where others may take their place."""
+    on a site jobs share nodes, and have two more where others may take their place and one where they have."""
     count = jobs + machine.capacity + 2
     if machine.site is None:
         return count
-    return count + 2 * min(jobs, machine.capacity) + st.PASS_KINDS + len(machine.site.windows)
+    return count + 3 * min(jobs, machine.capacity) + st.PASS_KINDS + len(machine.site.windows)
 
 
 def _listed(machine: Machine, config: Mapping[str, Any], jobs: int, reserved: bool) -> int:

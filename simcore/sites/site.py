@@ -239,8 +239,9 @@ def site_of_text(text: str, path: str) -> Site:
 
 def site_text(site: Site) -> str:
     """Return a site as TOML; what has its default is left away."""
-    content = site.model_dump(exclude_defaults=True) | {"format": FORMAT}
-    lines = [f"{key} = {_value(content.pop(key))}" for key in _FIRST if key in content]
+    content = {"format": FORMAT} | site.model_dump(exclude_defaults=True)
+    plain = [key for key, value in content.items() if not isinstance(value, (dict, list))]
+    lines = [f"{key} = {_value(content.pop(key))}" for key in plain]
     missing = content.pop("not_represented", None)
     if missing:
         lines += ["not_represented = [", *(f"    {_value(line)}," for line in missing), "]"]
@@ -251,9 +252,6 @@ def site_text(site: Site) -> str:
             for item in value:
                 lines += ["", f"[[{key}]]", *_pairs(item)]
     return "\n".join(lines) + "\n"
-
-
-_FIRST = ("format", "name", "scheduler", "preempt_by", "preempt_mode")
 
 
 def _pairs(table: dict[str, Any]) -> Iterator[str]:

@@ -32,7 +32,7 @@ class Preemption:
         times = [t for a in site.running if a.leaves_at is not None for t in (a.leaves_from, a.leaves_at)]
         if self.has_leave and site.options.preempt_exempt > 0:
             times += [a.start + site.options.preempt_exempt for a in site.running]
-        return [time for time in times if time > site.now]
+        return [time for time in [*times, *self.preempts_from.values()] if time > site.now]
 
     def candidates(self, job: Job) -> list[Attempt]:
         site = self.site

@@ -169,7 +169,7 @@ class SiteSimulator(Simulator):
         comes_up = self.now in self.down.values()
         if calculates or comes_back or comes_up or any(end == self.now for _, end, _ in self.windows):
             self.passes.changed = True
-        if any(a.leaves_from == self.now for a in self.running):
+        if self.now in (*self.preemption.preempts_from.values(), *(a.leaves_from for a in self.running)):
             self.passes.changed = True
         safe = o.preempt_exempt if self.preemption.has_leave else 0
         if any(a.start + safe == self.now for a in self.running if safe > 0):

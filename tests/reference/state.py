@@ -104,7 +104,12 @@ class Options:
     backfill_interval: Any = 30
     grace_interval: Any = 30
     preempt_wait: Any = 40
-    first_ticks: tuple[Any, ...] = (0, 0, 0, 0)  # of main, full and backfilling passes and of graces, after the first submission
+    first_ticks: tuple[Any, ...] = (
+        0,
+        0,
+        0,
+        0,
+    )  # of passes and of graces, after the first submission
     main_depth: int = 100
     backfill_depth: int = 500
     backfill_user_depth: int = 0

@@ -12,7 +12,7 @@ from faultsweep.analysis.pictures.sites import draw
 from faultsweep.simcore.sites import pbs, slurm
 from faultsweep.simcore.sites.facts import pairs, read_facts
 from faultsweep.simcore.sites.limits import limits_of, submit_limits_of
-from faultsweep.simcore.sites.not_simulated import not_simulated, pass_options
+from faultsweep.simcore.sites.not_simulated import not_simulated, pass_options, preempt_options
 from faultsweep.simcore.sites.site import Backfill, read_site, site_text
 
 from faultsweep.errors import InputError
@@ -22,6 +22,9 @@ CONF = """\
 ClusterName=small
 PreemptType=preempt/qos
 PreemptMode=REQUEUE
+PreemptExemptTime=00:02:00
+KillWait=30 sec
+MessageTimeout=60 sec
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=30,bf_window=1440,bf_max_job_test=500,\\
 bf_continue,bf_max_time=10
@@ -87,6 +90,8 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
     assert (site.priority.weights, site.priority.max_age_s) == (weights, 604800)
     assert "--priority-tres-weights cpu:1000,gpu:3000" in " ".join(not_simulated(site))
     assert (site.preempt_by, site.preempt_mode) == ("qos", "REQUEUE")
+    options = "--preemption requeue --site-grace --preempt-exempt-s 120 --preempt-wait-s 90"
+    assert " ".join(preempt_options(site)) == options
     assert {one.name: one.total for one in site.licences} == {"matlab": 10, "abaqus": 1}
     assert (site.reservations[0].start_s, site.reservations[0].maintenance) == (1782885600.0, True)  # 06:00 UTC
     assert site.not_represented == [

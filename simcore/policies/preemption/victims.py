@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end
-from faultsweep.simcore.engine.events import cancel_timer
+from faultsweep.simcore.engine.events import cancel_timer, push_timer
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
@@ -21,7 +21,7 @@ from faultsweep.simcore.engine.pieces import (
     holds_piece,
     windows_met,
 )
-from faultsweep.simcore.engine.state import LEAVE_TIMER, RUNNING, SAVES_LAST, STAYS, TIMER_STRIDE, State
+from faultsweep.simcore.engine.state import LEAVE_TIMER, ORDER_TIMER, RUNNING, SAVES_LAST, STAYS, TIMER_STRIDE, State
 from faultsweep.simcore.policies.preemption.leaving import tell
 
 _ROUNDS = 3
@@ -56,6 +56,8 @@ def make_room_on_open(s: State, job: int) -> bool:
     s.chooses_in_window = in_window
     if last >= 0 and s.job.preempts_from[job] == -np.inf:
         s.job.preempts_from[job] = s.now + s.preempt_wait
+        if s.preempt_wait > 0.0:
+            push_timer(s, s.now + s.preempt_wait, ORDER_TIMER * TIMER_STRIDE + 1 + s.job.submit.shape[0] + job)
     for at in range(last + 1):
         victim = s.victims[at]
         if _is_on_chosen(s, victim) > 0:

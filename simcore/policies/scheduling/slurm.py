@@ -45,9 +45,9 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.policies.preemption import gives_grace, has_others_leave
 from faultsweep.simcore.policies.preemption.above import finds_room_above, finds_room_on_open
 from faultsweep.simcore.policies.preemption.halting import expect_halted
-from faultsweep.simcore.policies.preemption import gives_grace, has_others_leave
 from faultsweep.simcore.policies.preemption.victims import (
     finds_room_without_lower,
     make_room,
@@ -440,7 +440,7 @@ POLICY = Policy(
             "grace_interval_s",
             float,
             30.0,
-            "Time between ticks at which jobs leave whose grace is over and whose place nobody has needed (SLURM: 30 s).",
+            "Time between ticks at which jobs leave whose grace is over, needed or not (SLURM: 30 s).",
             "scheduling",
             minimum=0,
             maximum=1e9,
