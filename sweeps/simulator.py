@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -297,24 +297,23 @@ class SimulatorTarget(Target):
             Foresight(("log", "offset", "num_jobs"), self._too_many_jobs),
         )
 
-    def assumptions(self, config: Config) -> dict[str, str]:
+    def assumptions(self, config: Config, said: Container[str]) -> dict[str, str]:
         """Return what is assumed of a log of jobs, the excess of failures, and that all of them are at other times, by
-        the log and what it is about."""
-
+        the log and what it is about; but for those that are said already."""
         if self._is_absent("log", config["log"]):
             return {}
         try:
             workload = self._workload(config)
-            found = doubts(workload, config)
+            found = {f"{config['log']} {about}": sentence for about, sentence in doubts(workload, config).items()}
             jobs = from_origin(span(workload, config["offset"], config["num_jobs"]))
             jobs = scale_arrivals(jobs, config["arrival_scale"])
-            excess = excess_sentence(config, float(jobs.submit_s[-1]))
-            found |= {f"{config['failures']} {excess.partition(':')[0]}": excess} if excess else {}
-            unseen = self._unseen(config, workload, jobs)
-            found |= {f"{config['failures']} unseen": unseen} if unseen else {}
+            last_s, failures = float(jobs.submit_s[-1]), f"{config['log']} {config['failures']}"
+            if f"{failures} excess" not in said:  # it takes a while
+                found[f"{failures} excess"] = excess_sentence(config, last_s)
+            found[f"{failures} unseen"] = self._unseen(config, workload, jobs)
         except InputError:  # the run says it
             return {}
-        return {f"{config['log']} {about}": sentence for about, sentence in found.items()}
+        return {about: sentence for about, sentence in found.items() if sentence and about not in said}
 
     def _unseen(self, config: Config, log: Workload, jobs: Workload) -> str:
         """Return the sentence for a failure log that keeps its times, none of which is that of a job; "" for others."""

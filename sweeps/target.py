@@ -14,7 +14,7 @@ import math
 import typing
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum
@@ -170,8 +170,9 @@ class Target(ABC):
         """Return checks for errors that runs are known to end with."""
         return ()
 
-    def assumptions(self, config: Config) -> dict[str, str]:
-        """Return what a run assumes because its input does not say it: a sentence by what it is about."""
+    def assumptions(self, config: Config, said: Container[str]) -> dict[str, str]:
+        """Return what a run assumes because its input does not say it, and was not said yet: a sentence by what it is
+        about."""
         return {}
 
     def worker_bytes(self, values: Mapping[str, Sequence[Any]]) -> int:

@@ -250,7 +250,7 @@ def assumptions(spec: Spec, prepared: Prepared) -> list[str]:
     if len(prepared.todo):
         cells, _ = prepared.grid.different(prepared.todo, spec.target.assumed_by)
         for cell in cells[:LOOKED_AT]:
-            found = spec.target.assumptions(prepared.grid.config(int(cell))) | found
+            found |= spec.target.assumptions(prepared.grid.config(int(cell)), found)
     if prepared.unasked:
         found["metrics"] = (
             f"metrics: the store stays without {', '.join(prepared.unasked)}, new since it was made "

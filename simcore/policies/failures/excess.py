@@ -30,6 +30,8 @@ def expected_renewals(shape: float, scale_s: float, time_s: float) -> float:
     """
     from scipy.special import gammainc
 
+    if shape == 1.0:
+        return time_s / scale_s
     with np.errstate(over="ignore", under="ignore"):
         first = -np.expm1(-((np.float64(time_s) / scale_s) ** shape))  # probability of a renewal
     if first < _FEW:
@@ -43,6 +45,18 @@ def expected_renewals(shape: float, scale_s: float, time_s: float) -> float:
     series[0] = survived[1]
     renewals = _reciprocal(series[: _STEPS + 1])
     return float(renewals.sum() - renewals[-1] / 2.0) - 1.0
+
+
+def largest_excess(shape: float) -> float:
+    """Return a bound on how far the renewal function is from the nominal rate times the time, at any time.
+
+    With a shape below 1 it is its limit (Brown, Annals of Probability 8, 1980), else 1 (Barlow and Proschan, 1965).
+    """
+    if shape >= 1.0:
+        return 1.0
+    with np.errstate(over="ignore"):
+        second = np.float64(weibull_mean_s(shape / 2.0, 1.0)) / weibull_mean_s(shape, 1.0) ** 2
+    return float(second) / 2.0 - 1.0
 
 
 def _reciprocal(series: np.ndarray) -> np.ndarray:
@@ -66,7 +80,10 @@ def excess_sentence(config: Config, span_s: float) -> str:
     shape, scale_s, mean_s = process
     if not 0.0 < mean_s < np.inf:
         return ""
-    expected, nominal = expected_renewals(shape, scale_s, span_s), span_s / mean_s
+    nominal = span_s / mean_s
+    if largest_excess(shape) < _NOTED * nominal:
+        return ""
+    expected = expected_renewals(shape, scale_s, span_s)
     if max(expected, nominal) < _NOTED or abs(expected - nominal) < _NOTED * nominal:
         return ""
     factor = expected / nominal

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from faultsweep.simcore.parameters import PARAMETERS, resolve
-from faultsweep.simcore.policies.failures.excess import excess_sentence, expected_renewals
+from faultsweep.simcore.policies.failures.excess import excess_sentence, expected_renewals, largest_excess
 from faultsweep.simcore.policies.failures.source import DAY_S
 from faultsweep.simcore.policies.failures.weibull import weibull_mean_s
 from faultsweep.simcore.simulate import simulate
@@ -33,6 +33,13 @@ def test_after_a_long_time_the_excess_is_that_of_the_limit():
     variation = weibull_mean_s(0.35, 1.0) / weibull_mean_s(0.7, 1.0) ** 2 - 1
     excess = expected_renewals(0.7, 18_000.0, 3000 * DAY_S) - 3000 * DAY_S / mean_s
     assert excess == pytest.approx((variation - 1) / 2, rel=0.03)
+
+
+@pytest.mark.parametrize("shape", [0.1, 0.3, 0.7, 0.99, 1.0, 1.5, 20.0])
+@pytest.mark.parametrize("span", [0.01, 0.3, 1.0, 7.0, 300.0])
+def test_no_excess_is_larger_than_its_bound(shape, span):
+    excess = expected_renewals(shape, 1.0, span) - span / weibull_mean_s(shape, 1.0)
+    assert abs(excess) <= largest_excess(shape) * 1.001 + 1e-9
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.3, 1.0, 20.0])
