@@ -81,7 +81,7 @@ def build_state(
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     dependencies = Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None
     shapes = {
-        **_sizes(machine, config, n, capacity),
+        **_sizes(machine, config, run, n, capacity),
         "failures": rows.shape[1],
         "trace": 1,
         **_shapes_of_policies(n, groups, classes, tree),
@@ -100,8 +100,8 @@ def build_state(
     _set_classes(state, classes)
     state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
     _set_machine(state, machine)
-    _set_codes(state, machine, config)
-    _set_numbers(state, config, base_rate)
+    _set_codes(state, machine, config, run)
+    _set_numbers(state, config, run, base_rate)
     state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
     _begin_policies(state, run)
     run.policy("scheduling").facts.get("checks", _checks_nothing)(jobs, run)
@@ -121,9 +121,9 @@ def _with_machine_tables(state: State, machine: Machine, config: Mapping[str, An
     return state
 
 
-def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -> dict[str, Any]:
+def _sizes(machine: Machine, config: Mapping[str, Any], run: Run, n: int, capacity: int) -> dict[str, Any]:
     """Return the shapes of the tables that follow from the machine and the number of jobs."""
-    words, scheduling = _words(machine), run_of(config).policy("scheduling")
+    words, scheduling = _words(machine), run.policy("scheduling")
     reserves = scheduling.facts.get("reserves")
     reserved = reserves in (st.ALL_JOBS, st.TOP_JOBS)
     breakpoints = _breakpoints(machine, n) * capacity if reserved or reserves == st.IN_PLANS else 1
@@ -133,7 +133,7 @@ def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -
         "agenda": _agenda(machine, n),
         "lists": max(2 * n, machine.nodes) + 2,
         "masks": words,
-        "slot_masks": (_slots(machine, config, n), words),
+        "slot_masks": (_slots(machine, config, run, n), words),
         "profile": breakpoints,
         "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, reserved),
@@ -141,8 +141,8 @@ def _sizes(machine: Machine, config: Mapping[str, Any], n: int, capacity: int) -
         **_site_shapes(
             machine.site,
             breakpoints,
-            _listed(machine, config, n, reserved) * capacity,
-            run_of(config).is_("preemption", "suspend"),
+            _listed(machine, config, run, n, reserved) * capacity,
+            run.is_("preemption", "suspend"),
         ),
     }
 
@@ -202,10 +202,9 @@ def _agenda(machine: Machine, jobs: int) -> int:
     return count + 3 * min(jobs, machine.capacity) + st.PASS_KINDS + len(machine.site.windows)
 
 
-def _listed(machine: Machine, config: Mapping[str, Any], jobs: int, reserved: bool) -> int:
+def _listed(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int, reserved: bool) -> int:
     """Return how many pieces to begin with are listed and not held on a site: those of reservations, and of jobs that
     wait for nodes which others may use meanwhile."""
-    run = run_of(config)
     waits = machine.site is not None and _recovers(run) and not config["hold_nodes"]
     waits = waits or (machine.site is not None and run.is_("preemption", "suspend"))
     return (jobs if reserved else 0) + (machine.capacity if waits else 0)
@@ -435,11 +434,11 @@ def _set_classes(s: State, classes: Classes) -> None:
     s.preempt_order[:] = classes.order
 
 
-def _slots(machine: Machine, config: Mapping[str, Any], jobs: int) -> int:
+def _slots(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int) -> int:
     """Return how many jobs may have a set of nodes at a time: running ones, and those that wait for their own."""
     if machine.kind != FLAT:
         return 0
-    waits = _recovers(run_of(config)) and not config["hold_nodes"]
+    waits = _recovers(run) and not config["hold_nodes"]
     return jobs if waits else min(machine.nodes, jobs)
 
 
@@ -518,9 +517,8 @@ def _recovers(run: Run) -> bool:
     return (happen(run) or preempts(run)) and not run.is_("recovery", "arrival")
 
 
-def _set_codes(s: State, machine: Machine, config: Mapping[str, Any]) -> None:
+def _set_codes(s: State, machine: Machine, config: Mapping[str, Any], run: Run) -> None:
     """Set the parameters that are whole numbers, or names."""
-    run = run_of(config)
     s.scheduler = run.code("scheduling")
     scheduling = run.policy("scheduling").facts
     s.reserves = scheduling.get("reserves", st.NOBODY)
@@ -570,9 +568,8 @@ def _priorities(jobs: Jobs, machine: Machine, run: Run) -> tuple[Any, Any]:
     return priority(queued), 0.0
 
 
-def _set_numbers(s: State, config: Mapping[str, Any], base_rate: BaseRate | None) -> None:
+def _set_numbers(s: State, config: Mapping[str, Any], run: Run, base_rate: BaseRate | None) -> None:
     """Set the parameters that are numbers."""
-    run = run_of(config)
     s.now = -math.inf
     s.start_delay = config["start_delay_s"]
     s.migration_free = config["migration_free_frac"]
