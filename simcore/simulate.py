@@ -33,7 +33,13 @@ from faultsweep.simcore.parameters import check_combination, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
-from faultsweep.simcore.policies.limits import check_owners, refused_sentence, rules_of, unlimited_sentence
+from faultsweep.simcore.policies.limits import (
+    check_owners,
+    refused_sentence,
+    rules_of,
+    unknown_sentence,
+    unlimited_sentence,
+)
 from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.preemption import check_preempting
@@ -41,7 +47,7 @@ from faultsweep.simcore.policies.queue_order.associations import due_of
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.policies.run import has_dues
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
-from faultsweep.simcore.workloads.limited import within_limits
+from faultsweep.simcore.workloads.limited import admitted, within_limits
 from faultsweep.simcore.workloads.transforms import doubts, prepare
 from numpy.typing import NDArray
 
@@ -236,6 +242,7 @@ def _doubts_of(
         unseen_sentence(source, metrics["makespan_s"]),
         repeats_sentence(prepared, machine.capacity, rate, config),
         unlimited_sentence(run_of(config), machine.site, owners) if machine.site is not None else "",
+        unknown_sentence(run_of(config), machine.site, prepared.labels.get("reservation")) if machine.site else "",
         refused_sentence(int(metrics["jobs_refused"]), len(prepared)) if metrics["jobs_refused"] > 0 else "",
         excess_sentence(config, submissions_s),
     )
@@ -257,6 +264,9 @@ def _start_ever(
 ) -> tuple[Workload, NDArray[np.float64]]:
     """Return jobs and their estimates without those that a limit of running jobs would never let start."""
     run = run_of(config)
+    if machine.site is not None and run["site_reservations"]:
+        owners = owners_of(workload.user, workload.user_names, _labels(workload, machine))
+        workload, estimate_s = admitted(workload, estimate_s, owners, machine.site, config["size_map"] == "drop")
     rules = rules_of(run, () if machine.site is None else machine.site.limits)
     if not rules:
         return workload, estimate_s

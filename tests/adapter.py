@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import isnan
@@ -218,7 +218,7 @@ def _coin(node: int, job: int, restarts: int) -> float:
 _KEY = coin_key(0, 0)
 
 
-def workload_of(jobs: Sequence[Sequence], dependencies: str = "none") -> Workload:
+def workload_of(jobs: Sequence[Sequence], dependencies: str = "none", asks: Callable | None = None) -> Workload:
     """The rows as the engine wants them."""
     jobs = sorted(jobs, key=lambda row: row[1])
     column = [np.array([row[i] for row in jobs], float) for i in (1, 2)]
@@ -227,7 +227,11 @@ def workload_of(jobs: Sequence[Sequence], dependencies: str = "none") -> Workloa
     whose = [Job(index, int(each), 0, 1, 1, 1, 1) for index, each in enumerate(job_id)]
     pairs = [(job.index, *pair) for job in whose for pair in job.follows if dependencies == "log"]
     waits, after, think = (np.array([pair[i] for pair in pairs], np.int64) for i in range(3))
-    labels = {name: _label([getattr(job, name) for job in whose]) for name in LABELS}
+    labels = {name: _label([getattr(job, name) for job in whose]) for name in LABELS if name != "reservation"}
+    if asks is not None:
+        places = [asks(job) for job in whose]
+        names = tuple(f"w{place}" for place in range(1 + max((each for each in places if each is not None), default=0)))
+        labels["reservation"] = Label(np.array([-1 if each is None else each for each in places]), names)
     users = np.array([job.user for job in whose], np.int64)
     follows = dependencies_of(waits, after, think.astype(float))
     return Workload(job_id, *column, requested, size, users, name="case", labels=labels, dependencies=follows)

@@ -39,6 +39,7 @@ LSF = "simcore/policies/queue_order/lsf.py"
 ASSOCIATIONS = "simcore/policies/queue_order/associations.py"
 LIMITS = "simcore/engine/limits.py"
 SUBMITS = "simcore/engine/submits.py"
+ADMITTED = "simcore/engine/admitted.py"
 GROUPS = "simcore/model/limits.py"
 SITE_LIMITS = "simcore/sites/limits.py"
 MENU = "simcore/policies/scheduling/menu.py"
@@ -71,6 +72,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(LIMITS, "s.passes_again = 1", "s.passes_again = 0", "a start brings nobody to a limit"),
     Mutant(LIMITS, "if group == -1:", "if group < 0:", "groups that only count a job do not"),
     Mutant(LIMITS, "+= s.now - s.at_limit_since[job]", "+= s.now", "the time at a limit begins at 0"),
+    Mutant(ADMITTED, " & ~(1 << window)", "", "a job meets its own reservation"),
+    Mutant(
+        ADMITTED, ">> window & 1 == 0:\n            total", ">> window & 1 == 1:\n            total", "on other nodes"
+    ),
+    Mutant(ADMITTED, "s.now >= s.window_end[window]", "s.now > s.window_end[window]", "it starts when that is over"),
+    Mutant(
+        ADMITTED, "refused >> window & 1 == 0", "refused == 0", "one reservation keeps jobs of another from starting"
+    ),
+    Mutant(ADMITTED, "free_followers(s, job)", "pass", "others wait for a job whose reservation is over"),
+    Mutant(ADMITTED, "s.disturbed = 1  #", "s.disturbed = 0  #", "plans do not know of it"),
     Mutant(SUBMITS, ">= s.most_submitted[group]", "> s.most_submitted[group]", "one more is accepted"),
     Mutant(SUBMITS, "count_submitted(s, counted, -1)", "count_submitted(s, counted, 0)", "refused tasks stay counted"),
     Mutant(SUBMITS, "task = s.next_task[task]", "task = -1", "only the first task is looked at"),

@@ -74,7 +74,7 @@ def site_file(site, windows=(), rules=NO_RULES, limits=None, preempting=()) -> s
     for place, (begin, end, counts) in enumerate(windows):
         nodes = ", ".join(f"c{row} = {count}" for row, count in enumerate(counts) if count)
         lines += ["[[reservations]]", f'name = "w{place}"', f"start_s = {begin}", f"end_s = {end}"]
-        lines += [f"classes = {{{nodes}}}"]
+        lines += [f"classes = {{{nodes}}}", 'users = ["0", "1", "2"]']
     for account, user, parent, shares, *priority in accounts:
         lines += ["[[accounts]]", f'account = "{account}"', f'user = "{user}"', f'parent = "{parent}"']
         lines += [f"shares = {shares}", *(f"priority = {each}" for each in priority)]
@@ -166,7 +166,11 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), limited="limits", *
     plain = [(*row[:4], row[4].chunks * row[4].each[0]) for row in rows]
     from dataclasses import replace
 
-    workload = replace(workload_of(plain, options.get("dependencies", "none")), demand=demand_of(rows, len(site[1])))
+    asks = options.get("asks")
+    workload = replace(
+        workload_of(plain, options.get("dependencies", "none"), options.pop("asks", None)),
+        demand=demand_of(rows, len(site[1])),
+    )
     for name in ("first_ticks", "rule"):  # it draws them, and reads it from a file
         options.pop(name, None)
     recovers = recovery_of(rows, options)
@@ -175,6 +179,7 @@ def engine(case, rules=NO_RULES, limits=None, preempting=(), limited="limits", *
         workload,
         machine=site_file(site, windows, rules, limits, preempting),
         **({f"site_{limited}": True} if limits else {}),
+        site_reservations=asks is not None,
         failures=failures_of(failures, rows),
         events=True,
         debug=True,
@@ -210,8 +215,9 @@ def assert_same(case, rules=NO_RULES, limits=None, preempting=None, limited="lim
     nodes = {e.job_id: e.nodes for e in reference.events if e.kind in ("start", "migrate")}
     for job in reference.jobs:
         row = found.jobs[job.job_id]
-        if job.is_refused:
-            assert (row["first_start"], row["start"], row["finish"]) == (None, None, None)
+        if job.is_refused or job.is_late:
+            assert (row["start"], row["finish"]) == (None, None)
+            assert row["first_start"] == job.first_start
             continue
         if job.is_cancelled:
             job.start, nodes[job.job_id] = None, row["nodes"]
@@ -228,9 +234,10 @@ def assert_same(case, rules=NO_RULES, limits=None, preempting=None, limited="lim
     if options.get("preemption") == "suspend":
         assert run.jobs["suspended_s"].tolist() == [float(job.suspended) for job in reference.jobs]
     assert run.metrics["jobs_cancelled"] == sum(job.is_cancelled for job in reference.jobs)
+    assert run.metrics["reservations_missed"] == sum(job.is_late for job in reference.jobs)
     assert run.metrics["jobs_refused"] == sum(job.is_refused is True for job in reference.jobs)
-    if all(job.is_refused for job in reference.jobs):
-        return  # nothing ran
+    if all(job.finish is None for job in reference.jobs):
+        return  # nothing ended
     work = sum(job.requested_size * job.run for job in reference.jobs if job.finish is not None)
     capacity = run.metrics["makespan_s"] * sum(node.has[0] for node in nodes_of(site))
     assert run.metrics["utilisation"] == pytest.approx(float(work) / capacity)

@@ -77,6 +77,7 @@ def build_state(
     rules = rules_of(run, () if machine.site is None else machine.site.limits)
     groups = groups_of(rules, _owners(jobs) if rules else {}, n)
     submits = _submit_groups(jobs, machine, run)
+    asks_for = _windows_asked(jobs, machine, run)
     classes = _classes(machine, jobs)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     dependencies = Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None
@@ -86,6 +87,7 @@ def build_state(
         "trace": 1,
         **_shapes_of_policies(n, groups, classes, tree),
         **_shapes_of_submits(n, submits),
+        "asking_jobs": len(asks_for),
         **_shapes_of_pairs(n, dependencies),
     }
     state = State.zeros(**shapes).with_arrays(failures=rows)
@@ -96,6 +98,7 @@ def build_state(
     _set_tree(state, tree)
     _set_limits(state, groups)
     _set_submits(state, submits, jobs)
+    state.asks, state.asks_for[:] = int(len(asks_for) > 0), asks_for
     _set_dependencies(state, dependencies)
     _set_classes(state, classes)
     state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
@@ -199,7 +202,7 @@ def _agenda(machine: Machine, jobs: int) -> int:
     count = jobs + machine.capacity + 2
     if machine.site is None:
         return count
-    return count + 3 * min(jobs, machine.capacity) + st.PASS_KINDS + len(machine.site.windows)
+    return count + 3 * min(jobs, machine.capacity) + st.PASS_KINDS + 2 * len(machine.site.windows)
 
 
 def _listed(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int, reserved: bool) -> int:
@@ -250,20 +253,42 @@ def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
         s.overlaps[partition] = np.bitwise_or.reduce(here) | 1 << partition
 
 
+def _kept_windows(site: NodeTable) -> list[int]:
+    """Return the places of the advance reservations that do not end before the first submission, in order of ends."""
+    kept = [place for place, (_, end) in enumerate(site.windows) if end > 0.0]
+    return sorted(kept, key=lambda place: site.windows[place][1])
+
+
+def _windows_asked(jobs: Jobs, machine: Machine, run: Run) -> NDArray[np.int64]:
+    """Return the advance reservation of each job as its bit in the state; shape (0,) if no job asks for one."""
+    if machine.site is None or not run["site_reservations"] or "reservation_codes" not in jobs:
+        return np.zeros(0, np.int64)
+    bits = {machine.site.window_names[place]: bit for bit, place in enumerate(_kept_windows(machine.site))}
+    over = dict.fromkeys(machine.site.window_names, st.OVER)
+    of_code = [(over | bits).get(str(name), st.ANYWHERE) for name in jobs["reservation_names"]]
+    found = np.array([*of_code, st.ANYWHERE], np.int64)[jobs["reservation_codes"]]
+    return found if (found != st.ANYWHERE).any() else np.zeros(0, np.int64)
+
+
 def _set_windows(s: State, site: NodeTable) -> None:
-    """Set the advance reservations that do not end before the first submission, each with a timer at its end.
+    """Set the advance reservations that do not end before the first submission, each with a timer at its end, and at
+    its begin if jobs ask for it.
 
     Where there are some, or jobs are suspended on their nodes, jobs that need single cores are not counted alike: it
     matters on which nodes these are.
     """
-    kept = [place for place, (_, end) in enumerate(site.windows) if end > 0.0]
-    kept.sort(key=lambda place: site.windows[place][1])
-    s.num_windows = s.num_timers = len(kept)
+    kept, timers = _kept_windows(site), []
+    s.num_windows = len(kept)
     for bit, place in enumerate(kept):
         s.window_begin[bit], s.window_end[bit] = site.windows[place]
-        s.timer_time[bit] = site.windows[place][1]
-        s.timer_key[bit] = st.OTHER_TIMER * st.TIMER_STRIDE + len(s.job.submit) + bit
+        key = st.OTHER_TIMER * st.TIMER_STRIDE + len(s.job.submit) + bit
+        timers.append((site.windows[place][1], key))
+        if site.windows[place][0] > 0.0 and (s.asks_for == bit).any():
+            timers.append((site.windows[place][0], key + len(kept)))
         s.node_windows[:] |= (site.reserved >> place & 1) << bit
+    s.num_timers = len(timers)
+    for at, (time, key) in enumerate(sorted(timers)):
+        s.timer_time[at], s.timer_key[at] = time, key
     if kept or s.suspends:
         s.job.plain[:] = 0
 

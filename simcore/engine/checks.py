@@ -228,9 +228,15 @@ def _queue(state: State) -> Nodes:
 
 
 def seen_jobs(state: State) -> Nodes:
-    """Return the waiting jobs that the last scheduling pass saw: those that no limit keeps from starting."""
-    queue = _queue(state)
+    """Return the waiting jobs that the last scheduling pass saw: those that no limit keeps from starting, and that ask
+    for no advance reservation."""
+    queue = _unasking(state, _queue(state))
     return queue[state.is_at_limit[queue] == 0] if state.limited else queue
+
+
+def _unasking(state: State, jobs: Nodes) -> Nodes:
+    """Return those of some jobs that ask for no advance reservation."""
+    return jobs[state.asks_for[jobs] == st.ANYWHERE] if state.asks else jobs
 
 
 def _holds_nodes(state: State) -> NDArray[np.bool_]:
@@ -353,7 +359,7 @@ def _check_queue(checker: Checker) -> str:
 
 def has_ended(state: State) -> NDArray[np.bool_]:
     """Tell of each job whether it has finished, or has been cancelled or refused."""
-    return np.isin(state.job.status, (st.DONE, st.REFUSED))
+    return np.isin(state.job.status, (st.DONE, st.REFUSED, st.MISSED))
 
 
 def _check_dependencies(checker: Checker) -> str:
@@ -386,7 +392,7 @@ def _check_submits(checker: Checker) -> str:
         return "of the tasks of one submission some are refused and some are not"
     counted = np.zeros_like(state.submitted)
     for job in np.flatnonzero((state.first_task < state.next_arrival) & ~refused[state.first_task]).tolist():
-        if state.job.status[job] != st.DONE:
+        if state.job.status[job] not in (st.DONE, st.MISSED):
             groups = [group if group >= 0 else -2 - group for group in state.submit_groups_of[job] if group != -1]
             counted[groups] += 1
     limits_all = ~np.isin(np.arange(len(counted)), -2 - state.submit_groups_of[state.submit_groups_of < -1])
@@ -412,7 +418,7 @@ def _check_limits(checker: Checker) -> str:
         return f"groups have {jobs.tolist()} running jobs on {nodes.tolist()} nodes, more than they may"
     if not (np.array_equal(jobs, state.group_jobs) and np.array_equal(nodes, state.group_nodes)):
         return "the running jobs of groups, or their nodes, are counted wrongly"
-    for job in _queue(state).tolist():
+    for job in _unasking(state, _queue(state)).tolist():
         groups = [group for group in state.groups_of[job].tolist() if group >= 0]
         full = (jobs[groups] >= state.most_jobs[groups]) | (
             nodes[groups] + state.job.requested[job] > state.most_nodes[groups]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
 
-OWNERS = ("user", *(label for label in LABELS if label not in ("array", *NUMBERS)))
+OWNERS = ("user", *(label for label in LABELS if label not in ("array", "reservation", *NUMBERS)))
 """What jobs can be counted by."""
 
 OWNER_METRICS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import bound as _bound  # noqa: F401 - binds the hooks
 from faultsweep.simcore.engine import hooks
+from faultsweep.simcore.engine.admitted import put_aside_back, start_admitted
 from faultsweep.simcore.engine.allocation import end_attempt, free_nodes_of, job_on, stop_leaving
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.dependencies import become_eligible, free_followers, is_held
@@ -458,6 +459,8 @@ def schedule(s: State) -> bool:
         return False
     if s.queue_order != DEFAULT or s.in_tiers == 1:
         order_queue(s)
+    if s.asks == 1:
+        start_admitted(s)
     while True:
         s.passes_again = 0
         if s.limited == 1:
@@ -482,6 +485,8 @@ def schedule(s: State) -> bool:
         if s.passes_again == 0 or not done:
             break
         s.disturbed = 1
+    if s.asks == 1:
+        put_aside_back(s)
     if s.queue_order != DEFAULT:
         await_next_order(s)
     s.released = 0

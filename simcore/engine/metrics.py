@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.engine.state import DONE, REFUSED, State
+from faultsweep.simcore.engine.state import DONE, MISSED, REFUSED, State
 from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
 from numpy.typing import NDArray
 
@@ -178,6 +178,7 @@ METRICS: dict[str, Metric] = {
     "mean_suspended_s": Metric("s", "Mean over jobs of the time for which they were suspended for others.", _OF_JOBS),
     "jobs_cancelled": Metric("", "Jobs that ended without a result because they were preempted.", NOTHING),
     "jobs_refused": Metric("", "Jobs that a limit of submitted jobs refused, so that they never ran.", NOTHING),
+    "reservations_missed": Metric("", "Jobs that waited for an advance reservation until it was over.", NOTHING),
     "mean_scheduling_s": Metric("s", "Mean processor time of scheduling a job, under time_scheduling.", ABSENT),
     "max_scheduling_s": Metric("s", "Longest processor time of one scheduling pass, under time_scheduling.", ABSENT),
 }
@@ -342,4 +343,5 @@ def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         "jobs_preempted": int(np.sum(left > 0)),
         "jobs_cancelled": int(np.sum((s.job.status == DONE) & np.isnan(s.job.finish))),
         "jobs_refused": int(np.sum(s.job.status == REFUSED)),
+        "reservations_missed": int(np.sum(s.job.status == MISSED)),
     }

@@ -177,9 +177,10 @@ class SiteChecker(Checker):
         return ""
 
     def _check_ticks(self) -> str:
-        """Jobs start at ticks only (slurm), but for those that have waited for their own nodes."""
+        """Jobs start at ticks only (slurm), but for those that have waited for their own nodes or a reservation."""
         state = self.state
         waited = (state.job.option == ORIGINAL_NODES) & (state.job.restarts > 0)
+        waited |= state.asks_for != st.ANYWHERE if state.asks else False
         started = np.flatnonzero((state.job.status == st.RUNNING) & (state.job.scheduled == state.now) & ~waited)
         if state.reserves != st.IN_PLANS or not len(started) or (state.tick_interval == 0).any():
             return ""

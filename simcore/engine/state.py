@@ -40,7 +40,10 @@ DONE = 3
 AWAY = 4  # killed, and not in the queue yet (recovery options A and C)
 HELD = 5  # submitted, and not in the queue before others have ended and its think time is over
 REFUSED = 7  # at its submission, because of a limit of submitted jobs
+MISSED = 8  # refused because its advance reservation was over
 HALTED = 6  # suspended for another one: holds GPUs, memory and its cores on which nobody runs, and does not run
+
+ANYWHERE, OVER = -1, -2  # asks for no advance reservation; for one that ended before the first submission
 
 LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
 
@@ -155,7 +158,7 @@ class CommonJobs(Declared):
     requested: IntOfJob  # nodes submitted
     size: IntOfJob  # nodes after rounding to a possible size
     allocated: IntOfJob  # nodes held by the current attempt (growth)
-    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY, HELD, HALTED or REFUSED
+    status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY, HELD, HALTED, REFUSED or MISSED
     restarts: IntOfJob  # times that a failure killed it
     preemptions: IntOfJob  # times that it left for another job
     suspensions: IntOfJob  # times that it was suspended for another job
@@ -274,6 +277,7 @@ AssociationRow = Annotated[Floats, Row("associations")]
 GroupRow = Annotated[Ints, Row("limit_groups")]
 LimitedJobs = Annotated[Ints, Row("limited_jobs")]
 SubmitGroupRow = Annotated[Ints, Row("submit_groups")]
+AskingJobs = Annotated[Ints, Row("asking_jobs")]
 RefusableJobs = Annotated[Ints, Row("refusable_jobs")]
 LimitedTimes = Annotated[Floats, Row("limited_times")]
 FollowingJobs = Annotated[Ints, Row("following_jobs")]
@@ -412,6 +416,8 @@ class State(Common):
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
+    asks: int  # whether jobs ask for advance reservations (engine/admitted.py) ...
+    num_aside: int  # ... and entries of aside
     refuses: int  # whether submitted jobs are limited: only then the fields of these limits mean anything
     follows: int  # whether jobs wait for others (engine/dependencies.py) ...
     num_held: int  # ... how many do now
@@ -592,6 +598,10 @@ class State(Common):
     first_task: RefusableJobs  # the first task of the array that is submitted with it; itself without one
     next_task: RefusableJobs  # the next one; -1: none
     submit_groups_of: IntTable  # (jobs, most groups of a job), as groups_of
+
+    # by job: (jobs,), none if no job asks for an advance reservation
+    asks_for: AskingJobs  # the one that it asks for, or ANYWHERE or OVER
+    aside: AskingJobs  # scratch: the queue with these jobs
 
     # jobs that wait for others, by job: (jobs,), none without such jobs ...
     waits_for: FollowingJobs  # how many others have not ended yet

@@ -28,6 +28,8 @@ ALL_NODES = ""
 """The partition of jobs that name none, where the site has no default one: all nodes."""
 
 Ints = NDArray[np.int64]
+Admitted = tuple[tuple[str, ...], tuple[str, ...]]
+"""Users and accounts; a name with - before it is left out, and then all others are meant."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class NodeTable:
     max_time_s, max_nodes : the longest time and the most nodes that a job of each partition may ask for; infinity where
         there is no limit.
     windows : begin and end of advance reservations, s; on the calendar of the file until ``on_clock`` moves them.
+    window_names : their names.
+    admitted : users and accounts, those below them among these, whose jobs may run in each; none: nobody's.
     reserved : bits of the windows that a node belongs to.
     shares : (account, user, parent account, shares) of each account and user of the file, user "" for an account.
     association_priorities : (account, user, priority) of those that have one, user "" for an account.
@@ -68,6 +72,8 @@ class NodeTable:
     max_time_s: tuple[float, ...] = ()
     max_nodes: tuple[float, ...] = ()
     windows: tuple[tuple[float, float], ...] = ()
+    window_names: tuple[str, ...] = ()
+    admitted: tuple[Admitted, ...] = ()
     reserved: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     shares: tuple[tuple[str, str, str, float], ...] = ()
     association_priorities: tuple[tuple[str, str, float], ...] = ()
@@ -127,6 +133,8 @@ def site_hash(site: NodeTable) -> str:
         names += repr((site.max_time_s, site.max_nodes)).encode()
     if site.windows:
         names += repr(site.windows).encode() + site.reserved.tobytes()
+    if any(users or accounts for users, accounts in site.admitted):
+        names += repr((site.window_names, site.admitted)).encode()
     if site.shares or site.qos_priorities or len({factor for _, factor in site.partition_factors}) > 1:
         names += repr((site.shares, site.partition_factors, site.qos_priorities)).encode()
     if site.association_priorities:
@@ -159,7 +167,7 @@ def _least(*limits: float | None) -> float:
 def node_table(site: Site, path: str = "site") -> NodeTable:
     """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
     from faultsweep.simcore.sites.hosts import nodes_of
-    from faultsweep.simcore.sites.limits import limits_of, submit_limits_of
+    from faultsweep.simcore.sites.limits import admitted_accounts, limits_of, submit_limits_of
     from faultsweep.simcore.sites.preempting import graces_of, preempting_of
 
     if len(site.partitions) > MOST_PARTITIONS:
@@ -204,6 +212,8 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         max_time_s=tuple(longest),
         max_nodes=tuple(_least(partition.max_nodes) for partition in site.partitions) + (math.inf,) * unnamed,
         windows=tuple((window.start_s, window.end_s) for window in site.reservations),
+        window_names=tuple(window.name for window in site.reservations),
+        admitted=tuple((tuple(window.users), admitted_accounts(site, window.accounts)) for window in site.reservations),
         reserved=reserved,
         shares=tuple((a.account, a.user, a.parent, 1.0 * (1 if a.shares is None else a.shares)) for a in site.accounts),
         association_priorities=tuple(

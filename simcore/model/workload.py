@@ -51,8 +51,9 @@ class Label(NamedTuple):
 
 NUMBERS = ("nice", "site_factor")
 """The labels that are numbers."""
-LABELS = ("account", "partition", "qos", "array", *NUMBERS)
-"""What jobs may belong to, beside their user: an array is jobs that were submitted as one."""
+LABELS = ("account", "partition", "qos", "array", "reservation", *NUMBERS)
+"""What jobs may belong to, beside their user: an array is jobs that were submitted as one, a reservation an advance
+reservation."""
 
 
 DEMANDED = ("chunks", "cores", "gpus", "memory_mb", "per_node", "whole", "partition")
@@ -85,8 +86,8 @@ class Workload:
     epoch_s : time zero of the log's clock in seconds since 1970 UTC; 0 where the log has no date.
     home : int64, index of the cluster that each job is submitted to; None where the parameter ``split`` decides that.
     demand : what the jobs need of the nodes of a site; None where each needs its processors as cores of any nodes.
-    labels : account, partition, QOS, array, nice value and site factor of each job, by name of LABELS; those that the
-        log does not tell are not there.
+    labels : account, partition, QOS, array, reservation, nice value and site factor of each job, by name of LABELS;
+        those that the log does not tell are not there.
     user_names : names of the users that ``user`` counts; empty where the log has numbers alone.
     dependencies : which jobs wait for the end of others; None where none is known to.
     """

@@ -153,6 +153,18 @@ def _most_of_users(site: Site, rows: dict[str, Account], field: str) -> Iterator
             yield account, "", most
 
 
+def admitted_accounts(site: Site, accounts: list[str]) -> tuple[str, ...]:
+    """Return accounts with those below them; one with - before it is left out with those below it."""
+    rows = {row.account: row for row in site.accounts if not row.user}
+    found = [
+        sign + each
+        for name in accounts
+        for sign in ("-" if name.startswith("-") else "",)
+        for each in sorted(_accounts_in(name.removeprefix("-"), rows))
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 def _path(account: str, rows: dict[str, Account]) -> list[str]:
     """Return an account and those above it, up to the root."""
     path = [account]

@@ -25,7 +25,7 @@ def _lines(site: Site) -> Iterator[str]:
         yield "priority tiers of partitions, unless they are asked for (--site-tiers)"
     yield _named("other rules of QOS", _with_rules(site))
     windows = [window.name for window in site.reservations if not window.maintenance]
-    yield _named("the jobs of advance reservations, which wait like all others", windows)
+    yield _named("who may use advance reservations, unless asked for (--site-reservations)", windows)
     yield _named("licences", [licence.name for licence in site.licences])
     yield _named("features of nodes", sorted({feature for nodes in site.nodes for feature in nodes.features}))
     failing = [nodes.name for nodes in site.nodes if nodes.mtbf_h is not None]

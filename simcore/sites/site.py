@@ -108,7 +108,8 @@ class Reservation(_Part):
     """An advance reservation of nodes, in seconds since 1970 UTC, or on the clock of a log without a date.
 
     Its nodes are those of ``hosts``, or the first ones of each class as ``classes`` says, or the first ``nodes`` of the
-    site; all without any of them. ``maintenance`` lets no job run.
+    site; all without any of them. ``maintenance`` lets no job run. Jobs of ``users`` in ``accounts`` may ask for it; if
+    one of the two is empty, of all users or accounts, if both are, of nobody; a name with - before it is left out.
     """
 
     name: str
@@ -118,6 +119,8 @@ class Reservation(_Part):
     classes: dict[str, int] = {}
     hosts: str = ""
     maintenance: bool = False
+    users: list[str] = []
+    accounts: list[str] = []
 
 
 class Licence(_Part):

@@ -311,7 +311,7 @@ def _reservation(keys: Keys, zone: Zone, missing: list[str]) -> Reservation:
         times.append(float(local[0] if own_zone else zone.early(local)[0]))
     repeated = {"DAILY", "WEEKLY", "WEEKDAY", "WEEKEND", "HOURLY", "FLEX", "ANY_NODES"} & set(flags.split(","))
     missing += [f"reservation {name}: {flag}" for flag in sorted(repeated)]
-    for key in ("Users", "Accounts", "Licenses"):
+    for key in ("Groups", "Licenses"):
         if known(keys, key):
             missing.append(f"reservation {name}: {key}={known(keys, key)}")
     return Reservation(
@@ -321,6 +321,8 @@ def _reservation(keys: Keys, zone: Zone, missing: list[str]) -> Reservation:
         nodes=_whole(keys, "NodeCnt") or 0,
         hosts=known(keys, "Nodes"),
         maintenance="MAINT" in flags,
+        users=[each for each in known(keys, "Users").split(",") if each],
+        accounts=[each for each in known(keys, "Accounts").split(",") if each],
     )
 
 

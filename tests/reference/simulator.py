@@ -657,9 +657,17 @@ class Simulator:
         self.look()
         if self.options.queue_order != "fcfs" or self.options.rank:
             self.order()
+        everyone = self.set_aside()
         while not self.whole_pass():
             self.conservative.broken = True
+        self.queue = [job for job in everyone if job in self.queue or job in self.aside]
         self.look()
+
+    def set_aside(self) -> list[Job]:
+        """Take those out of the queue that a pass does not see; return the queue as it was."""
+        return list(self.queue)
+
+    aside: tuple[Job, ...] | list[Job] = ()
 
     def whole_pass(self) -> bool:
         """One pass without the jobs at a limit; False if it must begin again."""

@@ -159,7 +159,8 @@ class SiteSimulator(Simulator):
         return found
 
     def next_instant(self):
-        ends = (end for _, end, _ in self.windows if end > self.now)
+        ends = [end for _, end, _ in self.windows if end > self.now]
+        ends += [begin for begin in self.begins() if begin > self.now]
         return min([super().next_instant(), *ends, self.passes.next_tick(), *self.preemption.next_times()])
 
     def whole_instant(self) -> None:
@@ -167,7 +168,13 @@ class SiteSimulator(Simulator):
         calculates = o.queue_order == "multifactor" and o.period and self.calculated() == self.now
         comes_back = any(time == self.now for time, _ in self.resubmissions)
         comes_up = self.now in self.down.values()
-        if calculates or comes_back or comes_up or any(end == self.now for _, end, _ in self.windows):
+        if (
+            calculates
+            or comes_back
+            or comes_up
+            or any(end == self.now for _, end, _ in self.windows)
+            or self.now in self.begins()
+        ):
             self.passes.changed = True
         if self.now in (*self.preemption.preempts_from.values(), *(a.leaves_from for a in self.running)):
             self.passes.changed = True
@@ -175,6 +182,43 @@ class SiteSimulator(Simulator):
         if any(a.start + safe == self.now for a in self.running if safe > 0):
             self.passes.changed = True
         super().whole_instant()
+
+    # -- advance reservations ------------------------------------------------------------------------------------
+
+    inside: int | None = None  # the one whose nodes are looked at for a job that asks for it
+
+    def window_of(self, job: Job) -> int | None:
+        return self.options.asks(job) if self.options.asks else None
+
+    def begins(self) -> set:
+        """When those begin that a job asks for."""
+        return {self.windows[place][0] for place in map(self.window_of, self.jobs) if place is not None}
+
+    def set_aside(self) -> list[Job]:
+        """Start the jobs of advance reservations in the order of the queue, of each until one does not fit."""
+        everyone, full = list(self.queue), set()
+        self.aside = [job for job in everyone if self.window_of(job) is not None]
+        self.queue = [job for job in everyone if job not in self.aside]
+        for job in list(self.aside):
+            place = self.window_of(job)
+            begin, end, _ = self.windows[place]
+            if self.now >= end:
+                job.is_late = True
+                self.log("refuse", job)
+                self.end_for_good(job)
+                self.aside.remove(job)
+            elif begin <= self.now and place not in full and not self.at_limit(job):
+                self.inside, self.row = place, 0
+                free = self.free()
+                if self.room(job, free) < self.needs[job].chunks:
+                    full.add(place)
+                else:
+                    self.queue.append(job)  # which it leaves
+                    self.start_on(job, self.held_of(job, self.choose_nodes(job, free)))
+                    self.aside.remove(job)
+                    self.conservative.broken = True
+                self.inside = None
+        return everyone
 
     def go_on(self) -> None:
         self.suspension.settle()
@@ -192,8 +236,13 @@ class SiteSimulator(Simulator):
 
     def is_reserved(self, job: Job, node: int, time) -> bool:
         """Whether a job that starts at a time on a node would meet an advance reservation of it."""
-        for begin, end, members in self.windows:
-            if node in members and time < end and (begin <= time or begin < time + self.duration(job)):
+        for place, (begin, end, members) in enumerate(self.windows):
+            if (
+                place != self.inside
+                and node in members
+                and time < end
+                and (begin <= time or begin < time + self.duration(job))
+            ):
                 return True
         return False
 
@@ -201,6 +250,8 @@ class SiteSimulator(Simulator):
         """How many chunks of a job that starts at a time (now) fit into what is free of a node: tried one by one."""
         need = self.needs[job]
         if self.is_reserved(job, node, self.now if time is None else time):
+            return 0
+        if self.inside is not None and node not in self.windows[self.inside][2]:
             return 0
         if need.partition not in self.nodes[node].partitions:
             return 0
@@ -416,6 +467,7 @@ class SiteSimulator(Simulator):
         """Each part of a less safe node, from the least safe one on, moves to the safest node that has room for it."""
         safety = {node: (self.failed_so_far[node], node) for node in range(len(self.nodes))}
         movable = [a for a in self.running if finished_start < a.start <= self.now and not a.is_paused(self.now)]
+        movable = [a for a in movable if self.window_of(a.job) is None]
         parts = [(node, attempt) for attempt in movable for node in self.bags[attempt]]
         moved = []
         for node, attempt in sorted(parts, key=lambda part: (*(-k for k in safety[part[0]]), part[1].job.index)):

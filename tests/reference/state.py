@@ -121,6 +121,7 @@ class Options:
     site_grace: bool = False
     grace: Callable | None = None  # of a job, by the site's file; 0 is none
     preempt_exempt: Any = 0
+    asks: Callable | None = None  # of a job: the place of the advance reservation that it asks for, or None
     preempts: Callable | None = None  # of two jobs: whether the first may preempt the second
     preempt_order: Callable | None = None  # of a job: those with the lowest leave first
     preempt_class: Callable | None = None  # of a job: the place of its partition or QOS in the file
@@ -169,6 +170,7 @@ class Job:
     suspended: Any = 0  # for how long
     preempted_seconds: Any = 0  # node-seconds of work lost by that
     is_cancelled: bool = False
+    is_late: bool = False  # its advance reservation was over
     is_refused: bool | None = None  # None before it is submitted
     eligible: Any = None  # since when it may start
     ended: Any = None  # finished, cancelled or refused

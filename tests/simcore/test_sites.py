@@ -93,6 +93,7 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
     options = "--preemption requeue --site-grace --preempt-exempt-s 120 --preempt-wait-s 90"
     assert " ".join(preempt_options(site)) == options
     assert {one.name: one.total for one in site.licences} == {"matlab": 10, "abaqus": 1}
+    assert (site.reservations[0].users, site.reservations[0].accounts) == (["root"], [])
     assert (site.reservations[0].start_s, site.reservations[0].maintenance) == (1782885600.0, True)  # 06:00 UTC
     assert site.not_represented == [
         "node g1: generic resource craynetwork:2",
@@ -101,7 +102,6 @@ def test_slurm_conf_and_what_sacctmgr_prints(tmp_path):
         "QOS high: MaxTRESPU=cpu=64",
         "accounts: GrpTRES of 1 accounts and users",
         "reservation fix: DAILY",
-        "reservation fix: Users=root",
         "PriorityWeightTRES of license/matlab",
         "SchedulerParameters: bf_max_time=10",
         "TopologyPlugin=topology/tree",
@@ -358,4 +358,5 @@ def test_a_recorded_slurm():
     assert (high.priority, high.preempts, high.max_jobs_user) == (100, ["low"], 4)
     assert (site.backfill.interval_s, site.backfill.max_job_user) == (2, 20)
     assert site.reservations[0].name == "course"
+    assert (site.reservations[0].users, site.reservations[0].accounts) == (["root"], ["astro"])
     assert site.licences[0].total == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from faultsweep.simcore.contract import CLUSTERS, Config, Named, Parameter, Policy, Refusal, Role, Run
 from faultsweep.simcore.model.limits import Rule
 from faultsweep.simcore.model.machines import may_be_site
@@ -35,6 +36,13 @@ SITE_SUBMIT_LIMITS = Parameter(
     "Refuse jobs above the limits of submitted jobs of the site's file.",
     "scheduling",
 )
+SITE_RESERVATIONS = Parameter(
+    "site_reservations",
+    bool,
+    False,
+    "Jobs run in the advance reservations of the site's file that they ask for.",
+    "scheduling",
+)
 METRICS = ("mean_time_at_limit_s", "jobs_at_limit")
 
 
@@ -55,6 +63,10 @@ def _may_refuse(run: Run) -> bool:
     return bool(run["site_submit_limits"] and _on_site(run))
 
 
+def _may_miss(run: Run) -> bool:
+    return bool(run["site_reservations"] and _on_site(run))
+
+
 def _on_clusters(config: Config, kind: str, machine: str) -> str:
     found = next((parameter.name for parameter in PARAMETERS if config[parameter.name] > 0), "")
     if kind != CLUSTERS or not found:
@@ -64,15 +76,19 @@ def _on_clusters(config: Config, kind: str, machine: str) -> str:
 
 _USES: tuple[Named, ...] = (
     *(parameter.name for parameter in PARAMETERS),
-    *((name, _on_site) for name in ("site_limits", "site_submit_limits")),
+    *((name, _on_site) for name in ("site_limits", "site_submit_limits", "site_reservations")),
 )
 
 ROLE = Role(
     "How many jobs may run at a time.",
     chooses=lambda run: "owners",
-    parameters=(*PARAMETERS, SITE_LIMITS, SITE_SUBMIT_LIMITS),
+    parameters=(*PARAMETERS, SITE_LIMITS, SITE_SUBMIT_LIMITS, SITE_RESERVATIONS),
     refuses=(Refusal(tuple(parameter.name for parameter in PARAMETERS), _on_clusters),),
-    metrics=(*((name, _may_limit) for name in METRICS), ("jobs_refused", _may_refuse)),
+    metrics=(
+        *((name, _may_limit) for name in METRICS),
+        ("jobs_refused", _may_refuse),
+        ("reservations_missed", _may_miss),
+    ),
 )
 
 POLICIES = (Policy("owners", "", uses=_USES),)
@@ -103,6 +119,15 @@ def check_owners(run: Run, owners: Mapping[str, Label]) -> None:
 def refused_sentence(refused: int, jobs: int) -> str:
     """Return what to say of jobs that limits of submitted jobs refused; "" if none."""
     return f"{refused:,} of {jobs:,} jobs were refused by the site's limits of submitted jobs" if refused else ""
+
+
+def unknown_sentence(run: Run, site: NodeTable, label: Label | None) -> str:
+    """Return what to say of jobs that ask for advance reservations which the site's file does not have; "" if none."""
+    if not run["site_reservations"] or label is None:
+        return ""
+    unknown = np.array([*(name not in site.window_names for name in label.names), False])[label.codes]
+    lacking = "ask for advance reservations that the site's file lacks, and wait like all others"
+    return f"{int(unknown.sum()):,} jobs {lacking}" if unknown.any() else ""
 
 
 def unlimited_sentence(run: Run, site: NodeTable, owners: Mapping[str, Label]) -> str:

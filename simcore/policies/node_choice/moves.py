@@ -10,6 +10,7 @@ from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import fits_elsewhere, move_piece, next_job_on, piece_on, windows_met
 from faultsweep.simcore.engine.state import (
+    ANYWHERE,
     MIGRATE_EVENT,
     MOVES_AWAY,
     RUNNING,
@@ -92,6 +93,8 @@ def _move_pieces(s: State) -> None:
 @inlined
 def _is_mover(s: State, job: int, since: float) -> bool:
     """Tell whether a job may move: it works, and has started after ``since``."""
+    if s.asks == 1 and s.asks_for[job] != ANYWHERE:
+        return False  # its nodes are those of its reservation
     return s.job.status[job] == RUNNING and s.job.start[job] > since and s.job.resumed[job] <= s.now
 
 

@@ -1,0 +1,160 @@
+"""Jobs that ask for advance reservations: the engine runs them when and where the reference does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from faultsweep.simcore.model.workload import Label
+from faultsweep.simcore.parameters import inert, resolve
+from faultsweep.simcore.simulate import simulate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faultsweep.errors import InputError
+from tests.adapter import workload_of
+from tests.strategies import examples
+from tests.test_site_against_reference import CHOICES, assert_same, cases
+from tests.test_slurm_against_reference import SETTINGS, first_ticks
+
+
+def asking(case, share):
+    """Some of the jobs ask for one of the reservations."""
+    windows = len(case[3])
+    return lambda job: job.job_id % windows if windows and job.job_id % 3 < share else None
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative", "top-jobs"])
+@given(
+    cases(failures=True, reservations=True),
+    st.sampled_from((1, 2, 3)),
+    st.sampled_from(CHOICES),
+    st.sampled_from((0, 0, 1)),
+    st.sampled_from(("fcfs", "sjf", "wfp")),
+)
+@examples(80)
+def test_schedules_are_those_of_the_reference(scheduler, case, share, node_choice, delay, order):
+    options = {"scheduler": scheduler, "node_choice": node_choice, "start_delay": delay, "queue_order": order}
+    assert_same(case, asks=asking(case, share), **options)
+
+
+@given(cases(failures=True, reservations=True), st.sampled_from((1, 2)), SETTINGS)
+@examples(80)
+def test_beside_passes_of_slurm(case, share, settings):
+    ticks = first_ticks([settings[name] for name in ("main_interval", "full_interval", "backfill_interval")])
+    assert_same(case, asks=asking(case, share), scheduler="slurm", first_ticks=ticks, **settings)
+
+
+@given(
+    cases(failures=True, reservations=True),
+    st.sampled_from((1, 2)),
+    st.sampled_from(("fcfs", "backfill", "conservative")),
+    st.sampled_from(("user", "account", "qos")),
+    st.booleans(),
+    st.sampled_from(("none", "log")),
+)
+@examples(80)
+def test_with_limits_moves_and_dependencies(case, share, scheduler, owner, moves, dependencies):
+    more = {"node_choice": "lff", "lff_moves": True} if moves else {}
+    options = {f"{owner}_max_jobs": 1, "dependencies": dependencies, **more}
+    assert_same(case, asks=asking(case, share), scheduler=scheduler, **options)
+
+
+SITE = """format = "faultsweep site, 1"
+[[nodes]]
+name = "n"
+count = 4
+cores = 1
+[[accounts]]
+account = "b"
+parent = "a"
+[[reservations]]
+name = "course"
+start_s = 10
+end_s = 30
+nodes = 2
+"""
+
+
+def site_at(tmp_path, more='users = ["0", "1", "2"]'):
+    path = tmp_path / "site.toml"
+    path.write_text(f"{SITE}{more}\n")
+    return str(path)
+
+
+def asking_for(rows, *names):
+    """Jobs that ask for reservations by name, "" for none."""
+    workload = workload_of(rows)
+    known = tuple(dict.fromkeys(name for name in names if name))
+    label = Label(np.array([known.index(name) if name else -1 for name in names]), known)
+    return replace(workload, labels={**workload.labels, "reservation": label})
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+def test_jobs_run_in_their_reservation(tmp_path, scheduler):
+    """Jobs 3, 6 and 9 ask for the first two nodes from 10 to 30, job 12 for three of them; job 7 wants all four nodes.
+
+    Job 9 overtakes no job of its reservation, and goes on when that is over; job 12 never fits.
+    """
+    rows = [(3, 0, 5, 5, 2), (6, 1, 10, 10, 2), (9, 2, 30, 30, 1), (12, 3, 5, 5, 3), (7, 4, 10, 10, 4)]
+    workload = asking_for(rows, *["course"] * 4, "")
+    options = {"machine": site_at(tmp_path), "scheduler": scheduler, "estimates": "requested", "debug": True}
+    run = simulate(workload, site_reservations=True, events=True, **options)
+    assert run.jobs["start_s"][:3].tolist() == [10, 15, 25]
+    assert run.jobs["start_s"][4] == 55
+    assert np.isnan(run.jobs["start_s"][3])
+    nodes = {job: tuple(held) for _, kind, job, _, held in run.events.rows() if kind == "start"}
+    assert (nodes[3], nodes[6], nodes[9]) == ((0, 1), (0, 1), (0,))
+    assert [(time, job) for time, kind, job, *_ in run.events.rows() if kind == "refuse"] == [(30, 12)]
+    assert (run.metrics["reservations_missed"], run.metrics["jobs_refused"]) == (1, 0)
+    without = simulate(workload, **options)
+    assert without.jobs["start_s"].tolist()[0] == 0, "on the other nodes"
+    assert without.metrics["reservations_missed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "admitted"),
+    [
+        ("", ()),
+        ('users = ["0"]', (12, 15)),
+        ('accounts = ["a"]', (12, 13, 14, 15)),
+        ('accounts = ["b"]', (14, 15)),
+        ('accounts = ["-b"]', (12, 13)),
+        ('users = ["-0"]', (13, 14)),
+        ('users = ["-0"]\naccounts = ["b"]', (14,)),
+    ],
+)
+def test_who_may_use_a_reservation(tmp_path, more, admitted):
+    """Jobs of users 0, 1, 2 and 0 in accounts a, a, b and b; account b is in a."""
+    rows = [(12, 0, 1, 1, 1), (13, 0, 1, 1, 1), (14, 0, 1, 1, 1), (15, 0, 1, 1, 1)]
+    options = {"machine": site_at(tmp_path, more), "site_reservations": True}
+    for row in rows:
+        one = asking_for([row], "course")
+        if row[0] in admitted:
+            assert simulate(one, **options).jobs["start_s"].tolist() == [10]
+            continue
+        with pytest.raises(
+            InputError, match=f"case: job {row[0]} asks for advance reservation 'course' and may not use"
+        ):
+            simulate(one, **options)
+    if 0 < len(admitted) < len(rows):
+        run = simulate(asking_for(rows, *["course"] * 4), **options, size_map="drop")
+        assert run.dropped == {"not allowed to use its advance reservation": 4 - len(admitted)}
+        assert run.jobs["job_id"].tolist() == list(admitted)
+
+
+def test_a_reservation_that_the_site_lacks_is_told(tmp_path):
+    path = site_at(tmp_path)
+    run = simulate(asking_for([(12, 0, 1, 1, 1)], "other"), machine=path, site_reservations=True)
+    assert run.jobs["start_s"].tolist() == [0]
+    lacking = "1 jobs ask for advance reservations that the site's file lacks, and wait like all others"
+    assert run.doubts == (lacking,)
+    assert "site_reservations" not in inert(resolve({"machine": path}))
+    assert "site_reservations" in inert(resolve({"machine": "flat:4", "site_reservations": True}))
+
+
+def test_a_job_that_comes_after_its_reservation_is_refused(tmp_path):
+    workload = asking_for([(12, 0, 1, 1, 1), (15, 30, 1, 1, 1)], "", "course")
+    run = simulate(workload, machine=site_at(tmp_path), site_reservations=True, debug=True)
+    assert np.isnan(run.jobs["start_s"]).tolist() == [False, True]
