@@ -220,10 +220,10 @@ class SiteChecker(Checker):
         return ""
 
     def _reserved_end(self, job: int, start: tuple[float, float]) -> tuple[float, float]:
-        """Return the point at which the reservation of a waiting job ends."""
+        """Return the point at which the reservation of a waiting job ends, rounded as the engine does."""
         state = self.state
-        restart = state.restart_cost if state.job.restarts[job] else 0.0
-        end = start[0] + state.start_delay + restart + state.job.estimate[job] - state.job.saved[job]
+        restart = state.restart_cost if state.job.restarts[job] + state.job.preemptions[job] else 0.0
+        end = start[0] + state.start_delay + restart + (state.job.estimate[job] - state.job.saved[job])
         return (float(end), start[1]) if end > start[0] else (start[0], start[1] + 1.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from faultsweep.simcore.engine.build import build_state
 from faultsweep.simcore.engine.checks import CHECKS, Checker, check_capacities
 from faultsweep.simcore.engine.jit import numba_config
 from faultsweep.simcore.engine.loop import advance
+from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.steps import checked
 from faultsweep.simcore.model.dependencies import PAIRS
 from faultsweep.simcore.model.failure_trace import FailureTrace
@@ -360,3 +362,13 @@ def test_sound_runs_pass_event_by_event(scheduler, event_order):
         simulate(workload_of(rows), machine=machine, scheduler=scheduler, debug=True, **options)
 
     check()
+
+
+def test_ends_of_reservations_are_rounded_as_in_the_engine():
+    """To take the saved work off the end instead of off the estimate gives another last digit."""
+    start, estimate, saved = 9684.428891151276, 5424.881979086215, 3577.5250439374995
+    assert start + estimate - saved != start + (estimate - saved)
+    job = SimpleNamespace(estimate=[estimate], saved=[saved], restarts=[2], preemptions=[0])
+    state = SimpleNamespace(job=job, restart_cost=0.0, start_delay=0.0)
+    end = SiteChecker._reserved_end(SimpleNamespace(state=state), 0, (start, 0.0))
+    assert end == (start + (estimate - saved), 0.0)
