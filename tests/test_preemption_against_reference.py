@@ -241,6 +241,27 @@ def test_a_job_that_has_had_others_leave_has_no_more_leave_for_a_while():
     assert starts(rows, preempt_wait=40, **times)[1] == (50, 55)
 
 
+def test_it_waits_so_only_once():
+    """The job of y has the first job told at 10; one of x gets its nodes at 30. At 50 it has the second one told, and
+    has it leave at 53."""
+    rows = [(0, 30, 2, "z"), (0, 1000, 2, "z"), (10, 5, 2, "y"), (12, 170, 2, "x")]
+    never = {"grace_interval": 10**6, "first_ticks": first_ticks([0, 0, 0, 10**6])}
+    times = AT_ONCE | {"scheduler": "slurm", "preempt_grace": 3, "preempt_wait": 40} | never
+    assert starts(rows, **times) == [(0, 30), (58, 1058), (53, 58), (30, 200)]
+
+
+def test_a_last_checkpoint_is_completed():
+    """By jobs that another one would have leave, too, and although a tick comes meanwhile; and nobody else leaves."""
+    saves = {"preemption": "checkpoint", "checkpoint_cost": 3}
+    rows = [*[(0, 100, 1, "z")] * 4, (10, 5, 1, "y"), (11, 5, 4, "x")]
+    assert starts(rows, **saves) == [(19, 109), (19, 108), (19, 108), (24, 113), (19, 24), (14, 19)]
+    rows = [(0, 100, 2, "z"), (0, 100, 1, "z"), (10, 5, 1, "x"), (11, 1, 1, "z")]
+    assert starts(rows, nodes=3, **saves)[:3] == [(0, 100), (18, 108), (13, 18)]
+    ticks = {"grace_interval": 2, "first_ticks": first_ticks([0, 0, 0, 2]), "preempt_wait": 0}
+    times = AT_ONCE | {"scheduler": "slurm", "preempt_grace": 3} | ticks | saves
+    assert starts([(0, 100, 4, "z"), (10, 5, 4, "x")], **times)[1] == (16, 21)
+
+
 def test_the_nodes_of_a_job_that_waits_for_graces_are_planned_from_now_on():
     rows = [(0, 100, 2, "z"), (10, 5, 4, "x"), (11, 5, 1, "y")]
     times = AT_ONCE | {"preempt_grace": 20}
