@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from faultsweep.analysis.figures.figure import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, KEPT, PAUSED, RUNNING, Floats, Ints, Replay
-from faultsweep.simcore.finders.columns import largest_free_box
+from faultsweep.simcore.finders import FINDERS
 from faultsweep.simcore.model.machines import TORUS
 from numpy.typing import NDArray
 
@@ -384,7 +384,7 @@ def _frames(run: Replay, start_h: float, stop_h: float) -> Frames:
 
 def _largest_box(free: NDArray[np.bool_], sides: tuple[int, int, int]) -> NDArray[np.bool_]:
     """Return which nodes are in the first largest free box (krevat2003: the maximal free partition)."""
-    size, shape, base = largest_free_box(free.reshape(sides))
+    size, shape, base = FINDERS["columns"].largest_free_box(free.reshape(sides))
     inside = np.zeros(sides, bool)
     if size:
         along = [(start + np.arange(length)) % side for start, length, side in zip(base, shape, sides, strict=True)]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import numpy as np
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.finders import FINDERS
 from faultsweep.simcore.finders.boxes import box_nodes
-from faultsweep.simcore.finders.papers import pop
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.catalogue import ROLES
 from numpy.typing import NDArray
@@ -215,7 +215,7 @@ class Checker:
         count = int(free.sum())
         if self.state.kind == FLAT or count == 0:
             return count
-        return pop.largest_free_box(free.reshape(_sides(self.state)))[0]
+        return FINDERS["pop"].largest_free_box(free.reshape(_sides(self.state)))[0]
 
 
 def _sides(state: State) -> tuple[int, int, int]:

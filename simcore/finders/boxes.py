@@ -169,20 +169,3 @@ def write_box(out: NDArray[np.int64], row: int, a: int, b: int, c: int, x: int, 
     out[row, 3] = x
     out[row, 4] = y
     out[row, 5] = z
-
-
-def largest_box_with(search: Any, free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
-    """Check an occupancy, run a finder's ``largest_free_box_kernel`` on it, and return (size, shape, base)."""
-    occupancy = check_occupancy(free)
-    out = np.zeros((1, 6), dtype=np.int64)
-    size = search(occupancy, finder_work(occupancy.shape), out)
-    a, b, c, x, y, z = (int(value) for value in out[0])
-    return int(size), (a, b, c), (x, y, z)
-
-
-def free_boxes_with(search: Any, free: ArrayLike, size: int) -> Box:
-    """Check the arguments, run a finder's ``free_boxes_kernel``, and return its boxes, int64 (k, 6)."""
-    occupancy = check_occupancy(free)
-    size = check_size(size, occupancy.size)
-    out = np.zeros((num_boxes(occupancy.shape, size), 6), dtype=np.int64)
-    return out[: search(occupancy, size, finder_work(occupancy.shape), out)]

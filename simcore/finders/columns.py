@@ -29,17 +29,8 @@ from faultsweep.simcore.engine.bits import (
     run_starts,
 )
 from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
-from faultsweep.simcore.finders.boxes import (
-    Box,
-    FinderWork,
-    check_occupancy,
-    free_boxes_with,
-    largest_box_with,
-    write_box,
-)
-from numpy.typing import ArrayLike, NDArray
-
-from faultsweep.errors import InputError
+from faultsweep.simcore.finders.boxes import FinderWork, write_box
+from numpy.typing import NDArray
 
 BOX_FIELDS = 7
 OVERFLOW = -1
@@ -609,29 +600,6 @@ def _plane_has_box(plane: NDArray[np.uint64], a: int, Y: int, Z: int, size: int,
 
 
 # --- the finder as a function of an occupancy, with the signatures of its siblings ------------------------------------
-
-
-def largest_free_box(free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
-    """Return (size, shape, base) of the first largest free box in search order; size 0 if no node is free.
-
-    free: bool or 0/1 array of shape (X, Y, Z), Z <= 64, True = free. Raises InputError for any other array.
-    """
-    return largest_box_with(largest_free_box_kernel, _check_depth(free))
-
-
-def free_boxes(free: ArrayLike, size: int) -> Box:
-    """Return all free boxes of exactly ``size`` nodes in search order, int64 (k, 6): a, b, c, x, y, z.
-
-    free: as for ``largest_free_box``. Raises InputError for a size below 1 or above the number of nodes.
-    """
-    return free_boxes_with(free_boxes_kernel, _check_depth(free), size)
-
-
-def _check_depth(free: ArrayLike) -> NDArray[np.uint8]:
-    occupancy = check_occupancy(free)
-    if occupancy.shape[2] > 64:
-        raise InputError(f"occupancy: a column of {occupancy.shape[2]} nodes does not fit a mask (valid: Z up to 64)")
-    return occupancy
 
 
 @entry_kernel

@@ -14,7 +14,7 @@ from faultsweep.analysis.view import draw_html, draw_png, make_content, replay
 from faultsweep.analysis.view.content import DOWN, FREE, RASTER
 from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, PAUSED, Pauses
 from faultsweep.simcore.engine.event_trace import EventTrace
-from faultsweep.simcore.finders.papers.exhaustive import largest_free_box
+from faultsweep.simcore.finders import FINDERS
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.models import generate
@@ -260,7 +260,7 @@ def test_occupancy_is_that_of_each_instant(failing):
         assert (frames.holder[k] == holder).all()
         free = holder == FREE
         assert frames.free[k] == free.sum()
-        assert frames.largest[k] == largest_free_box(free.reshape(4, 4, 8))[0]
+        assert frames.largest[k] == FINDERS["exhaustive"].largest_free_box(free.reshape(4, 4, 8))[0]
         assert free[frames.in_largest[k]].all()
     worst = frames.free[frames.worst] - frames.largest[frames.worst]
     assert worst == (frames.free - frames.largest)[frames.wanted > 0].max()

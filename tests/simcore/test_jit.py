@@ -13,8 +13,8 @@ from numba.core import config
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
 import numpy as np
-from faultsweep.simcore.finders import columns
-print(columns.largest_free_box(np.ones((2, 2, 4), bool))[0])
+from faultsweep.simcore.finders import FINDERS, columns
+print(FINDERS["columns"].largest_free_box(np.ones((2, 2, 4), bool))[0])
 stats = columns.largest_free_box_kernel.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """

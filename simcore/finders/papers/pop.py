@@ -16,24 +16,8 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.engine.jit import entry_kernel, kernel
-from faultsweep.simcore.finders.boxes import Box, FinderWork, free_boxes_with, largest_box_with, write_box
-from numpy.typing import ArrayLike, NDArray
-
-
-def largest_free_box(free: ArrayLike) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
-    """Return (size, shape, base) of the first largest free box in search order; size 0 if no node is free.
-
-    free: bool or 0/1 array of shape (X, Y, Z), True = free. Raises InputError for any other array.
-    """
-    return largest_box_with(largest_free_box_kernel, free)
-
-
-def free_boxes(free: ArrayLike, size: int) -> Box:
-    """Return all free boxes of exactly ``size`` nodes in search order, int64 (k, 6): a, b, c, x, y, z.
-
-    free: as for ``largest_free_box``. Raises InputError for a size below 1 or above the number of nodes.
-    """
-    return free_boxes_with(free_boxes_kernel, free, size)
+from faultsweep.simcore.finders.boxes import FinderWork, write_box
+from numpy.typing import NDArray
 
 
 @entry_kernel

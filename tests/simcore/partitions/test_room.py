@@ -3,7 +3,7 @@
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.jit import entry_kernel
-from faultsweep.simcore.finders import columns
+from faultsweep.simcore.finders import FINDERS, columns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,4 +47,4 @@ def test_words_of_starts_equal_a_search(case):
         (start + np.arange(length)) % side for length, start, side in zip(box[:3], box[3:], free.shape, strict=True)
     ]
     left[np.ix_(*nodes)] = False
-    assert found == (columns.largest_free_box(left)[0] >= size)
+    assert found == (FINDERS["columns"].largest_free_box(left)[0] >= size)
