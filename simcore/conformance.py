@@ -234,12 +234,3 @@ def _workload(machine: str) -> Workload:
     names = {name: ("0", "50") if name in NUMBERS else ("a", "b") for name in LABELS}
     labels = {name: Label((user + at) % 3 - 1, names[name]) for at, name in enumerate(LABELS)}
     return Workload(np.arange(1, _JOBS + 1), submit, run, requested, size, user, name="conformance", labels=labels)
-
-
-def named_policies() -> list[tuple[str, str]]:
-    """Return the built-in policies that a run may name, but for logs of failures: parameter and name."""
-    found = []
-    for parameter, role in SELECTORS.items():
-        names = PARAMETERS[parameter].choices or [name for name, policy in role.policies.items() if policy.doc]
-        found += [(parameter, name) for name in names if name not in ("given", "log")]
-    return found

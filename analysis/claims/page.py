@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from faultsweep.analysis.claims.claim import FOLDER, Claim, papers, read_claims, read_readings
+from faultsweep.analysis.claims.claim import FOLDER, Claim, read_claims, read_readings
 from faultsweep.analysis.claims.joint import SHIPPED, joint_table
 from faultsweep.analysis.claims.judge import VERDICTS, Judgement
 
@@ -113,9 +113,3 @@ def write_page(found: Found, path: Path, folder: Path = FOLDER) -> None:
         path.write_text("\n\n".join(filter(None, parts)) + "\n")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def accepted_page(path: Path) -> None:
-    """Write the page from what was accepted, without any results."""
-    accepted = read_accepted(FULL)
-    write_page({paper: accepted[paper] for paper in papers()}, path)

@@ -46,7 +46,6 @@ from faultsweep.analysis.figures.texts import without_math
 
 from faultsweep.files import writing
 
-FORMATS = (".png", ".pdf", ".svg")
 _PANEL_INCHES = (4.3, 3.1)
 _NARROWEST_INCHES = 3.2
 _TABLE_ROW_INCHES = 0.34

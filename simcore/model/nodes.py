@@ -41,7 +41,6 @@ class NodeTable:
     cores, gpus, memory_mb : of each node.
     members : bits of the partitions that it belongs to.
     classes : index of its class.
-    class_names : their names.
     mtbf_h : mean time between failures of each, float64 (nodes,); infinity where the file has none.
     partitions : names of the partitions.
     whole : whether their jobs share no nodes.
@@ -65,7 +64,6 @@ class NodeTable:
     memory_mb: Ints
     members: Ints
     classes: Ints
-    class_names: tuple[str, ...]
     partitions: tuple[str, ...]
     whole: tuple[bool, ...]
     default: int
@@ -205,7 +203,6 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
         memory_mb=column(of_class.memory_mb or UNLIMITED for of_class in site.nodes),
         members=members,
         classes=column(range(len(counts))),
-        class_names=tuple(of_class.name for of_class in site.nodes),
         partitions=tuple(names),
         whole=tuple(whole),
         default=default,

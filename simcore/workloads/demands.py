@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
-Ints = NDArray[np.int64]
-
 NO_PARTITION = "of a partition that the site does not have"
 DOES_NOT_FIT = "larger than the nodes of its partition"
 TOO_LONG = "of more time than its partition allows"

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from faultsweep.simcore import conformance
-from faultsweep.simcore.conformance import SELECTORS, check_policy, named_policies
+from faultsweep.simcore.conformance import SELECTORS, check_policy
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.parameters import OWN_PARAMETERS
 
 from faultsweep.errors import InputError
 from tests.adapter import ENGINE_NAMES, engine_run, reference_run
+from tests.policies import named_policies
 
 pytestmark = pytest.mark.skipif(is_interpreted(), reason="hundreds of runs: for compiled kernels")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-policy.md"

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from faultsweep.simcore import conformance, simulate
-from faultsweep.simcore.conformance import MACHINES, SELECTORS, named_policies, values_of
+from faultsweep.simcore.conformance import MACHINES, SELECTORS, values_of
 from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.parameters import canonical, check_combination, inert, known_parameters, resolve
 
 from faultsweep.errors import InputError
+from tests.policies import named_policies
 
 pytestmark = pytest.mark.skipif(not is_interpreted(), reason="compiled kernels do not tell what they read")
 
@@ -26,7 +27,6 @@ PARAMETERS = {"slope": {"default": 2.0, "doc": "Read."}, "idle": {"default": 3.0
 def rule(nodes, estimate_s, slope):
     return -nodes * slope - estimate_s
 """
-
 
 RARE = {f"burst_{name}" for name in ("spacing_s", "largest", "shape", "locality", "same_node", "zipf_alpha", "tail")}
 RARE |= {"failure_fit", "num_failures", "failures_per_day", "node_map"}

@@ -184,5 +184,3 @@ POLICY = Policy(
         ),
     ),
 )
-
-AS_SHIPPED = Bursts(*(parameter.default for parameter in POLICY.parameters))

@@ -520,7 +520,12 @@ def ask_own_predictor(s: State, job: int, window: float) -> None:
 
 @kernel
 def false_positive_rate(s: State, window: float) -> float:
-    """Return the probability that a node without a failure in the window is reported: given, or by the precision."""
+    """Return the probability that a node without a failure in the window is reported: given, or by the precision.
+
+    The base rate is the share of nodes and times with a failure of the node in the window: the sum of min(gap, window)
+    over the times between failures of a node, divided by the node-seconds. At most 1: where the base rate is above the
+    precision and the recall is high, no predictor is as imprecise as asked.
+    """
     precision = s.precision
     if precision >= 1.0:
         return s.false_rate

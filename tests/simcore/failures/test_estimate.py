@@ -7,9 +7,10 @@ import pytest
 from faultsweep.simcore.failure_logs.estimate import estimate_bursts
 from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.parameters import PARAMETERS
-from faultsweep.simcore.policies.failures.bursts import AS_SHIPPED, synthetic_year
+from faultsweep.simcore.policies.failures.bursts import synthetic_year
 
 from faultsweep.errors import InputError
+from tests.failures import AS_SHIPPED
 
 KINDS = {
     "as shipped": {},

@@ -13,13 +13,14 @@ from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.policies.failures.bursts import AS_SHIPPED, synthetic_year
+from faultsweep.simcore.policies.failures.bursts import synthetic_year
 from faultsweep.simcore.policies.failures.fitted import fitted_source
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from faultsweep.errors import InputError
+from tests.failures import AS_SHIPPED
 
 YEARS = Span(0.0, 736 * DAY_S, 736 * DAY_S)
 

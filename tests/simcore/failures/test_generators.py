@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
-from faultsweep.simcore.policies.failures.bursts import AS_SHIPPED, NODES, NUM_FAILURES, synthetic_year
+from faultsweep.simcore.policies.failures.bursts import NODES, NUM_FAILURES, synthetic_year
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
 from faultsweep.simcore.policies.failures.weibull import (
     exponentials,
@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from faultsweep.errors import InputError
+from tests.failures import AS_SHIPPED
 from tests.reference.generators import bursts as reference_bursts
 from tests.reference.generators import zipf
 

@@ -17,9 +17,11 @@ from faultsweep.simcore.failure_logs.statistics import (
 )
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.parameters import resolve
-from faultsweep.simcore.policies.failures.bursts import AS_SHIPPED, synthetic_year
+from faultsweep.simcore.policies.failures.bursts import synthetic_year
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
 from scipy import stats
+
+from tests.failures import AS_SHIPPED
 
 
 def records_of(times, nodes, num_nodes=10, down=None):
