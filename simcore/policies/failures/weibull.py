@@ -1,14 +1,13 @@
-"""The failure model of zhang2004 (section III-B), and two ways to correlate its times.
+"""``weibull``: the failure model of zhang2004 (section III-B).
 
-Times between failures are Weibull(shape, scale). ``weibull`` correlates them as the paper does, in segments;
-``weibull-copula`` does it with a stationary process. Neither changes their marginal distribution. Locations follow
-Zipf's law with rank 1 = node 0; the down time is constant.
+Times between failures are Weibull(shape, scale), correlated in segments, which leaves their marginal distribution as it
+is. Locations follow Zipf's law with rank 1 = node 0; the down time is constant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import gamma, sqrt
+from math import gamma
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,6 @@ from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
-from faultsweep.extras import OptionalModule
-
-special = OptionalModule("scipy.special", "a source of correlated failures")
 
 WEIBULL = ("down_time_s", "weibull_shape", "weibull_scale_s", "zipf_alpha")
 """The parameters of what has Weibull times between failures."""
@@ -87,36 +83,14 @@ def weibull_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSourc
             drawn = weibull_gaps_ms(exponentials(rng, size), config["weibull_shape"], config["weibull_scale_s"])
             yield order_segments(drawn, window)
 
-    return _source(config, nodes, span, gaps(), ("burst_window",))
+    return zipf_source(config, nodes, gaps(), ("burst_window",))
 
 
-def copula_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource:
-    """Return failures whose times between them are Weibull, with the copula of a Gaussian AR(1) process.
-
-    z_i = rho z_(i-1) + sqrt(1 - rho^2) e_i, gap_i = F^-1(Phi(z_i)): stationary, and rho = 0 is uncorrelated.
-    """
-    rho = config["copula_rho"]
-
-    def gaps() -> Iterator[NDArray[np.int64]]:
-        rng = stream(config["seed"], config["replicate"], "failures/times")
-        last = float(special.ndtri(_open_unit(rng.random(1)))[0])
-        while True:
-            z = np.empty(BLOCK)
-            for at, noise in enumerate((sqrt(1.0 - rho * rho) * special.ndtri(_open_unit(rng.random(BLOCK)))).tolist()):
-                z[at] = last = rho * last + noise
-            yield weibull_gaps_ms(-special.log_ndtr(-z), config["weibull_shape"], config["weibull_scale_s"])
-
-    return _source(config, nodes, span, gaps(), ("copula_rho",))
-
-
-def _open_unit(uniform: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Keep the normal quantile finite where a uniform number is 0."""
-    return np.maximum(uniform, 2.0**-54)
-
-
-def _source(
-    config: dict[str, Any], nodes: int, span: Span, gaps: Iterator[NDArray[np.int64]], own: tuple[str, ...]
+def zipf_source(
+    config: dict[str, Any], nodes: int, gaps: Iterator[NDArray[np.int64]], own: tuple[str, ...]
 ) -> DrawnSource:
+    """Return failures with these Weibull times between them, ms, at nodes by Zipf's law; ``own`` are the parameters of
+    the source."""
     down_s = config["down_time_s"] if config["down_time_s"] >= 0 else OWN_DOWN_TIME_S
 
     def blocks() -> Iterator[Block]:
@@ -134,42 +108,21 @@ def _source(
     return DrawnSource(config["failures"], blocks(), rate, facts)
 
 
-POLICIES = (
-    Policy(
-        "weibull",
-        "Weibull times between failures, correlated in segments (zhang2004).",
-        parameters=(
-            Parameter(
-                "burst_window",
-                int,
-                2,
-                "W: failures in a segment within which weibull orders its times between failures; even, 2 is "
-                "uncorrelated.",
-                "failures",
-                minimum=2,
-                maximum=65536,
-            ),
+POLICY = Policy(
+    "weibull",
+    "Weibull times between failures, correlated in segments (zhang2004).",
+    parameters=(
+        Parameter(
+            "burst_window",
+            int,
+            2,
+            "W: failures in a segment within which weibull orders its times between failures; even, 2 is uncorrelated.",
+            "failures",
+            minimum=2,
+            maximum=65536,
         ),
-        uses=WEIBULL,
-        consults=("seed",),
-        facts={"source": weibull_source},
     ),
-    Policy(
-        "weibull-copula",
-        "Weibull times between failures, correlated by a stationary process.",
-        parameters=(
-            Parameter(
-                "copula_rho",
-                float,
-                0.5,
-                "Lag-one correlation of the Gaussian process behind weibull-copula; 0 is uncorrelated.",
-                "failures",
-                minimum=-0.99,
-                maximum=0.99,
-            ),
-        ),
-        uses=WEIBULL,
-        consults=("seed",),
-        facts={"source": copula_source},
-    ),
+    uses=WEIBULL,
+    consults=("seed",),
+    facts={"source": weibull_source},
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from faultsweep.simcore.contract import OWN_POLICY, Config, Parameter, Policy, Refusal, Role, Run
-from faultsweep.simcore.policies.failures import happen
 
 PARTITION_FAILURES = {
     "product": "1 - the product of the survival probabilities of its nodes.",
@@ -19,17 +18,6 @@ def is_blind(run: Run) -> bool:
 def has_no_confidence(run: Run) -> bool:
     """Tell whether what is reported counts for nothing."""
     return bool(run["accuracy"] == 0)
-
-
-def _reports_nothing(run: Run) -> bool:
-    return bool(run["recall"] == 0 and run["false_positive_rate"] == 0)
-
-
-def _throws_coins(run: Run) -> bool:
-    """Tell whether the predictor errs at random."""
-    recall = run["recall"]
-    certain = recall in (0, 1) and run["false_positive_rate"] in (0, 1)
-    return not (certain and (run["precision"] == 1 or recall == 0))
 
 
 def _both_rates(config: Config, kind: str, machine: str) -> str:
@@ -100,14 +88,8 @@ ROLE = Role(
     refuses=(Refusal(("precision", "false_positive_rate"), _both_rates),),
 )
 
+# What a predictor becomes: they have no rule, and nobody names them.
 POLICIES = (
     Policy("unasked", "There are no failures to report."),
     Policy("blind", "It reports no node.", uses=("recall", "false_positive_rate")),
-    Policy(
-        "coins",
-        "It reports nodes by a coin for each node, job and restart.",
-        uses=("recall", "false_positive_rate", ("precision", lambda run: run["recall"] > 0)),
-        becomes=((lambda run: not happen(run), "unasked"), (_reports_nothing, "blind")),
-        consults=("failures", ("seed", _throws_coins)),
-    ),
 )

@@ -1,6 +1,7 @@
 """``f1`` to ``f4``: functions that Carastan-Santos and de Camargo (SC 2017, table 3) fitted to simulations.
 
 The job with the lowest value comes first. Their s, the time of submission, counts from the first one, and from 1 s.
+They share a file because each is one row of that table.
 """
 
 from __future__ import annotations

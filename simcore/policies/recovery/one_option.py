@@ -1,4 +1,7 @@
-"""``all-a`` to ``all-e``: one option for all jobs; who cannot pay for it gets A."""
+"""``all-a`` to ``all-e``: one option for all jobs; who cannot pay for it gets A.
+
+They share a file because they are one rule, made for each option of ``OPTIONS``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migration: re-place all running jobs, largest first, to enlarge the maximal free partition (krevat2003, scheduler
+"""``migration``: re-place all running jobs, largest first, to enlarge the maximal free partition (krevat2003, scheduler
 3)."""
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from faultsweep.simcore.engine.allocation import trace_allocation
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     ELSEWHEN,
-    HEAD_JOB,
     MFP,
     MIGRATE_EVENT,
     RUNNING,
@@ -27,7 +26,7 @@ from faultsweep.simcore.policies.placement.rules import (
     vacate,
 )
 from faultsweep.simcore.policies.run import on_torus
-from faultsweep.simcore.policies.scheduling import GROWTH, MIGRATION, MOVES
+from faultsweep.simcore.policies.scheduling import MIGRATION, MOVES
 
 _KEPT = -2  # a job that keeps its place because it would have to grow
 
@@ -189,24 +188,12 @@ def _note_move(s: State, job: int) -> None:
         pause(s, job, s.migration_cost)
 
 
-POLICIES = (
-    Policy(
-        "migration",
-        "FCFS, and running jobs move together on the torus when its free nodes are scattered.",
-        uses=MIGRATION,
-        becomes=((lambda run: not on_torus(run), "fcfs"),),
-        facts={"migrates": True},
-        metrics=MOVES,
-        machines=(TORUS, FLAT, MENU),
-    ),
-    Policy(
-        "backfill+migration",
-        "FCFS, then migration, then backfilling (B+M).",
-        aliases=("b+m",),
-        uses=(*GROWTH, *MIGRATION),
-        becomes=((lambda run: not on_torus(run), "backfill"),),
-        facts={"migrates": True, "reserves": HEAD_JOB},
-        metrics=MOVES,
-        machines=(TORUS, FLAT, MENU),
-    ),
+POLICY = Policy(
+    "migration",
+    "FCFS, and running jobs move together on the torus when its free nodes are scattered.",
+    uses=MIGRATION,
+    becomes=((lambda run: not on_torus(run), "fcfs"),),
+    facts={"migrates": True},
+    metrics=MOVES,
+    machines=(TORUS, FLAT, MENU),
 )
