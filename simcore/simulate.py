@@ -288,31 +288,50 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     _load_kernels(config["finder"] if machine.kind == TORUS else "columns")
     base_rate = None if source is None else _base_rate(source, machine, span, config)
     rules = _Rules(score, base_rate)
-    durations = []
-    for _ in range(repeat):
-        ran = _run(jobs, machine, config, source, rules, watch, prepared.job_id)
-        durations.append((ran.elapsed_s, ran.processor_s))
-    state, buffer = ran.state, ran.buffer
-    elapsed_s, processor_s = np.median(durations, axis=0).tolist()
+    ran, durations = _repeated(repeat, lambda: _run(jobs, machine, config, source, rules, watch, prepared.job_id))
+    state = ran.state
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
     if state.suspends:
         results["suspended_s"] = state.job.suspended_s.copy()
     results["failure_free_response_s"] = _failure_free_response_s(jobs, machine, config, source, rules, results)
     metrics = run_metrics(state, results, ran.passes_s)
-    if watch.debug:
-        check_capacities(metrics, float(state.now))
-    events = buffer.finish(prepared.job_id, config["start_delay_s"]) if buffer else None
+    events = ran.buffer.finish(prepared.job_id, config["start_delay_s"]) if ran.buffer else None
+    return _result(given, ran, durations, metrics, _on_log_clock(results, span.origin_s), events, source)
+
+
+def _repeated(repeat: int, run: Callable[[], Any]) -> tuple[Any, list[float]]:
+    """Run so many times; return what the last run gave, and the medians of duration and processor time, s."""
+    durations = []
+    for _ in range(repeat):
+        ran = run()
+        durations.append((ran.elapsed_s, ran.processor_s))
+    return ran, np.median(durations, axis=0).tolist()
+
+
+def _result(
+    given: _Given,
+    ran: Any,
+    durations: list[float],
+    metrics: dict[str, float],
+    jobs: dict[str, NDArray[Any]],
+    events: EventTrace | None,
+    source: FailureSource | None,
+) -> Run:
+    """Return what a run gives, on the log's clock."""
+    if given.watch.debug:
+        check_capacities(metrics, float(ran.state.now))
+    origin_s = given.span.origin_s
     return Run(
         metrics=metrics,
-        jobs=_on_log_clock(results, span.origin_s),
+        jobs=jobs,
         status="done" if ran.code == st.ALL_DONE else "truncated",
-        elapsed_s=elapsed_s,
-        processor_s=processor_s,
-        config=config,
-        events=events and replace(events, time_s=events.time_s + span.origin_s),
-        dropped=prepared.dropped,
-        failures=NO_FAILURES if source is None else _seen(source, state, prepared),
-        origin_s=span.origin_s,
+        elapsed_s=durations[0],
+        processor_s=durations[1],
+        config=given.config,
+        events=events and replace(events, time_s=events.time_s + origin_s),
+        dropped=given.prepared.dropped,
+        failures=NO_FAILURES if source is None else _seen(source, ran.state, given.prepared),
+        origin_s=origin_s,
     )
 
 
@@ -392,31 +411,19 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
     if watch.before_compiling is not None and not is_compiled(clusters=True):
         watch.before_compiling()
     watching = running.Watch(watch.events, trace, watch.debug, watch.progress)
-    durations = []
-    for _ in range(repeat):
-        ran = running.run_clusters(jobs, communication, machine, config, source, watching)
-        durations.append((ran.elapsed_s, ran.processor_s))
+    ran, durations = _repeated(
+        repeat, lambda: running.run_clusters(jobs, communication, machine, config, source, watching)
+    )
     state: Any = ran.state  # it has the rows of every state, and more
-    elapsed_s, processor_s = np.median(durations, axis=0).tolist()
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
     metrics = run_metrics(state, results, ran.passes_s, clusters.cluster_metrics(state, communication, config))
-    if watch.debug:
-        check_capacities(metrics, float(state.now))
     events = ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None
-    decisions = Decisions.of(ran.decisions, prepared.job_id) if trace else None
-    return Run(
-        metrics=metrics,
-        jobs=_on_log_clock(results, span.origin_s) | clusters.cluster_jobs(state, communication, config),
-        status="done" if ran.code == st.ALL_DONE else "truncated",
-        elapsed_s=elapsed_s,
-        processor_s=processor_s,
-        config=config,
-        events=events and replace(events, time_s=events.time_s + span.origin_s),
-        dropped=prepared.dropped,
-        failures=NO_FAILURES if source is None else _seen(source, state, prepared),
-        origin_s=span.origin_s,
-        decisions=decisions and replace(decisions, time_s=decisions.time_s + span.origin_s),
-    )
+    about_jobs = _on_log_clock(results, span.origin_s) | clusters.cluster_jobs(state, communication, config)
+    run = _result(given, ran, durations, metrics, about_jobs, events, source)
+    if not trace:
+        return run
+    decisions = Decisions.of(ran.decisions, prepared.job_id)
+    return replace(run, decisions=replace(decisions, time_s=decisions.time_s + span.origin_s))
 
 
 def _failure_free_response_s(

@@ -336,9 +336,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "reservations are kept through overruns",
     ),
     Mutant(
+        "simcore/engine/site_profile.py",
+        "_add_pieces(s, job, first, last, -1)",
+        "_add_pieces(s, job, first, last, 1)",
+        "what is reserved on a site counts as free twice",
+    ),
+    Mutant(
         PROFILE,
-        "if release > now else (now, 1.0)",
-        "if release > now else (now, 0.0)",
+        "if release > s.now else (s.now, 1.0)",
+        "if release > s.now else (s.now, 0.0)",
         "an overrunning job counts as free now",
     ),
     Mutant(
@@ -692,12 +698,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "s.window_cores if s.chooses_in_window == 1 else s.free_cores",
         "s.free_cores",
         "a reservation on a site fits best what is free now",
-    ),
-    Mutant(
-        "simcore/engine/site_profile.py",
-        "(release, 0.0) if release > now else (now, 1.0)",
-        "(release, 0.0) if release > now else (now, 0.0)",
-        "what is overdue on a site is free now",
     ),
     Mutant(PIECES, "cores < s.node_cores[node])", "cores < 1)", "a job that shares no node gets one that others use"),
     Mutant(

@@ -203,6 +203,14 @@ def dequeue_at(s: State, at: int) -> None:
     s.queue_tail = tail - 1
 
 
+@inlined
+def next_without(s: State, position: int) -> int:
+    """Remove the job at a position of the queue, and return the position of the next one."""
+    head = s.queue_head
+    dequeue_at(s, position)
+    return position + s.queue_head - head
+
+
 @kernel
 def trace_event(s: State, kind: int, job: int) -> None:
     """Append an event that names no nodes to the trace."""

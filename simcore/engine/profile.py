@@ -27,16 +27,11 @@ def rebuild_profile(s: State) -> bool:
 
     What is overdue is expected just after now.
     """
-    now = s.now
-    s.num_profile = 1
-    s.rebuilt = now
-    set_point(s, 0, (now, 0.0))
-    s.profile_free[0] = s.free
+    begin_profile(s)
     for column in range(s.free_nodes.shape[0]):
         s.profile_masks[0, column] = s.free_nodes[column]
     for at in range(s.num_releases):
-        release = s.release_time[at]
-        first = breakpoint_at(s, (release, 0.0) if release > now else (now, 1.0))
+        first = row_of_release(s, at)
         if first < 0:
             return False
         item = int(s.release_item[at])
@@ -46,6 +41,30 @@ def rebuild_profile(s: State) -> bool:
             else:
                 _add_node(s, row, -1 - item)
     return True
+
+
+@kernel
+def begin_profile(s: State) -> None:
+    """Make one breakpoint, now, with what is free now; what of it is free of each node the caller adds."""
+    s.num_profile = 1
+    s.rebuilt = s.now
+    set_point(s, 0, (s.now, 0.0))
+    s.profile_free[0] = s.free
+
+
+@kernel
+def row_of_release(s: State, at: int) -> int:
+    """Return the row from which on what is released is free, inserted if need be; -1 if it does not fit."""
+    release = s.release_time[at]
+    return breakpoint_at(s, (release, 0.0) if release > s.now else (s.now, 1.0))
+
+
+@kernel
+def rows_between(s: State, start: tuple[float, float], end: tuple[float, float]) -> tuple[int, int]:
+    """Return the row of the breakpoint at start and of that at end, inserted if need be; -1 for the second if one does
+    not fit."""
+    first = breakpoint_at(s, start)
+    return first, breakpoint_at(s, end) if first >= 0 else -1
 
 
 @kernel
@@ -160,8 +179,7 @@ def breakpoint_at(s: State, point: tuple[float, float]) -> int:
 @kernel
 def occupy_profile(s: State, start: tuple[float, float], end: tuple[float, float], size: int, box: int) -> bool:
     """Take nodes out of the profile from start to end; return False if it does not fit."""
-    first = breakpoint_at(s, start)
-    last = breakpoint_at(s, end) if first >= 0 else -1
+    first, last = rows_between(s, start, end)
     if last < 0:
         return False
     for row in range(first, last):
@@ -175,8 +193,7 @@ def vacate_profile(s: State, start: tuple[float, float], end: tuple[float, float
     """Give nodes back to the profile from start to end; return False if it does not fit."""
     if end <= start:
         return True
-    first = breakpoint_at(s, start)
-    last = breakpoint_at(s, end) if first >= 0 else -1
+    first, last = rows_between(s, start, end)
     if last < 0:
         return False
     for row in range(first, last):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import waited_for
-from faultsweep.simcore.engine.profile import breakpoint_at, merge_at, set_point
+from faultsweep.simcore.engine.profile import begin_profile, merge_at, row_of_release, rows_between
 from faultsweep.simcore.engine.state import State
 
 
@@ -17,18 +17,13 @@ def rebuild_nodes(s: State) -> bool:
 
     What is overdue is expected just after now.
     """
-    now = s.now
-    s.num_profile = 1
-    s.rebuilt = now
-    set_point(s, 0, (now, 0.0))
-    s.profile_free[0] = s.free
+    begin_profile(s)
     for node in range(s.node_cores.shape[0]):
         s.profile_cores[0, node] = s.free_cores[node]
         s.profile_gpus[0, node] = s.free_gpus[node]
         s.profile_memory[0, node] = s.free_memory[node]
     for at in range(s.num_releases):
-        release = s.release_time[at]
-        first = breakpoint_at(s, (release, 0.0) if release > now else (now, 1.0))
+        first = row_of_release(s, at)
         if first < 0:
             return False
         item = int(s.release_item[at])
@@ -68,8 +63,7 @@ def _add_pieces(s: State, job: int, first: int, last: int, sign: int) -> None:
 @kernel
 def occupy_nodes(s: State, job: int, start: tuple[float, float], end: tuple[float, float]) -> bool:
     """Take the pieces of a job out of the profile from start to end; return False if it does not fit."""
-    first = breakpoint_at(s, start)
-    last = breakpoint_at(s, end) if first >= 0 else -1
+    first, last = rows_between(s, start, end)
     if last < 0:
         return False
     _add_pieces(s, job, first, last, -1)
@@ -81,8 +75,7 @@ def vacate_nodes(s: State, job: int, start: tuple[float, float], end: tuple[floa
     """Give the pieces of a job back to the profile from start to end; return False if it does not fit."""
     if end <= start:
         return True
-    first = breakpoint_at(s, start)
-    last = breakpoint_at(s, end) if first >= 0 else -1
+    first, last = rows_between(s, start, end)
     if last < 0:
         return False
     _add_pieces(s, job, first, last, 1)

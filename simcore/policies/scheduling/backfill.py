@@ -12,7 +12,7 @@ import numpy as np
 from faultsweep.simcore.contract import Policy
 from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.bits import ONE
-from faultsweep.simcore.engine.events import dequeue_at
+from faultsweep.simcore.engine.events import next_without
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import DEFAULT, ELSEWHEN, HEAD_JOB, MACHINE, State
 from faultsweep.simcore.finders.columns import OVERFLOW
@@ -87,9 +87,7 @@ def _backfill_flat(s: State, first: int) -> bool:
             if in_time or size <= extra:
                 if not in_time:
                     extra -= size
-                head = s.queue_head
-                dequeue_at(s, position)
-                position += s.queue_head - head
+                position = next_without(s, position)
                 start_on_flat(s, job)
                 if s.passes_again == 1:
                     return True
@@ -144,9 +142,7 @@ def _backfill_torus(s: State, first: int) -> bool:
             if outcome == OVERFLOW:
                 return False
             if outcome == 1:
-                head = s.queue_head
-                dequeue_at(s, position)
-                position += s.queue_head - head
+                position = next_without(s, position)
                 if s.passes_again == 1:
                     return True
                 continue

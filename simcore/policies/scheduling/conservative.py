@@ -17,7 +17,7 @@ from faultsweep.simcore.contract import TORUS, Policy
 from faultsweep.simcore.engine.allocation import remaining_estimate, start_on_box, start_on_flat
 from faultsweep.simcore.engine.bits import popcount
 from faultsweep.simcore.engine.counts import forget_past_counts, rebuild_counts
-from faultsweep.simcore.engine.events import dequeue_at
+from faultsweep.simcore.engine.events import next_without
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import drop_pieces
 from faultsweep.simcore.engine.profile import (
@@ -225,9 +225,7 @@ def _start_reserved(s: State) -> bool:
         if reserved_start(s, job) != now:
             position += 1
             continue
-        head = s.queue_head
-        dequeue_at(s, position)
-        position += s.queue_head - head
+        position = next_without(s, position)
         if not start_as_reserved(s, job):
             return False
         if s.passes_again == 1:

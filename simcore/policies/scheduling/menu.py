@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.allocation import begin_run
 from faultsweep.simcore.engine.bits import ONE, ZERO, popcount
-from faultsweep.simcore.engine.events import dequeue_at
+from faultsweep.simcore.engine.events import dequeue_at, next_without
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     CONFLICTS,
@@ -71,9 +71,7 @@ def _start_later_jobs(s: State, position: int, head_size: int) -> None:
         if partition < 0:
             position += 1
             continue
-        head = s.queue_head
-        dequeue_at(s, position)
-        position += s.queue_head - head
+        position = next_without(s, position)
         _start_on(s, job, partition)
         if s.passes_again == 1:
             return

