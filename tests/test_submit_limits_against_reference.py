@@ -128,6 +128,17 @@ def test_jobs_do_not_wait_for_a_refused_one(path):
     assert found == [0, 0, None, 63]
 
 
+def test_a_cancelled_job_no_longer_counts(tmp_path):
+    """Job 10, of QOS x, has job 36 leave, whose user may have one job, and submits job 6 after that."""
+    path = tmp_path / "site.toml"
+    qos = '[[qos]]\nname = "y"\n[[qos]]\nname = "x"\npreempts = ["y"]\n'
+    path.write_text(SITE.replace("\n", '\npreempt_by = "qos"\n', 1) + OF_USER_0.replace("= 2", "= 1") + qos)
+    rows = [(36, 0, 100, 100, 2), (10, 5, 10, 10, 2), (6, 6, 10, 10, 2)]
+    found, run = starts(workload_of(rows), str(path), preemption="cancel")
+    assert found == [None, 5, 15]
+    assert (run.metrics["jobs_cancelled"], run.metrics["jobs_refused"]) == (1, 0)
+
+
 def test_a_trace_shows_refusals(path):
     rows = [(12 + 6 * place, place, 9, 9, 1) for place in range(3)]
     run = simulate(workload_of(rows), machine=path, site_submit_limits=True, events=True)
