@@ -101,8 +101,8 @@ against-slurm: warm ## play traces of jobs on a real SLURM and compare its passe
 	@$(BIN)/python -m tests.cluster.recorded_slurm recorded
 	@$(BIN)/python -m tests.cluster.recorded_preemption recorded/preempted.json
 	@$(BIN)/python -m tests.cluster.recorded_features recorded/features
-	@$(BIN)/python -m tests.cluster.recorded_associations recorded/associations.json
-	@$(BIN)/python -m tests.cluster.recorded_submits recorded/submits.json
+	@$(BIN)/python -m tests.cluster.recorded_associations recorded/rules/associations.json
+	@$(BIN)/python -m tests.cluster.recorded_submits recorded/rules/submits.json
 
 fuzz: warm ## compare engine and reference on thousands of random workloads; read 100,000 damaged dumps
 	@FAULTSWEEP_FUZZ_DUMPS=100000 $(PYTEST) tests/simcore/workloads/test_accounting.py

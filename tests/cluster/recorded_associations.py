@@ -67,4 +67,6 @@ def _printed(jobs: dict[str, Printed], said: list[str], log: str) -> Iterator[Pr
 if __name__ == "__main__":
     found = record()
     parts = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "]" for name, rows in found.items()]
-    Path(sys.argv[1]).write_text("{" + ",\n".join(parts) + "}\n")
+    path = Path(sys.argv[1])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{" + ",\n".join(parts) + "}\n")

@@ -18,7 +18,7 @@ from faultsweep.simcore.sites.site import site_text
 from tests.recorded_associations import read
 from tests.recorded_shares import coded
 
-FILE = Path(__file__).parent / "recorded" / "associations.json"
+FILE = Path(__file__).parent / "recorded" / "rules" / "associations.json"
 NODES = """
 NodeName=n[1-16] CPUs=4 RealMemory=8000
 PartitionName=batch Nodes=n[1-12] Default=YES PriorityJobFactor=1

@@ -19,7 +19,7 @@ from faultsweep.simcore.sites.site import site_text
 from tests.recorded_shares import coded
 from tests.recorded_submits import Submitted, read
 
-FILE = Path(__file__).parent / "recorded" / "submits.json"
+FILE = Path(__file__).parent / "recorded" / "rules" / "submits.json"
 NODES = "\nNodeName=n[1-16] CPUs=4\nPartitionName=batch Nodes=ALL Default=YES\n"
 
 
