@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from math import floor
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ NODES, CORES, MEMORY_MB, GPUS = 16, 4, 8000, 2
 PARTITIONS = {"batch": tuple(range(12)), "gpu": tuple(range(12, 16))}
 OF_ONE_PASS_S = 0.06
 """Starts of one pass lie closer than this in the controller's log."""
+BEFORE_THEY_LEAVE_S = 0.02
+"""Another pass follows so soon after one that had jobs leave, or later: when they have left."""
 LATE_S = (0.02, 0.04, OF_ONE_PASS_S, -OF_ONE_PASS_S)
+LEAVES_S = 1 / 128  # what a job takes to leave, in a single pass of ours
 TICKS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
 PLAYING_S = 0.04  # what a job takes beyond its sleep, about
 SETTINGS = {
@@ -354,7 +358,8 @@ def passes_of(recording: Recording) -> list[Pass]:
     found: list[tuple[float, str, set[str], set[str]]] = []
     last = -np.inf
     for time, by, starts, leave in sorted(did, key=lambda each: each[0]):
-        if found and found[-1][1] == by and time - last < OF_ONE_PASS_S:
+        within = BEFORE_THEY_LEAVE_S if found and found[-1][3] else OF_ONE_PASS_S
+        if found and found[-1][1] == by and time - last < within:
             found[-1][2].update(starts)
             found[-1][3].update(leave)
         else:
@@ -421,7 +426,7 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
         for row, job in enumerate(waiting, 1 + len(running))
         if since_s.get(job.name, time) < time
     }
-    with _may_preempt_again(again):
+    with begun_with(partial(_begin_pass, kinds=_kinds(recording.settings, kind), again=again)):
         run = _one_pass(folder, recording, rows, running, (time, begin), kind)
     assert run.events is not None
     rows_then = [row for row in run.events.rows() if row[0] <= now - begin]
@@ -429,20 +434,24 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     if not begun.issuperset(range(len(running))):
         return None
     names = [job.name for job in (*running, *waiting)]
-    gone_at = (now - begin, now - begin + grace_s)
+    gone_at = (now - begin, now - begin + (grace_s or LEAVES_S))
     left = [row[2] - 1 for row in run.events.rows() if row[0] in gone_at and row[1] in ("preempt", "suspend")]
     starts = frozenset(names[place] for place in begun if place >= len(running))
     return Pass(time, kind, starts, frozenset(names[place] for place in left) - set(told))
 
 
-def _may_preempt_again(when: Mapping[int, float]) -> AbstractContextManager:
-    """Begin runs with jobs that have had others leave, and may do so again from some times on."""
+def _kinds(settings: Mapping[str, Any], kind: str) -> list[int]:
+    """The numbers of a kind of pass that is main or backfill."""
+    is_full = settings["full_interval_s"] <= settings["main_interval_s"]
+    return [BACKFILL_PASS] if kind == "backfill" else [MAIN_PASS, FULL_PASS][: 1 + is_full]
 
-    def change(state: State) -> None:
-        for row, time in when.items():
-            state.job.preempts_from[row] = time
 
-    return begun_with(change)
+def _begin_pass(state: State, kinds: list[int], again: Mapping[int, float]) -> None:
+    """Begin with ticks of some kinds of passes that are 1/64 s apart, and with jobs that have had others leave, and may
+    do so again from some times on."""
+    state.tick_interval[kinds], state.first_tick[kinds] = 1 / 64, 0.0
+    for row, time in again.items():
+        state.job.preempts_from[row] = time
 
 
 def _grace_of(recording: Recording) -> float:
@@ -525,12 +534,12 @@ def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind
         if end > begin
     ]
     settings = recording.settings
-    is_full = settings["full_interval_s"] <= settings["main_interval_s"]
-    at_once = TICKS[2:] if kind == "backfill" else TICKS[: 1 + is_full]
-    ticks = dict.fromkeys(TICKS, 1e9) | dict.fromkeys(at_once, 0.0)
+    ticks = dict.fromkeys(TICKS, 1e9)
     depth = {"backfill_depth": recording.settings["backfill_depth"] + len(running)}
     alone = {"priority_share_weight": 0.0, "priority_age_weight": 0.0, "priority_qos_weight": 0.0}
-    settings = settings | ticks | depth | alone | {"preempt_exempt_s": 0.0, "grace_interval_s": 0.0}
+    settings = settings | ticks | depth | alone
+    if settings.get("preemption", "suspend") != "suspend":  # jobs that are to leave do so behind the pass
+        settings |= {"preempt_exempt_s": 0.0, "preempt_grace_s": LEAVES_S, "grace_interval_s": 0.0}
     site = {**site, "closed": closed}
     return simulated(folder, rows, partitions, site, tiers, events=True, **settings)
 
@@ -563,10 +572,7 @@ class Difference:
 
 
 def _apart(theirs: Pass, ours: Pass) -> int:
-    """Of a pass that had jobs leave, whom another job replaces at once with ours and after a while in SLURM: only who
-    left counts."""
-    left = len(theirs.leave ^ ours.leave)
-    return left if theirs.leave else left + len(theirs.starts ^ ours.starts)
+    return len(theirs.leave ^ ours.leave) + len(theirs.starts ^ ours.starts)
 
 
 def differences(folder: Path, recording: Recording, unseen: bool = False) -> list[Difference]:

@@ -414,6 +414,7 @@ class State(Common):
     over: int  # ... and bits of the classes whose cores the job takes that starts
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
+    jobs_left: int  # whether a main pass follows at once, because a pass has had jobs leave (slurm)
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
     asks: int  # whether jobs ask for advance reservations (engine/admitted.py) ...
@@ -560,6 +561,7 @@ class State(Common):
     tick_interval: PassRow  # s; 0: a pass at every event
     first_tick: PassRow  # after the first submission, s
     pass_due: PassRow  # when the next pass is, s; infinity: none is needed
+    last_pass: PassRow  # when the last one was, s; -infinity: there was none
     planned_of_user: IntVector  # scratch: (users,): jobs of each that the backfilling pass has looked at
 
     # by association (multifactor): users of accounts, the leaves, then accounts, and the root, which is all of them;

@@ -26,7 +26,8 @@ class Passes:
     def __init__(self, site: SiteSimulator):
         self.site = site
         self.due: dict[str, Any] = {}
-        self.changed = False
+        self.ran: dict[str, Any] = {}
+        self.changed = self.again = False
 
     def next_tick(self) -> Any:
         return min((time for time in self.due.values() if time > self.site.now), default=inf)
@@ -41,19 +42,31 @@ class Passes:
 
     def schedule(self) -> None:
         site = self.site
-        if self.changed and site.queue:
-            for kind in KINDS[:3]:
-                self.due.setdefault(kind, self.tick_of(kind, site.now))
-        self.changed = False
+        self.wait()
         due = [kind for kind, time in self.due.items() if time <= site.now]
         if "full" in due:
             self.main(len(site.queue))
-        elif "main" in due:
+        elif "main" in due or self.again:
             self.main(site.options.main_depth)
+        self.again = False
         if "backfill" in due:
             self.backfill()
         for kind in due:
             del self.due[kind]
+            self.ran[kind] = site.now
+        if self.changed and site.queue:  # jobs have left
+            self.wait()
+            self.again = True
+            raise PassAgainError
+
+    def wait(self) -> None:
+        """Have passes at the next ticks, but no second one at a tick, if something has changed."""
+        for kind in KINDS[:3] if self.changed and self.site.queue else ():
+            tick = self.tick_of(kind, self.site.now)
+            if tick == self.ran.get(kind) and (interval := getattr(self.site.options, f"{kind}_interval")):
+                tick += interval
+            self.due.setdefault(kind, tick)
+        self.changed = False
 
     def main(self, depth: int) -> None:
         """Start jobs in order; the nodes of the partition of one that cannot start are left to it."""
@@ -69,11 +82,11 @@ class Passes:
                 site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
             elif bags := site.suspension.place(job, set(range(len(free))) - barred):
                 site.start_on(job, bags)
-            elif site.preemption.make_room(job, set(range(len(free))) - barred):
-                raise PassAgainError
-            elif not self.is_shut_out(job):
-                refused.add(partition)
-                barred |= {node for node, has in enumerate(site.nodes) if partition in has.partitions}
+            else:
+                site.preemption.make_room(job, set(range(len(free))) - barred)
+                if not self.is_shut_out(job):
+                    refused.add(partition)
+                    barred |= {node for node, has in enumerate(site.nodes) if partition in has.partitions}
 
     def is_shut_out(self, job: Job) -> bool:
         """Whether a job has too few nodes beside advance reservations, even if nothing ran."""
@@ -95,10 +108,9 @@ class Passes:
             looked_at[job.user] += 1
             start, bags = self.earliest(job)
             if start > site.now:
-                if site.preemption.make_room(job, self.unplanned(job, site.now)):
-                    raise PassAgainError
+                site.preemption.make_room(job, self.unplanned(job, site.now))
                 nodes = site.preemption.nodes_without_lower(job, self.unplanned(job, site.now))
-                if nodes:  # others have some time left, and it waits for them
+                if nodes:  # it waits for others to leave
                     self.plans.append((self.rounded(site.now), self.planned_end(job, site.now), nodes))
                     continue
                 start, bags = self.earliest(job)

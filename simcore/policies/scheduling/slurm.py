@@ -72,29 +72,41 @@ _STEP_S = 1 / 1024
 @kernel
 def schedule_in_passes(s: State) -> bool:
     """Run the passes that are due; return False if a list does not fit."""
-    if s.changed == 1 and s.queue_tail > s.queue_head:
-        for kind in range(PASS_KINDS):
-            _await(s, kind)
-    s.changed = 0
+    _await_all(s)
     if s.pass_due[FULL_PASS] <= s.now:
         _main_pass(s, s.queue_tail - s.queue_head)
-    elif s.pass_due[MAIN_PASS] <= s.now:
+    elif s.pass_due[MAIN_PASS] <= s.now or s.jobs_left == 1:
         _main_pass(s, s.main_depth)
-    if s.passes_again == 0 and s.pass_due[BACKFILL_PASS] <= s.now and not _backfill_pass(s):
+    s.jobs_left = 0
+    if s.pass_due[BACKFILL_PASS] <= s.now and not _backfill_pass(s):
         return False
-    if s.passes_again == 0:
-        for kind in range(PASS_KINDS):
-            if s.pass_due[kind] <= s.now:
-                s.pass_due[kind] = np.inf
+    for kind in range(PASS_KINDS):
+        if s.pass_due[kind] <= s.now:
+            s.pass_due[kind], s.last_pass[kind] = np.inf, s.now
+    if s.changed == 1 and s.queue_tail > s.queue_head:
+        _await_all(s)
+        s.jobs_left = s.passes_again = 1
     return True
 
 
 @kernel
+def _await_all(s: State) -> None:
+    """Have passes of all kinds if something has changed and a job waits."""
+    if s.changed == 1 and s.queue_tail > s.queue_head:
+        for kind in range(PASS_KINDS):
+            _await(s, kind)
+    s.changed = 0
+
+
+@kernel
 def _await(s: State, kind: int) -> None:
-    """Have a pass at the next tick of its kind, which may be now; one that is due already stays so."""
+    """Have a pass at the next tick of its kind, which may be now if there was none; one that is due already stays so."""
     if s.pass_due[kind] < np.inf:
         return
-    time = next_tick(s.now, s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind])
+    first, interval = s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind]
+    time = next_tick(s.now, first, interval)
+    if interval > 0.0 and time == s.last_pass[kind]:
+        time = next_tick(np.nextafter(s.now, np.inf), first, interval)
     s.pass_due[kind] = time
     if time > s.now:
         push_timer(s, time, TICK_TIMER * TIMER_STRIDE + kind)
@@ -114,12 +126,9 @@ def _main_pass(s: State, depth: int) -> None:
                 head = s.queue_head
                 _start(s, job, position)
                 position += s.queue_head - head
-                if s.passes_again == 1:
-                    return
                 continue
-            if s.preemption != DEFAULT and make_room(s, job, s.blocked):
-                s.passes_again = 1
-                return
+            if s.preemption != DEFAULT:
+                make_room(s, job, s.blocked)
             if not _is_shut_out(s, job):
                 s.blocked |= 1 << s.job.partition[job]
         position += 1
@@ -186,10 +195,8 @@ def _backfill_pass(s: State) -> bool:
             start = _earliest(s, job)
             if start > s.now and s.preemption != DEFAULT and may_preempt(s, job):
                 _open_nodes(s, job, s.now)
-                if make_room_on_open(s, job):
-                    s.passes_again = 1
-                    return True
-                if finds_room_without_lower(s, job):  # it waits for their grace, and its nodes for it
+                make_room_on_open(s, job)
+                if finds_room_without_lower(s, job):  # it waits for them, and its nodes for it
                     if not _plan(s, job, s.now):
                         return False
                     position += 1
@@ -198,8 +205,6 @@ def _backfill_pass(s: State) -> bool:
             if start == s.now:
                 head = s.queue_head
                 _start(s, job, position)
-                if s.passes_again == 1:
-                    return True
                 position += s.queue_head - head
                 continue
             s.over = 0
@@ -402,7 +407,7 @@ def _begin(s: State, run: Run) -> None:
     intervals = np.append(s.tick_interval, s.grace_interval)
     first = np.floor(coins(key, 0, np.arange(len(intervals)), 0) * intervals / _STEP_S) * _STEP_S
     s.first_tick[:], s.first_grace_tick = first[:-1], first[-1]
-    s.pass_due[:] = np.inf
+    s.pass_due[:], s.last_pass[:] = np.inf, -np.inf
     s.main_depth, s.plan_depth = run["main_depth"], run["backfill_depth"]
     s.plan_user_depth = run["backfill_user_depth"]
     s.plan_window, s.plan_resolution = 3600.0 * run["backfill_window_h"], run["backfill_resolution_s"]
