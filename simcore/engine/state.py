@@ -412,6 +412,7 @@ class State(Common):
     num_halted: int  # ... how many are now ...
     num_stacked: int  # ... of those in the stack ...
     over: int  # ... and bits of the classes whose cores the job takes that starts
+    others_leave: int  # whether the chosen nodes are those that a job would get if others had left (slurm)
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     jobs_left: int  # whether a main pass follows at once, because a pass has had jobs leave (slurm)

@@ -82,12 +82,12 @@ class Preemption:
             first = sorted(candidates[:last], key=lambda a: -overlap[a])
             candidates = [candidates[last], *first, *candidates[last + 1 :]]
 
-    def nodes_without_lower(self, job: Job, usable: set[int]) -> set[int]:
-        """The nodes that a job would get if all had gone that it may preempt; none if that is not enough."""
+    def lower(self, job: Job) -> list[Attempt]:
+        """Those that a job may preempt, and of such those that make their last checkpoint."""
         if not self.has_leave:
-            return set()
-        leaving = [a for a in self.site.running if a.saves_last]
-        return self.nodes_without(job, usable, leaving + self.candidates(job))
+            return []
+        saving = [a for a in self.site.running if a.saves_last and self.site.options.preempts(job, a.job)]
+        return self.candidates(job) + saving
 
     def nodes_without(self, job: Job, usable: set[int], gone: list[Attempt]) -> set[int]:
         """The nodes that a job would get if some jobs had gone; none if that is not enough."""

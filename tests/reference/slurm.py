@@ -107,14 +107,11 @@ class Passes:
                 continue
             looked_at[job.user] += 1
             start, bags = self.earliest(job)
-            if start > site.now:
-                site.preemption.make_room(job, self.unplanned(job, site.now))
-                nodes = site.preemption.nodes_without_lower(job, self.unplanned(job, site.now))
-                if nodes:  # it waits for others to leave
-                    self.plans.append((self.rounded(site.now), self.planned_end(job, site.now), nodes))
-                    continue
-                start, bags = self.earliest(job)
-            if start == site.now:
+            if start == site.now and self.others_leave:  # it waits for them
+                usable = self.unplanned(job, site.now)
+                self.plans.append((self.rounded(site.now), self.planned_end(job, site.now), set(bags)))
+                site.preemption.make_room(job, usable)
+            elif start == site.now:
                 site.start_on(job, bags)
             elif start <= site.now + site.options.backfill_window * 3600:
                 self.plans.append((self.rounded(start), self.planned_end(job, start), set(bags)))
@@ -186,8 +183,16 @@ class Passes:
         ends |= {attempt: site.suspension.expected_end(attempt)[0] for attempt in site.halted}
         site.suspension.over = set()
         bags = self.bags_without(job, time, usable, site.free()) or site.suspension.place(job, usable, time)
+        self.others_leave = False
         if bags:
             return site.now, bags
+        lower = site.preemption.lower(job)
+        if lower and any(set(site.bags[a]) & usable for a in lower):
+            bags = self.bags_without(job, time, usable, site.free(lower))
+            if bags:
+                self.others_leave = True
+                return site.now, bags
+        ends = {a: end for a, end in ends.items() if a not in lower}
         if site.suspension.is_on:
             ends = {a: end for a, end in ends.items() if not site.options.preempts(job, a.job)}
         running = sorted(ends, key=ends.__getitem__)
@@ -203,7 +208,7 @@ class Passes:
             is_last = at + 1 == len(running)
             following = inf if is_last else ends[running[at + 1]]
             if is_last or (holds and following > group_end + span):
-                bags = self.bags_without(job, time, usable, self.free_later(job, gone))
+                bags = self.bags_without(job, time, usable, self.free_later(job, lower + gone))
                 if gone and bags:
                     end = ends[gone[-1]]
                     return (end if end > site.now else site.now + 1), bags

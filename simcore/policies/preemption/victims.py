@@ -70,14 +70,24 @@ def make_room_on_open(s: State, job: int) -> bool:
 
 
 @kernel
-def finds_room_without_lower(s: State, job: int) -> bool:
-    """Choose of the open nodes those that a job would get if all had gone that it may preempt; tell whether there are
-    enough."""
-    count = _candidates(s, s.may_preempt[s.job.preempt_class[job]])
-    _begin(s)
-    for at in range(count):
-        free_in_window(s, s.victims[at])
-    return choose_in_window(s, job, windows_met(s, s.now, expected_end(s, job, s.now)))
+def makes_way(s: State, job: int, allowed: int) -> bool:
+    """Tell whether a job, which holds nodes, may be preempted by one that may preempt the classes ``allowed``, or makes
+    its last checkpoint already. One that waits for its own nodes keeps them."""
+    if allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.status[job] != RUNNING:
+        return False
+    return s.job.leaving[job] == SAVES_LAST or s.now - s.job.start[job] >= s.preempt_exempt
+
+
+@kernel
+def free_lower(s: State, allowed: int) -> bool:
+    """Free in the window what those hold of the open nodes that make way for jobs that may preempt the classes
+    ``allowed``; tell whether that is anything."""
+    found = False
+    for at in range(s.num_releases):
+        job = int(s.release_item[at])
+        if job >= 0 and makes_way(s, job, allowed) and free_in_window(s, job):
+            found = True
+    return found
 
 
 @kernel
@@ -87,11 +97,7 @@ def _candidates(s: State, allowed: int) -> int:
     count = 0
     for at in range(s.num_releases):
         job = int(s.release_item[at])
-        if job < 0 or allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.leaving[job] == SAVES_LAST:
-            continue
-        if s.job.status[job] != RUNNING:  # it waits for its own nodes, and keeps them
-            continue
-        if s.now - s.job.start[job] < s.preempt_exempt:
+        if job < 0 or s.job.leaving[job] == SAVES_LAST or not makes_way(s, job, allowed):
             continue
         key = -(s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + count_pieces(s, job))
         _insert(s, count, job, key, True)

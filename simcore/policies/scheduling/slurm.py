@@ -49,9 +49,10 @@ from faultsweep.simcore.policies.preemption import gives_grace, has_others_leave
 from faultsweep.simcore.policies.preemption.above import finds_room_above, finds_room_on_open
 from faultsweep.simcore.policies.preemption.halting import expect_halted
 from faultsweep.simcore.policies.preemption.victims import (
-    finds_room_without_lower,
+    free_lower,
     make_room,
     make_room_on_open,
+    makes_way,
     may_preempt,
 )
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
@@ -193,15 +194,12 @@ def _backfill_pass(s: State) -> bool:
         job = s.queue[position]
         if not has_come_to_limit(s, job) and not _is_of_many(s, job):
             start = _earliest(s, job)
-            if start > s.now and s.preemption != DEFAULT and may_preempt(s, job):
-                _open_nodes(s, job, s.now)
+            if start == s.now and s.others_leave == 1:  # it waits for them, and its nodes for it
+                if not _plan(s, job, s.now):
+                    return False
                 make_room_on_open(s, job)
-                if finds_room_without_lower(s, job):  # it waits for them, and its nodes for it
-                    if not _plan(s, job, s.now):
-                        return False
-                    position += 1
-                    continue
-                start = _earliest(s, job)
+                position += 1
+                continue
             if start == s.now:
                 head = s.queue_head
                 _start(s, job, position)
@@ -294,7 +292,7 @@ def _free_from(s: State, job: int, time: float) -> float:
     then those of the next 30 s, the next 60 s, 120 s, and so on. A job on none of these nodes ends no group.
     """
     closed, over = windows_met(s, time, expected_end(s, job, time)), 0
-    s.over = 0
+    s.over = s.others_leave = 0
     for node in range(s.open_node.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
@@ -305,6 +303,11 @@ def _free_from(s: State, job: int, time: float) -> float:
             return s.now
         over = s.may_preempt[s.job.preempt_class[job]]
         _begin_without(s, over)
+    elif s.preemption != DEFAULT and may_preempt(s, job):
+        over = s.may_preempt[s.job.preempt_class[job]]
+        if free_lower(s, over) and choose_in_window(s, job, closed):
+            s.others_leave = 1
+            return s.now
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, over)
     while at < s.num_releases:
         found = free_in_window(s, int(s.release_item[at]))
@@ -338,13 +341,21 @@ def _begin_without(s: State, over: int) -> None:
 
 @kernel
 def _next_job(s: State, at: int, over: int) -> int:
-    """Return the place of the next job of none of the classes ``over`` in the list of expected releases."""
+    """Return the place of the next job that does not count as gone in the list of expected releases."""
     while at < s.num_releases:
         job = int(s.release_item[at])
-        if job >= 0 and over >> s.job.preempt_class[job] & 1 == 0:
+        if job >= 0 and not _is_gone(s, job, over):
             break
         at += 1
     return at
+
+
+@kernel
+def _is_gone(s: State, job: int, over: int) -> bool:
+    """Tell whether a job counts as gone for one that may preempt the classes ``over``."""
+    if s.suspends == 1:
+        return over >> s.job.preempt_class[job] & 1 == 1
+    return over != 0 and makes_way(s, job, over)
 
 
 @kernel
