@@ -891,7 +891,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        s.open_node[node] = 1\n",
         "plans of others end too soon",
     ),
-    Mutant(SLURM, "if job >= 0 and over >>", "if over >>", "nodes that are down are taken for jobs"),
+    Mutant(SLURM, "if job >= 0 and not _is_gone(", "if not _is_gone(", "nodes that are down are taken for jobs"),
     Mutant(SLURM, "                span *= 2.0\n", "                span += _GROUP_S\n", "groups do not get longer"),
     Mutant(SLURM, "_GROUP_S = 30.0", "_GROUP_S = 20.0", "groups are of 20 s"),
     Mutant(
@@ -952,9 +952,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(ASSOCIATIONS, "np.array(found)[of_job] / largest", "np.array(found)[of_job]", "of none of them"),
     Mutant(ASSOCIATIONS, "if key in given), 0.0)", "if given.get(key)), 0.0)", "a priority of 0 is none"),
     Mutant(ASSOCIATIONS, "found + weight * _part_of", "found - weight * _part_of", "who asks for more comes later"),
-    Mutant(
-        VICTIMS, "or s.job.leaving[job] == SAVES_LAST:\n            continue", ":\n            continue", "told twice"
-    ),
+    Mutant(VICTIMS, "s.job.leaving[job] == SAVES_LAST or not makes_way", "not makes_way", "told twice"),
     Mutant(VICTIMS, "if s.job.leaving[victim] == STAYS:", "if True:", "its grace begins anew"),
     Mutant(VICTIMS, "elif s.job.leaves_from[victim] <= s.now:", "elif True:", "no grace the second time"),
     Mutant(VICTIMS, "                cancel_timer(s, LEAVE_TIMER * TIMER_STRIDE + victim)\n", "", "leaves twice"),
@@ -962,8 +960,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(VICTIMS, "if last >= 0 and s.job.preempts_from[job] == -np.inf:", "if last >= 0:", "waits each time"),
     Mutant(LEAVING, "    if until < tick:\n", "    if False:\n", "no pass when a grace is over"),
     Mutant(EVENTS, "    while first + number * interval < time:\n", "    if False:\n", "ticks before their time"),
-    Mutant(SLURM, "if finds_room_without_lower(s, job):  #", "if False:  #", "waits for graces without a plan"),
-    Mutant(VICTIMS, "< s.preempt_exempt:", "<= s.preempt_exempt:", "safe for longer"),
+    Mutant(SLURM, "            s.others_leave = 1\n", "", "starts before others have left"),
+    Mutant(VICTIMS, ">= s.preempt_exempt", "> s.preempt_exempt", "safe for longer"),
     Mutant(VICTIMS, "s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + ", "", "whatever their class"),
     Mutant(VICTIMS, "+ count_pieces(s, job))", ")", "whatever their nodes"),
     Mutant(VICTIMS, "s.victims[place - 1] > job", "s.victims[place - 1] < job", "the last to arrive first"),
@@ -983,13 +981,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         SLURM, "return min(later, _first_reopening(s, partition, time, end))", "return later", "ends of reservations"
     ),
-    Mutant(SLURM, "                _open_nodes(s, job, s.now)\n", "", "preemption on planned nodes"),
-    Mutant(
-        SLURM,
-        "                start = _earliest(s, job)\n            if",
-        "            if",
-        "planned for where others leave",
-    ),
+    Mutant(SLURM, "return over != 0 and makes_way(s, job, over)", "return False", "planned with those that make way"),
+    Mutant(SLURM, "or s.jobs_left == 1:", ":", "no main pass when jobs have left"),
     Mutant(
         VICTIMS,
         "if job >= 0 and s.job.leaving[job] == SAVES_LAST:\n            free_",

@@ -101,7 +101,7 @@ def _await_all(s: State) -> None:
 
 @kernel
 def _await(s: State, kind: int) -> None:
-    """Have a pass at the next tick of its kind, which may be now if there was none; one that is due already stays so."""
+    """Have a pass at the next tick of its kind, but no second one at a tick; one that is due already stays so."""
     if s.pass_due[kind] < np.inf:
         return
     first, interval = s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind]
