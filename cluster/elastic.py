@@ -25,8 +25,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import dask
+import distributed
 from faultsweep.cluster.batch_systems import default_system, find
 from faultsweep.cluster.batch_systems.common import BatchSystemError, NoAnswerError
+from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownScheduler, write_how_to_reach
 from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.cluster.settings import LOOPBACK, SETTINGS
 from faultsweep.cluster.site import Site, parse_memory
@@ -65,9 +68,6 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
     InputError
         dask-jobqueue is not installed, or the batch system would not take the jobs.
     """
-    import dask
-    import distributed
-
     require("a cluster of worker jobs", "dask_jobqueue")
     with handlers_stay():
         import dask_jobqueue
@@ -84,8 +84,6 @@ def worker_jobs(site: Site, folder: Path, dashboard: Callable[[str], None] | Non
     if dashboard is None and site.dask_dashboard:
         dashboard = _tell
     if dashboard is not None:
-        from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownScheduler, write_how_to_reach
-
         settings |= DASHBOARD_SETTINGS
         options["scheduler_cls"] = ShownScheduler
     try:
@@ -175,8 +173,6 @@ def _environment() -> list[str]:
 
 def _write_files(folder: Path) -> Any:
     """Make TLS credentials as files that only the user can read: the command line of a worker names them."""
-    import distributed
-
     made = distributed.Security.temporary()
     fields = {}
     for name in ("tls_ca_file", "tls_scheduler_key", "tls_scheduler_cert", "tls_worker_key", "tls_worker_cert"):

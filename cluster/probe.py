@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -12,7 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from distributed import KilledWorker
 from faultsweep.cluster.batch_systems import default_system, find
+from faultsweep.cluster.connect import connect
 from faultsweep.cluster.script import Work
 from faultsweep.cluster.site import Site
 from faultsweep.cluster.submit import cancel_job, describe_job, plan_job, submit_job
@@ -99,8 +102,6 @@ def check_site(site: Site, say: Any, wait_s: float = 600.0) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    import shutil
-
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -148,9 +149,6 @@ def _look(folder: str) -> dict[str, Any]:
 
 def main() -> None:
     """Be the client of the probe: wait for the workers, ask each of them, and write the answer down."""
-    from distributed import KilledWorker
-    from faultsweep.cluster.connect import connect
-
     folder = Path(sys.argv[1])
     try:
         nodes = len(find(default_system()).nodes_of_job())

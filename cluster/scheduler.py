@@ -20,6 +20,7 @@ from typing import Any
 import dask
 import distributed
 from faultsweep.cluster.connect import write_credentials
+from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownScheduler, write_how_to_reach
 from faultsweep.cluster.processes import say
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS
 from faultsweep.cluster.steady import use_monotonic_clock
@@ -41,8 +42,6 @@ async def serve(folder: Path, interface: str | None, dashboard: bool) -> None:
     options: dict[str, Any] = {"protocol": "tls://", "port": 0, "dashboard": False, "dashboard_address": LOOPBACK}
     kind = distributed.Scheduler
     if dashboard:
-        from faultsweep.cluster.dashboard import ShownScheduler, write_how_to_reach
-
         kind = ShownScheduler
     async with kind(security=security, interface=interface, **options) as scheduler:
         if dashboard:
@@ -66,8 +65,6 @@ def main() -> None:
     # distributed names an address at which nothing is shown
     logging.getLogger("distributed.scheduler").addFilter(lambda record: "dashboard at" not in record.getMessage())
     if arguments.dashboard:
-        from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS
-
         settings = SETTINGS | DASHBOARD_SETTINGS
     with dask.config.set(settings):
         try:

@@ -12,6 +12,8 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
+import platformdirs
+from faultsweep.cluster.times import parse_time
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from faultsweep.errors import InputError, unknown_name
@@ -74,8 +76,6 @@ def site_file(named: Path | None = None) -> Path:
         return named
     if os.environ.get(SITE_VARIABLE):
         return Path(os.environ[SITE_VARIABLE])
-    import platformdirs
-
     return Path(platformdirs.user_config_dir("faultsweep")) / "cluster.toml"
 
 
@@ -154,7 +154,6 @@ def _expected(key: str, problem: Any) -> str:
 
 def _check_units(site: Site, given: dict[str, Any], path: Path) -> None:
     """Check times and sizes, which are text."""
-    from faultsweep.cluster.times import parse_time
 
     def place(key: str) -> str:
         return f"--{key.replace('_', '-')}" if key in given else f"{path}: {key}"

@@ -10,14 +10,14 @@ import threading
 import time
 from typing import Any
 
+from distributed import batched
+
 
 def use_monotonic_clock() -> None:
     """Let ``distributed`` pace its messages by a clock that does not jump.
 
     It compares time.time() with a deadline; a clock that is set back by a day stops all messages for a day (2026.8).
     """
-    from distributed import batched
-
     if hasattr(batched, "time"):
         batched.time = time.monotonic
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from faultsweep.errors import InputError
 from faultsweep.extras import require
 from faultsweep.files import writing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _FAILURES = ("failed", "failed_copy")
 _RESULTS = ("done", "truncated", "copy", "truncated_copy")
@@ -57,8 +55,6 @@ class SweepAccessor:
         """Return the failed cells with their errors: a row each, with its labels as the index."""
         failed = np.nonzero(self._is(_FAILURES).values)
         dims = self._data["status"].dims
-        import pandas as pd
-
         index = pd.MultiIndex.from_arrays(
             [self._data[dim].values[rows] for dim, rows in zip(dims, failed, strict=True)], names=dims
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
+import lzma
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -265,9 +267,6 @@ def acknowledgements(
 
 def _acknowledge_lines(log: Path) -> list[str]:
     """Return what the header of a log in the Standard Workload Format, or of a fitted model, says of whom to thank."""
-    import gzip
-    import lzma
-
     opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(log.suffix, open)
     with opener(log, "rb") as file:
         head = file.read(20_000).decode("utf-8", errors="replace")

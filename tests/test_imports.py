@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+from faultsweep.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {part: f"faultsweep.{part}" for part in ("simcore", "sweeps", "cluster", "analysis")} | {
@@ -64,6 +67,20 @@ INNER = {
     "simcore.simulate": "what is compiled for clusters is loaded only there",
 }
 """Modules of the simulator core that import inside functions, and why."""
+SLOW = {
+    "IPython": "only notebooks have it",
+    "distributed": "0.17 s, and status and plan of a store need no cluster",
+    "holoviews": "it comes with hvplot, which is optional",
+    "numpy": "0.07 s, which the help of all commands would pay",
+    "pooch": "with requests 0.02 s, for a log that is not here yet",
+    "psutil": "0.01 s, which the check of a lock seldom needs",
+    "requests": "see pooch",
+    "rich": "0.02 s, which the help of all commands would pay",
+    "xarray": "0.4 s, which the help of all commands would pay",
+}
+"""Packages that may be imported inside functions beside the optional ones, and why."""
+FEW = 3
+"""Modules of the package that are not worth an import inside a function, if no other package comes with them."""
 
 
 @cache
@@ -146,10 +163,16 @@ def test_no_module_imports_itself_by_way_of_others():
         walk(module, ())
 
 
+def inner_imports(module: str) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports inside functions of a module."""
+    functions = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = {id(node): node for function in functions for node in ast.walk(function)}
+    return (node for node in found.values() if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def inside_functions(module: str) -> set[str]:
     """The modules of the package that a module imports inside functions."""
-    functions = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {name for function in functions for node in ast.walk(function) for name in named(node)} - {module}
+    return {name for node in inner_imports(module) for name in named(node)} - {module}
 
 
 @cache
@@ -176,3 +199,37 @@ def test_an_import_inside_a_function_spares_one_at_start():
 
 def test_the_core_imports_inside_functions_only_for_a_reason():
     assert {short(a) for a, _, inner in edges() if inner and part(a) == "simcore"} <= set(INNER)
+
+
+def packages(node: ast.AST) -> set[str]:
+    """The packages that an import names, this one excepted."""
+    if isinstance(node, ast.ImportFrom):
+        return {(node.module or "").partition(".")[0]} - {"faultsweep"}
+    return {alias.name.partition(".")[0] for alias in getattr(node, "names", ())} - {"faultsweep"}
+
+
+def loaded_packages(names: set[str]) -> set[str]:
+    """The packages that modules import at their top, the standard library excepted."""
+    at_tops = (node for name in names if name in modules() for node in tree_of(name).body)
+    imports = (node for node in at_tops if isinstance(node, ast.Import | ast.ImportFrom))
+    return {package for node in imports for package in packages(node)} - sys.stdlib_module_names
+
+
+def test_only_slow_and_optional_packages_are_imported_inside_functions():
+    found = {(short(m), package) for m in modules() for node in inner_imports(m) for package in packages(node)}
+    assert {pair for pair in found if pair[1] not in SLOW.keys() | EXTRAS.keys()} == set()
+    needless = {pair for pair in found if pair[1] in loaded_packages(loaded_with(f"faultsweep.{pair[0]}"))}
+    assert needless == set()
+    assert SLOW.keys() <= {package for _, package in found}
+
+
+def test_an_import_inside_a_function_spares_more_than_a_few_modules():
+    """But for commands, whose help loads nothing of the rest."""
+    needless = set()
+    for module in (module for module in modules() if part(module) != "cli" and short(module) not in INNER):
+        here = loaded_with(module)
+        for name in inside_functions(module):
+            new = loaded_with(name) - here
+            if len(new) <= FEW and not loaded_packages(new) - loaded_packages(here):
+                needless.add((short(module), short(name)))
+    assert needless == set()

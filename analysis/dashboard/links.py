@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from bokeh.models import ColumnDataSource, CustomJS
 from numpy.typing import NDArray
 
 _NOTHING = [-1]
@@ -93,8 +94,6 @@ class Links:
 
     def __init__(self, told: Callable[[NDArray[np.int64]], None], scrolled: Callable[[set[str]], None]) -> None:
         """Call ``told`` when the user has selected other configurations, ``scrolled`` when other parts are seen."""
-        from bokeh.models import ColumnDataSource, CustomJS
-
         self.cells = np.zeros(0, np.int64)
         self.hub = ColumnDataSource({"cell": []}, tags=["hub"])
         self.seen = ColumnDataSource({"part": []}, tags=["seen"])
@@ -116,8 +115,6 @@ class Links:
 
     def add(self, part: str, sources: Iterable[Any]) -> None:
         """Link the sources of a part of the page; they have a column ``cell``."""
-        from bokeh.models import CustomJS
-
         for source in sources:
             source.tags = ["linked", part]
             source.selected.syncable = False  # the hub tells the server, once the brush rests

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 import xarray as xr
+from faultsweep.analysis.dashboard.again import chart_of, simulate
 from faultsweep.analysis.dashboard.cells import labels_at
 from faultsweep.analysis.dashboard.follow import FollowedStore
 from faultsweep.analysis.dashboard.jobs import Gantt, jobs_of, keeps_jobs
@@ -103,8 +104,6 @@ class OneRun:
 
     async def _simulate_again(self, event: Any) -> None:
         """Simulate the run again, where the server was told that it may, and show its chart with nodes and events."""
-        from faultsweep.analysis.dashboard.again import chart_of, simulate
-
         cell, labels = self._cell, self._labels()
         self._chart.visible = True
         self._chart.objects = [html("<p role='status'>Simulating it again.</p>")]

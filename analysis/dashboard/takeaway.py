@@ -18,6 +18,7 @@ from faultsweep.analysis.dashboard.metrics import varying
 from faultsweep.analysis.dashboard.overview import make_overview, overview_figure
 from faultsweep.analysis.dashboard.view import cells_at, cells_of, runs_of, shown
 from faultsweep.analysis.figures.draw import draw_html, draw_picture
+from faultsweep.analysis.notebook import make_notebook
 
 from faultsweep.errors import InputError
 
@@ -114,8 +115,6 @@ def _parquet(taken: Taken) -> bytes:
 
 
 def _notebook(taken: Taken) -> bytes:
-    from faultsweep.analysis.notebook import make_notebook
-
     data = taken.data
     place = str(data.encoding.get("source", ""))
     place = place if "://" in place else str(Path(place).resolve())

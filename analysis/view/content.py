@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from faultsweep.analysis.figures.figure import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from faultsweep.analysis.view.replay import COUNTED, DELAYED, DESTROYED, KEPT, PAUSED, RUNNING, Floats, Ints, Replay
 from faultsweep.simcore.finders import FINDERS
@@ -253,7 +254,6 @@ def _raster(
     """
     import datashader as ds
     import datashader.transfer_functions as tf
-    import pandas as pd
 
     columns, rows = RASTER[0], min(RASTER[1], run.machine.nodes)
     width = (stop_h - start_h) / columns

@@ -25,6 +25,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import platformdirs
+
 from faultsweep.errors import InputError, unknown_name
 
 SYSTEMS = {"slurm": "sbatch", "pbs": "qsub"}
@@ -104,8 +106,6 @@ def check_recorded(name: str) -> str:
 
 
 def _memory() -> Path:
-    import platformdirs
-
     return Path(platformdirs.user_state_dir("faultsweep")) / "batch_systems"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -38,8 +39,6 @@ def dashboard(
     def started(link: str) -> None:
         typer.echo(link)
         if browser:
-            import webbrowser
-
             webbrowser.open(link)
 
     followed = FollowedStore(store, wait=True, may_rerun=allow_rerun, other=compare)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -357,8 +358,6 @@ def show(
 
 def _print_end(path: Path, lines: int, follow: bool) -> None:
     """Print the last lines of a file, and, if asked to, what is appended to it."""
-    import time
-
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in deque(file, maxlen=lines):
             typer.echo(plain(line), nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,8 +87,6 @@ def open_sweep(
 
 
 def _log_to_stderr() -> None:
-    import logging
-
     from faultsweep.sweeps.runner.progress import LOG
 
     LOG.addHandler(logging.StreamHandler())

@@ -21,11 +21,13 @@ import llvmlite.binding as llvm
 import numba
 import platformdirs
 from faultsweep.simcore.engine.meaning import meaning_of
+from llvmlite import ir
 from numba import types
-from numba.core import codegen
+from numba.core import cgutils, codegen
 from numba.core import config as _untyped_config
 from numba.core.caching import UserProvidedCacheLocator
 from numba.core.environment import lookup_environment
+from numba.extending import intrinsic
 from numba.np import arrayobj as _untyped_arrayobj
 
 # Numba's annotations know neither its settings nor all options of its compiler.
@@ -251,8 +253,6 @@ def callback(function: Callable[..., int]) -> Any:
 
 def make_caller() -> Any:
     """Return what calls, within kernels, a ``callback`` by its address: (address, data address, a, b, c) -> int64."""
-    from llvmlite import ir
-    from numba.extending import intrinsic
 
     @intrinsic
     def call(_context: Any, address: Any, data: Any, a: Any, b: Any, c: Any) -> Any:
@@ -270,8 +270,6 @@ def make_caller() -> Any:
 def make_bit_counts() -> tuple[Any, Any]:
     """Return what counts, within kernels, the set bits of a uint64 and the clear ones below its lowest set bit; both as
     int64, in one instruction where the processor has it."""
-    from llvmlite import ir
-    from numba.extending import intrinsic
 
     @intrinsic
     def count(_context: Any, _mask: Any) -> Any:
@@ -297,10 +295,6 @@ def has_deposit() -> bool:
 
 def make_deposit() -> Any:
     """Return what moves, within kernels, the lowest bits of a uint64 to the set bits of another one (PDEP)."""
-    from llvmlite import ir
-    from numba.core import cgutils
-    from numba.extending import intrinsic
-
     word = ir.IntType(64)
 
     @intrinsic
@@ -341,10 +335,6 @@ def _load(cache: Any, signature: Any, context: Any) -> Any:
 
 def make_clock() -> Any:
     """Return what gives, within kernels, the time of the monotonic clock as int64, ns."""
-    from llvmlite import ir
-    from numba.core import cgutils
-    from numba.extending import intrinsic
-
     word = ir.IntType(64)
 
     @intrinsic

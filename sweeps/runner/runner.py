@@ -12,9 +12,12 @@ after a kill knows them.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import multiprocessing
 import queue
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -777,10 +780,6 @@ def check_script() -> None:
 
     The worker processes import the script again, and each of them would start the sweep again.
     """
-    import ast
-    import multiprocessing
-    import sys
-
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit(0)
     main = sys.modules.get("__main__")

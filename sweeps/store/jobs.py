@@ -14,6 +14,7 @@ from faultsweep.sweeps.store.manifest import remove
 from faultsweep.sweeps.store.statuses import WITH_RESULT
 from faultsweep.sweeps.store.store import Store, compressors, raw_group
 from faultsweep.sweeps.target import Target
+from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -25,8 +26,6 @@ ROWS = 65_536
 
 def compressed_size(jobs: Mapping[str, Any]) -> int:
     """Return about how many bytes per-job arrays take in a store."""
-    from numcodecs.zstd import Zstd
-
     return sum(len(Zstd(level=0).encode(np.ascontiguousarray(values))) for values in jobs.values())
 
 

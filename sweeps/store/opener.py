@@ -23,9 +23,11 @@ from faultsweep.sweeps.outputs import MOST_WIDE
 from faultsweep.sweeps.store.manifest import JOBS, MANIFEST, OVER_GRID, needed_files
 from faultsweep.sweeps.values import LONGEST_LABEL
 from google_crc32c import value as crc32c
+from numcodecs.zstd import Zstd
 from zarr.abc.store import Store as ZarrStore
-from zarr.core.buffer import Buffer
+from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.core.metadata.v3 import ArrayV3Metadata
+from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from faultsweep.errors import InputError
@@ -353,8 +355,6 @@ class CheckedStore(WrapperStore[ZarrStore]):
 
 
 def _decompress(data: bytes, place: str) -> bytes:
-    from numcodecs.zstd import Zstd
-
     try:
         return bytes(Zstd().decode(data))
     except RuntimeError as error:
@@ -430,9 +430,6 @@ def read_root(path: Path) -> dict[str, Any]:
 
 def _open_way(way: str, place: str) -> CheckedStore:
     """Open a store by a URL of fsspec."""
-    from zarr.core.buffer import default_buffer_prototype
-    from zarr.core.sync import sync
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about file systems that are not asynchronous
         store = FsspecStore.from_url(way, read_only=True)

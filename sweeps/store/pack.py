@@ -22,6 +22,7 @@ from typing import Any
 
 from faultsweep.sweeps.built_in import TARGETS
 from faultsweep.sweeps.logs import acknowledgements
+from faultsweep.sweeps.runner.progress import format_bytes
 from faultsweep.sweeps.store.manifest import COPIES, MANIFEST, SECOND, Damage, data_files, is_sealed, whole_manifest
 from faultsweep.sweeps.store.opener import MOST_FILES, read_root
 from faultsweep.sweeps.store.repair import Checked, refuse_damage
@@ -292,8 +293,6 @@ def _objection(entry: zipfile.ZipInfo) -> str:
 
 
 def _check_room(entries: list[zipfile.ZipInfo], path: Path, folder: Path) -> None:
-    from faultsweep.sweeps.runner.progress import format_bytes
-
     size, packed = sum(entry.file_size for entry in entries), path.stat().st_size
     says = f"{path}: refused, because its {format_bytes(packed)} would unpack to {format_bytes(size)}"
     if size > max(_ALWAYS_ALLOWED_BYTES, MOST_INFLATED * packed):

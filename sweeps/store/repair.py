@@ -40,6 +40,8 @@ from faultsweep.sweeps.store.manifest import (
 from faultsweep.sweeps.store.opener import parse_root, read_root
 from faultsweep.sweeps.store.statuses import DAMAGED, FAILURES, FINAL, PENDING, STATUS_NAMES, WITH_RESULT
 from faultsweep.sweeps.store.store import FORMAT, STATE, Store, commit, other_names, remember, run_folder
+from google_crc32c import value as crc32c
+from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
@@ -426,8 +428,6 @@ def _are_labels(found: list[Any], asked: Any) -> bool:
 
 def _with_checksums(path: Path, name: str, node: dict[str, Any]) -> list[Path]:
     """Write the chunks of an array again with checksums, by other names; returns the old ones."""
-    from google_crc32c import value as crc32c
-
     names = [codec["name"] for codec in node["codecs"]]
     if "crc32c" in names:
         return []
@@ -472,8 +472,6 @@ def _prove(path: Path, names: Iterable[str]) -> None:
 
 def _ends_with_its_texts(data: bytes, codecs: Sequence[Any]) -> bool:
     """Tell whether a chunk of text has its texts, each behind its length, and nothing else."""
-    from numcodecs.zstd import Zstd
-
     kinds = [type(codec) for codec in codecs]
     data = data[:-4] if Crc32cCodec in kinds else data
     data = bytes(Zstd().decode(data)) if ZstdCodec in kinds else data
