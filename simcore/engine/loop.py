@@ -97,6 +97,7 @@ def advance(state: State, budget: int) -> int:
 
 @entry_kernel
 def _advance(handle: NDArray[np.int64], budget: int) -> int:
+    """Do what the function above does; handle: int64 (arrays * 4,), of ``make_table``."""
     s = state_at(handle)
     jobs = s.job.submit.shape[0]
     most = most_events(jobs, s.nodes)

@@ -21,6 +21,23 @@ from faultsweep.errors import InputError
 
 Dims = tuple[int, int, int]
 Box = NDArray[np.int64]
+"""Boxes by shape and base, int64 (rows, 6): a, b, c, x, y, z."""
+Boxes = NDArray[np.int64]
+"""A list of maximal free boxes by falling size, int64 (rows, 7): size, a, b, c, x, y, z."""
+Columns = NDArray[np.uint64]
+"""Free nodes of a torus, uint64 (X * Y or more,): for each column along z a mask."""
+Footprints = NDArray[np.uint64]
+"""The AND of the columns of each footprint, uint64 (intervals of x, intervals of y)."""
+FootprintRow = NDArray[np.uint64]
+"""The footprints of one interval of x, uint64 (intervals of y,)."""
+Extents = NDArray[np.int64]
+"""For each interval of x the longest interval of y with a free node, int64 (intervals of x,)."""
+Plane = NDArray[np.uint64]
+"""The AND of the columns of one interval of x, uint64 (Y,)."""
+Masks = NDArray[np.uint64]
+"""The scratch ``masks`` of a ``FinderWork``, uint64 (3, X, Y)."""
+Occupancy = NDArray[Any]
+"""A torus, uint8 (int64 in the engine's block) (X, Y, Z): 1 = free."""
 
 
 class FinderWork(NamedTuple):

@@ -29,8 +29,19 @@ from faultsweep.simcore.engine.bits import (
     run_starts,
 )
 from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
-from faultsweep.simcore.finders.boxes import FinderWork, write_box
-from numpy.typing import NDArray
+from faultsweep.simcore.finders.boxes import (
+    Box,
+    Boxes,
+    Columns,
+    Extents,
+    FinderWork,
+    FootprintRow,
+    Footprints,
+    Masks,
+    Occupancy,
+    Plane,
+    write_box,
+)
 
 BOX_FIELDS = 7
 OVERFLOW = -1
@@ -49,9 +60,7 @@ def interval_index(length: int, start: int, side: int) -> int:
 
 
 @kernel
-def build_footprints(
-    columns: NDArray[np.uint64], X: int, Y: int, footprints: NDArray[np.uint64], extents: NDArray[np.int64]
-) -> None:
+def build_footprints(columns: Columns, X: int, Y: int, footprints: Footprints, extents: Extents) -> None:
     """Fill the table of footprints from the columns.
 
     columns: uint64 (X*Y,); footprints: uint64 (intervals of x, intervals of y), the AND of the columns of each
@@ -74,9 +83,7 @@ def build_footprints(
 
 
 @inlined
-def _fill_first(
-    columns: NDArray[np.uint64], x: int, Y: int, row: NDArray[np.uint64], extents: NDArray[np.int64]
-) -> bool:
+def _fill_first(columns: Columns, x: int, Y: int, row: FootprintRow, extents: Extents) -> bool:
     """Fill the row of footprints of one x; return whether its columns have changed since the last time."""
     differs, some = ZERO, ZERO
     for y in range(Y):
@@ -101,7 +108,7 @@ def _fill_first(
 
 
 @inlined
-def _fill_longer(footprints: NDArray[np.uint64], X: int, Y: int, a: int, x: int, extents: NDArray[np.int64]) -> None:
+def _fill_longer(footprints: Footprints, X: int, Y: int, a: int, x: int, extents: Extents) -> None:
     """Fill the row of footprints of ``a`` columns from x on from the row that is shorter by one."""
     last = x + a - 1
     if last >= X:
@@ -120,7 +127,7 @@ def _fill_longer(footprints: NDArray[np.uint64], X: int, Y: int, a: int, x: int,
 
 
 @inlined
-def _note_extent(row: NDArray[np.uint64], Y: int, extent: int, at: int, extents: NDArray[np.int64]) -> None:
+def _note_extent(row: FootprintRow, Y: int, extent: int, at: int, extents: Extents) -> None:
     """Clear a row of footprints behind its extent as far as the last one went, and note the new one."""
     for col in range(extent * Y, min(extents[at] * Y, interval_count(Y))):
         row[col] = ZERO
@@ -139,7 +146,7 @@ def _neighbours(start: int, length: int, side: int) -> tuple[int, int]:
 
 
 @inlined
-def insert_box(boxes: NDArray[np.int64], count: int, size: int, a: int, b: int, c: int, x: int, y: int, z: int) -> int:
+def insert_box(boxes: Boxes, count: int, size: int, a: int, b: int, c: int, x: int, y: int, z: int) -> int:
     """Insert a box into the list that is sorted by falling size; return the new count, or OVERFLOW."""
     if count >= boxes.shape[0]:
         return OVERFLOW
@@ -171,7 +178,7 @@ def _insert_runs(
     y: int,
     Z: int,
     least: int,
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     count: int,
 ) -> int:
     """Insert the maximal boxes of one footprint: one per run of its mask that has a node outside of each longer one."""
@@ -195,13 +202,13 @@ def _insert_runs(
 
 @kernel
 def maximal_boxes(
-    footprints: NDArray[np.uint64],
-    extents: NDArray[np.int64],
+    footprints: Footprints,
+    extents: Extents,
     X: int,
     Y: int,
     Z: int,
     least: int,
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
 ) -> int:
     """List the maximal free boxes of at least ``least`` nodes by falling size.
 
@@ -264,7 +271,7 @@ def gaps_beside(start: int, length: int, other_start: int, other_length: int, si
 
 @inlined
 def largest_beside(
-    boxes: NDArray[np.int64], at: int, a: int, b: int, c: int, x: int, y: int, z: int, X: int, Y: int, Z: int
+    boxes: Boxes, at: int, a: int, b: int, c: int, x: int, y: int, z: int, X: int, Y: int, Z: int
 ) -> int:
     """Return the size of the largest part of maximal box ``at`` beside the box a, b, c at x, y, z."""
     A, B, C = boxes[at, 1], boxes[at, 2], boxes[at, 3]
@@ -282,7 +289,7 @@ def largest_beside(
 
 @inlined
 def mfp_after(
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     count: int,
     a: int,
     b: int,
@@ -305,7 +312,7 @@ def mfp_after(
 
 
 @inlined
-def starts_with_room(boxes: NDArray[np.int64], count: int, size: int, axis: int, length: int, side: int) -> np.uint64:
+def starts_with_room(boxes: Boxes, count: int, size: int, axis: int, length: int, side: int) -> np.uint64:
     """Return where an interval of an axis, up to 64 nodes long, may begin so that a box across it leaves room for
     ``size`` nodes along that axis.
 
@@ -330,7 +337,7 @@ def starts_with_room(boxes: NDArray[np.int64], count: int, size: int, axis: int,
 
 @kernel
 def _contained(
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     first: int,
     last: int,
     a: int,
@@ -369,7 +376,7 @@ def _spans(start: int, length: int, other_start: int, other_length: int, side: i
 
 @kernel
 def _keep_part(
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     count: int,
     kept: int,
     a: int,
@@ -403,9 +410,9 @@ def _keep_part(
 
 @kernel
 def take_box(
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     count: int,
-    parts: NDArray[np.int64],
+    parts: Boxes,
     a: int,
     b: int,
     c: int,
@@ -443,10 +450,10 @@ def take_box(
 
 @kernel
 def _split(
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     total: int,
     kept: int,
-    parts: NDArray[np.int64],
+    parts: Boxes,
     at: int,
     a: int,
     b: int,
@@ -506,9 +513,7 @@ def _gap_start(
 
 
 @kernel
-def _merge_parts(
-    boxes: NDArray[np.int64], kept: int, total: int, parts: NDArray[np.int64], X: int, Y: int, Z: int
-) -> int:
+def _merge_parts(boxes: Boxes, kept: int, total: int, parts: Boxes, X: int, Y: int, Z: int) -> int:
     """Drop new parts contained in other new parts, and sort the rest into the kept boxes; return the count."""
     num_parts = 0
     for at in range(kept, total):
@@ -547,7 +552,7 @@ def _meets(start: int, length: int, other_start: int, other_length: int, side: i
 
 @kernel
 def has_box_at(
-    columns: NDArray[np.uint64],
+    columns: Columns,
     X: int,
     Y: int,
     Z: int,
@@ -556,7 +561,7 @@ def has_box_at(
     a0: int,
     v: int,
     b0: int,
-    plane: NDArray[np.uint64],
+    plane: Plane,
 ) -> bool:
     """Tell whether a free box of at least ``size`` nodes, size >= 1, meets the footprint of a0 x b0 columns at (u, v).
 
@@ -580,7 +585,7 @@ def has_box_at(
 
 
 @kernel
-def _plane_has_box(plane: NDArray[np.uint64], a: int, Y: int, Z: int, size: int, v: int, b0: int) -> bool:
+def _plane_has_box(plane: Plane, a: int, Y: int, Z: int, size: int, v: int, b0: int) -> bool:
     """Tell whether the columns of one interval of x hold such a box that meets the b0 columns from v on."""
     least = (size + a * Z - 1) // (a * Z)  # shorter intervals of y are too small
     for y in range(Y):
@@ -603,10 +608,10 @@ def _plane_has_box(plane: NDArray[np.uint64], a: int, Y: int, Z: int, size: int,
 
 
 @entry_kernel
-def largest_free_box_kernel(free: NDArray[np.uint8], work: FinderWork, out: NDArray[np.int64]) -> int:
+def largest_free_box_kernel(free: Occupancy, work: FinderWork, out: Box) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
+    out: one row or more.
     """
     X, Y, Z = free.shape
     _fill_columns(free, work.masks)
@@ -634,10 +639,10 @@ def largest_free_box_kernel(free: NDArray[np.uint8], work: FinderWork, out: NDAr
 
 
 @entry_kernel
-def free_boxes_kernel(free: NDArray[np.uint8], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
+def free_boxes_kernel(free: Occupancy, size: int, work: FinderWork, out: Box) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
+    out: ``num_boxes`` rows or more.
     """
     X, Y, Z = free.shape
     _fill_columns(free, work.masks)
@@ -663,7 +668,7 @@ def free_boxes_kernel(free: NDArray[np.uint8], size: int, work: FinderWork, out:
 
 
 @kernel
-def _fill_columns(free: NDArray[np.uint8], masks: NDArray[np.uint64]) -> None:
+def _fill_columns(free: Occupancy, masks: Masks) -> None:
     """Set masks[0] to the free nodes of each column."""
     X, Y, Z = free.shape
     for x in range(X):
@@ -676,7 +681,7 @@ def _fill_columns(free: NDArray[np.uint8], masks: NDArray[np.uint64]) -> None:
 
 
 @kernel
-def _widen(masks: NDArray[np.uint64], a: int) -> bool:
+def _widen(masks: Masks, a: int) -> bool:
     """Take masks[1] from intervals of a - 1 columns along x to those of a; tell whether any free node is left."""
     _, X, Y = masks.shape
     left = ZERO
@@ -692,7 +697,7 @@ def _widen(masks: NDArray[np.uint64], a: int) -> bool:
 
 
 @kernel
-def _lengthen(masks: NDArray[np.uint64], b: int) -> bool:
+def _lengthen(masks: Masks, b: int) -> bool:
     """Take masks[2] from footprints of length b - 1 along y to those of b; tell whether any free node is left."""
     _, X, Y = masks.shape
     left = ZERO

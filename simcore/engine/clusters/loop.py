@@ -62,6 +62,7 @@ def advance_clusters(state: ClusterState, budget: int) -> int:
 
 @entry_kernel
 def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
+    """Do what the function above does; handle: int64 (arrays * 4,), of ``make_table``."""
     s = state_at(handle)
     jobs = s.job.submit.shape[0]
     if s.now == -np.inf and mark_impossible(s, jobs) > 0:

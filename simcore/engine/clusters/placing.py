@@ -7,12 +7,13 @@ from faultsweep.simcore.engine.clusters.state import (
     NEVER,
     TOLERANCE,
     UNLIMITED,
+    ClusterRow,
     ClusterState,
+    TrunkRow,
 )
 from faultsweep.simcore.engine.clusters.traffic import demand_of, find_edges, leaving_edges, mesh_columns
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import HEAD_JOB
-from numpy.typing import NDArray
 
 
 @inlined
@@ -38,7 +39,7 @@ def may_span(s: ClusterState, job: int) -> bool:
 
 
 @kernel
-def place(s: ClusterState, job: int, free: NDArray[np.int64], believed: NDArray[np.float64]) -> bool:
+def place(s: ClusterState, job: int, free: ClusterRow, believed: TrunkRow) -> bool:
     """Find a place for a job with the free nodes of ``free``; tell whether there is one, and leave it in PARTS.
 
     At home; else whole where most nodes are free (of equals the first cluster); else over several clusters. Under EASY
@@ -79,7 +80,7 @@ def _may_take(s: ClusterState, job: int, cluster: int, nodes: int) -> bool:
 
 
 @kernel
-def _fits(s: ClusterState, job: int, believed: NDArray[np.float64]) -> bool:
+def _fits(s: ClusterState, job: int, believed: TrunkRow) -> bool:
     """Tell whether the partition in PARTS delays no reservation and, where that is asked for, fits the trunks."""
     size = s.job.size[job]
     for c in range(s.capacity.shape[0]):
@@ -96,7 +97,7 @@ def _fits(s: ClusterState, job: int, believed: NDArray[np.float64]) -> bool:
 
 
 @kernel
-def _partition(s: ClusterState, size: int, free: NDArray[np.int64]) -> bool:
+def _partition(s: ClusterState, size: int, free: ClusterRow) -> bool:
     """Divide a job over the clusters whose trunks are up; tell whether it fits, and leave the nodes in PARTS.
 
     The partition of a size is kept until free nodes or trunks change.
@@ -119,13 +120,13 @@ def _partition(s: ClusterState, size: int, free: NDArray[np.int64]) -> bool:
 
 
 @inlined
-def _open_nodes(s: ClusterState, cluster: int, free: NDArray[np.int64]) -> int:
+def _open_nodes(s: ClusterState, cluster: int, free: ClusterRow) -> int:
     """Return the nodes of a cluster that a job over several clusters could have."""
     return 0 if s.trunk_down[cluster] == 1 else free[cluster]
 
 
 @inlined
-def _fill_largest(s: ClusterState, size: int, free: NDArray[np.int64]) -> bool:
+def _fill_largest(s: ClusterState, size: int, free: ClusterRow) -> bool:
     """Take the cluster with most free nodes whole, then the next; of equals the first."""
     left = size
     for c in range(s.capacity.shape[0]):
@@ -143,7 +144,7 @@ def _fill_largest(s: ClusterState, size: int, free: NDArray[np.int64]) -> bool:
 
 
 @inlined
-def _cut_least(s: ClusterState, size: int, free: NDArray[np.int64]) -> bool:
+def _cut_least(s: ClusterState, size: int, free: ClusterRow) -> bool:
     """Minimise the traffic on all trunks together; of equal partitions the one with most nodes in the first clusters.
 
     Dynamic programming from the last cluster to the first: ``cuts[c, p]`` is the least traffic of clusters c and up if

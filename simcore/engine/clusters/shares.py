@@ -12,10 +12,10 @@ from faultsweep.simcore.engine.clusters.state import (
     TOLERANCE,
     WORKS,
     ClusterState,
+    TrunkRow,
 )
 from faultsweep.simcore.engine.clusters.traffic import demand_of, find_edges
 from faultsweep.simcore.engine.jit import inlined, kernel
-from numpy.typing import NDArray
 
 
 @inlined
@@ -125,7 +125,7 @@ def leave_traffic(s: ClusterState, job: int) -> None:
 
 
 @kernel
-def believe(s: ClusterState, without: int, trunks: NDArray[np.float64]) -> None:
+def believe(s: ClusterState, without: int, trunks: TrunkRow) -> None:
     """Sum, by trunk, what the scheduler believes that running jobs need; one may be left out.
 
     A job that saves its state to make room needs nothing more; what states nothing counts for nothing.

@@ -13,19 +13,15 @@ O(M^3) solution"; it holds where one of the first sizes fits, not where many siz
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from faultsweep.simcore.engine.jit import entry_kernel, kernel
-from faultsweep.simcore.finders.boxes import FinderWork, write_box
-from numpy.typing import NDArray
+from faultsweep.simcore.finders.boxes import Box, FinderWork, Occupancy, write_box
 
 
 @entry_kernel
-def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[np.int64]) -> int:
+def largest_free_box_kernel(free: Occupancy, work: FinderWork, out: Box) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
+    out: one row or more.
     """
     X, Y, Z = free.shape
     num_free = 0
@@ -40,16 +36,16 @@ def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[n
 
 
 @entry_kernel
-def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
+def free_boxes_kernel(free: Occupancy, size: int, work: FinderWork, out: Box) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
+    out: ``num_boxes`` rows or more.
     """
     return _append_free_boxes(free, size, work, out, out.shape[0])
 
 
 @kernel
-def _append_free_boxes(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64], limit: int) -> int:
+def _append_free_boxes(free: Occupancy, size: int, work: FinderWork, out: Box, limit: int) -> int:
     """Write the first ``limit`` free boxes of a size into ``out``; return how many there are."""
     X, Y, _ = free.shape
     count = 0
@@ -64,9 +60,7 @@ def _append_free_boxes(free: NDArray[Any], size: int, work: FinderWork, out: NDA
 
 
 @kernel
-def _append_column(
-    free: NDArray[Any], a: int, b: int, c: int, x: int, y: int, out: NDArray[np.int64], count: int, limit: int
-) -> int:
+def _append_column(free: Occupancy, a: int, b: int, c: int, x: int, y: int, out: Box, count: int, limit: int) -> int:
     """Write the free boxes of one shape with bases x, y, 0 ... Z - 1 into ``out`` until it holds ``limit``."""
     Z = free.shape[2]
     last_base = Z - 1 if c < Z else 0
@@ -82,7 +76,7 @@ def _append_column(
 
 
 @kernel
-def _is_section_free(free: NDArray[Any], a: int, b: int, x: int, y: int, z: int) -> bool:
+def _is_section_free(free: Occupancy, a: int, b: int, x: int, y: int, z: int) -> bool:
     """Tell whether all nodes of an a x b cross section at height z are free."""
     X, Y, _ = free.shape
     for i in range(x, x + a):

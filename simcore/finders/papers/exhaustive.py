@@ -8,19 +8,15 @@ appendix), so that takes O(M^9) as well.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from faultsweep.simcore.engine.jit import entry_kernel, kernel
-from faultsweep.simcore.finders.boxes import FinderWork, write_box
-from numpy.typing import NDArray
+from faultsweep.simcore.finders.boxes import Box, FinderWork, Occupancy, write_box
 
 
 @entry_kernel
-def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[np.int64]) -> int:
+def largest_free_box_kernel(free: Occupancy, work: FinderWork, out: Box) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
+    out: one row or more.
     """
     X, Y, Z = free.shape
     best = 0
@@ -35,10 +31,10 @@ def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[n
 
 
 @entry_kernel
-def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
+def free_boxes_kernel(free: Occupancy, size: int, work: FinderWork, out: Box) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
+    out: ``num_boxes`` rows or more.
     """
     X, Y, Z = free.shape
     count = 0
@@ -53,7 +49,7 @@ def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDAr
 
 
 @kernel
-def _append_free_bases(free: NDArray[Any], a: int, b: int, c: int, out: NDArray[np.int64], count: int) -> int:
+def _append_free_bases(free: Occupancy, a: int, b: int, c: int, out: Box, count: int) -> int:
     """Write the free boxes of one shape into ``out`` from row ``count`` on; return the new count."""
     X, Y, Z = free.shape
     for x in range(X if a < X else 1):
@@ -66,7 +62,7 @@ def _append_free_bases(free: NDArray[Any], a: int, b: int, c: int, out: NDArray[
 
 
 @kernel
-def _is_free(free: NDArray[Any], a: int, b: int, c: int, x: int, y: int, z: int) -> bool:
+def _is_free(free: Occupancy, a: int, b: int, c: int, x: int, y: int, z: int) -> bool:
     """Tell whether all nodes of a box are free."""
     X, Y, Z = free.shape
     for i in range(x, x + a):

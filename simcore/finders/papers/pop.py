@@ -12,19 +12,17 @@ yields all boxes of the size in O(M^5) too; they are met base by base and sorted
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from faultsweep.simcore.engine.jit import entry_kernel, kernel
-from faultsweep.simcore.finders.boxes import FinderWork, write_box
+from faultsweep.simcore.finders.boxes import Box, FinderWork, Occupancy, write_box
 from numpy.typing import NDArray
 
 
 @entry_kernel
-def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[np.int64]) -> int:
+def largest_free_box_kernel(free: Occupancy, work: FinderWork, out: Box) -> int:
     """Write the first largest free box into out[0] and return its size; 0, and out untouched, if no node is free.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (1 or more, 6).
+    out: one row or more.
     """
     X, Y, Z = free.shape
     fill_partition_tables(free, work.runs)
@@ -37,10 +35,10 @@ def largest_free_box_kernel(free: NDArray[Any], work: FinderWork, out: NDArray[n
 
 
 @entry_kernel
-def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
+def free_boxes_kernel(free: Occupancy, size: int, work: FinderWork, out: Box) -> int:
     """Write all free boxes of ``size`` nodes into ``out`` in search order and return their number.
 
-    free: uint8 (X, Y, Z), 1 = free. work: FinderWork of the torus. out: int64 (num_boxes or more, 6).
+    out: ``num_boxes`` rows or more.
     """
     X, Y, Z = free.shape
     fill_partition_tables(free, work.runs)
@@ -58,7 +56,7 @@ def free_boxes_kernel(free: NDArray[Any], size: int, work: FinderWork, out: NDAr
 
 
 @entry_kernel
-def fill_partition_tables(free: NDArray[Any], runs: NDArray[np.int64]) -> None:
+def fill_partition_tables(free: Occupancy, runs: NDArray[np.int64]) -> None:
     """Fill the partition tables: from each node, how many nodes in a row are free along x, y and z, around the ring.
 
     free: uint8 (X, Y, Z). runs: int64 (3, X, Y, Z), overwritten; a ring without a taken node counts its side.
@@ -103,7 +101,7 @@ def _project(work: FinderWork, x: int, y: int, z: int, planes: int, a: int) -> i
 
 
 @kernel
-def _improve_at_base(work: FinderWork, x: int, y: int, z: int, best: int, out: NDArray[np.int64]) -> int:
+def _improve_at_base(work: FinderWork, x: int, y: int, z: int, best: int, out: Box) -> int:
     """Write the largest box at one base into out[0] if it is better than ``best``; return the new best size."""
     _, X, Y, Z = work.runs.shape
     widest = X
@@ -147,7 +145,7 @@ def _is_base(a: int, b: int, c: int, x: int, y: int, z: int, X: int, Y: int, Z: 
 
 
 @kernel
-def _precedes(a: int, b: int, c: int, out: NDArray[np.int64]) -> bool:
+def _precedes(a: int, b: int, c: int, out: Box) -> bool:
     """Tell whether a shape comes before that of out[0] in lexicographic order."""
     if a != out[0, 0]:
         return a < out[0, 0]
@@ -157,7 +155,7 @@ def _precedes(a: int, b: int, c: int, out: NDArray[np.int64]) -> bool:
 
 
 @kernel
-def _sort_found(work: FinderWork, size: int, num_found: int, Y: int, Z: int, out: NDArray[np.int64]) -> None:
+def _sort_found(work: FinderWork, size: int, num_found: int, Y: int, Z: int, out: Box) -> None:
     """Write the boxes of ``work.found`` into ``out`` by shape; bases of a shape were found in order."""
     first, end = work.shape_first[size], work.shape_first[size + 1]
     nodes = work.shapes.shape[0]

@@ -18,7 +18,7 @@ import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import callback, counted, is_interpreted, kernel, make_caller
 from faultsweep.simcore.engine.state import SEARCH, State
-from faultsweep.simcore.finders.boxes import Dims, FinderWork, max_boxes, shape_table
+from faultsweep.simcore.finders.boxes import Box, Columns, Dims, FinderWork, Occupancy, max_boxes, shape_table
 from faultsweep.simcore.finders.names import FINDERS
 from faultsweep.simcore.finders.papers import divisor, exhaustive, pop
 from numpy.typing import NDArray
@@ -77,6 +77,7 @@ def _answer(block: NDArray[np.int64], question: int, a: int, b: int) -> int:
 def _ask(
     code: int, grids: NDArray[np.int64], boxes: NDArray[np.int64], work: FinderWork, question: int, a: int, b: int
 ) -> int:
+    """Answer a question: grids int64 (_GRIDS, X, Y, Z), boxes int64 (_BOXES, most, 6), all of them changed."""
     if question == FIND:
         return _search_boxes(code, grids[_TABLES + a], b, work, boxes[0])
     if question == FOUND:
@@ -97,7 +98,7 @@ def _ask(
 
 
 @kernel
-def _search_boxes(code: int, free: NDArray[np.int64], size: int, work: FinderWork, out: NDArray[np.int64]) -> int:
+def _search_boxes(code: int, free: Occupancy, size: int, work: FinderWork, out: Box) -> int:
     """Write all free boxes of a size of an occupancy into ``out``, in search order; return their number."""
     if code == EXHAUSTIVE:
         return exhaustive.free_boxes_kernel(free, size, work, out)
@@ -107,7 +108,7 @@ def _search_boxes(code: int, free: NDArray[np.int64], size: int, work: FinderWor
 
 
 @kernel
-def _search_largest(code: int, free: NDArray[np.int64], work: FinderWork, out: NDArray[np.int64]) -> int:
+def _search_largest(code: int, free: Occupancy, work: FinderWork, out: Box) -> int:
     """Write the first largest free box of an occupancy into ``out[0]``; return its size, 0 if there is none."""
     if code == EXHAUSTIVE:
         return exhaustive.largest_free_box_kernel(free, work, out)
@@ -117,7 +118,7 @@ def _search_largest(code: int, free: NDArray[np.int64], work: FinderWork, out: N
 
 
 @kernel
-def _pack(boxes: NDArray[np.int64], row: int) -> int:
+def _pack(boxes: Box, row: int) -> int:
     """Return a box (a, b, c, x, y, z) as one int64, as ``placement.pack_box`` does."""
     packed = boxes[row, 0]
     for field in range(1, 6):
@@ -126,7 +127,7 @@ def _pack(boxes: NDArray[np.int64], row: int) -> int:
 
 
 @kernel
-def _copy(source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
+def _copy(source: Occupancy, target: Occupancy) -> None:
     X, Y, Z = source.shape
     for x in range(X):
         for y in range(Y):
@@ -135,7 +136,7 @@ def _copy(source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
 
 
 @kernel
-def _mark(free: NDArray[np.int64], box: int, value: int) -> None:
+def _mark(free: Occupancy, box: int, value: int) -> None:
     """Set the nodes of a packed box of an occupancy."""
     X, Y, Z = free.shape
     a, b, c, x, y, z = (
@@ -153,7 +154,7 @@ def _mark(free: NDArray[np.int64], box: int, value: int) -> None:
 
 
 @kernel
-def set_occupancy(s: State, table: int, columns: NDArray[np.uint64]) -> None:
+def set_occupancy(s: State, table: int, columns: Columns) -> None:
     """Make a table of the finder that of masks of free nodes, uint64 (X * Y or more,)."""
     block = s.boxes[SEARCH]  # (rows, 7), one number after the other
     X, Y, Z = block[0, _X], block[0, _Y], block[0, _Z]

@@ -26,6 +26,7 @@ from faultsweep.simcore.engine.state import (
     TIE_BREAKING,
     State,
 )
+from faultsweep.simcore.finders.boxes import Boxes, Columns
 from faultsweep.simcore.finders.columns import (
     OVERFLOW,
     build_footprints,
@@ -39,7 +40,6 @@ from faultsweep.simcore.finders.columns import (
 )
 from faultsweep.simcore.finders.papers.searches import ANY, BESIDE, FIND, FOUND, LIST, TAKE, ask, set_occupancy
 from faultsweep.simcore.policies.placement.scores import call_score
-from numpy.typing import NDArray
 
 NO_BOX, HOPELESS = -1, -2
 
@@ -64,7 +64,7 @@ def unpack_box(box: int) -> tuple[int, int, int, int, int, int]:
 
 
 @inlined
-def occupy(columns: NDArray[np.uint64], box: int, X: int, Y: int, Z: int) -> None:
+def occupy(columns: Columns, box: int, X: int, Y: int, Z: int) -> None:
     """Clear the nodes of a packed box in masks of free nodes."""
     a, b, c, x, y, z = unpack_box(box)
     keep = ~ring_run(z, c, Z)
@@ -77,7 +77,7 @@ def occupy(columns: NDArray[np.uint64], box: int, X: int, Y: int, Z: int) -> Non
 
 
 @inlined
-def vacate(columns: NDArray[np.uint64], box: int, X: int, Y: int, Z: int) -> None:
+def vacate(columns: Columns, box: int, X: int, Y: int, Z: int) -> None:
     """Set the nodes of a packed box in masks of free nodes."""
     a, b, c, x, y, z = unpack_box(box)
     run = ring_run(z, c, Z)
@@ -178,7 +178,7 @@ def take(s: State, box: int) -> bool:
 
 
 @kernel
-def set_table(s: State, table: int, columns: NDArray[np.uint64]) -> None:
+def set_table(s: State, table: int, columns: Columns) -> None:
     """Make a table of the finder that of masks of free nodes, uint64 (X * Y,)."""
     if s.finder_data == 0:
         build_footprints(columns, s.side_x, s.side_y, s.footprints[table], s.extents[table])
@@ -217,7 +217,7 @@ def _list_one(s: State, listed: int, box: int, least: int) -> int:
 
 
 @kernel
-def have_box_at(s: State, columns: NDArray[np.uint64], size: int, x: int, a: int, y: int, b: int) -> bool:
+def have_box_at(s: State, columns: Columns, size: int, x: int, a: int, y: int, b: int) -> bool:
     """Tell whether masks of free nodes hold a box of at least ``size`` nodes; if none did before the nodes in the a x b
     columns at (x, y) were freed."""
     if s.finder_data == 0:
@@ -228,7 +228,7 @@ def have_box_at(s: State, columns: NDArray[np.uint64], size: int, x: int, a: int
 
 @kernel
 def keeps_room(
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     count: int,
     size: int,
     a: int,
@@ -313,7 +313,7 @@ def _best_of_search(
 
 
 @inlined
-def _most_left(s: State, boxes: NDArray[np.int64], a: int, b: int, c: int) -> int:
+def _most_left(s: State, boxes: Boxes, a: int, b: int, c: int) -> int:
     """Return a bound on the MFP after any box of a shape: what it leaves of an empty torus, or the MFP before."""
     if boxes[0, 0] < s.nodes:
         return boxes[0, 0]
@@ -322,7 +322,7 @@ def _most_left(s: State, boxes: NDArray[np.int64], a: int, b: int, c: int) -> in
 
 @inlined
 def _starts_beside_room(
-    s: State, boxes: NDArray[np.int64], count: int, head_size: int, a: int, b: int, c: int
+    s: State, boxes: Boxes, count: int, head_size: int, a: int, b: int, c: int
 ) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return along each axis where a box of a shape can begin, so that one of the boxes of the reservation keeps room
     for the head job."""
@@ -360,7 +360,7 @@ def _outdoes(
     s: State,
     rule: int,
     job: int,
-    boxes: NDArray[np.int64],
+    boxes: Boxes,
     count: int,
     a: int,
     b: int,

@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.events import next_without
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import DEFAULT, ELSEWHEN, HEAD_JOB, MACHINE, State
+from faultsweep.simcore.finders.boxes import Columns
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT
 from faultsweep.simcore.policies.placement.rules import (
@@ -32,7 +33,6 @@ from faultsweep.simcore.policies.placement.rules import (
 )
 from faultsweep.simcore.policies.scheduling import GROWTH
 from faultsweep.simcore.policies.scheduling.long_queue import LONG_QUEUE, ends_by, start_by_blocks
-from numpy.typing import NDArray
 
 _NEVER = np.inf
 
@@ -244,7 +244,7 @@ def _released_since(s: State, first: int, end: int) -> tuple[int, int, int, int]
 
 
 @kernel
-def _release_in(s: State, columns: NDArray[np.uint64], item: int) -> int:
+def _release_in(s: State, columns: Columns, item: int) -> int:
     """Free the nodes of a job or a down node in masks; return their number."""
     if item >= 0:
         vacate(columns, s.job.box[item], s.side_x, s.side_y, s.side_z)

@@ -20,10 +20,10 @@ from faultsweep.simcore.engine.state import (
     RESOURCES,
     THEN_FREE,
     USABLE,
+    MaskRow,
     State,
 )
 from faultsweep.simcore.policies.scheduling.backfill import ends_by, nothing_overdue, remember
-from numpy.typing import NDArray
 
 
 @kernel
@@ -80,7 +80,7 @@ def _start_later_jobs(s: State, position: int, head_size: int) -> None:
 
 
 @kernel
-def _list_usable(s: State, row: int, free: NDArray[np.uint64], first: int, end: int) -> bool:
+def _list_usable(s: State, row: int, free: MaskRow, first: int, end: int) -> bool:
     """Set the bits of those of the partitions ``first`` .. ``end`` - 1 in a row whose midplanes and wires are free;
     clear all others. Returns whether there is one."""
     bits = s.profile_masks[row]
@@ -165,7 +165,7 @@ def _reserve(s: State, head_size: int) -> None:
 
 
 @kernel
-def _release(s: State, free: NDArray[np.uint64], item: int) -> None:
+def _release(s: State, free: MaskRow, item: int) -> None:
     """Free the nodes and wires of a job, or a node that is down, in a mask."""
     if item >= 0:
         for word in range(s.free_nodes.shape[0]):
