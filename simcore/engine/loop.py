@@ -452,7 +452,6 @@ def _repair(s: State, node: int) -> None:
 @inlined
 def schedule(s: State) -> bool:
     """Run one scheduling pass; return False if a preallocated list does not fit."""
-    s.passes += 1
     done = True
     if s.no_room != 0:
         return False

@@ -242,7 +242,6 @@ class Common(Declared):
     attempts: int  # migration attempts
     successes: int  # attempts that raised the maximal free partition
     moves: int  # jobs moved by migrations
-    passes: int  # scheduling passes
     trace_end: int  # numbers in the buffer of the event trace
     kind: int  # machine kind
     nodes: int  # of the machine
@@ -347,7 +346,6 @@ class State(Common):
     num_old_gains: int  # ... and those of the other generation
     level_bits: int  # level k of numbers of nodes is for 2^(k level_bits) or more (flat)
     blocks_until: int  # first job that is not counted in its block yet (EASY, flat); 0: none is
-    reservations_moved: int  # times that a reservation got earlier (flat)
     side_x: int  # of a torus
     side_y: int
     side_z: int

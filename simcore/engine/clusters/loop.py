@@ -207,7 +207,6 @@ def _decide(s: ClusterState, most: int) -> None:
         if s.agent == 1 and (s.due == 1 or s.wake <= s.now):
             activate(s)
             _apply_timers(s, (CHECKPOINT_TIMER + 1) * TIMER_STRIDE, most)  # checkpoints that cost nothing
-        s.passes += 1
         s.stalled += 1
         schedule(s)
         if s.changed == 0:

@@ -52,7 +52,6 @@ def _move_reservation(s: State, job: int, row: int, after: int) -> bool:
     size, old, old_end = s.job.size[job], s.job.reserved_row[job], s.job.until_row[job]
     reserved, start = reserved_start(s, job), point_at(s, row)
     end = reserved_end(s, job, start)
-    s.reservations_moved += 1
     s.row_uses[row] += 1
     s.row_starts[row] += 1
     s.row_starts[old] -= 1

@@ -1,4 +1,5 @@
-"""Every array that a kernel takes says its dtype and shape: in the docstring, or where its type is declared."""
+"""Every array that a kernel takes says its dtype and shape where its type is declared or in the docstring, and every
+field of the state is read."""
 
 from __future__ import annotations
 
@@ -53,3 +54,21 @@ def test_every_array_of_a_kernel_says_its_dtype_and_shape():
 def test_the_arrays_of_kernels_are_found():
     found = {ast.unparse(one.annotation) for node in kernels() for one in node.args.args if one.annotation}
     assert {"Boxes", "Columns", "Occupancy", "ClusterRow", "NDArray[np.int64]"} <= found
+
+
+def test_every_field_of_the_state_is_read():
+    """By its name in code, or in a text from which code is made."""
+    declared, read = set(), set()
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and {"Common", "CommonJobs", "Declared"} & {
+                ast.unparse(one) for one in node.bases
+            }:
+                declared |= {one.target.id for one in node.body if isinstance(one, ast.AnnAssign)}
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                read.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                read |= set(re.findall(r"\bs\.(\w+)", node.value))
+                read.add(node.value)
+    assert "own_window" in declared
+    assert declared - read == set()
