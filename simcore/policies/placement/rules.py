@@ -335,22 +335,14 @@ def _starts_beside_room(
 
 @inlined
 def _starts(
-    mask: np.uint64,
-    c: int,
-    Z: int,
-    masked: bool,
-    x_room: np.uint64,
-    y_room: np.uint64,
-    z_room: np.uint64,
-    x: int,
-    y: int,
+    mask: np.uint64, c: int, Z: int, room: bool, x_room: np.uint64, y_room: np.uint64, z_room: np.uint64, x: int, y: int
 ) -> np.uint64:
-    """Return the mask of the z at which boxes of length c start in the free runs of a footprint at (x, y); if masked,
+    """Return the mask of the z at which boxes of length c start in the free runs of a footprint at (x, y); if ``room``,
     those that leave room for the head of the queue."""
     if mask == ZERO:
         return ZERO
     starts = run_starts(mask, c, Z)
-    if masked and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
+    if room and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
         starts &= z_room
     return starts
 
