@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import inspect
 import os
 import re
@@ -20,6 +19,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -296,9 +297,11 @@ def _import(stem: str, text: str, path: str, role: str) -> ModuleType:
             part = file.with_suffix(f".{os.getpid()}")
             part.write_text(text, encoding="utf-8")
             os.replace(part, file)
-        spec = importlib.util.spec_from_file_location(stem, file)
-        module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]  # the file is there
-        spec.loader.exec_module(module)  # type: ignore[union-attr]  # a file has a loader
+        loader = SourceFileLoader(stem, str(file))
+        spec = ModuleSpec(stem, loader, origin=str(file))
+        spec.has_location = True
+        module = module_from_spec(spec)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's file raises
         raise InputError(f"{role}: {path} cannot be executed ({type(error).__name__}: {error})") from None
     sys.modules[stem] = module

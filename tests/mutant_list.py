@@ -88,7 +88,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SUBMITS, "free_followers(s, job)", "pass", "others wait for a refused job"),
     Mutant(SUBMITS, "if group == -1:", "if group < 0:", "groups that only count a job do not"),
     Mutant(CANCELS, "count_submitted(s, job, -1)", "pass", "a cancelled job stays submitted"),
-    Mutant(LIMITS, "if s.job.status[job] == WAITING:", "if may_run(s, job):", "jobs at a limit are lost"),
+    Mutant(EVENTS, "if s.job.status[jobs[at]] == WAITING:", "if at > 0:", "jobs that started wait again"),
     Mutant(
         ENGINE,
         "count_running(s, job, -1)\n    stop_leaving",
@@ -981,7 +981,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         SLURM, "return min(later, _first_reopening(s, partition, time, end))", "return later", "ends of reservations"
     ),
-    Mutant(SLURM, "return over != 0 and makes_way(s, job, over)", "return False", "planned with those that make way"),
+    Mutant(SLURM, "return over != 0 and makes_way(s, job, over)", "return False", "freed twice"),
+    Mutant(SLURM, "if free_lower(s, over) and", "if False and", "those that make way are never free"),
     Mutant(SLURM, "or s.jobs_left == 1:", ":", "no main pass when jobs have left"),
     Mutant(
         VICTIMS,

@@ -241,6 +241,12 @@ def test_a_job_that_has_had_others_leave_has_no_more_leave_for_a_while():
     assert starts(rows, preempt_wait=40, **times)[1] == (50, 55)
 
 
+def test_later_starts_are_sought_as_if_those_had_gone_that_make_way():
+    """The job of five nodes is planned for 50, not for 100, so the last one cannot start on the idle node."""
+    rows = [(0, 100, 2, "z"), (0, 50, 2, "x"), (10, 5, 5, "x"), (10, 60, 1, "x")]
+    assert starts(rows, nodes=5, scheduler="slurm", **AT_ONCE) == [(55, 155), (0, 50), (50, 55), (55, 115)]
+
+
 def test_it_waits_so_only_once():
     """The job of y has the first job told at 10; one of x gets its nodes at 30. At 50 it has the second one told, and
     has it leave at 53."""

@@ -131,10 +131,7 @@ def _options(named: Mapping[str, tuple[Any, Any]]) -> list[Any]:
     def function(**options: Any) -> None:
         """Have options."""
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # functions have it all the same
-        [inspect.Parameter(name, keyword, default=option, annotation=kind) for name, (kind, option) in named.items()]
-    )
+    _sign(function, (_keyword(name, option, kind) for name, (kind, option) in named.items()))
     function.__annotations__ = {name: kind for name, (kind, _) in named.items()}
     app = typer.Typer(add_completion=False)
     app.command()(function)
@@ -155,9 +152,17 @@ def _ungrouped(function: Any) -> Any:
         return function(**options)
 
     parts = ([one] if name not in groups else _parameters_of(groups[name]) for name, one in own.items())
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    call.__signature__ = inspect.Signature([one.replace(kind=keyword) for part in parts for one in part])  # type: ignore[attr-defined]
+    _sign(call, (_keyword(one.name, one.default, one.annotation) for part in parts for one in part))
     return call
+
+
+def _sign(function: Any, parameters: Iterable[inspect.Parameter]) -> None:
+    """Give a function the signature that typer reads."""
+    function.__signature__ = inspect.Signature(list(parameters))
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _parameters_of(group: Any) -> Iterable[inspect.Parameter]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end
 from faultsweep.simcore.engine.dependencies import free_followers
-from faultsweep.simcore.engine.events import trace_event
+from faultsweep.simcore.engine.events import queue_again, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.limits import may_run
 from faultsweep.simcore.engine.pieces import count_chunks, reserve_pieces, windows_met
-from faultsweep.simcore.engine.state import ANYWHERE, MISSED, OVER, REFUSE_EVENT, WAITING, State
+from faultsweep.simcore.engine.state import ANYWHERE, MISSED, OVER, REFUSE_EVENT, State
 from faultsweep.simcore.engine.submits import count_submitted
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 
@@ -46,13 +46,7 @@ def start_admitted(s: State) -> None:
 @kernel
 def put_aside_back(s: State) -> None:
     """Put the jobs that wait for their reservations into the queue again, at their places."""
-    end = s.queue_head  # no more jobs are behind it than before
-    for at in range(s.num_aside):
-        job = s.aside[at]
-        if s.job.status[job] == WAITING:
-            s.queue[end] = job
-            end += 1
-    s.queue_tail = end
+    queue_again(s, s.aside, s.num_aside)
 
 
 @kernel

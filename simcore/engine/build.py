@@ -102,15 +102,22 @@ def build_state(
     _set_dependencies(state, dependencies)
     _set_classes(state, classes)
     state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
-    _set_machine(state, machine)
-    _set_codes(state, machine, config, run)
-    _set_numbers(state, config, run, base_rate)
     state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
-    _begin_policies(state, run)
-    run.policy("scheduling").facts.get("checks", _checks_nothing)(jobs, run)
+    _set_parameters(state, jobs, machine, config, run, base_rate)
     if score:
         state.score, state.score_needs = score.address, score.needs
     return _with_machine_tables(state, machine, config, jobs)
+
+
+def _set_parameters(
+    s: State, jobs: Jobs, machine: Machine, config: Mapping[str, Any], run: Run, base_rate: BaseRate | None
+) -> None:
+    """Set what the machine and the parameters say, and let the policies begin."""
+    _set_machine(s, machine)
+    _set_codes(s, machine, config, run)
+    _set_numbers(s, config, run, base_rate)
+    _begin_policies(s, run)
+    run.policy("scheduling").facts.get("checks", _checks_nothing)(jobs, run)
 
 
 def _with_machine_tables(state: State, machine: Machine, config: Mapping[str, Any], jobs: Jobs) -> State:

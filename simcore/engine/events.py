@@ -8,8 +8,10 @@ from faultsweep.simcore.engine.state import (
     BROKEN,
     LARGER_NEEDED,
     TRACE_HEAD,
+    WAITING,
     State,
 )
+from numpy.typing import NDArray
 
 
 @kernel
@@ -187,6 +189,20 @@ def enqueue_behind(s: State, job: int, count: int) -> None:
     for later in range(s.queue_tail - 1, at, -1):
         s.queue[later] = s.queue[later - 1]
     s.queue[at] = job
+
+
+@kernel
+def queue_again(s: State, jobs: NDArray[np.int64], count: int) -> None:
+    """Make the queue of those of the first ``count`` jobs that still wait, in their order; from these it was made.
+
+    jobs : int64 (n,).
+    """
+    end = s.queue_head  # no more jobs are behind it than before
+    for at in range(count):
+        if s.job.status[jobs[at]] == WAITING:
+            s.queue[end] = jobs[at]
+            end += 1
+    s.queue_tail = end
 
 
 @inlined

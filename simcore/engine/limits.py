@@ -10,9 +10,10 @@ has planned for jobs that come to a limit later. A job that waits for its own no
 from __future__ import annotations
 
 import numpy as np
+from faultsweep.simcore.engine.events import queue_again
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import drop_pieces
-from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, WAITING, State
+from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, State
 from faultsweep.simcore.model.machines import SITE
 
 
@@ -101,12 +102,7 @@ def has_come_to_limit(s: State, job: int) -> bool:
 @kernel
 def put_back(s: State) -> None:
     """Put the jobs at a limit into the queue again, at their places."""
-    end = s.queue_head  # no more jobs are behind it than before
-    for at in range(s.num_waiting):
-        job = s.waiting[at]
-        if s.job.status[job] == WAITING:
-            s.queue[end] = job
-            end += 1
-            if s.reserves == IN_PLANS:
-                _note_limit(s, job, may_run(s, job))
-    s.queue_tail = end
+    queue_again(s, s.waiting, s.num_waiting)
+    if s.reserves == IN_PLANS:
+        for position in range(s.queue_head, s.queue_tail):
+            _note_limit(s, s.queue[position], may_run(s, s.queue[position]))

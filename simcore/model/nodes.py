@@ -162,8 +162,18 @@ def _least(*limits: float | None) -> float:
     return min((limit for limit in limits if limit is not None), default=math.inf)
 
 
+def _members(site: Site, counts: list[int]) -> Ints:
+    """Return of each node the bits of the partitions that have it; a partition has the first nodes of each class."""
+    first = dict(zip((of_class.name for of_class in site.nodes), np.cumsum([0, *counts]).tolist(), strict=False))
+    members = np.zeros(sum(counts), np.int64)
+    for bit, partition in enumerate(site.partitions):
+        for name, count in partition.nodes.items():
+            members[first[name] : first[name] + count] |= 1 << bit
+    return members
+
+
 def node_table(site: Site, path: str = "site") -> NodeTable:
-    """Return the nodes of a site. A partition has the first nodes of each class, as many as it says."""
+    """Return the nodes of a site."""
     from faultsweep.simcore.sites.hosts import nodes_of
     from faultsweep.simcore.sites.limits import admitted_accounts, limits_of, submit_limits_of
     from faultsweep.simcore.sites.preempting import graces_of, preempting_of
@@ -171,11 +181,7 @@ def node_table(site: Site, path: str = "site") -> NodeTable:
     if len(site.partitions) > MOST_PARTITIONS:
         raise InputError(f"{path}: {len(site.partitions)} partitions (valid to simulate: up to {MOST_PARTITIONS})")
     counts = [of_class.count for of_class in site.nodes]
-    first = dict(zip((of_class.name for of_class in site.nodes), np.cumsum([0, *counts]).tolist(), strict=False))
-    members = np.zeros(sum(counts), np.int64)
-    for bit, partition in enumerate(site.partitions):
-        for name, count in partition.nodes.items():
-            members[first[name] : first[name] + count] |= 1 << bit
+    members = _members(site, counts)
     names = [partition.name for partition in site.partitions]
     whole = [partition.exclusive for partition in site.partitions]
     default = next((place for place, partition in enumerate(site.partitions) if partition.default), len(names))

@@ -6,7 +6,6 @@ root, as recorded_features.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster.recorded_features import Feature, FeatureSlurm
-from tests.cluster.recorded_slurm import Asked, _passes
+from tests.cluster.recorded_slurm import Asked, _passes, write_rows
 from tests.cluster.virtual_slurm import _wait_for
 from tests.recorded_associations import Printed
 
@@ -65,8 +64,4 @@ def _printed(jobs: dict[str, Printed], said: list[str], log: str) -> Iterator[Pr
 
 
 if __name__ == "__main__":
-    found = record()
-    parts = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "]" for name, rows in found.items()]
-    path = Path(sys.argv[1])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{" + ",\n".join(parts) + "}\n")
+    write_rows(record(), Path(sys.argv[1]))

@@ -8,18 +8,19 @@ the passes is compared.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.cluster.virtual_slurm import USER, VirtualSlurm, _free_ports, _wait_for
 from tests.recorded import (
@@ -211,6 +212,13 @@ def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...], between_s: float = BETWEE
         numbers[slurm.submit(f"t{place}", job, [known[other] for other in job.after])] = f"t{place}"
     _wait_for("the end of all jobs", lambda: not slurm.jobs(), 900)
     return numbers
+
+
+def write_rows(found: Mapping[str, Iterable[Any]], path: Path) -> None:
+    """Write lists by name as JSON, a row on each line."""
+    parts = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "]" for name, rows in found.items()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{" + ",\n".join(parts) + "}\n")
 
 
 def hosts(text: str) -> tuple[int, ...]:

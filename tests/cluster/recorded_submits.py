@@ -6,7 +6,6 @@ recorded_features.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import sys
@@ -15,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.cluster.recorded_features import ACCOUNT_OF, Feature, FeatureSlurm
-from tests.cluster.recorded_slurm import Asked, _passes
+from tests.cluster.recorded_slurm import Asked, _passes, write_rows
 from tests.cluster.virtual_slurm import _wait_for
 from tests.recorded_submits import Submitted
 
@@ -81,8 +80,4 @@ def stamp(text: str) -> float:
 
 
 if __name__ == "__main__":
-    found = record()
-    parts = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "]" for name, rows in found.items()]
-    path = Path(sys.argv[1])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{" + ",\n".join(parts) + "}\n")
+    write_rows(record(), Path(sys.argv[1]))
