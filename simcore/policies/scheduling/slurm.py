@@ -461,7 +461,7 @@ POLICY = Policy(
             minimum=0,
             maximum=1e9,
             unit="s",
-            zero="for when the grace is over",
+            zero="to leave when the grace is over",
             live=gives_grace,
         ),
         Parameter(
