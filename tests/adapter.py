@@ -102,6 +102,7 @@ ENGINE_NAMES = {
     "backfill_interval": "backfill_interval_s",
     "grace_interval": "grace_interval_s",
     "preempt_wait": "preempt_wait_s",
+    "preempt_leave": "preempt_leave_s",
     "main_depth": "main_depth",
     "backfill_depth": "backfill_depth",
     "backfill_user_depth": "backfill_user_depth",

@@ -488,7 +488,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(REQUEUE, "if _is_free(s, node):\n        return", "pass", "a node is given up twice"),
     Mutant(REQUEUE, "if holds_node(s, job, node) and _is_free(s, node):", "if False:", "repaired nodes are not kept"),
     Mutant(REQUEUE, "max(up, expected_end(s, job, up))", "up", "nodes that are kept are expected free at the repair"),
-    Mutant(REQUEUE, "s.job.utility_since[job] = s.now", "pass", "the wait goes on from the arrival"),
+    Mutant(REQUEUE, "s.job.utility_since[job] = s.now\n    s.job.fixed", "s.job.fixed", "waits from the arrival"),
+    Mutant(REQUEUE, "        if s.age_weight != 0.0:\n", "        if False:\n", "a requeued job keeps its age"),
     # own nodes of a site (option C)
     Mutant(REQUEUE, "    _let_go_all(s, job)\n", "    pass\n", "others cannot use such nodes"),
     Mutant(REQUEUE, "if piece >= 0 and is_held(s, piece):", "if False:", "a node goes down that jobs keep"),
@@ -981,9 +982,23 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         SLURM, "return min(later, _first_reopening(s, partition, time, end))", "return later", "ends of reservations"
     ),
-    Mutant(SLURM, "return over != 0 and makes_way(s, job, over)", "return False", "freed twice"),
-    Mutant(SLURM, "if free_lower(s, over) and", "if False and", "those that make way are never free"),
-    Mutant(SLURM, "or s.jobs_left == 1:", ":", "no main pass when jobs have left"),
+    Mutant(SLURM, "return over != 0 and makes_way(s, job, waiting)", "return False", "freed twice"),
+    Mutant(SLURM, "if free_lower(s, job) and", "if False and", "those that make way are never free"),
+    Mutant(SLURM, "or s.left_at == s.now:", ":", "no main pass when jobs have left"),
+    Mutant(SLURM, "        s.changed = 1\n        _await_all(s)\n", "        pass\n", "no pass after starts"),
+    Mutant(SLURM, "and _whole_second(s, s.release_time[at - 1]) == second:", "and False:", "order in a second"),
+    Mutant(
+        SLURM, "untried = _whole_second(s, s.release_time[at]), True", "untried = s.release_time[at], True", "parts"
+    ),
+    Mutant(SLURM, "first[long] // s.tick_interval[short] *", "0.0 *", "full passes all come early"),
+    Mutant(VICTIMS, "    if not is_in_partition(s, job, s.job.partition[waiting]):\n        return False\n", "", "all"),
+    Mutant(VICTIMS, " or s.job.leaving[job] == GOES:", ":", "a job that goes can be preempted again"),
+    Mutant(LEAVING, "    s.job.leaving[job] = GOES\n", "", "the same, and its nodes count as free"),
+    Mutant(LEAVING, "    _expect(s, job, s.now + s.preempt_leave)\n", "", "expected as if it stayed"),
+    Mutant(LEAVING, "    if s.leaves_later == 0:\n", "    if True:\n", "jobs leave within a pass"),
+    Mutant(CONSECUTIVE, "if s.job.chunk_gpus[job] == 0:", "if True:", "the tightest node for jobs with GPUs, too"),
+    Mutant(CONSECUTIVE, "(fewest < 0 or cores < fewest)", "fewest < 0", "the first node that suffices"),
+    Mutant(CONSECUTIVE, "if s.takes[node] >= left and", "if", "a node that does not suffice"),
     Mutant(
         VICTIMS,
         "if job >= 0 and s.job.leaving[job] == SAVES_LAST:\n            free_",
@@ -992,7 +1007,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(LEAVING, "if until < s.job.expected_end[job]:", "if False:", "expected as before"),
     Mutant(LEAVING, "s.job.preempted_nodes[job] += lost * s.job.allocated[job]", "pass", "nothing is lost"),
-    Mutant(LEAVING, "    s.changed = 1\n", "", "no pass of slurm follows"),
+    Mutant(LEAVING, "s.changed, s.left_at = 1, s.now", "s.left_at = s.now", "no pass of slurm follows"),
     Mutant(LAST_SAVE, "if s.job.resumed[job] < s.now:", "if True:", "saves nothing"),
     Mutant(
         LAST_SAVE, "        if s.job.saving[job] != NOT_SAVING:\n            return\n", "", "two checkpoints at a time"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from math import floor
@@ -92,6 +92,8 @@ class Noted:
     down : a node, when it failed, and when it was up again.
     closed : the begin and the end of a reservation, and its nodes.
     waits : when a job was first refused nodes because others were to leave them.
+    ticks : when main, full and backfilling passes began, also those that started nothing, and when jobs left whose
+        grace was over, in seconds since the first submission; backfilling passes begin only if a job waits.
     """
 
     calculated: float = 0.0
@@ -100,6 +102,7 @@ class Noted:
     down: tuple[tuple[int, float, float], ...] = ()
     closed: tuple[tuple[float, float, tuple[int, ...]], ...] = ()
     waits: Mapping[str, float] = field(default_factory=dict)
+    ticks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -279,15 +282,83 @@ def _on_clock(time: float, begin: float) -> float:
     return round((time - begin) * 1024) / 1024
 
 
-def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> dict[str, float]:
+@dataclass(frozen=True)
+class Ticks:
+    """When passes come: of the main, or full, and the backfilling ones, the first after the first submission and the
+    time between two; and when jobs leave whose grace is over, s."""
+
+    main_s: float
+    main_interval_s: float
+    backfill_s: float
+    backfill_interval_s: float
+    grace_s: float
+
+    @classmethod
+    def of(cls, recording: Recording) -> Ticks | None:
+        """Those of a recording, in which times between two vary by a few milliseconds; if it has them."""
+        found, settings = recording.noted.ticks, recording.settings
+        if not found:
+            return None
+        every = min(settings["main_interval_s"], settings["full_interval_s"])
+        main = _line(found.get("full") or cls.regular(recording), every)
+        _, second = _line(found["backfill"], 1.0)  # where it is idle it looks each second
+        interval = settings["backfill_interval_s"] * second
+        return cls(*main, found["backfill"][0], interval, found.get("grace", (0.0,))[0] % 30.0)
+
+    @staticmethod
+    def regular(recording: Recording) -> list[float]:
+        """When main passes began that did not follow the end of a preempted job."""
+        left = [stay[1] - recording.jobs[0].submit for job in recording.jobs for stay in job.earlier]
+        times = recording.noted.ticks["main"]
+        return [time for time in times if not any(-0.005 < time - other < 0.02 for other in left)]
+
+    def drawn(self, seed: int) -> Ticks:
+        """The same at other times: main passes come as long after backfilling ones as in the recording."""
+        draw = np.random.default_rng(seed)
+        later = draw.uniform(0.0, self.backfill_interval_s)
+        firsts = {"main_s": self.main_s + later, "backfill_s": self.backfill_s + later}
+        return replace(self, **firsts, grace_s=draw.uniform(0.0, 30.0))
+
+    def set_in(self, state: State, since: float) -> None:
+        """Give a run these ticks, whose first submission is a time after that of its first row."""
+        ticks = {MAIN_PASS: (self.main_s, self.main_interval_s)}
+        ticks[BACKFILL_PASS] = (self.backfill_s, self.backfill_interval_s)
+        if state.tick_interval[FULL_PASS] <= state.tick_interval[MAIN_PASS]:
+            ticks[FULL_PASS] = ticks[MAIN_PASS]
+        for kind, (first, interval) in ticks.items():
+            if state.tick_interval[kind] < 2 * interval:  # else there are no such passes
+                state.first_tick[kind] = _on_clock((first + since) % interval, 0.0)
+                state.tick_interval[kind] = interval
+        state.first_grace_tick = _on_clock((self.grace_s + since) % 30.0, 0.0)
+
+
+def _line(times: Sequence[float], interval: float) -> tuple[float, float]:
+    """The first of times that are about an interval apart, or several ones, and the mean of the intervals."""
+    place = np.cumsum(np.round(np.diff(times, prepend=times[0]) / interval))
+    step, first = np.polyfit(place, times, 1)
+    step = max(step, interval)
+    return first % step, step
+
+
+def starts_of(folder: Path, recording: Recording, seed: int | None = 0, **settings) -> dict[str, float]:
     """The starts of the jobs of a recording under our scheduler, since the first submission; of a job that was cut
     short, the start of its last run."""
+    return {name: start for name, (start, _) in placed(folder, recording, seed, **settings).items()}
+
+
+def placed(
+    folder: Path, recording: Recording, seed: int | None = 0, **settings
+) -> dict[str, tuple[float, tuple[int, ...]]]:
+    """The same starts and the nodes of the jobs.
+
+    seed : draws when passes are, None for the ticks of the recording.
+    """
     first, noted = recording.jobs[0].submit, recording.noted
     begin = noted.calculated or first
     place = {job.name: row for row, job in enumerate(recording.jobs)}
     rows = [
-        _row(job, _on_clock(job.submit, begin), after=tuple(place[name] for name in job.after))
-        for job in recording.jobs
+        _row(job, _on_clock(job.submit, begin), run_s=took, after=tuple(place[name] for name in job.after))
+        for job, took in zip(recording.jobs, _took(recording), strict=True)
     ]
     if noted.calculated:  # periods of priorities begin with a first job, of nobody
         rows = [replace(row, after=tuple(other + 1 for other in row.after)) for row in rows]
@@ -296,14 +367,28 @@ def starts_of(folder: Path, recording: Recording, seed: int = 0, **settings) -> 
     down = [(node, _on_clock(start, begin), _on_clock(end, begin)) for node, start, end in noted.down]
     site = {**recording.site, "closed": closed}
     settings = recording.settings | settings | {"events": True}
-    run = simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed, **settings)
-    starts = np.array(run.jobs["start_s"])
-    if settings.get("preemption") == "cancel":
-        assert run.events is not None
-        for time, kind, job, *_ in run.events.rows():  # a job that is cancelled has no result
-            starts[job] = time if kind == "start" else starts[job]
-    starts = starts[len(rows) - len(recording.jobs) :] - (first - begin)
-    return {job.name: float(start) for job, start in zip(recording.jobs, starts, strict=True)}
+    ticks = Ticks.of(recording)
+    if ticks and seed is not None:
+        ticks = ticks.drawn(seed)
+
+    def set_clocks(state: State) -> None:
+        state.clock_origin = _on_clock(60 * (floor(begin / 60) - 1), begin)
+        if ticks:
+            ticks.set_in(state, first - begin)
+
+    with begun_with(set_clocks):
+        run = simulated(folder, rows, partitions_of(site), site, tiers_of(site), down, seed=seed or 0, **settings)
+    assert run.events is not None
+    found = {row[2]: (row[0] + begin - first, tuple(row[4])) for row in run.events.rows() if row[1] == "start"}
+    before = len(rows) - len(recording.jobs)
+    return {job.name: found[before + row] for row, job in enumerate(recording.jobs)}
+
+
+def _took(recording: Recording) -> Iterator[float]:
+    """For how long each job runs: as it did, or, if it was cancelled, as long as it sleeps."""
+    for job in recording.jobs:
+        ran = job.end - job.start - sum(until - since for since, until in job.halts)
+        yield ran if ran > job.run_s - PLAYING_S else job.run_s
 
 
 @contextmanager
@@ -319,17 +404,6 @@ def begun_with(change: Callable[[State], None]) -> Iterator[None]:
         yield
 
 
-def first_ticks_at(main_s: float, backfill_s: float) -> AbstractContextManager:
-    """Begin runs whose main and backfilling passes have their first ticks so long after the first submission."""
-
-    def change(state: State) -> None:
-        own = state.tick_interval[FULL_PASS] <= state.tick_interval[MAIN_PASS]
-        state.first_tick[[MAIN_PASS, FULL_PASS][: 1 + own]] = _on_clock(main_s, 0.0)
-        state.first_tick[BACKFILL_PASS] = _on_clock(backfill_s, 0.0)
-
-    return begun_with(change)
-
-
 def partitions_of(site: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """The nodes of each partition."""
     rows = site.get("partitions", ())
@@ -343,29 +417,30 @@ def tiers_of(site: Mapping[str, Any]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass that did something: when, of which kind, which jobs it started, and which it had leave."""
+    """A pass that did something: when, of which kind, which jobs it started, on which nodes, and which it had leave."""
 
     time: float
     kind: str
     starts: frozenset[str]
     leave: frozenset[str] = frozenset()
+    hosts: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 def passes_of(recording: Recording) -> list[Pass]:
     """The passes that started jobs or had some leave, by the time of the first of them."""
-    did = [(stay.start, stay.by, {stay.name}, set()) for stay in stays_of(recording)]
-    did += [(each.time, each.by, set(), set(each.victims)) for each in recording.noted.preempted]
-    found: list[tuple[float, str, set[str], set[str]]] = []
+    did = [(stay.start, stay.by, {stay.name: frozenset(stay.hosts)}, set()) for stay in stays_of(recording)]
+    did += [(each.time, each.by, {}, set(each.victims)) for each in recording.noted.preempted]
+    found: list[tuple[float, str, dict[str, frozenset[int]], set[str]]] = []
     last = -np.inf
-    for time, by, starts, leave in sorted(did, key=lambda each: each[0]):
+    for time, by, hosts, leave in sorted(did, key=lambda each: each[0]):
         within = BEFORE_THEY_LEAVE_S if found and found[-1][3] else OF_ONE_PASS_S
         if found and found[-1][1] == by and time - last < within:
-            found[-1][2].update(starts)
+            found[-1][2].update(hosts)
             found[-1][3].update(leave)
         else:
-            found.append((time, by, starts, leave))
+            found.append((time, by, hosts, leave))
         last = time
-    return [Pass(time, by, frozenset(starts), frozenset(leave)) for time, by, starts, leave in found]
+    return [Pass(time, by, frozenset(hosts), frozenset(leave), hosts) for time, by, hosts, leave in found]
 
 
 def stays_of(recording: Recording) -> list[Played]:
@@ -436,8 +511,8 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     names = [job.name for job in (*running, *waiting)]
     gone_at = (now - begin, now - begin + (grace_s or LEAVES_S))
     left = [row[2] - 1 for row in run.events.rows() if row[0] in gone_at and row[1] in ("preempt", "suspend")]
-    starts = frozenset(names[place] for place in begun if place >= len(running))
-    return Pass(time, kind, starts, frozenset(names[place] for place in left) - set(told))
+    hosts = {names[row[2] - 1]: frozenset(row[4]) for row in rows_then if row[1] == "start" and row[2] > len(running)}
+    return Pass(time, kind, frozenset(hosts), frozenset(names[place] for place in left) - set(told), hosts)
 
 
 def _kinds(settings: Mapping[str, Any], kind: str) -> list[int]:
@@ -539,7 +614,7 @@ def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind
     alone = {"priority_share_weight": 0.0, "priority_age_weight": 0.0, "priority_qos_weight": 0.0}
     settings = settings | ticks | depth | alone
     if settings.get("preemption", "suspend") != "suspend":  # jobs that are to leave do so behind the pass
-        settings |= {"preempt_exempt_s": 0.0, "preempt_grace_s": LEAVES_S, "grace_interval_s": 0.0}
+        settings |= {"preempt_exempt_s": 0.0, "preempt_leave_s": LEAVES_S, "grace_interval_s": 0.0}
     site = {**site, "closed": closed}
     return simulated(folder, rows, partitions, site, tiers, events=True, **settings)
 

@@ -16,7 +16,7 @@ from tests.recorded import CORES, MEMORY_MB, NODES
 TIERS = {"batch": 1, "gpu": 1, "mid": 5, "high": 10}
 PARTITIONS = {"batch": range(12), "gpu": range(12, 16), "mid": range(12), "high": range(4, 16)}
 MEMORY_OF_CORE_MB = 500
-AT_ONCE = {"main_interval_s": 0.0, "full_interval_s": 0.0, "backfill_interval_s": 1e9}
+AT_ONCE = {"preempt_leave_s": 0.0, "main_interval_s": 0.0, "full_interval_s": 0.0, "backfill_interval_s": 1e9}
 
 
 @dataclass(frozen=True)

@@ -134,16 +134,17 @@ def test_who_makes_way(scheduler, run, times, node_choice, delay):
     check_same(run, scheduler=scheduler, node_choice=node_choice, start_delay=delay, **times)
 
 
-OF_GRACES = st.tuples(st.sampled_from((0, 0, 1, 5, 30)), st.sampled_from((0, 3, 40)))
+OF_GRACES = st.tuples(st.sampled_from((0, 0, 1, 5, 30)), st.sampled_from((0, 3, 40)), st.sampled_from((0, 0.25, 2)))
 
 
 @given(runs(), TIMES, SETTINGS, OF_GRACES, st.sampled_from(CHOICES))
 @examples(120)
 def test_passes_of_slurm(run, times, settings, of_graces, node_choice):
-    grace_interval, wait = of_graces
+    grace_interval, wait, leave = of_graces
     kinds = ("main_interval", "full_interval", "backfill_interval")
     ticks = first_ticks([*(settings[name] for name in kinds), grace_interval])
     settings = settings | {"first_ticks": ticks, "grace_interval": grace_interval, "preempt_wait": wait}
+    settings |= {"preempt_leave": leave}
     check_same(run, scheduler="slurm", node_choice=node_choice, **settings, **times)
 
 
@@ -216,7 +217,9 @@ def test_grace_and_time_that_is_safe():
     assert starts([(0, 12, 4, "z"), (10, 5, 4, "x")], preempt_grace=7) == [(0, 12), (12, 17)]
 
 
-AT_ONCE = dict.fromkeys(("main_interval", "full_interval", "backfill_interval", "backfill_resolution"), 0)
+AT_ONCE = dict.fromkeys(
+    ("main_interval", "full_interval", "backfill_interval", "backfill_resolution", "preempt_leave"), 0
+)
 
 
 def test_a_job_whose_grace_is_over_leaves_when_its_place_is_needed_or_at_a_tick():

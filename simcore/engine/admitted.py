@@ -8,12 +8,12 @@ that run then go on.
 from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import expected_end
+from faultsweep.simcore.engine.allocation import windows_of
 from faultsweep.simcore.engine.dependencies import free_followers
 from faultsweep.simcore.engine.events import queue_again, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.limits import may_run
-from faultsweep.simcore.engine.pieces import count_chunks, reserve_pieces, windows_met
+from faultsweep.simcore.engine.pieces import count_chunks, reserve_pieces
 from faultsweep.simcore.engine.state import ANYWHERE, MISSED, OVER, REFUSE_EVENT, State
 from faultsweep.simcore.engine.submits import count_submitted
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
@@ -52,7 +52,7 @@ def put_aside_back(s: State) -> None:
 @kernel
 def _starts(s: State, job: int, window: int) -> bool:
     """Start a job on the nodes of its reservation; tell whether there is room for it."""
-    closed = windows_met(s, s.now, expected_end(s, job, s.now)) & ~(1 << window)
+    closed = windows_of(s, job, s.now) & ~(1 << window)
     total = count_chunks(s, job, closed)
     for node in range(s.takes.shape[0]):
         if s.node_windows[node] >> window & 1 == 0:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
-from faultsweep.simcore.engine.events import add_release, cancel_timer, drop_release, push_timer, trace_row
+from faultsweep.simcore.engine.events import (
+    add_release,
+    cancel_timer,
+    drop_release,
+    push_timer,
+    trace_row,
+    whole_second,
+)
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import count_running, note_start
-from faultsweep.simcore.engine.pieces import count_pieces, give_back_pieces, holds_piece, next_job_on
+from faultsweep.simcore.engine.pieces import count_pieces, give_back_pieces, holds_piece, next_job_on, windows_met
 from faultsweep.simcore.engine.state import (
     COMPLETION_TIMER,
+    IN_PLANS,
     LEAVE_TIMER,
     ORDER_TIMER,
     RUNNING,
@@ -154,8 +162,27 @@ def end_attempt(s: State, job: int) -> float:
 @inlined
 def begin_exemption(s: State, job: int) -> None:
     """Have a timer for when a job that starts can be preempted."""
-    if s.preempt_exempt > 0.0:
-        push_timer(s, s.job.start[job] + s.preempt_exempt, ORDER_TIMER * TIMER_STRIDE + 1 + job)
+    if s.preempt_exempt > 0.0 and exempt_until(s, job) > s.now:
+        push_timer(s, exempt_until(s, job), ORDER_TIMER * TIMER_STRIDE + 1 + job)
+
+
+@kernel
+def exempt_until(s: State, job: int) -> float:
+    """Return when a running job can be preempted; under ``slurm`` its start counts as the whole second, s."""
+    return _as_counted(s, s.job.start[job]) + s.preempt_exempt
+
+
+@kernel
+def windows_of(s: State, job: int, time: float) -> int:
+    """Return the bits of the advance reservations that a job meets if it begins at a time."""
+    begin = _as_counted(s, time)
+    return windows_met(s, begin, expected_end(s, job, begin))
+
+
+@inlined
+def _as_counted(s: State, time: float) -> float:
+    """Return a time, or its second, in which ``slurm`` counts."""
+    return whole_second(s, time) if s.reserves == IN_PLANS else time
 
 
 @inlined

@@ -26,6 +26,12 @@ def next_tick(time: float, first: float, interval: float) -> float:
     return first + number * interval
 
 
+@kernel
+def whole_second(s: State, time: float) -> float:
+    """Return the second of SLURM's clock in which a time is: SLURM counts in whole seconds."""
+    return s.clock_origin + np.floor(time - s.clock_origin)
+
+
 @inlined
 def push_timer(s: State, time: float, key: int) -> None:
     """Add a timer to the heap."""

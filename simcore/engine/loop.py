@@ -13,7 +13,6 @@ from faultsweep.simcore.engine.events import (
     add_release,
     cancel_timer,
     drop_release,
-    enqueue_by_arrival,
     enqueue_last,
     pop_timer,
     push_timer,
@@ -52,7 +51,6 @@ from faultsweep.simcore.engine.state import (
     OWN_PASS,
     REPAIR_EVENT,
     REPAIR_TIMER,
-    REQUEUE_EVENT,
     RESUBMIT_TIMER,
     SUBMITS_FIRST,
     TICK_TIMER,
@@ -384,11 +382,7 @@ def kill(s: State, job: int) -> None:
         s.job.status[job] = AWAY
         push_timer(s, s.now + s.requeue_hold, RESUBMIT_TIMER * TIMER_STRIDE + job)
         return
-    s.job.status[job] = WAITING
-    s.queued += s.job.requested[job]
-    enqueue_by_arrival(s, job)
-    if s.tracing == 1:
-        trace_event(s, REQUEUE_EVENT, job)
+    resubmit(s, job)
 
 
 @kernel

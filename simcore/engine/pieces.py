@@ -349,6 +349,17 @@ def count_pieces(s: State, job: int) -> int:
 
 
 @kernel
+def is_in_partition(s: State, job: int, partition: int) -> bool:
+    """Tell whether a job holds a part of a node of a partition."""
+    piece = s.job.first_piece[job]
+    while piece >= 0:
+        if s.node_members[s.piece_node[piece]] >> partition & 1 == 1:
+            return True
+        piece = s.piece_next[piece]
+    return False
+
+
+@kernel
 def next_job_on(s: State, node: int, behind: int) -> int:
     """Return the first running or suspended job by index behind another one (-1: the first of all) that holds a part
     of a node, or -1."""

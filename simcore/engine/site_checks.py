@@ -177,15 +177,20 @@ class SiteChecker(Checker):
         return ""
 
     def _check_ticks(self) -> str:
-        """Jobs start at ticks only (slurm), but for those that have waited for their own nodes or a reservation."""
+        """Jobs start at ticks or when a preempted job has left (slurm), but for those that have waited for their own
+        nodes or a reservation."""
         state = self.state
         waited = (state.job.option == ORIGINAL_NODES) & (state.job.restarts > 0)
         waited |= state.asks_for != st.ANYWHERE if state.asks else False
         started = np.flatnonzero((state.job.status == st.RUNNING) & (state.job.scheduled == state.now) & ~waited)
         if state.reserves != st.IN_PLANS or not len(started) or (state.tick_interval == 0).any():
             return ""
+        if state.left_at == state.now:
+            return ""
         late = (state.now - state.job.submit[0] - state.first_tick) / state.tick_interval
-        if (np.abs(late - np.round(late)) < 1e-6).any():
+        on_tick = np.abs(late - np.round(late)) < 1e-6
+        on_tick[st.BACKFILL_PASS] = True  # it follows the one before it
+        if (on_tick & (state.last_pass == state.now)).any():
             return ""
         return f"job {started[0]} starts between the ticks of all passes"
 

@@ -51,7 +51,7 @@ LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is a
 NOT_SAVING, SAVES, MOVES_AWAY = range(3)
 
 # --- whether a job makes way for another --------------------------------------------------------------------------
-STAYS, TOLD, SAVES_LAST = range(3)
+STAYS, TOLD, GOES, SAVES_LAST = range(4)
 
 # --- event kinds of the trace, in the order in which events of one instant are applied ------------------------------
 FINISH_EVENT = 0
@@ -206,7 +206,7 @@ class Jobs(CommonJobs):
     partition: IntOfJob  # of the site
     plain: IntOfJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfJob  # of the list of what it holds; -1: nothing
-    leaving: IntOfJob  # STAYS, TOLD to leave, or SAVES_LAST before it leaves
+    leaving: IntOfJob  # STAYS, TOLD to leave, GOES in a moment, or SAVES_LAST before it leaves
     preempt_class: IntOfJob  # decides whom it may preempt, and who may preempt it
     queue_rank: IntOfJob  # jobs of a higher one come before it in the queue (in_tiers)
     user: IntOfJob  # whose it is; 0 if that is not known (slurm)
@@ -402,8 +402,11 @@ class State(Common):
     preemption: int  # its number
     preempt_grace: float  # s
     own_graces: int  # whether classes of jobs have their own where the site says one
+    leaves_later: int  # whether a preempted job leaves after the pass (slurm) ...
+    preempt_leave: float  # ... and how long that takes, s
     preempt_wait: float  # s, before a job that has had others leave may do so again (slurm)
     grace_interval: float  # s, between ticks at which jobs leave whose grace is over (slurm); 0: at once
+    clock_origin: float  # from which times of plans and groups of ends are counted, s (slurm)
     first_grace_tick: float  # after the first submission, s
     preempt_exempt: float  # s
     suspends: int  # whether preempted jobs are suspended ...
@@ -413,7 +416,7 @@ class State(Common):
     others_leave: int  # whether the chosen nodes are those that a job would get if others had left (slurm)
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
-    jobs_left: int  # whether a main pass follows at once, because a pass has had jobs leave (slurm)
+    left_at: float  # when a preempted job left last, s: a main pass follows at once (slurm)
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
     asks: int  # whether jobs ask for advance reservations (engine/admitted.py) ...

@@ -35,6 +35,7 @@ from tests.cluster.recorded_slurm import (
     hosts,
     report,
     shared_nodes,
+    ticks_of,
 )
 from tests.cluster.virtual_slurm import _free_ports, _wait_for
 from tests.recorded import OF_ONE_PASS_S, PLAYING_S, Noted, Played, Preemption, Recording, read, write
@@ -330,7 +331,7 @@ def requeued_by_backfill() -> Feature:
     for asked in of_users(35, shared_nodes(35, 80)):
         qos = draw.choice(("high", "low", "low"))
         jobs.append(asked._replace(qos=qos, sleep=asked.sleep if qos == "high" else asked.sleep + 10))
-    config = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nDebugFlags=Backfill"
+    config = "PreemptType=preempt/qos\nPreemptMode=REQUEUE"
     return Feature(tuple(jobs), (text, passes), 0.8, config, accounts=URGENT, settings=HOLD, site=OF_QOS)
 
 
@@ -356,7 +357,7 @@ def graced() -> Feature:
     accounts = (*URGENT, f"modify qos low set GraceTime={GRACE_S}")
     low, high = OF_QOS["qos"]
     site = OF_QOS | {"qos": [low | {"grace_s": float(GRACE_S)}, high]}
-    config = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nSlurmctldDebug=debug\nDebugFlags=Backfill,BackfillMap"
+    config = "PreemptType=preempt/qos\nPreemptMode=REQUEUE"
     settings = HOLD | {"site_grace": True}
     jobs = tuple(_of_two_qos(42, 80, 0.3))
     return Feature(jobs, _passes(1, 1, 1000), 1.0, config, accounts=accounts, settings=settings, site=site)
@@ -364,7 +365,7 @@ def graced() -> Feature:
 
 def exempt() -> Feature:
     """Jobs of a QOS requeue others that have run for some time."""
-    config = f"PreemptType=preempt/qos\nPreemptMode=REQUEUE\nPreemptExemptTime=00:00:{EXEMPT_S}\nDebugFlags=Backfill"
+    config = f"PreemptType=preempt/qos\nPreemptMode=REQUEUE\nPreemptExemptTime=00:00:{EXEMPT_S}"
     settings = HOLD | {"preempt_exempt_s": float(EXEMPT_S)}
     jobs = tuple(_of_two_qos(43, 80, 0.3))
     return Feature(jobs, _passes(1, 1, 1000), 0.8, config, accounts=URGENT, settings=settings, site=OF_QOS)
@@ -424,9 +425,7 @@ def mixed_urgent() -> Feature:
     for asked in of_users(40, shared_nodes(40, 110)):
         qos = draw.choice(("high", "low", "low", "low"))
         chosen.append(asked._replace(nice=0, qos=qos, sleep=asked.sleep if qos == "high" else asked.sleep + 10))
-    config = (
-        f"{_fair_share()}\nPriorityWeightQOS=20000\nPreemptType=preempt/qos\nPreemptMode=REQUEUE\nDebugFlags=Backfill"
-    )
+    config = f"{_fair_share()}\nPriorityWeightQOS=20000\nPreemptType=preempt/qos\nPreemptMode=REQUEUE"
     make = ("scontrol", "create", "reservation", "users=root", "flags=maint,ignore_jobs")
     events = (Event(0.0, (*make, "reservationname=repair", "starttime=now+90", "duration=1", "nodes=n[1-5]")),)
     events += _break(40, "n15", 60)
@@ -483,7 +482,7 @@ _KINDS = (
     ("over", r"sched/backfill: _attempt_backfill: completed testing"),
     ("calculated", r"priority/multifactor: _read_last_decay_ran: No last decay"),
     ("down", r"update_node: node (?P<value>\S+) state set to DOWN"),
-    ("up", r"update_node: node (?P<value>\S+) state set to IDLE"),
+    ("up", r"Node (?P<value>\S+) now responding"),
 )
 _JOB = r"JobId=(?P<job>\d+(?:_\d+)?)(?:\(\d+\))?"
 _LINES = [(kind, re.compile(text.replace("{job}", _JOB))) for kind, text in _KINDS]
@@ -610,6 +609,7 @@ def _noted(feature: Feature, reading: Reading, material: Material, jobs: list[Pl
         tuple(reading.fails),
         closed,
         reading.waits,
+        ticks_of(material.log, first),
     )
 
 

@@ -29,6 +29,7 @@ from tests.recorded import (
     MEMORY_MB,
     NODES,
     PLAYING_S,
+    Noted,
     Played,
     Recording,
     differences,
@@ -49,7 +50,8 @@ CredType=cred/munge
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 SlurmctldPort={port}
 SlurmctldPidFile={base}/slurmctld.pid
-SlurmctldDebug=verbose
+SlurmctldDebug=debug
+DebugFlags=Backfill
 SlurmctldLogFile={base}/controller.log
 LogTimeFormat=iso8601_ms
 StateSaveLocation={base}/state
@@ -134,10 +136,10 @@ def chained(seed: int, count: int) -> Iterator[Asked]:
 
 
 def _passes(interval: int, resolution: int, depth: int) -> tuple[str, dict[str, float]]:
-    parameters = f"sched_interval=1,batch_sched_delay=0,bf_interval={interval},bf_resolution={resolution}"
+    parameters = f"sched_interval=1,batch_sched_delay=0,bf_interval={interval},bf_max_time=30"
     settings = {"main_interval_s": 1.0, "full_interval_s": 1.0, "backfill_interval_s": float(interval)}
     settings |= {"backfill_resolution_s": float(resolution), "backfill_depth": depth}
-    return f"{parameters},bf_window=1440,bf_max_job_test={depth}", settings
+    return f"{parameters},bf_resolution={resolution},bf_window=1440,bf_max_job_test={depth}", settings
 
 
 TRACES = {
@@ -256,6 +258,24 @@ def jobs_of(log: str, numbers: dict[str, str], asked: dict[str, Asked]) -> tuple
     return tuple(sorted(found, key=lambda job: job.submit))
 
 
+PASSES = {
+    "main": r"debug:  sched: Running job scheduler for default depth",
+    "full": r"debug:  sched: Running job scheduler for full queue",
+    "backfill": r"sched/backfill: _attempt_backfill: beginning",
+    "grace": r"preempted \S+ has been requeued to reclaim resources for JobId=Invalid",
+}
+
+
+def ticks_of(log: str, first: float) -> dict[str, tuple[float, ...]]:
+    """Return when the controller's passes of each kind began, in seconds since the first submission, and when it had
+    jobs leave whose grace was over."""
+    found = {}
+    for kind, text in PASSES.items():
+        times = (datetime.fromisoformat(at).timestamp() for at in re.findall(rf"\[(\S+)\] {text}", log))
+        found[kind] = tuple(time - first for time in times if time > first)
+    return found
+
+
 def record(name: str) -> Recording:
     """Play a trace."""
     trace = TRACES[name]
@@ -263,7 +283,8 @@ def record(name: str) -> Recording:
         numbers = play(slurm, trace.jobs)
         log = (slurm.base / "controller.log").read_text(errors="replace")
     asked = {f"t{place}": job for place, job in enumerate(trace.jobs)}
-    return Recording(name, trace.settings, jobs_of(log, numbers, asked))
+    jobs = jobs_of(log, numbers, asked)
+    return Recording(name, trace.settings, jobs, noted=Noted(ticks=ticks_of(log, jobs[0].submit)))
 
 
 def main(folder: Path, names: list[str]) -> None:

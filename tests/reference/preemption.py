@@ -29,19 +29,26 @@ class Preemption:
     def next_times(self) -> list[Any]:
         """When a grace ends, and when a job has run for long enough to be preempted."""
         site = self.site
+        going = [a.leaves_at for a in site.running if a.is_going and a.leaves_at is not None]
         times = [t for a in site.running if a.leaves_at is not None for t in (a.leaves_from, a.leaves_at)]
         if self.has_leave and site.options.preempt_exempt > 0:
-            times += [a.start + site.options.preempt_exempt for a in site.running]
-        return [time for time in [*times, *self.preempts_from.values()] if time > site.now]
+            times += [self.exempt_until(a) for a in site.running]
+        return going + [time for time in [*times, *self.preempts_from.values()] if time > site.now]
+
+    def exempt_until(self, attempt: Attempt) -> Any:
+        """When a job can be preempted; under slurm its start counts as a whole second."""
+        options, start = self.site.options, attempt.start
+        return (self.site.passes.second(start) if options.scheduler == "slurm" else start) + options.preempt_exempt
 
     def candidates(self, job: Job) -> list[Attempt]:
-        site = self.site
+        site, mine = self.site, self.nodes_of_partition(job)
         found = [
             a
             for a in site.running
             if site.options.preempts(job, a.job)
-            and not a.saves_last
-            and site.now - a.start >= site.options.preempt_exempt
+            and mine & set(site.bags[a])
+            and not (a.saves_last or a.is_going)
+            and site.now >= self.exempt_until(a)
         ]
         return sorted(found, key=lambda a: (site.options.preempt_order(a.job), len(site.bags[a]), a.job.index))
 
@@ -57,8 +64,7 @@ class Preemption:
             if not attempt.is_leaving:
                 self.tell(attempt)
             elif attempt.leaves_from <= self.site.now:
-                attempt.leaves_at = None
-                self.leave(attempt)
+                self.go(attempt)
         return before != (self.site.running, self.site.free())
 
     def victims(self, job: Job, usable: set[int]) -> list[Attempt]:
@@ -86,8 +92,13 @@ class Preemption:
         """Those that a job may preempt, and of such those that make their last checkpoint."""
         if not self.has_leave:
             return []
+        mine = self.nodes_of_partition(job)
         saving = [a for a in self.site.running if a.saves_last and self.site.options.preempts(job, a.job)]
-        return self.candidates(job) + saving
+        return self.candidates(job) + [a for a in saving if mine & set(self.site.bags[a])]
+
+    def nodes_of_partition(self, job: Job) -> set[int]:
+        partition = self.site.needs[job].partition
+        return {node for node, has in enumerate(self.site.nodes) if partition in has.partitions}
 
     def nodes_without(self, job: Job, usable: set[int], gone: list[Attempt]) -> set[int]:
         """The nodes that a job would get if some jobs had gone; none if that is not enough."""
@@ -101,15 +112,26 @@ class Preemption:
         options = self.site.options
         grace = (options.grace(attempt.job) if options.site_grace else 0) or options.preempt_grace
         if grace == 0:
-            self.leave(attempt)
+            self.go(attempt)
             return
         attempt.leaves_from = self.site.now + grace
         attempt.leaves_at = self.site.passes.tick_of("grace", attempt.leaves_from)
         attempt.estimated_end = min(attempt.estimated_end, attempt.leaves_from)
 
+    def go(self, attempt: Attempt) -> None:
+        """Have a job leave that has no grace, or no more: under slurm after the pass."""
+        attempt.leaves_at = None
+        if self.site.options.scheduler != "slurm":
+            self.leave(attempt)
+            return
+        attempt.is_going = True
+        attempt.leaves_from = attempt.leaves_at = self.site.now + self.site.options.preempt_leave
+        attempt.estimated_end = min(attempt.estimated_end, attempt.leaves_at)
+
     def leave_those_due(self) -> None:
         for attempt in sorted(self.site.running, key=lambda a: a.job.index):
             if attempt.leaves_at == self.site.now or (attempt.saves_last and not attempt.saving):
+                attempt.leaves_at = None
                 self.leave(attempt)
 
     def leave(self, attempt: Attempt) -> None:
@@ -129,7 +151,7 @@ class Preemption:
         site.log("preempt", job)
         job.preemptions += 1
         job.preempted_seconds += lost * held
-        site.passes.changed = True
+        site.passes.changed, site.passes.left_at = True, site.now
         if site.options.preemption == "cancel":
             job.preempted_seconds += job.saved * held
             job.is_cancelled = True

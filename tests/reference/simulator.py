@@ -356,6 +356,8 @@ class Simulator:
                 continue
             self.log("requeue", job)
             if not self.options.recovery:
+                if self.options.queue_order == "multifactor":
+                    job.waits_since = self.now
                 self.enqueue(job, (job.submit, job.index))
             elif job.option in "ABC":  # one of C has made way for another one
                 job.waits_since = self.now

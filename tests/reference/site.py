@@ -178,8 +178,8 @@ class SiteSimulator(Simulator):
             self.passes.changed = True
         if self.now in (*self.preemption.preempts_from.values(), *(a.leaves_from for a in self.running)):
             self.passes.changed = True
-        safe = o.preempt_exempt if self.preemption.has_leave else 0
-        if any(a.start + safe == self.now for a in self.running if safe > 0):
+        is_safe = self.preemption.has_leave and o.preempt_exempt > 0
+        if is_safe and any(self.preemption.exempt_until(a) == self.now for a in self.running):
             self.passes.changed = True
         super().whole_instant()
 
@@ -236,6 +236,8 @@ class SiteSimulator(Simulator):
 
     def is_reserved(self, job: Job, node: int, time) -> bool:
         """Whether a job that starts at a time on a node would meet an advance reservation of it."""
+        if self.options.scheduler == "slurm":
+            time = self.passes.second(time)
         for place, (begin, end, members) in enumerate(self.windows):
             if (
                 place != self.inside
@@ -322,7 +324,7 @@ class SiteSimulator(Simulator):
             if begun:
                 self.row += 1
                 return begun[0][0]
-        need, best = self.needs[self.chooses], None
+        need, best, members = self.needs[self.chooses], None, []
         nodes_wanted = ceil(left / need.per_node) if need.per_node else 1
         for row in rows:
             cores = sum(self.usable_cores(need, free[node]) for node in row)
@@ -333,9 +335,11 @@ class SiteSimulator(Simulator):
                 or (is_enough and cores < best[0])
                 or (not is_enough and cores > best[0])
             ):
-                best = cores, is_enough, row[0]
-        self.row = best[2] + 1
-        return best[2]
+                best, members = (cores, is_enough), row
+        alone = [n for n in members if usable[n] >= left and need.each[1] == 0]
+        node = min(alone, key=lambda n: (self.usable_cores(need, free[n]), n), default=members[0])
+        self.row = node + 1
+        return node
 
     @staticmethod
     def usable_cores(need: Need, free: Bag) -> int:

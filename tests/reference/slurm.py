@@ -10,7 +10,6 @@ from fractions import Fraction
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
 
-from .simulator import PassAgainError
 from .state import Job
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 KINDS = ("main", "full", "backfill", "grace")
 GROUP = 30  # seconds: of the first groups of expected ends
+LOOKS = 1  # second: between looks whether a backfilling pass has anything to do
 
 
 class Passes:
@@ -27,7 +27,7 @@ class Passes:
         self.site = site
         self.due: dict[str, Any] = {}
         self.ran: dict[str, Any] = {}
-        self.changed = self.again = False
+        self.changed, self.left_at = False, None  # when a preempted job left last
 
     def next_tick(self) -> Any:
         return min((time for time in self.due.values() if time > self.site.now), default=inf)
@@ -38,26 +38,26 @@ class Passes:
         if interval == 0 or self.site.options.scheduler != "slurm":
             return time
         first = self.site.first_submit + self.site.options.first_ticks[KINDS.index(kind)]
+        if kind == "backfill" and interval > LOOKS:
+            first, interval = self.ran.get(kind, first - interval) + interval, LOOKS
         return first + max(0, ceil(Fraction(time - first) / interval)) * interval
 
     def schedule(self) -> None:
-        site = self.site
+        site, before = self.site, list(self.site.running)
         self.wait()
         due = [kind for kind, time in self.due.items() if time <= site.now]
         if "full" in due:
             self.main(len(site.queue))
-        elif "main" in due or self.again:
+        elif "main" in due or self.left_at == site.now:
             self.main(site.options.main_depth)
-        self.again = False
         if "backfill" in due:
             self.backfill()
         for kind in due:
             del self.due[kind]
             self.ran[kind] = site.now
-        if self.changed and site.queue:  # jobs have left
+        if site.running != before:
+            self.changed = True
             self.wait()
-            self.again = True
-            raise PassAgainError
 
     def wait(self) -> None:
         """Have passes at the next ticks, but no second one at a tick, if something has changed."""
@@ -107,6 +107,8 @@ class Passes:
                 continue
             looked_at[job.user] += 1
             start, bags = self.earliest(job)
+            if start == site.now and any(set(bags) & set(site.bags[a]) for a in site.running if a.is_going):
+                start = site.now + 1
             if start == site.now and self.others_leave:  # it waits for them
                 usable = self.unplanned(job, site.now)
                 self.plans.append((self.rounded(site.now), self.planned_end(job, site.now), set(bags)))
@@ -115,6 +117,9 @@ class Passes:
                 site.start_on(job, bags)
             elif start <= site.now + site.options.backfill_window * 3600:
                 self.plans.append((self.rounded(start), self.planned_end(job, start), set(bags)))
+
+    def second(self, time: Any) -> Any:
+        return self.site.first_submit + floor(Fraction(time - self.site.first_submit))
 
     def rounded(self, time: Any) -> Any:
         origin, step = self.site.first_submit, self.site.options.backfill_resolution
@@ -134,7 +139,8 @@ class Passes:
         mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
         time = site.now
         while True:
-            later = min(self.next_opening(mine, time, time + site.duration(job)), self.next_end(job, mine, time))
+            last = self.second(time) + site.duration(job)
+            later = min(self.next_opening(mine, time, last), self.next_end(job, mine, time))
             found, bags = self.first_fit(job, time, self.unplanned(job, time))
             start = max(time, found)
             if start == inf or (start > site.now and later < start):
@@ -150,7 +156,7 @@ class Passes:
 
     def unplanned(self, job: Job, time: Any) -> set[int]:
         """The nodes of its partition that are in no plan while a job would run."""
-        site, last = self.site, time + self.site.duration(job)
+        site, last = self.site, self.second(time) + self.site.duration(job)
         mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
         return mine - set().union(*(nodes for begin, end, nodes in self.plans if begin <= last and time < end))
 
@@ -195,22 +201,23 @@ class Passes:
         ends = {a: end for a, end in ends.items() if a not in lower}
         if site.suspension.is_on:
             ends = {a: end for a, end in ends.items() if not site.options.preempts(job, a.job)}
-        running = sorted(ends, key=ends.__getitem__)
+        running = sorted(ends, key=lambda attempt: (self.second(ends[attempt]), attempt.job.index))
         group_end = span = None
         for at, attempt in enumerate(running):
             holds = bool((set(site.bags[attempt]) - set(site.down)) & usable)
-            end = ends[attempt]
+            end = self.second(ends[attempt])
             if holds:
                 gone.append(attempt)
                 if group_end is None:
                     since = Fraction(end - site.first_submit)
                     group_end, span = site.first_submit + (since // GROUP + 1) * GROUP, GROUP
             is_last = at + 1 == len(running)
-            following = inf if is_last else ends[running[at + 1]]
-            if is_last or (holds and following > group_end + span):
+            following = inf if is_last else self.second(ends[running[at + 1]])
+            go_first = attempt.is_going and not (is_last or running[at + 1].is_going)
+            if is_last or (holds and (following > group_end + span or go_first)):
                 bags = self.bags_without(job, time, usable, self.free_later(job, lower + gone))
                 if gone and bags:
-                    end = ends[gone[-1]]
+                    end = self.second(ends[gone[-1]])
                     return (end if end > site.now else site.now + 1), bags
                 while group_end is not None and group_end + span < following < inf:
                     span *= 2

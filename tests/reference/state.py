@@ -104,6 +104,7 @@ class Options:
     backfill_interval: Any = 30
     grace_interval: Any = 30
     preempt_wait: Any = 40
+    preempt_leave: Any = 0.04
     first_ticks: tuple[Any, ...] = (
         0,
         0,
@@ -248,6 +249,7 @@ class Attempt:
     saved_by: str = ""  # what made the saved state in this attempt: "checkpoint" or "move"
     order: int = 0
     is_leaving: bool = False  # makes way for another job ...
+    is_going: bool = False  # ... in a moment, whatever comes ...
     leaves_from: Any = None  # ... when its grace is over, in a pass that needs its place ...
     leaves_at: Any = None  # ... or at the next tick ...
     saves_last: bool = False  # ... after a last checkpoint

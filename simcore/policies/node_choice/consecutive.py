@@ -12,17 +12,33 @@ from faultsweep.simcore.engine.state import State
 def choose_consecutive(s: State, job: int) -> None:
     """Choose row after row until the job has all its chunks.
 
-    A row is of neighbouring nodes that each can take a chunk; nodes are taken from its beginning on.
+    A row is of neighbouring nodes that each can take a chunk. Nodes are taken from its beginning on, but if one node
+    suffices for what is left, and no GPUs are wanted, it is the one with the fewest cores of those that do.
     """
     left = s.job.chunks[job]
     while left > 0:
         node = _best_row(s, job, left)
+        if s.job.chunk_gpus[job] == 0:
+            node = _tightest(s, job, left, node)
         while left > 0 and node < s.takes.shape[0] and s.takes[node] > 0:
             chunks = min(left, s.takes[node])
             choose(s, node, chunks)
             s.takes[node] = 0
             left -= chunks
             node += 1
+
+
+@inlined
+def _tightest(s: State, job: int, left: int, first: int) -> int:
+    """Return the node with the fewest cores that can take so many chunks, of a row that begins with a node; that one if
+    none can."""
+    best, fewest, node = first, -1, first
+    while node < s.takes.shape[0] and s.takes[node] > 0:
+        cores = _usable_cores(s, job, node)
+        if s.takes[node] >= left and (fewest < 0 or cores < fewest):
+            best, fewest = node, cores
+        node += 1
+    return best
 
 
 @inlined

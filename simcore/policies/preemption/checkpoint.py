@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultsweep.simcore.contract import SITE, Policy
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.state import NOT_SAVING, SAVES, SAVES_LAST, TOLD, State
+from faultsweep.simcore.engine.state import NOT_SAVING, SAVES, SAVES_LAST, State
 from faultsweep.simcore.policies.checkpointing.saving import begin_saving
 from faultsweep.simcore.policies.preemption import TIMES, begin
 from faultsweep.simcore.policies.preemption.leaving import come_back, depart
@@ -14,7 +14,7 @@ from faultsweep.simcore.policies.preemption.leaving import come_back, depart
 def save_and_requeue(s: State, job: int) -> None:
     """Begin the last checkpoint of a job, or wait for the one under way; end the attempt of a job that has made it, or
     that has done nothing since it started."""
-    if s.job.leaving[job] == TOLD:
+    if s.job.leaving[job] != SAVES_LAST:
         s.job.leaving[job] = SAVES_LAST
         if s.job.saving[job] != NOT_SAVING:
             return

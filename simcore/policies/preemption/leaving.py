@@ -8,6 +8,7 @@ from faultsweep.simcore.engine.events import add_release, drop_release, next_tic
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     AWAY,
+    GOES,
     LEAVE_TIMER,
     ORDER_TIMER,
     PREEMPT_EVENT,
@@ -20,12 +21,12 @@ from faultsweep.simcore.engine.state import (
 
 @kernel
 def tell(s: State, job: int) -> None:
-    """Have a running job leave: at once, or once its grace is over, in a pass that needs its place, or at a tick."""
+    """Have a running job leave: now, or once its grace is over, in a pass that needs its place, or at a tick."""
     s.job.leaving[job] = TOLD
     grace = s.class_grace[s.job.preempt_class[job]] if s.own_graces == 1 else 0.0
     grace = grace if grace > 0.0 else s.preempt_grace
     if grace == 0.0:
-        hooks.job_leaves(s, job)
+        leave(s, job)
         return
     until = s.now + grace
     s.job.leaves_from[job] = until
@@ -33,6 +34,23 @@ def tell(s: State, job: int) -> None:
     push_timer(s, tick, LEAVE_TIMER * TIMER_STRIDE + job)
     if until < tick:
         push_timer(s, until, ORDER_TIMER * TIMER_STRIDE + 1 + job)
+    _expect(s, job, until)
+
+
+@kernel
+def leave(s: State, job: int) -> None:
+    """Have a job leave that has no grace left: at once, or, under ``slurm``, after the pass."""
+    if s.leaves_later == 0:
+        hooks.job_leaves(s, job)
+        return
+    s.job.leaving[job] = GOES
+    push_timer(s, s.now + s.preempt_leave, LEAVE_TIMER * TIMER_STRIDE + job)
+    _expect(s, job, s.now + s.preempt_leave)
+
+
+@kernel
+def _expect(s: State, job: int, until: float) -> None:
+    """Expect a running job to end at a time, unless it is expected to end before."""
     if until < s.job.expected_end[job]:
         s.job.expected_end[job] = until
         drop_release(s, job)
@@ -49,7 +67,7 @@ def depart(s: State, job: int) -> None:
         trace_event(s, PREEMPT_EVENT, job)
     s.job.preemptions[job] += 1
     free_nodes_of(s, job)
-    s.changed = 1
+    s.changed, s.left_at = 1, s.now
 
 
 @kernel

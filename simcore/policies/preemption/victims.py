@@ -10,8 +10,7 @@ preempt_reorder_count of slurm.conf(5), which is 1.)
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import expected_end
+from faultsweep.simcore.engine.allocation import exempt_until, windows_of
 from faultsweep.simcore.engine.events import cancel_timer, push_timer
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import (
@@ -19,10 +18,19 @@ from faultsweep.simcore.engine.pieces import (
     count_pieces,
     free_in_window,
     holds_piece,
-    windows_met,
+    is_in_partition,
 )
-from faultsweep.simcore.engine.state import LEAVE_TIMER, ORDER_TIMER, RUNNING, SAVES_LAST, STAYS, TIMER_STRIDE, State
-from faultsweep.simcore.policies.preemption.leaving import tell
+from faultsweep.simcore.engine.state import (
+    GOES,
+    LEAVE_TIMER,
+    ORDER_TIMER,
+    RUNNING,
+    SAVES_LAST,
+    STAYS,
+    TIMER_STRIDE,
+    State,
+)
+from faultsweep.simcore.policies.preemption.leaving import leave, tell
 
 _ROUNDS = 3
 _FIRST = 1 << 40
@@ -50,7 +58,7 @@ def make_room_on_open(s: State, job: int) -> bool:
     """Do the same on the open nodes alone, such as those that no plan has (slurm)."""
     if s.job.preempts_from[job] > s.now:
         return False
-    before, count = s.version, _candidates(s, s.may_preempt[s.job.preempt_class[job]])
+    before, count = s.version, _candidates(s, job)
     in_window, s.chooses_in_window = s.chooses_in_window, 1
     last = _fewest(s, job, count)
     s.chooses_in_window = in_window
@@ -65,39 +73,43 @@ def make_room_on_open(s: State, job: int) -> bool:
                 tell(s, victim)
             elif s.job.leaves_from[victim] <= s.now:
                 cancel_timer(s, LEAVE_TIMER * TIMER_STRIDE + victim)
-                hooks.job_leaves(s, victim)
+                leave(s, victim)
     return s.version != before
 
 
 @kernel
-def makes_way(s: State, job: int, allowed: int) -> bool:
-    """Tell whether a job, which holds nodes, may be preempted by one that may preempt the classes ``allowed``, or makes
-    its last checkpoint already. One that waits for its own nodes keeps them."""
-    if allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.status[job] != RUNNING:
+def makes_way(s: State, job: int, waiting: int) -> bool:
+    """Tell whether a job, which holds nodes, may be preempted by a waiting one, or makes its last checkpoint already:
+    on a node of the partition of the waiting one. One that waits for its own nodes keeps them; one that goes anyway
+    does not count."""
+    allowed = s.may_preempt[s.job.preempt_class[waiting]]
+    if allowed >> s.job.preempt_class[job] & 1 == 0 or s.job.status[job] != RUNNING or s.job.leaving[job] == GOES:
         return False
-    return s.job.leaving[job] == SAVES_LAST or s.now - s.job.start[job] >= s.preempt_exempt
+    if not is_in_partition(s, job, s.job.partition[waiting]):
+        return False
+    return s.job.leaving[job] == SAVES_LAST or s.now >= exempt_until(s, job)
 
 
 @kernel
-def free_lower(s: State, allowed: int) -> bool:
-    """Free in the window what those hold of the open nodes that make way for jobs that may preempt the classes
-    ``allowed``; tell whether that is anything."""
+def free_lower(s: State, waiting: int) -> bool:
+    """Free in the window what those hold of the open nodes that make way for a waiting job; tell whether that is
+    anything."""
     found = False
     for at in range(s.num_releases):
         job = int(s.release_item[at])
-        if job >= 0 and makes_way(s, job, allowed) and free_in_window(s, job):
+        if job >= 0 and makes_way(s, job, waiting) and free_in_window(s, job):
             found = True
     return found
 
 
 @kernel
-def _candidates(s: State, allowed: int) -> int:
+def _candidates(s: State, waiting: int) -> int:
     """List the running jobs that may be preempted, also those that were told to leave, those to leave first in front;
     return how many there are."""
     count = 0
     for at in range(s.num_releases):
         job = int(s.release_item[at])
-        if job < 0 or s.job.leaving[job] == SAVES_LAST or not makes_way(s, job, allowed):
+        if job < 0 or s.job.leaving[job] == SAVES_LAST or not makes_way(s, job, waiting):
             continue
         key = -(s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + count_pieces(s, job))
         _insert(s, count, job, key, True)
@@ -120,7 +132,7 @@ def _insert(s: State, place: int, job: int, key: int, by_arrival: bool) -> None:
 def _fewest(s: State, job: int, count: int) -> int:
     """Choose nodes for a job; return the place of the last candidate whose place it needs, -1 if it needs none's or
     finds no room at all."""
-    rounds, closed = 0, windows_met(s, s.now, expected_end(s, job, s.now))
+    rounds, closed = 0, windows_of(s, job, s.now)
     while True:
         _begin(s)
         if choose_in_window(s, job, closed):  # when those have gone that make their last checkpoint

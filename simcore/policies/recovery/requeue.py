@@ -17,6 +17,7 @@ from faultsweep.simcore.engine.allocation import (
     free_nodes_of,
     holds_node,
     start_on_box,
+    windows_of,
 )
 from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.events import (
@@ -36,7 +37,6 @@ from faultsweep.simcore.engine.pieces import (
     is_held,
     let_go,
     piece_on,
-    windows_met,
 )
 from faultsweep.simcore.engine.state import (
     AWAY,
@@ -97,6 +97,8 @@ def resubmit(s: State, job: int) -> None:
     s.queued += s.job.requested[job]
     s.scanned_version = -1  # it may come before jobs that have been refused
     if s.recovery == 0:
+        if s.age_weight != 0.0:
+            s.job.utility_since[job] = s.now  # in SLURM a requeued job begins without an age
         if s.tracing == 1:
             trace_event(s, REQUEUE_EVENT, job)
         enqueue_by_arrival(s, job)
@@ -302,7 +304,7 @@ def _meets_window(s: State, job: int, time: float) -> bool:
 @kernel
 def _windows_of(s: State, job: int, time: float) -> int:
     """Return the bits of the advance reservations of its nodes that it would meet."""
-    closed, met, piece = windows_met(s, time, expected_end(s, job, time)), 0, s.job.first_piece[job]
+    closed, met, piece = windows_of(s, job, time), 0, s.job.first_piece[job]
     while piece >= 0:
         met |= s.node_windows[s.piece_node[piece]] & closed
         piece = s.piece_next[piece]

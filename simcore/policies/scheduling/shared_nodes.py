@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import begin_exemption, begin_run, expected_end
+from faultsweep.simcore.engine.allocation import begin_exemption, begin_run, windows_of
 from faultsweep.simcore.engine.events import dequeue_at, next_without
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import (
@@ -24,7 +24,6 @@ from faultsweep.simcore.engine.pieces import (
     memory_of,
     reserve_pieces,
     waited_for,
-    windows_met,
 )
 from faultsweep.simcore.engine.state import DEFAULT, HEAD_JOB, State
 from faultsweep.simcore.policies.preemption.above import finds_room_above
@@ -72,7 +71,7 @@ def _preempts(s: State, job: int, position: int) -> bool:
     anything has changed."""
     if s.suspends == 0:
         return make_room(s, job, 0)
-    if not finds_room_above(s, job, 0, windows_met(s, s.now, expected_end(s, job, s.now))):
+    if not finds_room_above(s, job, 0, windows_of(s, job, s.now)):
         return False
     dequeue_at(s, position)
     _start(s, job)
@@ -101,7 +100,7 @@ def _may_start(s: State, job: int) -> bool:
 @inlined
 def choose(s: State, job: int) -> bool:
     """Choose nodes for a job; tell whether there are enough."""
-    closed = windows_met(s, s.now, expected_end(s, job, s.now))
+    closed = windows_of(s, job, s.now)
     if count_chunks(s, job, closed) < s.job.chunks[job]:
         return False
     s.num_chosen = 0
@@ -241,7 +240,7 @@ def _reserve_around(s: State, job: int, partition: int) -> None:
         while at < s.num_releases and max(s.release_time[at], s.now) <= time:
             _release(s, partition, int(s.release_item[at]))
             at += 1
-        s.head_closed[partition] = windows_met(s, time, expected_end(s, job, time))
+        s.head_closed[partition] = windows_of(s, job, time)
         total = 0
         for node in range(s.node_cores.shape[0]):
             _count_then(s, partition, node)

@@ -22,8 +22,8 @@ import numpy as np
 from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.allocation import expected_end
-from faultsweep.simcore.engine.events import dequeue_at, next_tick, push_timer
+from faultsweep.simcore.engine.allocation import expected_end, windows_of
+from faultsweep.simcore.engine.events import dequeue_at, next_tick, push_timer, whole_second
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
@@ -38,6 +38,7 @@ from faultsweep.simcore.engine.state import (
     BACKFILL_PASS,
     DEFAULT,
     FULL_PASS,
+    GOES,
     IN_PLANS,
     MAIN_PASS,
     PASS_KINDS,
@@ -63,6 +64,8 @@ from faultsweep.errors import InputError
 
 _GROUP_S = 30.0
 """Of expected ends: SLURM's first window of time, which doubles with each group."""
+_LOOKS_S = 1.0
+"""Between looks whether a backfilling pass has anything to do."""
 _OVERDUE_S = 1.0
 """So long from now a job is expected to end that should have ended."""
 _INTERVALS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
@@ -72,21 +75,22 @@ _STEP_S = 1 / 1024
 
 @kernel
 def schedule_in_passes(s: State) -> bool:
-    """Run the passes that are due; return False if a list does not fit."""
+    """Run the passes that are due; return False if a list does not fit. After starts there are passes at the next ticks
+    again: expected ends of the jobs that started may change plans."""
+    before = s.version
     _await_all(s)
     if s.pass_due[FULL_PASS] <= s.now:
         _main_pass(s, s.queue_tail - s.queue_head)
-    elif s.pass_due[MAIN_PASS] <= s.now or s.jobs_left == 1:
+    elif s.pass_due[MAIN_PASS] <= s.now or s.left_at == s.now:
         _main_pass(s, s.main_depth)
-    s.jobs_left = 0
     if s.pass_due[BACKFILL_PASS] <= s.now and not _backfill_pass(s):
         return False
     for kind in range(PASS_KINDS):
         if s.pass_due[kind] <= s.now:
             s.pass_due[kind], s.last_pass[kind] = np.inf, s.now
-    if s.changed == 1 and s.queue_tail > s.queue_head:
+    if s.version != before:
+        s.changed = 1
         _await_all(s)
-        s.jobs_left = s.passes_again = 1
     return True
 
 
@@ -101,10 +105,16 @@ def _await_all(s: State) -> None:
 
 @kernel
 def _await(s: State, kind: int) -> None:
-    """Have a pass at the next tick of its kind, but no second one at a tick; one that is due already stays so."""
+    """Have a pass at the next tick of its kind, but no second one at a tick; one that is due already stays so.
+
+    A backfilling pass comes an interval after the one before it. If nothing has changed by then, SLURM looks every
+    second.
+    """
     if s.pass_due[kind] < np.inf:
         return
     first, interval = s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind]
+    if kind == BACKFILL_PASS and interval > _LOOKS_S:
+        first, interval = max(first, s.last_pass[kind] + interval), _LOOKS_S
     time = next_tick(s.now, first, interval)
     if interval > 0.0 and time == s.last_pass[kind]:
         time = next_tick(np.nextafter(s.now, np.inf), first, interval)
@@ -138,7 +148,7 @@ def _main_pass(s: State, depth: int) -> None:
 @kernel
 def _is_shut_out(s: State, job: int) -> bool:
     """Tell whether advance reservations leave a job of now too few nodes of its partition, even if all were idle."""
-    closed, total = windows_met(s, s.now, expected_end(s, job, s.now)), 0
+    closed, total = windows_of(s, job, s.now), 0
     if closed == 0:
         return False
     for node in range(s.node_cores.shape[0]):
@@ -149,7 +159,7 @@ def _is_shut_out(s: State, job: int) -> bool:
 @kernel
 def _room_now(s: State, job: int) -> int:
     """Set how many chunks of a job each node can take now; return how many that is in all."""
-    closed, total = windows_met(s, s.now, expected_end(s, job, s.now)), 0
+    closed, total = windows_of(s, job, s.now), 0
     if s.job.requested[job] > s.free:
         return 0
     for node in range(s.node_cores.shape[0]):
@@ -168,7 +178,7 @@ def _room_now(s: State, job: int) -> int:
 def _has_room_above(s: State, job: int) -> bool:
     """Choose nodes for a job which it can have in the main pass if others are suspended; tell whether there are
     enough."""
-    closed = windows_met(s, s.now, expected_end(s, job, s.now))
+    closed = windows_of(s, job, s.now)
     return s.suspends == 1 and finds_room_above(s, job, s.blocked, closed)
 
 
@@ -194,6 +204,8 @@ def _backfill_pass(s: State) -> bool:
         job = s.queue[position]
         if not has_come_to_limit(s, job) and not _is_of_many(s, job):
             start = _earliest(s, job)
+            if start == s.now and _waits_for_leaving(s):
+                start = s.now + _OVERDUE_S
             if start == s.now and s.others_leave == 1:  # it waits for them, and its nodes for it
                 if not _plan(s, job, s.now):
                     return False
@@ -210,6 +222,18 @@ def _backfill_pass(s: State) -> bool:
                 return False
         position += 1
     return True
+
+
+@kernel
+def _waits_for_leaving(s: State) -> bool:
+    """Tell whether a job is just leaving one of the chosen nodes, which keeps others away (SLURM: COMPLETING)."""
+    for at in range(s.num_chosen):
+        piece = s.piece_on[s.chosen[at]]
+        while piece >= 0:
+            if s.job.leaving[s.piece_job[piece]] == GOES:
+                return True
+            piece = s.piece_beside[piece]
+    return False
 
 
 @kernel
@@ -243,7 +267,7 @@ def _earliest(s: State, job: int) -> float:
 def _open_nodes(s: State, job: int, time: float) -> float:
     """Mark the nodes of a partition that nobody has in plan from a time on for as long as the job may last; return the
     first end after that time of a plan that sets others free, or of an advance reservation, s, or infinity."""
-    end, later, partition = expected_end(s, job, time), np.inf, s.job.partition[job]
+    end, later, partition = expected_end(s, job, whole_second(s, time)), np.inf, s.job.partition[job]
     for node in range(s.open_node.shape[0]):
         s.open_node[node] = s.node_members[node] >> partition & 1
     for row in range(s.num_profile):
@@ -263,7 +287,7 @@ def _open_nodes(s: State, job: int, time: float) -> float:
 def _first_reopening(s: State, partition: int, time: float, end: float) -> float:
     """Return the first end of any advance reservation after a time, if a job that begins then meets one of a node of
     its partition, s; else infinity."""
-    closed, first, meets = windows_met(s, time, end), np.inf, False
+    closed, first, meets = windows_met(s, whole_second(s, time), end), np.inf, False
     if closed == 0:
         return np.inf
     for node in range(s.node_windows.shape[0]):
@@ -291,7 +315,7 @@ def _free_from(s: State, job: int, time: float) -> float:
     Ends of a group count as the last of them: those up to 30 s behind the first multiple of 30 s after the first end,
     then those of the next 30 s, the next 60 s, 120 s, and so on. A job on none of these nodes ends no group.
     """
-    closed, over = windows_met(s, time, expected_end(s, job, time)), 0
+    closed, over = windows_of(s, job, time), 0
     s.over = s.others_leave = 0
     for node in range(s.open_node.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
@@ -305,25 +329,40 @@ def _free_from(s: State, job: int, time: float) -> float:
         _begin_without(s, over)
     elif s.preemption != DEFAULT and may_preempt(s, job):
         over = s.may_preempt[s.job.preempt_class[job]]
-        if free_lower(s, over) and choose_in_window(s, job, closed):
+        if free_lower(s, job) and choose_in_window(s, job, closed):
             s.others_leave = 1
             return s.now
-    end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, over)
+    _order_ends(s)
+    end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, job, over)
     while at < s.num_releases:
         found = free_in_window(s, int(s.release_item[at]))
+        goes = s.job.leaving[int(s.release_item[at])] == GOES
         if found:
-            end, untried = s.release_time[at], True
+            end, untried = whole_second(s, s.release_time[at]), True
             if first == np.inf:
-                first = end + _GROUP_S - np.mod(end - s.job.submit[0], _GROUP_S)
-        at = _next_job(s, at + 1, over)
-        next_end = s.release_time[at] if at < s.num_releases else np.inf
-        if next_end == np.inf or (found and next_end > first + span):
+                first = end + _GROUP_S - np.mod(end - s.clock_origin, _GROUP_S)
+        at = _next_job(s, at + 1, job, over)
+        next_end = whole_second(s, s.release_time[at]) if at < s.num_releases else np.inf
+        goes = goes and at < s.num_releases and s.job.leaving[int(s.release_item[at])] != GOES
+        if next_end == np.inf or (found and (next_end > first + span or goes)):
             if untried and choose_in_window(s, job, closed):
                 return end if end > s.now else s.now + _OVERDUE_S
             untried = False
             while first + span < next_end < np.inf:
                 span *= 2.0
     return np.inf
+
+
+@kernel
+def _order_ends(s: State) -> None:
+    """Put jobs whose expected ends are in the same second in order of their submission."""
+    for last in range(1, s.num_releases):
+        time, item, at = s.release_time[last], s.release_item[last], last
+        second = whole_second(s, time)
+        while at > 0 and s.release_item[at - 1] > item and whole_second(s, s.release_time[at - 1]) == second:
+            s.release_time[at], s.release_item[at] = s.release_time[at - 1], s.release_item[at - 1]
+            at -= 1
+        s.release_time[at], s.release_item[at] = time, item
 
 
 @kernel
@@ -340,22 +379,23 @@ def _begin_without(s: State, over: int) -> None:
 
 
 @kernel
-def _next_job(s: State, at: int, over: int) -> int:
-    """Return the place of the next job that does not count as gone in the list of expected releases."""
+def _next_job(s: State, at: int, waiting: int, over: int) -> int:
+    """Return the place of the next job in the list of expected releases that does not count as gone for a waiting
+    one."""
     while at < s.num_releases:
         job = int(s.release_item[at])
-        if job >= 0 and not _is_gone(s, job, over):
+        if job >= 0 and not _is_gone(s, job, waiting, over):
             break
         at += 1
     return at
 
 
 @kernel
-def _is_gone(s: State, job: int, over: int) -> bool:
-    """Tell whether a job counts as gone for one that may preempt the classes ``over``."""
+def _is_gone(s: State, job: int, waiting: int, over: int) -> bool:
+    """Tell whether a job counts as gone for a waiting one, which may preempt the classes ``over``."""
     if s.suspends == 1:
         return over >> s.job.preempt_class[job] & 1 == 1
-    return over != 0 and makes_way(s, job, over)
+    return over != 0 and makes_way(s, job, waiting)
 
 
 @kernel
@@ -363,8 +403,7 @@ def _rounded(s: State, time: float) -> float:
     """Return a time rounded down to a multiple of the resolution."""
     if s.plan_resolution == 0.0:
         return time
-    origin = s.job.submit[0]
-    return origin + np.floor((time - origin) / s.plan_resolution) * s.plan_resolution
+    return s.clock_origin + np.floor((time - s.clock_origin) / s.plan_resolution) * s.plan_resolution
 
 
 @kernel
@@ -415,10 +454,15 @@ def _begin(s: State, run: Run) -> None:
     s.tick_interval[:] = [run[name] for name in _INTERVALS]
     key = coin_key(run["seed"], run["replicate"], "scheduling/ticks")
     s.grace_interval, s.preempt_wait = run["grace_interval_s"], run["preempt_wait_s"]
+    s.clock_origin = float(s.job.submit[0]) if len(s.job.submit) else 0.0
+    s.leaves_later, s.preempt_leave = 1, run["preempt_leave_s"]
     intervals = np.append(s.tick_interval, s.grace_interval)
     first = np.floor(coins(key, 0, np.arange(len(intervals)), 0) * intervals / _STEP_S) * _STEP_S
+    short, long = sorted((MAIN_PASS, FULL_PASS), key=lambda kind: s.tick_interval[kind])
+    if s.tick_interval[short] > 0:  # one loop of the controller has both: the ticks of one are some of the other's
+        first[long] = first[short] + first[long] // s.tick_interval[short] * s.tick_interval[short]
     s.first_tick[:], s.first_grace_tick = first[:-1], first[-1]
-    s.pass_due[:], s.last_pass[:] = np.inf, -np.inf
+    s.pass_due[:], s.last_pass[:], s.left_at = np.inf, -np.inf, -np.inf
     s.main_depth, s.plan_depth = run["main_depth"], run["backfill_depth"]
     s.plan_user_depth = run["backfill_user_depth"]
     s.plan_window, s.plan_resolution = 3600.0 * run["backfill_window_h"], run["backfill_resolution_s"]
@@ -469,6 +513,17 @@ POLICY = Policy(
             float,
             40.0,
             "Time before a job that has had others leave may have more leave (SLURM: KillWait and MessageTimeout).",
+            "scheduling",
+            minimum=0,
+            maximum=1e9,
+            unit="s",
+            live=has_others_leave,
+        ),
+        Parameter(
+            "preempt_leave_s",
+            float,
+            0.04,
+            "Time that a preempted job takes to leave its nodes; a main pass follows (SLURM: as measured).",
             "scheduling",
             minimum=0,
             maximum=1e9,
