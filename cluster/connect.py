@@ -143,8 +143,9 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
     finally:
         with interrupts_wait():  # a cluster that was interrupted while it closes keeps the process waiting at its end
             for started, patience_s in ((client, 5), (cluster, 10)):
-                # a process that is still starting cannot be told to end, in time or at all; it ends with this one
-                with contextlib.suppress(OSError):
+                # A process that is still starting cannot be told to end, in time or at all; it ends with this one.
+                # If an interrupt has ended the loop, sync() of distributed has no result to return.
+                with contextlib.suppress(OSError, UnboundLocalError):
                     if started is not None:
                         started.close(timeout=patience_s)
 

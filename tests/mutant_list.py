@@ -896,7 +896,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SLURM, "                span *= 2.0\n", "                span += _GROUP_S\n", "groups do not get longer"),
     Mutant(SLURM, "_GROUP_S = 30.0", "_GROUP_S = 20.0", "groups are of 20 s"),
     Mutant(
-        SLURM, "(found and next_end > first + span)", "next_end > first + span", "a job on other nodes ends a group"
+        SLURM,
+        "(found and (next_end > first + span or goes))",
+        "next_end > first + span",
+        "a job on other nodes ends a group",
     ),
     Mutant(
         SLURM, "return end if end > s.now else s.now + _OVERDUE_S", "return max(end, s.now)", "overdue jobs end now"
@@ -962,7 +965,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(LEAVING, "    if until < tick:\n", "    if False:\n", "no pass when a grace is over"),
     Mutant(EVENTS, "    while first + number * interval < time:\n", "    if False:\n", "ticks before their time"),
     Mutant(SLURM, "            s.others_leave = 1\n", "", "starts before others have left"),
-    Mutant(VICTIMS, ">= s.preempt_exempt", "> s.preempt_exempt", "safe for longer"),
+    Mutant(VICTIMS, "s.now >= exempt_until(s, job)", "s.now > exempt_until(s, job)", "safe for longer"),
     Mutant(VICTIMS, "s.preempt_order[s.job.preempt_class[job]] * (s.nodes + 1) + ", "", "whatever their class"),
     Mutant(VICTIMS, "+ count_pieces(s, job))", ")", "whatever their nodes"),
     Mutant(VICTIMS, "s.victims[place - 1] > job", "s.victims[place - 1] < job", "the last to arrive first"),
@@ -986,12 +989,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SLURM, "if free_lower(s, job) and", "if False and", "those that make way are never free"),
     Mutant(SLURM, "or s.left_at == s.now:", ":", "no main pass when jobs have left"),
     Mutant(SLURM, "        s.changed = 1\n        _await_all(s)\n", "        pass\n", "no pass after starts"),
-    Mutant(SLURM, "and _whole_second(s, s.release_time[at - 1]) == second:", "and False:", "order in a second"),
-    Mutant(
-        SLURM, "untried = _whole_second(s, s.release_time[at]), True", "untried = s.release_time[at], True", "parts"
-    ),
+    Mutant(SLURM, "and whole_second(s, s.release_time[at - 1]) == second:", "and False:", "order in a second"),
+    Mutant(SLURM, "untried = whole_second(s, s.release_time[at]), True", "untried = s.release_time[at], True", "parts"),
     Mutant(SLURM, "first[long] // s.tick_interval[short] *", "0.0 *", "full passes all come early"),
     Mutant(VICTIMS, "    if not is_in_partition(s, job, s.job.partition[waiting]):\n        return False\n", "", "all"),
+    Mutant(SLURM, "or goes)", ")", "a job that goes ends no group"),
+    Mutant(SLURM, "if start == s.now and _waits_for_leaving(s):", "if False:", "nodes that a job is leaving"),
+    Mutant(
+        SLURM, "max(first, s.last_pass[kind] + interval), _LOOKS_S", "first, interval", "backfilling at fixed ticks"
+    ),
+    Mutant(ALLOCATION, "whole_second(s, time) if s.reserves == IN_PLANS else time", "time", "parts of seconds count"),
     Mutant(VICTIMS, " or s.job.leaving[job] == GOES:", ":", "a job that goes can be preempted again"),
     Mutant(LEAVING, "    s.job.leaving[job] = GOES\n", "", "the same, and its nodes count as free"),
     Mutant(LEAVING, "    _expect(s, job, s.now + s.preempt_leave)\n", "", "expected as if it stayed"),
