@@ -250,6 +250,13 @@ def test_later_starts_are_sought_as_if_those_had_gone_that_make_way():
     assert starts(rows, nodes=5, scheduler="slurm", **AT_ONCE) == [(55, 155), (0, 50), (50, 55), (55, 115)]
 
 
+def test_a_job_that_leaves_is_expected_to_do_so_soon():
+    """The job of y cannot start beside the one of x, which gets all nodes at 30."""
+    rows = [(0, 100, 2, "z"), (10, 5, 3, "x"), (11, 40, 1, "y")]
+    times = AT_ONCE | {"preempt_leave": 20}
+    assert starts(rows, nodes=3, scheduler="slurm", preempt_wait=0, **times)[1:] == [(30, 35), (35, 75)]
+
+
 def test_it_waits_so_only_once():
     """The job of y has the first job told at 10; one of x gets its nodes at 30. At 50 it has the second one told, and
     has it leave at 53."""

@@ -137,6 +137,7 @@ def test_a_plan_is_made_behind_another_plan(limit, start):
         pytest.param(5, (62, 110), 0, id="62 and 110 s are one group, and what ends at 5 s elsewhere begins none"),
         pytest.param(5, (62, 130), 122, id="62 and 130 s are not"),
         pytest.param(110, (62, 130), 0, id="unless a job elsewhere ends between, which ends no group"),
+        pytest.param(62.75, (62.5, 130), 122.5, id="of the same second, the job that was submitted first is the first"),
         pytest.param(5, (62, 125, 160, 200), 0, id="the third group is from 150 to 210 s"),
     ],
 )

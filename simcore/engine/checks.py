@@ -429,7 +429,8 @@ def _check_limits(checker: Checker) -> str:
 
 
 def _check_agenda(checker: Checker) -> str:
-    """Every running job has one timer at its end, and the expected releases are in order of time."""
+    """Every running job has one timer at its end, and the expected releases are in order of time (under slurm, of
+    seconds)."""
     state = checker.state
     timers = int(state.num_timers)
     kinds = state.timer_key[:timers] // st.TIMER_STRIDE
@@ -438,7 +439,7 @@ def _check_agenda(checker: Checker) -> str:
         return "the timers of completion are not at the ends of the running jobs"
     count = int(state.num_releases)
     times, items = state.release_time[:count], state.release_item[:count].astype(np.int64)
-    if (np.diff(times) < 0).any():
+    if (np.diff(np.floor(times - state.clock_origin) if state.reserves == st.IN_PLANS else times) < 0).any():
         return "the expected releases are not in order of time"
     jobs, nodes = items[items >= 0], -1 - items[items < 0]
     expected = np.empty(count)

@@ -215,6 +215,14 @@ def test_a_choice_of_the_users_takes_the_nodes_with_the_lowest_numbers(site, tmp
     assert nodes == {1: (2,), 2: (1, 2), 3: (0, 1)}
 
 
+def test_a_job_that_fits_on_one_node_gets_the_tightest_of_its_row(site):
+    """Of 4, 3 and 8 free cores the job of two gets those of node 1, as SLURM's cons_tres chooses."""
+    workload = jobs((0, 5, 1, 4, 0, 0, "batch"), (0, 50, 1, 1, 0, 0, "batch"), (6, 5, 1, 2, 0, 0, "batch"))
+    run = simulate(workload, machine=site, node_choice="consecutive", events=True, debug=True)
+    nodes = {job: tuple(nodes) for _, kind, job, _, nodes in run.events.rows() if kind == "start"}
+    assert nodes == {1: (0,), 2: (1,), 3: (1,)}
+
+
 @pytest.mark.parametrize("node_choice", ["best-fit", "consecutive"])
 def test_choices_of_shared_nodes_are_for_sites(node_choice):
     none = np.zeros(1, np.int64)
