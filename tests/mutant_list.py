@@ -901,9 +901,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "next_end > first + span",
         "a job on other nodes ends a group",
     ),
-    Mutant(
-        SLURM, "return end if end > s.now else s.now + _OVERDUE_S", "return max(end, s.now)", "overdue jobs end now"
-    ),
+    Mutant(SLURM, "return end if end > s.now else s.now + _SOON_S", "return max(end, s.now)", "overdue jobs end now"),
     Mutant(PIECES, "s.open_node[node] == 1 and s.down", "s.down", "cores of planned nodes come free"),
     Mutant(
         ENGINE,

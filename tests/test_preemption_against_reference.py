@@ -22,7 +22,7 @@ OTHER_TIMES = {
     "preempt_grace": st.sampled_from((0, 0, 1, 3, 20)),
     "site_grace": st.booleans(),
     "preempt_exempt": st.sampled_from((0, 0, 2, 10)),
-    "checkpoint_cost": st.sampled_from((0, 1, 4)),
+    "checkpoint_cost": st.sampled_from((0, 0.25, 1, 4)),
     "restart_cost": st.sampled_from((0, 0, 2)),
     "requeue_hold": st.sampled_from((0, 0, 1, 7)),
 }

@@ -28,7 +28,7 @@ def first_ticks(intervals) -> tuple[float, ...]:
     return tuple(first)
 
 
-INTERVALS = st.sampled_from((0, 0, 1, 2, 5, 30))
+INTERVALS = st.sampled_from((0, 0, 1, 1.25, 2, 5, 30))
 SETTINGS = st.fixed_dictionaries(
     {
         "main_interval": INTERVALS,
@@ -159,6 +159,15 @@ def test_what_is_planned_for_a_job_stays_when_it_comes_to_a_limit():
     take the third node for longer than the plan leaves it, as if there were none."""
     jobs = [(60, 1, 0), (60, 3, 1), (50, 1, 1), (100, 1, 2)]
     assert starts_of((3,), ((3,), (3,), (3,)), jobs, partition_max_jobs=1) == [0, 60, 0, 120]
+
+
+def test_a_reservation_that_ends_within_a_second_lets_jobs_start_then():
+    """Though ends of jobs count in whole seconds, as if job 2 began at 14."""
+    jobs = [(1, 0, 2, 2, one_core(1, 0)), (2, 1, 10, 10, one_core(1, 0))]
+    case = ((((1, 0, 0, 1),), ()), jobs, [], ((4, 14.25, (1,)),))
+    check_same(case, AT_ONCE | {"backfill_resolution": 1})
+    settings = AT_ONCE | {"backfill_resolution": 1, "estimates": "requested"}
+    assert engine(case, scheduler="slurm", **settings)[1].jobs["start_s"].tolist() == [0, 14.25]
 
 
 @pytest.mark.parametrize(("count", "start"), [(2, 0), (3, 180)])

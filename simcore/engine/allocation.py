@@ -175,8 +175,7 @@ def exempt_until(s: State, job: int) -> float:
 @kernel
 def windows_of(s: State, job: int, time: float) -> int:
     """Return the bits of the advance reservations that a job meets if it begins at a time."""
-    begin = _as_counted(s, time)
-    return windows_met(s, begin, expected_end(s, job, begin))
+    return windows_met(s, time, expected_end(s, job, _as_counted(s, time)))
 
 
 @inlined

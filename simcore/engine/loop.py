@@ -252,6 +252,7 @@ def _apply_timer(s: State) -> None:
         _finish(s, s.job.sequence[index] if s.event_order == SUBMITS_FIRST else index)
     elif kind == LEAVE_TIMER:
         hooks.job_leaves(s, index)
+        s.changed = 1
     elif kind == REPAIR_TIMER:
         _repair(s, index)
     elif kind == CHECKPOINT_TIMER:

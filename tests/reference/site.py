@@ -236,14 +236,13 @@ class SiteSimulator(Simulator):
 
     def is_reserved(self, job: Job, node: int, time) -> bool:
         """Whether a job that starts at a time on a node would meet an advance reservation of it."""
-        if self.options.scheduler == "slurm":
-            time = self.passes.second(time)
+        begun = self.passes.second(time) if self.options.scheduler == "slurm" else time
         for place, (begin, end, members) in enumerate(self.windows):
             if (
                 place != self.inside
                 and node in members
                 and time < end
-                and (begin <= time or begin < time + self.duration(job))
+                and (begin <= time or begin < begun + self.duration(job))
             ):
                 return True
         return False

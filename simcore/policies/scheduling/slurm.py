@@ -1,8 +1,10 @@
 """SLURM's scheduler on a site: a main pass in order of the queue, and a pass of ``sched/backfill`` now and then.
 
-Nothing starts at an event itself. A pass follows at the next tick of its kind, and only if a job has come or ended, a
-node has failed or come up, the order has been calculated or an advance reservation has ended since the last one. The
-first ticks are drawn from the seed: no clock of a controller agrees with that of a log.
+Nothing starts at an event itself. A pass follows at the next tick of its kind, and only if a job has come, started or
+ended, a node has failed or come up, the order has been calculated or an advance reservation has ended since the last
+one. A backfilling pass comes an interval after the one before it, or in the first second in which it has anything to
+do. A main pass follows, too, when a preempted job has left. The first ticks are drawn from the seed: no clock of a
+controller agrees with that of a log.
 
 The main pass starts jobs until one cannot start; from then on the nodes of its partition are left to it, unless advance
 reservations keep it from starting even on idle nodes. It looks at the first jobs of the queue, and at all of them once
@@ -66,8 +68,8 @@ _GROUP_S = 30.0
 """Of expected ends: SLURM's first window of time, which doubles with each group."""
 _LOOKS_S = 1.0
 """Between looks whether a backfilling pass has anything to do."""
-_OVERDUE_S = 1.0
-"""So long from now a job is expected to end that should have ended."""
+_SOON_S = 1.0
+"""From now: when a job is expected to end that should have ended, or to have left."""
 _INTERVALS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
 _STEP_S = 1 / 1024
 """First ticks are whole multiples of this: sums of them with whole seconds are exact."""
@@ -205,7 +207,7 @@ def _backfill_pass(s: State) -> bool:
         if not has_come_to_limit(s, job) and not _is_of_many(s, job):
             start = _earliest(s, job)
             if start == s.now and _waits_for_leaving(s):
-                start = s.now + _OVERDUE_S
+                start = s.now + _SOON_S
             if start == s.now and s.others_leave == 1:  # it waits for them, and its nodes for it
                 if not _plan(s, job, s.now):
                     return False
@@ -287,7 +289,7 @@ def _open_nodes(s: State, job: int, time: float) -> float:
 def _first_reopening(s: State, partition: int, time: float, end: float) -> float:
     """Return the first end of any advance reservation after a time, if a job that begins then meets one of a node of
     its partition, s; else infinity."""
-    closed, first, meets = windows_met(s, whole_second(s, time), end), np.inf, False
+    closed, first, meets = windows_met(s, time, end), np.inf, False
     if closed == 0:
         return np.inf
     for node in range(s.node_windows.shape[0]):
@@ -346,7 +348,7 @@ def _free_from(s: State, job: int, time: float) -> float:
         goes = goes and at < s.num_releases and s.job.leaving[int(s.release_item[at])] != GOES
         if next_end == np.inf or (found and (next_end > first + span or goes)):
             if untried and choose_in_window(s, job, closed):
-                return end if end > s.now else s.now + _OVERDUE_S
+                return end if end > s.now else s.now + _SOON_S
             untried = False
             while first + span < next_end < np.inf:
                 span *= 2.0
@@ -459,7 +461,7 @@ def _begin(s: State, run: Run) -> None:
     intervals = np.append(s.tick_interval, s.grace_interval)
     first = np.floor(coins(key, 0, np.arange(len(intervals)), 0) * intervals / _STEP_S) * _STEP_S
     short, long = sorted((MAIN_PASS, FULL_PASS), key=lambda kind: s.tick_interval[kind])
-    if s.tick_interval[short] > 0:  # one loop of the controller has both: the ticks of one are some of the other's
+    if s.tick_interval[short] > 0:  # one loop of the controller has both
         first[long] = first[short] + first[long] // s.tick_interval[short] * s.tick_interval[short]
     s.first_tick[:], s.first_grace_tick = first[:-1], first[-1]
     s.pass_due[:], s.last_pass[:], s.left_at = np.inf, -np.inf, -np.inf
