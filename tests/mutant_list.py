@@ -34,6 +34,7 @@ INTERVALS = "simcore/policies/checkpointing/intervals.py"
 BUCKET = "simcore/policies/checkpointing/bucket.py"
 REQUEUE = "simcore/policies/recovery/requeue.py"
 MULTIFACTOR = "simcore/policies/queue_order/multifactor.py"
+USAGE = "simcore/policies/queue_order/usage.py"
 PBS = "simcore/policies/queue_order/pbs.py"
 LSF = "simcore/policies/queue_order/lsf.py"
 ASSOCIATIONS = "simcore/policies/queue_order/associations.py"
@@ -519,12 +520,26 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(MENU, "0 if in_time else head_size)", "0)", "backfilled jobs may delay the head job"),
     Mutant(MENU, "    _strike_out(s, USABLE, partition)\n", "", "wires in use are given out again"),
     Mutant("simcore/policies/queue_order/wfp.py", "share * share * share", "share * share", "the square of the wait"),
-    Mutant(MULTIFACTOR, "if s.used_until[at] <= calculated:", "if False:", "usage before a calculation is lost"),
-    Mutant(MULTIFACTOR, "        return count + 1.0\n", "        return count\n", "a period ends late"),
-    Mutant(MULTIFACTOR, "- s.in_use[at] * np.expm1", "- 0.0 * np.expm1", "what runs counts as no usage"),
+    Mutant(
+        USAGE,
+        "        s.used[at] = used_when(s, at, calculated)\n",
+        "        pass\n",
+        "usage before a calculation is lost",
+    ),
+    Mutant(USAGE, "        return count + 1.0\n", "        return count\n", "a period ends late"),
+    Mutant(USAGE, "s.in_use[at] * ran", "0.0 * ran", "what runs counts as no usage"),
+    Mutant(USAGE, "if since >= calculated:", "if False:", "what begins in a period counts as if it had run through it"),
+    Mutant(USAGE, "max(since, calculated)", "since", "what ends counts twice up to the last calculation"),
+    Mutant(
+        USAGE, "s.ended_counts[at] -= nodes", "s.ended_counts[at] -= 0.0", "what ends in a period counts as nothing"
+    ),
+    Mutant(USAGE, "- s.begun[at]) * each", "- 0.0) * each", "what begins in a period counts twice"),
+    Mutant(USAGE, "each * part * periods", "each * part * 0.0", "only the first of several periods counts"),
+    Mutant(USAGE, "span * _left_after(s, span) if s", "span if s", "what begins in a period does not decay in it"),
+    Mutant(USAGE, "        at = s.parent[at]\n", "        at = -1\n", "accounts use nothing"),
+    Mutant(MULTIFACTOR, "max(1.0, np.floor(", "max(0.0, np.floor(", "a priority may be 0"),
     Mutant(MULTIFACTOR, "effective * s.inverse_share[leaf]", "effective", "all users have one share"),
     Mutant(MULTIFACTOR, "(effective - part) * s.due[at]", "0.0", "usage of others in the account does not count"),
-    Mutant(MULTIFACTOR, "        at = s.parent[at]\n", "        at = -1\n", "accounts use nothing"),
     Mutant(MULTIFACTOR, "!= 1 else rank", "< 0 else rank", "equal users have ranks of their own"),
     Mutant(MULTIFACTOR, "return 2 if mine == one else -2", "return -2 if mine == one else 2", "accounts before users"),
     Mutant(MULTIFACTOR, "return np.floor(left * 1e9 + 0.5) / 1e9", "return -left", "who has used most ranks first"),

@@ -26,6 +26,8 @@ def _replay(table, time, kind, job, cores, since, found):
     for at in range(len(time)):
         s.now = time[at]
         if kind[at] == USAGE:
+            if cores[at] < 0:
+                s.job.counted_since[job[at]] = since[at]
             note_usage(s, job[at], cores[at])
         else:
             if not np.isnan(since[at]):
@@ -37,7 +39,7 @@ def replay(state: State, events: list[tuple[float, int, int, int, float]]) -> np
     """The priority of each event of kind PRIORITY; the others change the usage.
 
     An event is its time, its kind, a job, the cores that its usage rises by, and since when it has waited, NaN to leave
-    that as it is.
+    that as it is, or has used cores that it gives back.
     """
     order = sorted(range(len(events)), key=lambda at: events[at][0])
     columns = [np.array(column) for column in zip(*(events[at] for at in order), strict=True)]
@@ -57,7 +59,7 @@ def priorities(folder: Path, recording: Recording) -> list[tuple[str, int, float
     begin = floor(recording.noted.calculated)
     place = {job.name: 1 + at for at, job in enumerate(recording.jobs)}
     events = [
-        (time - begin, USAGE, place[stay.name], sign * stay.nodes * stay.cores, 0.0)
+        (floor(time) - begin, USAGE, place[stay.name], sign * stay.nodes * stay.cores, floor(stay.start) - begin)
         for stay in stays_of(recording)
         for time, sign in ((stay.start, 1), (stay.end, -1))
     ]

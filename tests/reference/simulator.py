@@ -413,7 +413,8 @@ class Simulator:
         value += sum(float(weight * self.part_of_partition(job, name)) for name, weight in o.tres_weights)
         value += float(o.association_weight) * association_factor(job, o)
         value += (job.site_factor if o.site_factor else 0) - (job.nice if o.nice else 0)
-        return floor(value + float(o.share_weight) * self.fair_share(job, time) + 1e-6)
+        value += float(o.share_weight) * self.fair_share(job, time) if o.share_weight else 0.0
+        return max(1, floor(value + 1e-6))
 
     def share_of_machine(self, job: Job) -> Fraction:
         return Fraction(job.requested_size, self.machine.nodes)
@@ -461,19 +462,40 @@ class Simulator:
 
         used: dict[tuple[str, str], float] = {}
         for other in self.jobs:
-            used[leaf(other)] = used.get(leaf(other), 0.0) + self.usage(other, time)
+            used[leaf(other)] = used.get(leaf(other), 0.0) + self.counted_usage(other, time)
         tree = Tree(used, self.options.tree if accounts else ())
         return tree.rank(leaf(job)) if self.options.fair_share == "fair-tree" else tree.classic(leaf(job), self.options)
 
-    def usage(self, job: Job, time: Any, half_life_h: Any = None) -> float:
+    def usage(self, job: Job, time: Any, half_life_h: Any) -> float:
         """Node-seconds of a job up to a time; those of t seconds ago count 2^(-t / half-life)."""
-        total, half_life = 0.0, float((self.options.half_life if half_life_h is None else half_life_h) * 3600)
+        total, half_life = 0.0, float(half_life_h * 3600)
         for begin, end, nodes in job.held:
             age = [float(time - at) for at in (begin, time if end is None else min(end, time))]
             if begin < time:
                 area = [0.5 ** (a / half_life) * half_life / log(2) if half_life else -a for a in age]
                 total += nodes * (area[1] - area[0])
         return total
+
+    def counted_usage(self, job: Job, calculated: Any) -> float:
+        """The same up to a calculation, as SLURM counts it: period by period."""
+        period, half_life = self.options.period, float(self.options.half_life * 3600)
+        if not period:
+            return self.usage(job, calculated, self.options.half_life)
+
+        def counts(node_seconds: float, span: Any) -> float:
+            return node_seconds * (0.5 ** (float(span) / half_life) if half_life else 1.0)
+
+        used, since = 0.0, self.first_submit
+        while since < calculated:
+            until, ran, ended = since + period, 0.0, 0.0
+            for begin, end, nodes in job.held:
+                span = min(until if end is None else end, until) - max(begin, since)
+                if span > 0 and (end is None or end >= until):
+                    ran += counts(nodes * float(span), span)
+                elif span > 0:
+                    ended += counts(nodes * float(span), span)
+            used, since = counts(used + ended, period) + ran, until
+        return used
 
     def priority(self, job: Job) -> Any:
         """What a job is worth whatever its wait."""

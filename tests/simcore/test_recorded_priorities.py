@@ -20,6 +20,7 @@ import pytest
 from faultsweep.simcore.engine.build import build_state
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.parameters import resolve
+from faultsweep.simcore.policies.queue_order.usage import expected_usage
 from faultsweep.simcore.sites import slurm
 from faultsweep.simcore.sites.facts import read_facts
 from faultsweep.simcore.sites.site import site_text
@@ -126,13 +127,14 @@ def state_of(folder: Path, path: Path, weights: dict[str, float]):
 def priorities(folder: Path, path: Path, asked: list[tuple[float, int]], weights=WEIGHTS):
     """The priorities of jobs at times, asked for in order of time, on the recorded schedule; and the state then."""
     place = {job.number: at for at, job in enumerate(jobs_of(folder))}
-    used = [(15.022, place["1"], 2), (17.074, place["1"], -2)]  # as the log says of the warm-up jobs
-    used += [(15.022, place["3"], 1), (17.064, place["3"], -1)]
+    used = [(15.0, place["1"], 2, 15.0), (17.0, place["1"], -2, 15.0)]  # as the log says of the warm-up jobs
+    used += [(15.0, place["3"], 1, 15.0), (17.0, place["3"], -1, 15.0)]
     for row in rows_of(folder):
         if row["Start"] not in ("None", "Unknown"):
             job, cores = place[row["JobID"].partition("_")[0]], int(row["AllocCPUS"])
-            used += [(seconds(row["Start"]), job, cores), (seconds(row["End"]), job, -cores)]
-    events = [(time, USAGE, job, cores, np.nan) for time, job, cores in used]
+            since, until = (seconds(row[name]) + FRACTION for name in ("Start", "End"))
+            used += [(since, job, cores, since), (until, job, -cores, since)]
+    events = [(time, USAGE, job, cores, since) for time, job, cores, since in used]
     events += [(time, PRIORITY, job, 0, np.nan) for time, job in asked]
     state = state_of(folder, path, weights)
     return replay(state, events)[len(events) - len(asked) :], state
@@ -162,8 +164,8 @@ def test_each_factor_of_waiting_jobs(recorded, tmp_path, factor):
 
 
 def test_shares_at_the_end(recorded, tmp_path):
-    """Ranks are those of ``sshare``. SLURM counts 0.9 to 0.95 times our usage, as if what was used between two
-    calculations had all been used at the first one; so parts of the usage differ by up to 0.004."""
+    """Ranks and usage are those of ``sshare``, which prints node-seconds without fractions, and also what had been used
+    after the last calculation by jobs that had ended."""
     with open(recorded / "sshare.psv") as lines:
         said = {row["User"]: row for row in csv.DictReader(lines, delimiter="|") if row["User"] not in ("", "root")}
     jobs = jobs_of(recorded)
@@ -174,13 +176,9 @@ def test_shares_at_the_end(recorded, tmp_path):
     assert (found / 10**6).round(5).tolist() == pytest.approx(
         [float(row["FairShare"]) for row in said.values()], abs=1e-5
     )
-    used = np.array([usage(state, state.job.association[place[user]], seconds(LAST)) for user in said])
+    last = seconds(LAST)
+    leaves = state.job.association[[place[user] for user in said]]
+    used = np.array([expected_usage(state, leaf, last) for leaf in leaves])
+    used += np.where(state.used_until[leaves] == last, state.ended_counts[leaves], 0)
     raw = np.array([float(row["RawUsage"]) for row in said.values()])
-    assert np.abs(used / used.sum() - raw / raw.sum()).max() < 0.004
-    assert 0.9 < (raw / used).min() <= (raw / used).max() < 0.95
-
-
-def usage(state, leaf: int, time: float) -> float:
-    """What an association had used when priorities were calculated last, after which none of its jobs started."""
-    since = time - state.used_until[leaf]
-    return state.used_then[leaf] if since < 0 else state.used[leaf] * 2 ** (-since / state.half_life)
+    assert (raw / used).round(2).tolist() == [1] * len(said)

@@ -1,13 +1,13 @@
 """``multifactor``: a weighted sum of factors, as SLURM's plugin priority/multifactor orders its queue.
 
-The priority of a job is a whole number, rounded down: the sum of weights times factors from 0 to 1 of its age, the fair
-share of its user, its size, its partition, its QOS, its association and what it asks for of its partition, with its
-site factor and less its nice value.
+The priority of a job is a whole number from 1 on, rounded down: the sum of weights times factors from 0 to 1 of its
+age, the fair share of its user, its size, its partition, its QOS, its association and what it asks for of its
+partition, with its site factor and less its nice value.
 Priorities are calculated once in a period, counted from the first submission: between two calculations they do not
 change, and a job that is submitted then has no age yet.
 
-Usage is in node-seconds and decays with a half-life. Of an association, a user in an account, with the part S of all
-shares (that of its account times its own of those in the account), the fair-share factor is
+Usage decays with a half-life (usage.py). Of an association, a user in an account, with the part S of all shares (that
+of its account times its own of those in the account), the fair-share factor is
 
 - ``users``, ``classic``: 2^(-E / S / damping). E is the effective usage: for what is in the root, the part U of all
   usage; else U + (that of the account it is in - U) x its part of the shares there;
@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 from faultsweep.simcore.contract import ONE_MACHINE, Condition, Config, Parameter, Policy, Refusal, Run
-from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.model.machines import may_be_site
 from faultsweep.simcore.policies.queue_order.associations import (
@@ -36,75 +36,18 @@ from faultsweep.simcore.policies.queue_order.associations import (
     parse_shares,
 )
 from faultsweep.simcore.policies.queue_order.fair_share import FAIR_SHARES, expected_factor
+from faultsweep.simcore.policies.queue_order.usage import (
+    calculated_at,
+    calculated_next,
+    expected_usage,
+    note_usage,
+    used_when,
+)
 
 from faultsweep.errors import InputError, unknown_name
 
 ROUNDING = 1e-6
 """Added before a priority is rounded down, so that the last bits of a sum do not decide."""
-
-
-@inlined
-def calculated_at(s: State) -> float:
-    """Return when priorities were calculated last, s."""
-    if s.priority_period == 0.0:
-        return s.now
-    return _begin_of(s, _periods(s))
-
-
-@inlined
-def calculated_next(s: State) -> float:
-    """Return when priorities are calculated next if nothing happens before, s; infinity if nothing can come of it."""
-    if s.priority_period == 0.0 or (s.age_weight == 0.0 and s.share_weight == 0.0):
-        return np.inf
-    return _begin_of(s, _periods(s) + 1.0)
-
-
-@inlined
-def _begin_of(s: State, period: float) -> float:
-    return s.job.submit[0] + period * s.priority_period
-
-
-@inlined
-def _periods(s: State) -> float:
-    """Return how many whole periods have passed; their begins are compared, not their number, which is rounded."""
-    count = np.floor((s.now - s.job.submit[0]) / s.priority_period)
-    if _begin_of(s, count + 1.0) <= s.now:
-        return count + 1.0
-    return count - 1.0 if _begin_of(s, count) > s.now else count
-
-
-@kernel
-def note_usage(s: State, job: int, nodes: int) -> None:
-    """Count from now on ``nodes`` more (or less, below 0) as used by a job's association, its accounts and all."""
-    at = s.job.association[job]
-    while at >= 0:
-        _use(s, at, nodes)
-        at = s.parent[at]
-
-
-@kernel
-def _use(s: State, at: int, nodes: int) -> None:
-    calculated = calculated_at(s)
-    if s.used_until[at] <= calculated:
-        s.used_then[at] = _used_at(s, at, calculated)
-    s.used[at] = _used_at(s, at, s.now)
-    s.used_until[at] = s.now
-    s.in_use[at] += nodes
-
-
-@inlined
-def _used_at(s: State, at: int, time: float) -> float:
-    """Return the decayed usage at a time since the last change, node-seconds."""
-    span = time - s.used_until[at]
-    if s.half_life == 0.0:
-        return s.used[at] + s.in_use[at] * span
-    rate = np.log(2.0) / s.half_life
-    return s.used[at] * np.exp(-rate * span) - s.in_use[at] * np.expm1(-rate * span) / rate
-
-
-@inlined
-def _used_when_calculated(s: State, at: int, time: float) -> float:
-    return _used_at(s, at, time) if s.used_until[at] <= time else s.used_then[at]
 
 
 @kernel
@@ -124,14 +67,14 @@ def _share_factor(s: State, leaf: int, time: float) -> float:
 def _classic_factor(s: State, leaf: int, time: float) -> float:
     if s.inverse_share[leaf] == np.inf:
         return 0.0
-    total = _used_when_calculated(s, s.parent.shape[0] - 1, time)
+    total = used_when(s, s.parent.shape[0] - 1, time)
     if total <= 0.0:
         return 1.0
     effective = 0.0
     for level in range(s.path.shape[1]):
         at = s.path[leaf, level]
         if at >= 0:
-            part = _used_when_calculated(s, at, time) / total
+            part = used_when(s, at, time) / total
             effective = part if level == 0 else part + (effective - part) * s.due[at]
     return 2.0 ** (-effective * s.inverse_share[leaf] / s.share_damping)
 
@@ -164,10 +107,10 @@ def _level(s: State, at: int, time: float) -> float:
     because those that are equal must come out equal."""
     if s.due[at] <= 0.0:
         return -np.inf
-    used = _used_when_calculated(s, at, time)
+    used = used_when(s, at, time)
     if used <= 0.0:
         return np.inf
-    left = np.log2(s.due[at] * _used_when_calculated(s, s.parent[at], time) / used)
+    left = np.log2(s.due[at] * used_when(s, s.parent[at], time) / used)
     return np.floor(left * 1e9 + 0.5) / 1e9
 
 
@@ -198,7 +141,7 @@ def priority_of(s: State, job: int) -> float:
         found += s.age_weight * min(1.0, max(0.0, calculated - s.job.utility_since[job]) / s.longest_age)
     if s.share_weight != 0.0:
         found += s.share_weight * _share_factor(s, s.job.association[job], calculated)
-    return np.floor(found + ROUNDING)
+    return max(1.0, np.floor(found + ROUNDING))
 
 
 def expected_priority(s: State, job: int) -> float:
@@ -210,7 +153,7 @@ def expected_priority(s: State, job: int) -> float:
     found = float(s.job.priority[job])
     found += float(s.age_weight) * min(1.0, max(0.0, time - float(s.job.utility_since[job])) / float(s.longest_age))
     if s.share_weight:
-        used = [_expected_usage(s, leaf, time) for leaf in range(len(s.ranking))]
+        used = [expected_usage(s, leaf, time) for leaf in range(len(s.ranking))]
         factor = expected_factor(
             used,
             s.parent.tolist(),
@@ -220,18 +163,7 @@ def expected_priority(s: State, job: int) -> float:
             bool(s.fair_tree),
         )
         found += float(s.share_weight) * factor
-    return float(math.floor(found + ROUNDING))
-
-
-def _expected_usage(s: State, leaf: int, time: float) -> float:
-    span = time - float(s.used_until[leaf])
-    if span < 0:
-        return float(s.used_then[leaf])
-    used, nodes, half_life = float(s.used[leaf]), float(s.in_use[leaf]), float(s.half_life)
-    if not half_life:
-        return used + nodes * span
-    left = 2 ** (-span / half_life)
-    return float(used * left + nodes * (1 - left) * half_life / math.log(2))
+    return float(max(1, math.floor(found + ROUNDING)))
 
 
 def _begin(s: State, run: Run) -> None:
