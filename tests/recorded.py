@@ -32,6 +32,7 @@ OF_ONE_PASS_S = 0.06
 BEFORE_THEY_LEAVE_S = 0.02
 """Another pass follows so soon after one that had jobs leave, or later: when they have left."""
 LATE_S = (0.02, 0.04, OF_ONE_PASS_S, -OF_ONE_PASS_S)
+LABELS = ("account", "qos", "array", "reservation")
 LEAVES_S = 1 / 128  # what a job takes to leave, in a single pass of ours
 TICKS = ("main_interval_s", "full_interval_s", "backfill_interval_s")
 PLAYING_S = 0.04  # what a job takes beyond its sleep, about
@@ -68,6 +69,7 @@ class Played:
     account: str = ""
     qos: str = ""
     array: str = ""  # the name of the array of which it is a task
+    reservation: str = ""  # in which it wants to run
     earlier: tuple[Sequence[Any], ...] = ()  # start, end, by and hosts of runs that were cut short
     halts: tuple[Sequence[float], ...] = ()  # when it was suspended, and resumed
 
@@ -90,7 +92,7 @@ class Noted:
     priorities : printed ones: a time, and jobs with theirs, if they are new or have changed.
     preempted : the preemptions.
     down : a node, when it failed, and when it was up again.
-    closed : the begin and the end of a reservation, and its nodes.
+    closed : the begin and the end of a reservation, its nodes and its name; root may use it.
     waits : when a job was first refused nodes because others were to leave them.
     ticks : when main, full and backfilling passes began, also those that started nothing, and when jobs left whose
         grace was over, in seconds since the first submission; backfilling passes begin only if a job waits.
@@ -100,7 +102,7 @@ class Noted:
     priorities: tuple[tuple[float, dict[str, int]], ...] = ()
     preempted: tuple[Preemption, ...] = ()
     down: tuple[tuple[int, float, float], ...] = ()
-    closed: tuple[tuple[float, float, tuple[int, ...]], ...] = ()
+    closed: tuple[tuple[float, float, tuple[int, ...], str], ...] = ()
     waits: Mapping[str, float] = field(default_factory=dict)
     ticks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
@@ -193,6 +195,7 @@ class Row:
     account: str = ""
     qos: str = ""
     array: str = ""
+    reservation: str = ""
 
 
 def site_of(partitions: Mapping[str, tuple[int, ...]], tiers: Mapping[str, int], site: Mapping[str, Any]) -> Site:
@@ -206,8 +209,8 @@ def site_of(partitions: Mapping[str, tuple[int, ...]], tiers: Mapping[str, int],
         for name, members in partitions.items()
     ]
     closed = [
-        Reservation(name=f"w{number}", start_s=start, end_s=end, classes={f"n{k}": 1 for k in members})
-        for number, (start, end, members) in enumerate(site.get("closed", ()))
+        Reservation(name=name, start_s=start, end_s=end, classes={f"n{k}": 1 for k in members}, users=["root"])
+        for start, end, members, name in site.get("closed", ())
     ]
     return Site(
         nodes=nodes,
@@ -241,7 +244,7 @@ def simulated(
         np.array([getattr(row, name) for row in rows], np.int64) for name in ("nodes", "cores", "gpus", "memory_mb")
     )
     place = np.array([list(partitions).index(row.partition) for row in rows], np.int64)
-    found = {name: _label([getattr(row, name) for row in rows]) for name in ("user", "account", "qos", "array")}
+    found = {name: _label([getattr(row, name) for row in rows]) for name in ("user", *LABELS)}
     labels = {name: label for name, label in found.items() if name != "user" and label.names}
     if "array" not in labels:
         settings.pop("array_max_jobs", None)
@@ -273,7 +276,7 @@ def simulated(
 
 def _row(job: Played, submit: float, **changes) -> Row:
     same = ("limit_s", "partition", "priority", "nodes", "cores", "gpus", "memory_mb", "run_s")
-    own = {name: getattr(job, name) for name in (*same, "user", "account", "qos", "array")}
+    own = {name: getattr(job, name) for name in (*same, "user", *LABELS)}
     return Row(**(own | {"submit": submit} | changes))
 
 
@@ -363,7 +366,7 @@ def placed(
     if noted.calculated:  # periods of priorities begin with a first job, of nobody
         rows = [replace(row, after=tuple(other + 1 for other in row.after)) for row in rows]
         rows.insert(0, Row(0.0, 1.0, 1.0, "batch", 1, user="root", account="root"))
-    closed = [(_on_clock(start, begin), _on_clock(end, begin), nodes) for start, end, nodes in noted.closed]
+    closed = [(_on_clock(start, begin), _on_clock(end, begin), *rest) for start, end, *rest in noted.closed]
     down = [(node, _on_clock(start, begin), _on_clock(end, begin)) for node, start, end in noted.down]
     site = {**recording.site, "closed": closed}
     settings = recording.settings | settings | {"events": True}
@@ -467,7 +470,8 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     """
     recorded = _gone_when_told(recording, time)
     stays = [_changed(stay, time, late) for stay in recorded]
-    running = [stay for stay in stays if stay.start < time < stay.end]
+    places = _places(recording)
+    running = sorted((stay for stay in stays if stay.start < time < stay.end), key=lambda stay: places[stay.name])
     history = _history(stays, time) if recording.settings.get("preemption") == "suspend" else []
     if history:
         running = [stay for stay, _, _ in history]
@@ -488,7 +492,7 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
             left = min(left, max(floor(told[job.name]) + grace_s - now, 1.0) + since)
         elif ran < recording.settings.get("preempt_exempt_s", 0.0):
             own = {"qos": ""}
-        own |= {"run_s": left, "limit_s": left, "partition": _of_nodes(job), "priority": 100_000}
+        own |= {"run_s": left, "limit_s": left, "partition": _of_nodes(job), "priority": 100_000, "reservation": ""}
         rows.append(_row(job, now - begin - since, **own))
     rows += [_row(job, now - begin, run_s=job.limit_s, priority=said.get(job.name, job.priority)) for job in waiting]
     if history:  # which partition a job is of matters, whatever nodes it is kept to
@@ -513,6 +517,18 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     left = [row[2] - 1 for row in run.events.rows() if row[0] in gone_at and row[1] in ("preempt", "suspend")]
     hosts = {names[row[2] - 1]: frozenset(row[4]) for row in rows_then if row[1] == "start" and row[2] > len(running)}
     return Pass(time, kind, frozenset(hosts), frozenset(names[place] for place in left) - set(told), hosts)
+
+
+def _places(recording: Recording) -> dict[str, int]:
+    """The place of each job in SLURM's list: the first task of an array to start is where that was submitted, each
+    other one where the rest of the array was put when the one before it started."""
+    first = {job.name: min(job.start, *(stay[0] for stay in job.earlier), np.inf) for job in recording.jobs}
+    since, last = {}, {}
+    for job in sorted(recording.jobs, key=lambda job: first[job.name]):
+        since[job.name] = max(job.submit, last.get(job.array, job.submit))
+        last |= {job.array: first[job.name]} if job.array else {}
+    in_order = sorted(recording.jobs, key=lambda job: since[job.name])
+    return {job.name: place for place, job in enumerate(in_order)}
 
 
 def _kinds(settings: Mapping[str, Any], kind: str) -> list[int]:
@@ -604,8 +620,8 @@ def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind
     partitions = {name: tuple(set(nodes) - down) for name, nodes in partitions_of(site).items()} | held
     tiers = tiers_of(site) | {_of_nodes(job): tiers_of(site).get(job.partition, 1) for job in running}
     closed = [
-        (max(0.0, floor(start) - begin), floor(end) - begin, nodes)
-        for start, end, nodes in recording.noted.closed
+        (max(0.0, floor(start) - begin), floor(end) - begin, *rest)
+        for start, end, *rest in recording.noted.closed
         if end > begin
     ]
     settings = recording.settings
@@ -620,7 +636,8 @@ def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind
 
 
 def _halted_s(job: Played, time: float) -> float:
-    return sum(min(until, time) - since for since, until in job.halts if since < time)
+    """For how long a job had been suspended when it was last resumed: by so much its expected end is later."""
+    return sum(until - since for since, until in job.halts if until < time)
 
 
 def _priorities_at(recording: Recording, time: float) -> dict[str, int]:

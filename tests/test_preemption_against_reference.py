@@ -356,9 +356,10 @@ def test_a_job_is_expected_to_end_later_by_how_long_it_was_suspended():
     assert starts(rows, "backfill", preemption="suspend") == [(0, 15), (2, 7), (15, 20), (8, 14)]
 
 
-def test_plans_of_slurm_wait_for_suspended_jobs():
-    """Job 1 stands still on node 0 from 2 to 52, so job 3 is planned for both nodes at 150, and job 4 starts before."""
-    rows = [(0, 100, 1, 0), (2, 50, 1, 1), (5, 10, 2, 0), (6, 100, 1, 0)]
+def test_plans_of_slurm_do_not_know_of_suspensions():
+    """Job 1 stands still on node 0 from 2 to 52, and job 3 is planned for both nodes at 100. So job 4, which would end
+    at 106, starts after it, and job 5, which ends at 96, before."""
+    rows = [(0, 100, 1, 0), (2, 50, 1, 1), (5, 10, 2, 0), (6, 100, 1, 0), (6, 90, 1, 0)]
     jobs = [
         (number, submit, run_s, run_s, Need(nodes, (1, 0, 0), 1, False, place))
         for number, (submit, run_s, nodes, place) in enumerate(rows, start=1)
@@ -366,7 +367,7 @@ def test_plans_of_slurm_wait_for_suspended_jobs():
     at_once = dict.fromkeys(("main_interval", "full_interval", "backfill_interval", "backfill_resolution"), 0)
     case = ((((1, 0, 0, 2),), (((2,), False), ((1,), False))), jobs, [], ())
     run = suspends(case, scheduler="slurm", node_choice="first-fit", **at_once)
-    assert run.jobs["start_s"].tolist() == [0, 2, 150, 6]
+    assert run.jobs["start_s"].tolist() == [0, 2, 150, 160, 6]
 
 
 def test_memory_and_gpus_stay_with_a_suspended_job():

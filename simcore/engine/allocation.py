@@ -84,6 +84,8 @@ def begin_run(s: State, job: int, size: int) -> None:
     s.job.start[job] = start
     if np.isnan(s.job.first_start[job]):
         s.job.first_start[job] = start
+        if s.lists == 1 and s.array_of[job] >= 0:
+            _list_task(s, job, s.array_of[job])
     s.job.worked[job] = s.job.saved[job]
     cost = restart_cost(s, job)
     s.job.resumed[job] = start + cost
@@ -105,6 +107,14 @@ def begin_run(s: State, job: int, size: int) -> None:
         begin_attempt(s, job)
     if s.tracing == 1:
         trace_allocation(s, START_EVENT if s.start_delay == 0.0 else SCHEDULE_EVENT, job)
+
+
+@kernel
+def _list_task(s: State, job: int, array: int) -> None:
+    """Put a task of an array at its place in SLURM's list of jobs: the first one where the array was when it was
+    submitted, each other one where the rest of the array was put when the one before started."""
+    s.listed_since[job] = max(s.listed_since[job], s.last_start[array])
+    s.last_start[array] = s.now
 
 
 @inlined

@@ -78,6 +78,7 @@ def build_state(
     groups = groups_of(rules, _owners(jobs) if rules else {}, n)
     submits = _submit_groups(jobs, machine, run)
     asks_for = _windows_asked(jobs, machine, run)
+    array_of = _arrays_listed(jobs, run)
     classes = _classes(machine, jobs)
     tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
     dependencies = Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None
@@ -88,6 +89,9 @@ def build_state(
         **_shapes_of_policies(n, groups, classes, tree),
         **_shapes_of_submits(n, submits),
         "asking_jobs": len(asks_for),
+        "listed_jobs": len(array_of),
+        "listed_times": len(array_of),
+        "arrays": 1 + int(max(array_of, default=-1)),
         **_shapes_of_pairs(n, dependencies),
     }
     state = State.zeros(**shapes).with_arrays(failures=rows)
@@ -99,6 +103,7 @@ def build_state(
     _set_limits(state, groups)
     _set_submits(state, submits, jobs)
     state.asks, state.asks_for[:] = int(len(asks_for) > 0), asks_for
+    _set_listed(state, array_of)
     _set_dependencies(state, dependencies)
     _set_classes(state, classes)
     state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
@@ -275,6 +280,19 @@ def _windows_asked(jobs: Jobs, machine: Machine, run: Run) -> NDArray[np.int64]:
     of_code = [(over | bits).get(str(name), st.ANYWHERE) for name in jobs["reservation_names"]]
     found = np.array([*of_code, st.ANYWHERE], np.int64)[jobs["reservation_codes"]]
     return found if (found != st.ANYWHERE).any() else np.zeros(0, np.int64)
+
+
+def _arrays_listed(jobs: Jobs, run: Run) -> NDArray[np.int64]:
+    """Return the job array of each job, -1 of those that are no task; shape (0,) if nothing asks for it."""
+    listed = run.policy("scheduling").facts.get("lists_tasks", False) and "array_codes" in jobs
+    return np.asarray(jobs["array_codes"], np.int64) if listed else np.zeros(0, np.int64)
+
+
+def _set_listed(s: State, array_of: NDArray[np.int64]) -> None:
+    """Set where jobs stand in the list of jobs before any of them has started."""
+    s.lists, s.array_of[:] = int(len(array_of) > 0), array_of
+    s.listed_since[:] = s.job.submit if s.lists else 0.0
+    s.last_start[:] = -np.inf
 
 
 def _set_windows(s: State, site: NodeTable) -> None:

@@ -77,6 +77,8 @@ class SiteChecker(Checker):
     def _expected_of_halted(self, job: int) -> float:
         """Return when a suspended job is expected to end: it goes on when what runs on its cores has ended."""
         state, cores = self.state, _cores_of(self.state, job)
+        if state.reserves == st.IN_PLANS:  # SLURM expects it as if it had not been suspended
+            return float(state.job.expected_end[job])
         ends = [float(state.job.expected_end[other]) for other in self.held if cores & _cores_of(state, other)]
         start = max([float(state.now), *ends])
         return max(start, start + float(state.job.expected_end[job] - state.job.halted_since[job]))

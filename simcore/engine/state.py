@@ -43,6 +43,7 @@ REFUSED = 7  # at its submission, because of a limit of submitted jobs
 MISSED = 8  # refused because its advance reservation was over
 HALTED = 6  # suspended for another one: holds GPUs, memory and its cores on which nobody runs, and does not run
 
+STARTED = 2  # what has changed: a job has started that asks for an advance reservation (slurm)
 ANYWHERE, OVER = -1, -2  # asks for no advance reservation; for one that ended before the first submission
 
 LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
@@ -277,6 +278,9 @@ GroupRow = Annotated[Ints, Row("limit_groups")]
 LimitedJobs = Annotated[Ints, Row("limited_jobs")]
 SubmitGroupRow = Annotated[Ints, Row("submit_groups")]
 AskingJobs = Annotated[Ints, Row("asking_jobs")]
+ListedJobs = Annotated[Ints, Row("listed_jobs")]
+ListedTimes = Annotated[Floats, Row("listed_times")]
+ArrayRow = Annotated[Floats, Row("arrays")]
 RefusableJobs = Annotated[Ints, Row("refusable_jobs")]
 LimitedTimes = Annotated[Floats, Row("limited_times")]
 FollowingJobs = Annotated[Ints, Row("following_jobs")]
@@ -419,12 +423,13 @@ class State(Common):
     left_at: float  # when a preempted job left last, s: a main pass follows at once (slurm)
     passes_again: int  # whether the scheduling pass must begin again, because a start brought a job to a limit
     num_waiting: int  # entries of waiting
+    lists: int  # whether tasks of job arrays have places of their own in the list of jobs (slurm)
     asks: int  # whether jobs ask for advance reservations (engine/admitted.py) ...
     num_aside: int  # ... and entries of aside
     refuses: int  # whether submitted jobs are limited: only then the fields of these limits mean anything
     follows: int  # whether jobs wait for others (engine/dependencies.py) ...
     num_held: int  # ... how many do now
-    changed: int  # whether a job has come or ended, and so on, since the last scheduling pass (slurm)
+    changed: int  # whether a job has come or ended, and so on, since the last scheduling pass, 1, or STARTED (slurm)
     top_jobs: int  # that have reservations (top-jobs)
     main_depth: int  # jobs that its main pass looks at ...
     plan_depth: int  # ... and its backfilling pass ...
@@ -604,6 +609,11 @@ class State(Common):
     first_task: RefusableJobs  # the first task of the array that is submitted with it; itself without one
     next_task: RefusableJobs  # the next one; -1: none
     submit_groups_of: IntTable  # (jobs, most groups of a job), as groups_of
+
+    # where jobs stand in SLURM's list, by job: (jobs,), none without job arrays (slurm)
+    array_of: ListedJobs  # its job array, -1: none
+    listed_since: ListedTimes  # since when it has a place of its own, s
+    last_start: ArrayRow  # by array: when a task was last started first, s
 
     # by job: (jobs,), none if no job asks for an advance reservation
     asks_for: AskingJobs  # the one that it asks for, or ANYWHERE or OVER

@@ -45,7 +45,7 @@ def record() -> dict[str, object]:
             slurm.ask("scontrol", "update", f"jobid={number}", f"sitefactor={job.site_factor}")
         time.sleep(3)
         said = slurm.ask("sprio", "-h", "-l").splitlines()
-        log = (slurm.base / "controller.log").read_text()
+        log = slurm.log()
         dump = slurm.base / "dump.cfg"
         slurm.ask("sacctmgr", "dump", "played", f"file={dump}")
         settings = slurm.ask("scontrol", "show", "config").splitlines()

@@ -14,34 +14,30 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from glob import glob
 from math import floor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.cluster.accounting_slurm import Database
 from tests.cluster.recorded_slurm import (
     CONFIG,
-    SETTLING_S,
     TASKS_AT_A_TIME,
     Asked,
     PlayingSlurm,
     _passes,
-    batched,
     hosts,
-    report,
+    part_of,
+    record_all,
     shared_nodes,
     ticks_of,
 )
 from tests.cluster.virtual_slurm import _free_ports, _wait_for
-from tests.recorded import OF_ONE_PASS_S, PLAYING_S, Noted, Played, Preemption, Recording, read, write
+from tests.recorded import OF_ONE_PASS_S, PLAYING_S, Noted, Played, Preemption, Recording
 
 FIRST_UID = 70001
-RUNS, AT_A_TIME = 5, 4
 SAMPLED_S = 1.0
 STEP_S = 0.25  # of the sleep of jobs that others suspend
 LEAVES_S = 0.035  # from the order to leave to the end, which the log has of requeued jobs alone
@@ -97,8 +93,9 @@ class FeatureSlurm(Database, PlayingSlurm):
         """Return what a job runs: where others suspend it many short sleeps, since a long one goes on meanwhile."""
         if self.feature.settings.get("preemption") != "suspend":
             return super().command(job)
-        nothing, rounds = "exec 3<> <(:)", f"for ((k = 0; k < {job.sleep / STEP_S:.0f}; k++))"
-        return f"bash -c '{nothing}; {rounds}; do read -t {STEP_S} -u 3; done'"
+        nothing, (rounds, rest) = "exec 3<> <(:)", divmod(job.sleep, STEP_S)
+        first = f"for ((k = 0; k < {rounds:.0f}; k++)); do read -t {STEP_S} -u 3; done"
+        return f"bash -c '{nothing}; {first}; read -t {rest:.2f} -u 3'"
 
     def _know_users(self) -> None:
         base, wrapper = self.base, glob("/usr/lib/*/libnss_wrapper.so")
@@ -162,11 +159,9 @@ def _sample(slurm: FeatureSlurm, found: list[tuple[float, dict[str, int]]], over
         known |= now
 
 
-def play(slurm: FeatureSlurm, feature: Feature) -> Material:
+def play(slurm: FeatureSlurm, feature: Feature, part: float) -> Material:
     """Submit the jobs while the operator does what is to be done, and wait for their ends."""
-    slurm.submit("first", Asked(1, 1, 0, 1))
-    _wait_for("the end of the first job", lambda: not slurm.jobs(), 60)
-    time.sleep(random.uniform(*SETTLING_S))
+    slurm.settle(part)
     over, sampled = threading.Event(), []
     sampler = threading.Thread(target=_sample, args=(slurm, sampled, over))
     sampler.start()
@@ -183,7 +178,7 @@ def play(slurm: FeatureSlurm, feature: Feature) -> Material:
     _wait_for("the end of all jobs", lambda: not slurm.jobs(), 1200)
     over.set()
     sampler.join()
-    return Material((slurm.base / "controller.log").read_text(errors="replace"), numbers, sampled)
+    return Material(slurm.log(), numbers, sampled)
 
 
 def of_users(seed: int, jobs: Iterator[Asked], skew: float = 1.0) -> Iterator[Asked]:
@@ -301,7 +296,7 @@ def _tiers(seed: int, count: int, urgent: float, most: int = 40) -> Iterator[Ask
         where = draw.choice(("mid", "high")) if draw.random() < urgent else draw.choice(("batch", "batch", "gpu"))
         sizes = {"batch": (1, 1, 2, 2, 3, 4), "gpu": (1, 1, 2, 3)}.get(where, (1, 2, 3, 5))
         nodes, cores = draw.choice(sizes), draw.choice((1, 2, 4, 4))
-        sleep = draw.randint(10, most) if where in ("batch", "gpu") else draw.randint(6, 15)
+        sleep = round(draw.uniform(10, most) if where in ("batch", "gpu") else draw.uniform(6, 15), 2)
         yield Asked(sleep, draw.choice((1, 2, 3)), nice, nodes, cores, partition=where)
 
 
@@ -378,14 +373,30 @@ def suspended() -> Feature:
     return Feature(tuple(jobs), _passes(1, 1, 1000), 1.5, settings=modes, **tiered)
 
 
+COURSE = "course"
+"""The name of an advance reservation."""
+
+
+def _of_course(seed: int, jobs: Iterator[Asked]) -> Iterator[Asked]:
+    """Have small jobs run in the advance reservation, which they need not outlast."""
+    draw = random.Random(seed)
+    for place, asked in enumerate(jobs):
+        if place < 80 and not asked.gpus and draw.random() < 0.25:
+            yield asked._replace(nodes=min(asked.nodes, 3), user="root", account="root", reservation=COURSE)
+        else:
+            yield asked
+
+
 def reserved() -> Feature:
-    """A maintenance window of some nodes and an advance reservation of others, both for root alone."""
-    jobs = shared_nodes(37, 100)
+    """A maintenance window of some nodes and an advance reservation of others, both for root, some of whose jobs ask
+    for the second."""
     make = ("scontrol", "create", "reservation", "users=root", "flags=ignore_jobs")
     first = Event(0.0, (*make, "reservationname=repair", "starttime=now+60", "duration=1", "nodes=n[1-6]"))
     first = first._replace(command=tuple(part.replace("=ignore_jobs", "=maint,ignore_jobs") for part in first.command))
-    other = Event(1.0, (*make, "reservationname=course", "starttime=now+120", "duration=1", "nodes=n[9-14]"))
-    return Feature(tuple(jobs), _passes(1, 1, 1000), 0.6, events=(first, other))
+    other = Event(0.0, (*make, f"reservationname={COURSE}", "starttime=now+40", "duration=3", "nodes=n[8-14]"))
+    jobs = tuple(_of_course(37, shared_nodes(37, 100)))
+    settings = {"site_reservations": True}
+    return Feature(jobs, _passes(1, 1, 1000), 0.6, events=(first, other), settings=settings)
 
 
 def _break(at: float, node: str, for_s: float) -> tuple[Event, Event]:
@@ -584,7 +595,7 @@ def recording_of(name: str, material: Material) -> Recording:
         size = {"nodes": asked.nodes, "cores": asked.cores, "gpus": asked.gpus}
         size["memory_mb"] = asked.cores * asked.memory_mb
         owner = {"user": asked.user, "account": asked.account, "qos": asked.qos}
-        owner["array"] = place if asked.tasks else ""
+        owner |= {"array": place if asked.tasks else "", "reservation": asked.reservation}
         times = {"submit": submit, "run_s": asked.sleep + PLAYING_S, "limit_s": 60.0 * asked.minutes}
         seen = {"start": start, "end": end, "by": by, "hosts": where, "priority": priority}
         more = {"earlier": tuple(earlier), "halts": tuple((*span, end)[:2] for span in reading.halts[key])}
@@ -613,11 +624,11 @@ def _noted(feature: Feature, reading: Reading, material: Material, jobs: list[Pl
     )
 
 
-def _window(event: Event, first: float) -> tuple[float, float, tuple[int, ...]]:
-    """When a reservation begins and ends, and its nodes: SLURM counts from the whole second in which it is made."""
+def _window(event: Event, first: float) -> tuple[float, float, tuple[int, ...], str]:
+    """When a reservation begins and ends, its nodes and its name: SLURM counts from the second in which it is made."""
     said = dict(part.split("=", 1) for part in event.command if "=" in part)
     start = floor(first + event.at) + float(said["starttime"].removeprefix("now+"))
-    return start, start + 60 * float(said["duration"]), hosts(said["nodes"])
+    return start, start + 60 * float(said["duration"]), hosts(said["nodes"]), said["reservationname"]
 
 
 def _changes(material: Material, reading: Reading) -> Iterator[tuple[float, dict[str, int]]]:
@@ -634,26 +645,13 @@ def _changes(material: Material, reading: Reading) -> Iterator[tuple[float, dict
     yield from sorted(found.items())
 
 
-def record(name: str) -> Recording:
-    """Play a trace once."""
+def record(name: str, run: int) -> Recording:
+    """Play a trace, one of its runs."""
     feature = FEATURES[name]()
     with FeatureSlurm(feature) as slurm:
-        material = play(slurm, feature)
+        material = play(slurm, feature, part_of(run))
     return recording_of(name, material)
 
 
-def main(folder: Path, names: list[str]) -> None:
-    """Record traces several times each, some runs at a time, and compare them with ours."""
-    folder.mkdir(parents=True, exist_ok=True)
-    chosen = names or list(FEATURES)
-    with ProcessPoolExecutor(AT_A_TIME, get_context("spawn")) as pool:
-        played = pool.map(record, [name for name in chosen for _ in range(RUNS)])
-        runs = dict(zip(chosen, batched(played, RUNS), strict=True))
-    for name, recordings in runs.items():
-        write(recordings, folder / f"{name}.json")
-        for recording in read(folder / f"{name}.json"):
-            report(recording)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    record_all(Path(sys.argv[1]), sys.argv[2:] or list(FEATURES), record)

@@ -41,7 +41,7 @@ def jobs(seed: int, count: int) -> Iterator[Asked]:
         where = draw.choice(("batch", "batch", "batch", "gpu", "mid", "high"))
         sizes = {"batch": (1, 1, 2, 2, 3, 4), "gpu": (1, 1, 2, 3)}.get(where, (1, 2, 3, 5))
         nodes, cores = draw.choice(sizes), draw.choice((1, 2, 4, 4))
-        sleep = draw.randint(10, 40) if where in ("batch", "gpu") else draw.randint(6, 15)
+        sleep = round(draw.uniform(10, 40) if where in ("batch", "gpu") else draw.uniform(6, 15), 2)
         yield Asked(sleep, draw.choice((1, 2, 3)), nice, nodes, cores, partition=where)
 
 
@@ -76,8 +76,8 @@ def main(path: Path) -> None:
     """Record a trace."""
     trace = tuple(jobs(21, 70))
     with PreemptingSlurm(PARAMETERS) as slurm:
-        numbers = play(slurm, trace, BETWEEN_S)
-        log = (slurm.base / "controller.log").read_text(errors="replace")
+        numbers = play(slurm, trace, 0.0, BETWEEN_S)
+        log = slurm.log()
     found = preemptions(log, {number: trace[int(name[1:])] for number, name in numbers.items()})
     write(found, path)
     print(f"{len(found)} jobs preempted {sum(len(each.victims) for each in found)} others")

@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -88,7 +88,7 @@ PartitionName=gpu Nodes=n[13-16] DefMemPerCPU=500 MaxTime=60 PriorityJobFactor=2
 class Asked(NamedTuple):
     """A job to submit."""
 
-    sleep: int
+    sleep: float
     minutes: int
     nice: int
     nodes: int
@@ -101,6 +101,7 @@ class Asked(NamedTuple):
     account: str = ""
     qos: str = ""
     tasks: int = 0  # of an array, two of which run at a time
+    reservation: str = ""  # in which it wants to run
 
 
 class Trace(NamedTuple):
@@ -114,13 +115,15 @@ class Trace(NamedTuple):
 def whole_nodes(seed: int, count: int) -> Iterator[Asked]:
     draw = random.Random(seed)
     for nice in draw.sample(range(1, 5000), count):
-        yield Asked(draw.randint(4, 12), draw.choice((1, 1, 2, 3)), nice, draw.choice((1, 1, 2, 2, 3, 4, 6)))
+        sleep = round(draw.uniform(4, 12), 2)
+        yield Asked(sleep, draw.choice((1, 1, 2, 3)), nice, draw.choice((1, 1, 2, 2, 3, 4, 6)))
 
 
 def shared_nodes(seed: int, count: int) -> Iterator[Asked]:
     draw = random.Random(seed)
     for nice in draw.sample(range(1, 5000), count):
-        asked = Asked(draw.randint(5, 15), draw.choice((1, 1, 2, 3)), nice, draw.choice((1, 1, 1, 2, 3, 6)))
+        sleep = round(draw.uniform(5, 15), 2)
+        asked = Asked(sleep, draw.choice((1, 1, 2, 3)), nice, draw.choice((1, 1, 1, 2, 3, 6)))
         asked = asked._replace(cores=draw.choice((1, 2, 2, 3, 4)), memory_mb=draw.choice((500, 500, 1500, 3000)))
         if draw.random() < 0.3:
             asked = asked._replace(nodes=draw.choice((1, 1, 2)), gpus=draw.choice((1, 1, 2)))
@@ -152,9 +155,9 @@ TRACES = {
 """Whole nodes or shared ones with cores, memory and GPUs; passes every second, or fewer that see fewer jobs; jobs that
 wait for others."""
 BETWEEN_S = 0.3  # submissions
-RUNS, AT_A_TIME = 6, 2
+RUNS, AT_A_TIME = 6, 6
 TASKS_AT_A_TIME = 2
-SETTLING_S = 3.0, 8.0
+SETTLING_S = 3.0
 
 
 class PlayingSlurm(VirtualSlurm):
@@ -190,6 +193,7 @@ class PlayingSlurm(VirtualSlurm):
         where += [f"--dependency=afterany:{':'.join(after)}"] * (len(after) > 0)
         where += [f"--uid={job.user}"] * bool(job.user) + [f"-A{job.account}"] * bool(job.account)
         where += [f"-q{job.qos}"] * bool(job.qos) + [f"--array=0-{job.tasks - 1}%{TASKS_AT_A_TIME}"] * (job.tasks > 0)
+        where += [f"--reservation={job.reservation}"] * bool(job.reservation)
         options = ("-t", str(job.minutes), f"--nice={job.nice}", "-o", "/dev/null", "-J", name)
         return self.ask("sbatch", "--parsable", *size, *where, *options, "--wrap", self.command(job))
 
@@ -197,16 +201,26 @@ class PlayingSlurm(VirtualSlurm):
         """Return what a job runs."""
         return f"sleep {job.sleep}"
 
+    def log(self) -> str:
+        """Return what the controller has logged."""
+        return (self.base / "controller.log").read_text(errors="replace")
 
-def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...], between_s: float = BETWEEN_S) -> dict[str, str]:
-    """Submit the jobs and wait for their ends; return the name of each number.
+    def settle(self, part: float) -> None:
+        """Wait until a part of the second from one main pass to the next is over.
 
-    The controller's first passes after its start come late, so a job of no account comes before all others, and then a
-    while of random length, so that runs differ in when passes are.
-    """
-    slurm.submit("first", Asked(1, 1, 0, 1))
-    _wait_for("the end of the first job", lambda: not slurm.jobs(), 60)
-    time.sleep(random.uniform(*SETTLING_S))
+        The controller's first passes after its start come late, so a job of no account comes before all others. The
+        runs of a trace begin at different parts, so that they differ in when passes are.
+        """
+        self.submit("first", Asked(1, 1, 0, 1))
+        _wait_for("the end of the first job", lambda: not self.jobs(), 60)
+        time.sleep(SETTLING_S)
+        began = datetime.fromisoformat(re.findall(rf"\[(\S+)\] (?:{PASSES['main']}|{PASSES['full']})", self.log())[-1])
+        time.sleep((began.timestamp() + part - time.time()) % 1.0)
+
+
+def play(slurm: PlayingSlurm, jobs: tuple[Asked, ...], part: float, between_s: float = BETWEEN_S) -> dict[str, str]:
+    """Submit the jobs and wait for their ends; return the name of each number."""
+    slurm.settle(part)
     numbers, begin = {}, time.monotonic()
     for place, job in enumerate(jobs):
         time.sleep(max(0.0, begin + place * between_s - time.monotonic()))
@@ -276,27 +290,30 @@ def ticks_of(log: str, first: float) -> dict[str, tuple[float, ...]]:
     return found
 
 
-def record(name: str) -> Recording:
-    """Play a trace."""
+def record(name: str, run: int) -> Recording:
+    """Play a trace, one of its runs."""
     trace = TRACES[name]
     with PlayingSlurm(trace.parameters) as slurm:
-        numbers = play(slurm, trace.jobs)
-        log = (slurm.base / "controller.log").read_text(errors="replace")
+        numbers = play(slurm, trace.jobs, part_of(run))
+        log = slurm.log()
     asked = {f"t{place}": job for place, job in enumerate(trace.jobs)}
     jobs = jobs_of(log, numbers, asked)
     return Recording(name, trace.settings, jobs, noted=Noted(ticks=ticks_of(log, jobs[0].submit)))
 
 
-def main(folder: Path, names: list[str]) -> None:
-    """Record traces several times each, two runs at a time, and compare them with ours."""
+def part_of(run: int) -> float:
+    """Return the part of the second between two main passes at which a run begins: each has a stratum of its own."""
+    return (run + random.random()) / RUNS
+
+
+def record_all(folder: Path, names: list[str], record: Callable[[str, int], Recording]) -> None:
+    """Record traces several times each, some runs at a time, and compare them with ours."""
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = names or list(TRACES)
     with ProcessPoolExecutor(AT_A_TIME, get_context("spawn")) as pool:
-        runs = dict(
-            zip(chosen, batched(pool.map(record, [name for name in chosen for _ in range(RUNS)]), RUNS), strict=True)
-        )
-    for name, recordings in runs.items():
-        write(recordings, folder / f"{name}.json")
+        played = pool.map(record, [name for name in names for _ in range(RUNS)], [*range(RUNS)] * len(names))
+        for name, recordings in zip(names, batched(played, RUNS), strict=True):
+            write(recordings, folder / f"{name}.json")
+    for name in names:
         for recording in read(folder / f"{name}.json"):
             report(recording)
 
@@ -320,4 +337,4 @@ def report(recording: Recording) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    record_all(Path(sys.argv[1]), sys.argv[2:] or list(TRACES), record)

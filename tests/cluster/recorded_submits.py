@@ -56,7 +56,7 @@ def record() -> dict[str, object]:
             at, number = time.time(), slurm.submit(f"t{place}", job)
             submitted.append((at, number if number.isdigit() else "", job))
         _wait_for("the end of all jobs", lambda: not slurm.jobs(), 300)
-        log = (slurm.base / "controller.log").read_text()
+        log = slurm.log()
         kept = ("clustername", "name|", "normal|", "low|", "high|", "cluster|", "played|")
         texts = {name: slurm.ask(*command).splitlines() for name, command in PRINTED.items()}
     ends = {

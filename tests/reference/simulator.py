@@ -79,6 +79,7 @@ class Simulator:
         self.failures_seen = self.failures_hitting = 0
         self.starts = 0
         self.last_node = -1
+        self.last_start: dict[str, Any] = {}  # of a task, by array
         self.status = "done"
         self.conservative = (TopJobs if options.scheduler == "top-jobs" else Conservative)(self)
         self.timers = self.checkpoint_timers()
@@ -796,7 +797,10 @@ class Simulator:
         start = self.now + self.options.start_delay
         restart_cost = self.options.restart_cost if job.restarts + job.preemptions else 0
         job.start = start
-        job.first_start = start if job.first_start is None else job.first_start
+        if job.first_start is None:
+            job.first_start = start
+            job.listed = max(job.listed or job.submit, self.last_start.get(job.array, job.submit))
+            self.last_start[job.array] = self.now
         job.held_size = self.size_of(nodes)
         job.held.append([self.now, None, job.held_size])
         self.starts += 1

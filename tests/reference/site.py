@@ -197,6 +197,7 @@ class SiteSimulator(Simulator):
     def set_aside(self) -> list[Job]:
         """Start the jobs of advance reservations in the order of the queue, of each until one does not fit."""
         everyone, full = list(self.queue), set()
+        at_tick = self.options.scheduler != "slurm" or self.passes.comes_to_pass()
         self.aside = [job for job in everyone if self.window_of(job) is not None]
         self.queue = [job for job in everyone if job not in self.aside]
         for job in list(self.aside):
@@ -207,7 +208,7 @@ class SiteSimulator(Simulator):
                 self.log("refuse", job)
                 self.end_for_good(job)
                 self.aside.remove(job)
-            elif begin <= self.now and place not in full and not self.at_limit(job):
+            elif at_tick and begin <= self.now and place not in full and not self.at_limit(job):
                 self.inside, self.row = place, 0
                 free = self.free()
                 if self.room(job, free) < self.needs[job].chunks:
@@ -217,6 +218,7 @@ class SiteSimulator(Simulator):
                     self.start_on(job, self.held_of(job, self.choose_nodes(job, free)))
                     self.aside.remove(job)
                     self.conservative.broken = True
+                    self.passes.changed = self.passes.has_admitted = True
                 self.inside = None
         return everyone
 

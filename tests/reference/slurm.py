@@ -28,6 +28,7 @@ class Passes:
         self.due: dict[str, Any] = {}
         self.ran: dict[str, Any] = {}
         self.changed, self.left_at = False, None  # when a preempted job left last
+        self.has_admitted = False  # whether a job has started in its advance reservation
 
     def next_tick(self) -> Any:
         return min((time for time in self.due.values() if time > self.site.now), default=inf)
@@ -55,13 +56,18 @@ class Passes:
         for kind in due:
             del self.due[kind]
             self.ran[kind] = site.now
-        if site.running != before:
-            self.changed = True
+        if site.running != before or self.has_admitted:
+            self.changed, self.has_admitted = True, False
             self.wait()
+
+    def comes_to_pass(self) -> bool:
+        """Whether a pass is due, which jobs of advance reservations wait for, too."""
+        self.wait()
+        return self.left_at == self.site.now or min(self.due.values(), default=inf) <= self.site.now
 
     def wait(self) -> None:
         """Have passes at the next ticks, but no second one at a tick, if something has changed."""
-        for kind in KINDS[:3] if self.changed and self.site.queue else ():
+        for kind in KINDS[:3] if self.changed and (self.site.queue or self.site.aside) else ():
             tick = self.tick_of(kind, self.site.now)
             if tick == self.ran.get(kind) and (interval := getattr(self.site.options, f"{kind}_interval")):
                 tick += interval
@@ -186,7 +192,7 @@ class Passes:
         site, gone = self.site, []
         ends = {attempt: attempt.estimated_end for attempt in site.running}
         ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.keepers()}
-        ends |= {attempt: site.suspension.expected_end(attempt)[0] for attempt in site.halted}
+        ends |= {attempt: attempt.estimated_end for attempt in site.halted}  # as if nobody had suspended them
         site.suspension.over = set()
         bags = self.bags_without(job, time, usable, site.free()) or site.suspension.place(job, usable, time)
         self.others_leave = False
@@ -201,7 +207,7 @@ class Passes:
         ends = {a: end for a, end in ends.items() if a not in lower}
         if site.suspension.is_on:
             ends = {a: end for a, end in ends.items() if not site.options.preempts(job, a.job)}
-        running = sorted(ends, key=lambda attempt: (self.second(ends[attempt]), attempt.job.index))
+        running = sorted(ends, key=lambda a: (self.second(ends[a]), a.job.listed, a.job.index))
         group_end = span = None
         for at, attempt in enumerate(running):
             holds = bool((set(site.bags[attempt]) - set(site.down)) & usable)

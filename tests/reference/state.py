@@ -158,6 +158,7 @@ class Job:
     restarts: int = 0
     saved: Any = 0
     first_start: Any = None
+    listed: Any = None  # since when SLURM's list has it at a place of its own, once it has started
     start: Any = None
     finish: Any = None
     work_lost: Any = 0

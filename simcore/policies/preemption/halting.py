@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     CHECKPOINT_TIMER,
     HALTED,
+    IN_PLANS,
     NOT_SAVING,
     RESUME_EVENT,
     RUNNING,
@@ -84,17 +85,23 @@ def end_suspension(s: State, job: int) -> None:
 
 @kernel
 def expect_halted(s: State) -> None:
-    """Expect suspended jobs to go on when the jobs have ended that run on their cores."""
+    """Expect suspended jobs to go on when the jobs have ended that run on their cores; SLURM expects each to end when
+    it would have ended if it had not been suspended."""
     for at in range(s.num_stacked):
         job = s.stack[at]
-        if s.job.status[job] != HALTED:
-            continue
-        start, piece = s.now, s.job.first_piece[job]
-        while piece >= 0:
-            start = max(start, _last_end(s, piece))
-            piece = s.piece_next[piece]
-        drop_release(s, job)
-        add_release(s, max(start, start + (s.job.expected_end[job] - s.job.halted_since[job])), job)
+        if s.job.status[job] == HALTED:
+            drop_release(s, job)
+            add_release(s, s.job.expected_end[job] if s.reserves == IN_PLANS else _end_after_others(s, job), job)
+
+
+@kernel
+def _end_after_others(s: State, job: int) -> float:
+    """Return when a suspended job ends if it goes on when the jobs have ended that run on its cores, s."""
+    start, piece = s.now, s.job.first_piece[job]
+    while piece >= 0:
+        start = max(start, _last_end(s, piece))
+        piece = s.piece_next[piece]
+    return max(start, start + (s.job.expected_end[job] - s.job.halted_since[job]))
 
 
 @kernel

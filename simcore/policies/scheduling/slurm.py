@@ -26,7 +26,7 @@ from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end, windows_of
 from faultsweep.simcore.engine.events import dequeue_at, next_tick, push_timer, whole_second
-from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
@@ -37,6 +37,7 @@ from faultsweep.simcore.engine.pieces import (
 )
 from faultsweep.simcore.engine.profile import breakpoint_at, set_point
 from faultsweep.simcore.engine.state import (
+    ANYWHERE,
     BACKFILL_PASS,
     DEFAULT,
     FULL_PASS,
@@ -44,8 +45,10 @@ from faultsweep.simcore.engine.state import (
     IN_PLANS,
     MAIN_PASS,
     PASS_KINDS,
+    STARTED,
     TICK_TIMER,
     TIMER_STRIDE,
+    WAITING,
     State,
 )
 from faultsweep.simcore.policies.preemption import gives_grace, has_others_leave
@@ -79,7 +82,7 @@ _STEP_S = 1 / 1024
 def schedule_in_passes(s: State) -> bool:
     """Run the passes that are due; return False if a list does not fit. After starts there are passes at the next ticks
     again: expected ends of the jobs that started may change plans."""
-    before = s.version
+    before, has_started = s.version, s.changed == STARTED
     _await_all(s)
     if s.pass_due[FULL_PASS] <= s.now:
         _main_pass(s, s.queue_tail - s.queue_head)
@@ -90,7 +93,7 @@ def schedule_in_passes(s: State) -> bool:
     for kind in range(PASS_KINDS):
         if s.pass_due[kind] <= s.now:
             s.pass_due[kind], s.last_pass[kind] = np.inf, s.now
-    if s.version != before:
+    if s.version != before or has_started:
         s.changed = 1
         _await_all(s)
     return True
@@ -99,10 +102,29 @@ def schedule_in_passes(s: State) -> bool:
 @kernel
 def _await_all(s: State) -> None:
     """Have passes of all kinds if something has changed and a job waits."""
-    if s.changed == 1 and s.queue_tail > s.queue_head:
+    if s.changed != 0 and (s.queue_tail > s.queue_head or _waits_aside(s)):
         for kind in range(PASS_KINDS):
             _await(s, kind)
     s.changed = 0
+
+
+@kernel
+def _waits_aside(s: State) -> bool:
+    """Tell whether a job waits for its advance reservation that the pass does not see."""
+    for at in range(s.num_aside):
+        if s.job.status[s.aside[at]] == WAITING and s.asks_for[s.aside[at]] != ANYWHERE:
+            return True
+    return False
+
+
+@kernel
+def comes_to_pass(s: State) -> bool:
+    """Tell whether a pass is due now, for jobs that ask for advance reservations: they start before others."""
+    _await_all(s)
+    comes = s.left_at == s.now
+    for kind in range(PASS_KINDS):
+        comes = comes or s.pass_due[kind] <= s.now
+    return comes
 
 
 @kernel
@@ -357,14 +379,25 @@ def _free_from(s: State, job: int, time: float) -> float:
 
 @kernel
 def _order_ends(s: State) -> None:
-    """Put jobs whose expected ends are in the same second in order of their submission."""
+    """Put jobs whose expected ends are in the same second in the order of the list of jobs."""
     for last in range(1, s.num_releases):
         time, item, at = s.release_time[last], s.release_item[last], last
         second = whole_second(s, time)
-        while at > 0 and s.release_item[at - 1] > item and whole_second(s, s.release_time[at - 1]) == second:
+        while at > 0 and whole_second(s, s.release_time[at - 1]) == second:
+            if _is_listed_before(s, int(s.release_item[at - 1]), int(item)):
+                break
             s.release_time[at], s.release_item[at] = s.release_time[at - 1], s.release_item[at - 1]
             at -= 1
         s.release_time[at], s.release_item[at] = time, item
+
+
+@inlined
+def _is_listed_before(s: State, one: int, other: int) -> bool:
+    """Tell whether a job comes before another one in the list of jobs; nodes that are down, which are below 0, come
+    first."""
+    if s.lists == 1 and one >= 0 and other >= 0 and s.listed_since[one] != s.listed_since[other]:
+        return s.listed_since[one] < s.listed_since[other]
+    return one < other
 
 
 @kernel
@@ -572,6 +605,6 @@ POLICY = Policy(
         ),
     ),
     kernels={"start_jobs": schedule_in_passes},
-    facts={"reserves": IN_PLANS, "checks": _check_users},
+    facts={"reserves": IN_PLANS, "checks": _check_users, "lists_tasks": True},
     begins=_begin,
 )
