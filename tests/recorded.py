@@ -462,8 +462,8 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     """What one pass of ours does with the running and waiting jobs as they were, without those that wait for the end of
     others.
 
-    The running jobs come before, each in a partition of the nodes that it held, and do not count for the depth. SLURM
-    counts time in whole seconds, and half minutes since 1970, so the clock begins at a whole minute.
+    The running jobs come before, each in a partition of the nodes that it held. SLURM counts time in whole seconds, and
+    half minutes since 1970, so the clock begins at a whole minute.
 
     late : jobs that ended so long before or less had not ended yet, or, below 0, those had that end so soon; None if
         others run in their place.
@@ -626,9 +626,8 @@ def _one_pass(folder, recording, rows, running, times: tuple[float, float], kind
     ]
     settings = recording.settings
     ticks = dict.fromkeys(TICKS, 1e9)
-    depth = {"backfill_depth": recording.settings["backfill_depth"] + len(running)}
     alone = {"priority_share_weight": 0.0, "priority_age_weight": 0.0, "priority_qos_weight": 0.0}
-    settings = settings | ticks | depth | alone
+    settings = settings | ticks | alone
     if settings.get("preemption", "suspend") != "suspend":  # jobs that are to leave do so behind the pass
         settings |= {"preempt_exempt_s": 0.0, "preempt_leave_s": LEAVES_S, "grace_interval_s": 0.0}
     site = {**site, "closed": closed}

@@ -137,6 +137,12 @@ def test_what_was_used_long_ago_counts_less(half_life, first):
     assert max(found[3], found[4]) == 1350
 
 
+def test_no_priority_is_below_1():
+    """By size, job 3 would have 0 and job 4, of all nodes, 1; so job 3 comes first, which was submitted first."""
+    rows = [(1, 0, 100, 100, 4), (3, 10, 50, 50, 2), (4, 20, 50, 50, 4)]
+    assert starts(rows, age_weight=0, share_weight=0, size_weight=1) == {1: 0, 3: 100, 4: 150}
+
+
 def test_a_user_ranks_before_an_account_that_has_used_as_much():
     """User 1 is beside account b in account a, and both have used 200 node-seconds; all of b's are user 2's.
 

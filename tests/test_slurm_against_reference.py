@@ -154,6 +154,21 @@ def test_expected_ends_count_in_groups(elsewhere, ends, start):
     assert starts_of((1, count + 1), parts, jobs, backfill_resolution=1)[-1] == start
 
 
+def test_a_task_of_an_array_comes_where_the_one_before_it_started():
+    """Jobs 2 and 3 are tasks of an array that run elsewhere, one after another, from 3 and from 4 on. Job 3 and job 4,
+    which came at 1, end in second 66; in the list job 4 is before job 3, which so ends no group. So job 7 is planned
+    for the nodes of jobs 4 and 6, and not for the free one, on which job 8 starts at once."""
+    rows = [(1, 0, 3, 1, 1), (2, 0, 1, 1, 1), (3, 0, 62.75, 1, 1), (4, 1, 65.5, 1, 0), (6, 1, 133, 1, 0)]
+    rows += [(7, 5, 60, 2, 0), (8, 5, 80, 1, 0)]
+    asked = [(k, submit, limit, limit, one_core(nodes, place)) for k, submit, limit, nodes, place in rows]
+    case = ((((1, 0, 0, 1), (1, 0, 0, 3)), (((0, 3), False), ((1, 0), False))), asked, [], ())
+    settings = AT_ONCE | {"backfill_resolution": 1}
+    check_same(case, settings)
+    found = engine(case, scheduler="slurm", **settings)[1].jobs["start_s"].tolist()
+    assert found[:5] == [0, 3, 4, 1, 1]
+    assert found[-1] == 5
+
+
 def test_what_is_planned_for_a_job_stays_when_it_comes_to_a_limit():
     """Job 3 starts beside the plan for job 2, which then is at the limit of one job of its partition; job 4 must not
     take the third node for longer than the plan leaves it, as if there were none."""

@@ -14,7 +14,7 @@ from faultsweep.simcore.engine.events import queue_again, trace_event
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import may_run
 from faultsweep.simcore.engine.pieces import count_chunks, reserve_pieces
-from faultsweep.simcore.engine.state import ANYWHERE, IN_PLANS, MISSED, OVER, REFUSE_EVENT, STARTED, State
+from faultsweep.simcore.engine.state import ANYWHERE, IN_PLANS, MISSED, OVER, REFUSE_EVENT, State
 from faultsweep.simcore.engine.submits import count_submitted
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.policies.scheduling.slurm import comes_to_pass
@@ -73,7 +73,6 @@ def _starts(s: State, job: int, window: int) -> bool:
         return False
     start_on_pieces(s, job)
     s.disturbed = 1  # nobody has planned with it
-    s.changed = STARTED
     return True
 
 

@@ -43,7 +43,6 @@ REFUSED = 7  # at its submission, because of a limit of submitted jobs
 MISSED = 8  # refused because its advance reservation was over
 HALTED = 6  # suspended for another one: holds GPUs, memory and its cores on which nobody runs, and does not run
 
-STARTED = 2  # what has changed: a job has started that asks for an advance reservation (slurm)
 ANYWHERE, OVER = -1, -2  # asks for no advance reservation; for one that ended before the first submission
 
 LARGER_NEEDED, BROKEN = 1, 2  # a list must be larger; one did not fit that is always large enough
@@ -429,7 +428,7 @@ class State(Common):
     refuses: int  # whether submitted jobs are limited: only then the fields of these limits mean anything
     follows: int  # whether jobs wait for others (engine/dependencies.py) ...
     num_held: int  # ... how many do now
-    changed: int  # whether a job has come or ended, and so on, since the last scheduling pass, 1, or STARTED (slurm)
+    changed: int  # whether a job has come or ended, and so on, since the last scheduling pass (slurm)
     top_jobs: int  # that have reservations (top-jobs)
     main_depth: int  # jobs that its main pass looks at ...
     plan_depth: int  # ... and its backfilling pass ...

@@ -218,7 +218,6 @@ class SiteSimulator(Simulator):
                     self.start_on(job, self.held_of(job, self.choose_nodes(job, free)))
                     self.aside.remove(job)
                     self.conservative.broken = True
-                    self.passes.changed = self.passes.has_admitted = True
                 self.inside = None
         return everyone
 

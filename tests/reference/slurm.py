@@ -28,7 +28,6 @@ class Passes:
         self.due: dict[str, Any] = {}
         self.ran: dict[str, Any] = {}
         self.changed, self.left_at = False, None  # when a preempted job left last
-        self.has_admitted = False  # whether a job has started in its advance reservation
 
     def next_tick(self) -> Any:
         return min((time for time in self.due.values() if time > self.site.now), default=inf)
@@ -56,8 +55,8 @@ class Passes:
         for kind in due:
             del self.due[kind]
             self.ran[kind] = site.now
-        if site.running != before or self.has_admitted:
-            self.changed, self.has_admitted = True, False
+        if site.running != before:
+            self.changed = True
             self.wait()
 
     def comes_to_pass(self) -> bool:
@@ -67,7 +66,7 @@ class Passes:
 
     def wait(self) -> None:
         """Have passes at the next ticks, but no second one at a tick, if something has changed."""
-        for kind in KINDS[:3] if self.changed and (self.site.queue or self.site.aside) else ():
+        for kind in KINDS[:3] if self.changed and self.site.queue else ():
             tick = self.tick_of(kind, self.site.now)
             if tick == self.ran.get(kind) and (interval := getattr(self.site.options, f"{kind}_interval")):
                 tick += interval

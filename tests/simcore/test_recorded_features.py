@@ -18,8 +18,9 @@ from tests.simcore.test_recorded_schedules import Ensemble
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "tests" / "simcore" / "recorded" / "features"
 TRACES = [path.stem for path in sorted(RECORDED.glob("*.json"))]
-EQUAL = {"shares": 0.99, "mixed": 0.97, "mixed-urgent": 1.0}
-"""The least part of the printed priorities that must be the same; in others the age differs by a second."""
+EQUAL = {"shares": 1.0, "mixed": 0.93, "mixed-urgent": 0.99}
+"""The least part of the printed priorities that must be the same; in others the age differs by a second or two, or two
+accounts have changed places."""
 MOST = 0.05
 """The largest part of starts and of jobs that leave which may be in only one of the two."""
 
@@ -91,8 +92,8 @@ def without(ensemble: Ensemble, name: str) -> Ensemble:
     return replace(ensemble, runs=[replace(run, noted=Noted()) if name == "reserved" else run for run in runs])
 
 
-OUTSIDE = dict.fromkeys(TRACES, 0) | {"requeued": 5, "requeued-by-backfill": 9, "cancelled": 8, "graced": 7}
-OUTSIDE |= {"exempt": 5, "suspended": 6, "reserved": 3, "failing": 1, "mixed-urgent": 1}
+OUTSIDE = dict.fromkeys(TRACES, 0) | {"requeued": 10, "requeued-by-backfill": 1, "suspended": 3, "reserved": 3}
+OUTSIDE |= {"limits": 1, "failing": 2, "mixed": 1}
 """How many of the distances of ours to the runs of SLURM are beyond the 95 % range of those between its runs."""
 
 
@@ -108,9 +109,21 @@ def test_schedules_lie_among_the_runs_of_one_trace(tmp_path, name):
 
 
 SLOW = pytest.mark.slow
-ELSEWHERE = {"arrays": 550, "cancelled": 13, "exempt": 123, "failing": 46, "graced": 222, "limits": 335, "mixed": 273}
-ELSEWHERE |= {"mixed-urgent": 240, "requeued": 83, "requeued-by-backfill": 152, "reserved": 268, "shares": 396}
-ELSEWHERE |= {"suspended": 90}
+ELSEWHERE = {
+    "arrays": 332,
+    "cancelled": 6,
+    "exempt": 210,
+    "failing": 101,
+    "graced": 47,
+    "limits": 293,
+    "mixed": 168,
+    "mixed-urgent": 173,
+    "requeued": 547,
+    "requeued-by-backfill": 240,
+    "reserved": 303,
+    "shares": 324,
+    "suspended": 32,
+}
 """How many jobs of all runs start at another time or on other nodes if passes begin when SLURM's did."""
 
 

@@ -37,7 +37,6 @@ from faultsweep.simcore.engine.pieces import (
 )
 from faultsweep.simcore.engine.profile import breakpoint_at, set_point
 from faultsweep.simcore.engine.state import (
-    ANYWHERE,
     BACKFILL_PASS,
     DEFAULT,
     FULL_PASS,
@@ -45,10 +44,8 @@ from faultsweep.simcore.engine.state import (
     IN_PLANS,
     MAIN_PASS,
     PASS_KINDS,
-    STARTED,
     TICK_TIMER,
     TIMER_STRIDE,
-    WAITING,
     State,
 )
 from faultsweep.simcore.policies.preemption import gives_grace, has_others_leave
@@ -82,7 +79,7 @@ _STEP_S = 1 / 1024
 def schedule_in_passes(s: State) -> bool:
     """Run the passes that are due; return False if a list does not fit. After starts there are passes at the next ticks
     again: expected ends of the jobs that started may change plans."""
-    before, has_started = s.version, s.changed == STARTED
+    before = s.version
     _await_all(s)
     if s.pass_due[FULL_PASS] <= s.now:
         _main_pass(s, s.queue_tail - s.queue_head)
@@ -93,7 +90,7 @@ def schedule_in_passes(s: State) -> bool:
     for kind in range(PASS_KINDS):
         if s.pass_due[kind] <= s.now:
             s.pass_due[kind], s.last_pass[kind] = np.inf, s.now
-    if s.version != before or has_started:
+    if s.version != before:
         s.changed = 1
         _await_all(s)
     return True
@@ -102,19 +99,10 @@ def schedule_in_passes(s: State) -> bool:
 @kernel
 def _await_all(s: State) -> None:
     """Have passes of all kinds if something has changed and a job waits."""
-    if s.changed != 0 and (s.queue_tail > s.queue_head or _waits_aside(s)):
+    if s.changed == 1 and s.queue_tail > s.queue_head:
         for kind in range(PASS_KINDS):
             _await(s, kind)
     s.changed = 0
-
-
-@kernel
-def _waits_aside(s: State) -> bool:
-    """Tell whether a job waits for its advance reservation that the pass does not see."""
-    for at in range(s.num_aside):
-        if s.job.status[s.aside[at]] == WAITING and s.asks_for[s.aside[at]] != ANYWHERE:
-            return True
-    return False
 
 
 @kernel
