@@ -563,8 +563,8 @@ MUTANTS: tuple[Mutant, ...] = (
     # placement and prediction
     Mutant(
         PLACEMENT,
-        "return after > best_after, after, np.inf, True",
-        "return after >= best_after, after, np.inf, True",
+        "pack_box(a, b, c, x, y, z), after, score, fails\n",
+        "pack_box(a, b, c, x, y, z), after - 1, score, fails\n",
         "the last best box instead of the first",
     ),
     Mutant(

@@ -200,6 +200,18 @@ def _insert_runs(
     return count
 
 
+@inlined
+def _stands_out(footprints: Footprints, row: int, after: int, before: int, first: int, count: int) -> bool:
+    """Tell whether one of some footprints of an interval of x has a node that the next longer one after it has not, and
+    one that the longer one before it has not: without a branch, so that several are asked at once."""
+    here, longer, earlier = footprints[row], footprints[after], footprints[before]
+    found = 0
+    for col in range(first, first + count):
+        mask = here[col]
+        found += int(mask & ~longer[col] != ZERO) & int(mask & ~earlier[col] != ZERO)
+    return found > 0
+
+
 @kernel
 def maximal_boxes(
     footprints: Footprints,
@@ -229,6 +241,8 @@ def maximal_boxes(
                 if extents[row] < b:
                     continue
                 row_after, row_before = _neighbours(x, a, X)
+                if a < X and not _stands_out(footprints, row, row_after, row_before, (b - 1) * Y, Y if b < Y else 1):
+                    continue
                 for y in range(Y if b < Y else 1):
                     col = interval_index(b, y, Y)
                     mask = footprints[row, col]
@@ -316,11 +330,13 @@ def starts_with_room(boxes: Boxes, count: int, size: int, axis: int, length: int
     """Return where an interval of an axis, up to 64 nodes long, may begin so that a box across it leaves room for
     ``size`` nodes along that axis.
 
-    boxes: maximal ones of at least ``size`` nodes. A box that is taken leaves room along x, along y or along z, or not
-    at all: so a few words answer for every candidate.
+    boxes: maximal ones by falling size. A box that is taken leaves room along x, along y or along z, or not at all: so
+    a few words answer for every candidate.
     """
     starts = ZERO
     for at in range(count):
+        if boxes[at, 0] < size:
+            break
         extent, first = boxes[at, 1 + axis], boxes[at, 4 + axis]
         layer = boxes[at, 1 + (axis + 1) % 3] * boxes[at, 1 + (axis + 2) % 3]
         depth = (size + layer - 1) // layer
@@ -568,20 +584,26 @@ def has_box_at(
     columns: uint64 (X*Y or more,). plane: uint64 (Y,) scratch.
     """
     for x in range(X):
-        for y in range(Y):
-            plane[y] = columns[x * Y + y]
-        for a in range(1, X + 1):
-            if a > 1:
-                last = x + a - 1
-                if last >= X:
-                    last -= X
-                for y in range(Y):
-                    plane[y] &= columns[last * Y + y]
-            if a == X and x > 0:
+        for a in range(1, (X if x == 0 else X - 1) + 1):
+            area = _narrow_plane(columns, x + a - 1 if x + a <= X else x + a - 1 - X, Y, a == 1, plane)
+            if area * X < size:  # longer intervals of x have no more free
                 break
-            if a * Y * Z >= size and _meets(x, a, u, a0, X) and _plane_has_box(plane, a, Y, Z, size, v, b0):
+            if area * a >= size and _meets(x, a, u, a0, X) and _plane_has_box(plane, a, Y, Z, size, v, b0):
                 return True
     return False
+
+
+@inlined
+def _narrow_plane(columns: Columns, x: int, Y: int, begin: bool, plane: Plane) -> int:
+    """Take the columns at x into the AND of those of an interval, or begin with them; return its number of set bits."""
+    area = 0
+    for y in range(Y):
+        mask = columns[x * Y + y]
+        if not begin:
+            mask &= plane[y]
+        plane[y] = mask
+        area += popcount(mask)
+    return area
 
 
 @kernel
@@ -594,7 +616,7 @@ def _plane_has_box(plane: Plane, a: int, Y: int, Z: int, size: int, v: int, b0: 
             if b > 1:
                 last = y + b - 1
                 mask &= plane[last - Y if last >= Y else last]
-            if mask == ZERO:
+            if popcount(mask) * a * Y < size:  # longer intervals of y have no more free
                 break
             if b < least or not _meets(y, b, v, b0, Y):
                 continue

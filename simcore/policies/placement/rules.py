@@ -41,6 +41,9 @@ from faultsweep.simcore.finders.columns import (
 from faultsweep.simcore.finders.papers.searches import ANY, BESIDE, FIND, FOUND, LIST, TAKE, ask, set_occupancy
 from faultsweep.simcore.policies.placement.scores import call_score
 
+Starts = tuple[np.uint64, np.uint64, np.uint64]
+"""Along each axis of a torus a mask of where a box can begin: at a place where one of the three allows it."""
+
 NO_BOX, HOPELESS = -1, -2
 
 
@@ -321,30 +324,31 @@ def _most_left(s: State, boxes: Boxes, a: int, b: int, c: int) -> int:
 
 
 @inlined
-def _starts_beside_room(
-    s: State, boxes: Boxes, count: int, head_size: int, a: int, b: int, c: int
-) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Return along each axis where a box of a shape can begin, so that one of the boxes of the reservation keeps room
-    for the head job."""
+def _starts_beside_room(s: State, boxes: Boxes, count: int, size: int, a: int, b: int, c: int) -> Starts:
+    """Return along each axis where a box of a shape can begin, so that one of a list of maximal boxes keeps room for
+    ``size`` nodes; anywhere or nowhere on a torus with more columns along an axis than a word has bits."""
+    if max(s.side_x, s.side_y) > 64:
+        anywhere = ~ZERO if _most_left(s, boxes, a, b, c) >= size else ZERO
+        return anywhere, anywhere, anywhere
     return (
-        starts_with_room(boxes, count, head_size, 0, a, s.side_x),
-        starts_with_room(boxes, count, head_size, 1, b, s.side_y),
-        starts_with_room(boxes, count, head_size, 2, c, s.side_z),
+        starts_with_room(boxes, count, size, 0, a, s.side_x),
+        starts_with_room(boxes, count, size, 1, b, s.side_y),
+        starts_with_room(boxes, count, size, 2, c, s.side_z),
     )
 
 
 @inlined
-def _starts(
-    mask: np.uint64, c: int, Z: int, room: bool, x_room: np.uint64, y_room: np.uint64, z_room: np.uint64, x: int, y: int
-) -> np.uint64:
-    """Return the mask of the z at which boxes of length c start in the free runs of a footprint at (x, y); if ``room``,
-    those that leave room for the head of the queue."""
-    if mask == ZERO:
+def _starts(mask: np.uint64, c: int, Z: int, room: Starts, wins: Starts, x: int, y: int) -> np.uint64:
+    """Return the mask of the z at which boxes of length c start in the free runs of a footprint at (x, y): those that
+    leave room for the head of the queue, and that can win."""
+    allowed = mask
+    if (room[0] >> np.uint64(x & 63) | room[1] >> np.uint64(y & 63)) & ONE == ZERO:
+        allowed &= room[2]
+    if (wins[0] >> np.uint64(x & 63) | wins[1] >> np.uint64(y & 63)) & ONE == ZERO:
+        allowed &= wins[2]
+    if allowed == ZERO:
         return ZERO
-    starts = run_starts(mask, c, Z)
-    if room and (x_room >> np.uint64(x) | y_room >> np.uint64(y)) & ONE == ZERO:
-        starts &= z_room
-    return starts
+    return run_starts(mask, c, Z) & allowed
 
 
 @inlined
@@ -399,12 +403,12 @@ def _best_of_footprints(
     shadow_count: int,
     head_size: int,
 ) -> int:
-    """Return the best box as ``best_box`` does: bounds on the MFP end the search early."""
+    """Return the best box as ``best_box`` does; ``mfp`` only tries boxes that leave more than the best so far."""
     footprints, extents = s.footprints[table], s.extents[table]
     boxes, shadow_boxes = s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.side_x, s.side_y, s.side_z
-    wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
-    x_room, y_room, z_room = ZERO, ZERO, ZERO
+    wide = head_size > 0 and max(X, Y) > 64
+    room = wins = (~ZERO, ~ZERO, ~ZERO)
     predicted = predict(s, job, window) if rule != MFP else 0
     if predicted == 0:
         rule = MFP
@@ -412,36 +416,34 @@ def _best_of_footprints(
     best, best_after, best_score, best_fails = NO_BOX, -1, np.inf, True
     for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
-        if masked:
-            x_room, y_room, z_room = _starts_beside_room(s, shadow_boxes, shadow_count, head_size, a, b, c)
-        bound = _most_left(s, boxes, a, b, c)
-        if rule == MFP and bound <= best_after:
-            continue
+        if head_size > 0:
+            room = _starts_beside_room(s, shadow_boxes, shadow_count, head_size, a, b, c)
+        if rule == MFP and best != NO_BOX:
+            wins = _starts_beside_room(s, boxes, count, best_after + 1, a, b, c)
         for x in range(X if a < X else 1):
+            if wins[0] | wins[1] | wins[2] == ZERO:
+                break
             if extents[(a - 1) * X + x] < b:
                 continue
             for y in range(Y if b < Y else 1):
                 mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
-                starts = _starts(mask, c, Z, masked, x_room, y_room, z_room, x, y)
+                starts = _starts(mask, c, Z, room, wins, x, y)
                 while starts != ZERO:
                     z = lowest_bit(starts)
                     starts &= starts - ONE
-                    wins, after, score, fails = _outdoes(
+                    is_better, after, score, fails = _outdoes(
                         s, rule, job, boxes, count, a, b, c, x, y, z, best_after, best_score, best_fails
                     )
-                    if not wins:
+                    if not is_better:
                         continue
                     if wide and not keeps_room(shadow_boxes, shadow_count, head_size, a, b, c, x, y, z, X, Y, Z):
                         continue
                     best, best_after, best_score, best_fails = pack_box(a, b, c, x, y, z), after, score, fails
-                    if rule == MFP and after >= before:
-                        return best
-                    if rule == MFP and after >= bound:
-                        starts = ZERO
-                if rule == MFP and best_after >= bound:
-                    break
-            if rule == MFP and best_after >= bound:
-                break
+                    if rule == MFP:
+                        if after >= before:
+                            return best
+                        wins = _starts_beside_room(s, boxes, count, after + 1, a, b, c)
+                        starts &= _starts(mask, c, Z, room, wins, x, y)
     return best
 
 
@@ -576,8 +578,8 @@ def _best_scored_box(
     footprints, extents = s.footprints[table], s.extents[table]
     boxes, shadow_boxes = s.boxes[listed], s.boxes[ELSEWHEN]
     X, Y, Z = s.side_x, s.side_y, s.side_z
-    wide, masked = head_size > 0 and max(X, Y) > 64, head_size > 0 and max(X, Y) <= 64
-    x_room, y_room, z_room = ZERO, ZERO, ZERO
+    wide = head_size > 0 and max(X, Y) > 64
+    room = (~ZERO, ~ZERO, ~ZERO)
     needs = s.score_needs
     predicted = predict(s, job, window) if needs & NEEDS_PREDICTION != 0 else 0
     prunes, placed = needs & MONOTONE != 0, needs & NEEDS_PLACE != 0
@@ -587,8 +589,8 @@ def _best_scored_box(
     after, marked, risk, floor = 0, 0, 0.0, -1
     for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
-        if masked:
-            x_room, y_room, z_room = _starts_beside_room(s, shadow_boxes, shadow_count, head_size, a, b, c)
+        if head_size > 0:
+            room = _starts_beside_room(s, shadow_boxes, shadow_count, head_size, a, b, c)
         bound = _most_left(s, boxes, a, b, c)
         asked, hopeless = -1, False  # ``hopeless`` and ``floor`` are of boxes with so many reported nodes
         for x in range(X if a < X else 1):
@@ -596,7 +598,7 @@ def _best_scored_box(
                 continue
             for y in range(Y if b < Y else 1):
                 mask = footprints[(a - 1) * X + x, (b - 1) * Y + y]
-                starts = _starts(mask, c, Z, masked, x_room, y_room, z_room, x, y)
+                starts = _starts(mask, c, Z, room, room, x, y)
                 while starts != ZERO:
                     z = lowest_bit(starts)
                     starts &= starts - ONE
