@@ -9,8 +9,8 @@ TYPES := build/types/faultsweep
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
 WARM := $(BIN)/faultsweep simulate --log sdsc-model --num-jobs 10 > /dev/null
-# Workers of the test run, for two cores: a third of the time some test waits, for SLURM or for a process that is killed.
-JOBS := 3
+# Workers of the test run, for two cores: often one or two of them wait, for SLURM or for a process that is killed.
+JOBS := 4
 CORES := 2
 # Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
@@ -19,6 +19,10 @@ LANE_NOT := not shared and not slow and not slurm and not chromium
 RUNS := 100000
 # Papers whose figures `make reproduce` draws.
 PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
+
+# Python keeps what it has compiled, whatever the environment says: tests start hundreds of processes, and each would
+# compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm lint tree docs check bench against-slurm fuzz mutants reproduce clean

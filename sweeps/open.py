@@ -84,13 +84,13 @@ def _results(place: str, masked: bool, newest: Newest | None) -> xr.Dataset:
     newer = _lay_over(data, newest) if newest is not None else _NONE
     counts = {name: count for name, count in count_cells(data).items() if name not in RESULTS}
     missing = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
+    shown = known if masked else np.ones_like(known)
+    metrics = {}
     for name in metric_names(data):
-        variable = data[name].variable
-        hidden = indexing.LazilyIndexedArray(
-            _Hidden(variable, known if masked else np.ones_like(known), missing, newer.of(name, variable))
-        )
-        data[name] = xr.Variable(variable.dims, hidden, variable.attrs)
-    data = _plain_text(data)
+        variable = data.variables[name]
+        hidden = indexing.LazilyIndexedArray(_Hidden(variable, shown, missing, newer.of(name, variable)))
+        metrics[name] = xr.Variable(variable.dims, hidden, variable.attrs)
+    data = _plain_text(data.assign(metrics))  # all at once: each assignment looks at every variable
     data = _in_order(data)
     data.encoding.update(source=place, chunks=chunks)
     return data
@@ -293,14 +293,16 @@ def _open(place: str, group: str | None = None) -> xr.Dataset:
 
 def _plain_text(data: xr.Dataset) -> xr.Dataset:
     """Return labels and errors as text that plotting libraries and file formats take, of stores of any age."""
-    for name in data.variables:
-        variable = data[name].variable
+    plain = {}
+    for name, variable in data.variables.items():
         if variable.dtype.kind in "TO" and name in data.coords:
-            data[name] = xr.Variable(variable.dims, np.array(variable.values.tolist(), dtype=str), variable.attrs)
+            plain[name] = xr.Variable(variable.dims, np.array(variable.values.tolist(), dtype=str), variable.attrs)
         elif variable.dtype.kind == "T":
             shown = indexing.LazilyIndexedArray(_Hidden(variable, np.ones(variable.shape, dtype=bool)))
-            data[name] = xr.Variable(variable.dims, shown, variable.attrs)
-        data[name].encoding.clear()  # of Zarr 3, which other formats do not take
+            plain[name] = xr.Variable(variable.dims, shown, variable.attrs)
+    data = data.assign(plain)
+    for variable in data.variables.values():
+        variable.encoding.clear()  # of Zarr 3, which other formats do not take
     return data
 
 

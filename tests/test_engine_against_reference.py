@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,7 +52,7 @@ def close(found, expected) -> bool:
         return found is expected
     if expected != expected:
         return found != found
-    return found == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+    return isclose(found, expected, rel_tol=1e-9, abs_tol=1e-9)  # pytest.approx takes ten times as long
 
 
 @pytest.mark.parametrize("estimates", ["actual", "requested"])

@@ -96,8 +96,16 @@ class NodeTable:
 def is_menu_file(path: str) -> bool:
     """Tell whether a file holds a menu of partitions, which says how many midplanes there are."""
     try:
-        return "midplanes" in tomllib.loads(Path(path).read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return _is_menu_text(Path(path).read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+@lru_cache(maxsize=16)  # it is asked several times for each configuration
+def _is_menu_text(text: str) -> bool:
+    try:
+        return "midplanes" in tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
         return False
 
 

@@ -107,8 +107,9 @@ def parse_root(content: bytes, place: str) -> dict[str, Any]:
         known = ", ".join(map(str, FORMATS))
         raise InputError(f"{place}: a store of format {found!r:.40}; this version of faultsweep reads format {known}")
     _check_attributes(attributes, place)
+    readable: set[str] = set()
     for name, node in members.items():
-        _check_node(name, node, place)
+        _check_node(name, node, place, readable)
     _check_sizes(members, attributes, place)
     _check_flags(members["status"], place)
     return root
@@ -147,8 +148,11 @@ def _check_attributes(attributes: Mapping[str, Any], place: str) -> None:
             raise InputError(f"{place}: is damaged: its attribute {name} is no text")
 
 
-def _check_node(name: str, node: Any, place: str) -> None:
-    """Raise InputError unless a member is a group or an array of Zarr 3 with codecs and a type that stores have."""
+def _check_node(name: str, node: Any, place: str, readable: set[str]) -> None:
+    """Raise InputError unless a member is a group or an array of Zarr 3 with codecs and a type that stores have.
+
+    ``readable`` are the texts of arrays that Zarr can read; this one is added.
+    """
     parts = name.split("/")
     plain = name.isprintable() and "\\" not in name and not any(part in ("", ".", "..") for part in parts)
     if not plain or len(parts) > 1 + (parts[0] == JOBS) or parts[0] == "zarr.json":
@@ -175,7 +179,10 @@ def _check_node(name: str, node: Any, place: str) -> None:
         raise _refused(place, name, "has storage transformers")
     _check_layout(name, node, place)
     try:
-        ArrayV3Metadata.from_dict(dict(node))  # codecs and types are known by now: none of them runs code
+        text = json.dumps({**node, "attributes": {}})  # most metrics are alike but for their attributes
+        if text not in readable:
+            ArrayV3Metadata.from_dict(dict(node))  # codecs and types are known by now: none of them runs code
+            readable.add(text)
     except Exception as error:  # Zarr has errors of many types for what it cannot read
         raise _refused(place, name, f"cannot be read ({error!s:.100})") from None
 

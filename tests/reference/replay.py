@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from math import floor, inf
 from typing import Any
@@ -180,7 +181,12 @@ class Replay:
         return self.nodes - len(busy)
 
     def wanted_at(self, time: Any) -> int:
-        return sum(j.size for j in self.jobs.values() for since, until in j.waiting() if since <= time < until)
+        return sum(size for size, since, until in self.queued if since <= time < until)
+
+    @cached_property
+    def queued(self) -> list[tuple[int, Any, Any]]:
+        """The size of each job with each interval in which it is in the queue."""
+        return [(job.size, *interval) for job in self.jobs.values() for interval in job.waiting()]
 
     def capacities(self, hold: bool = True) -> dict[str, Any]:
         """Utilised, unused and lost capacity (krevat2003, 4.1 to 4.3), each from its own definition."""

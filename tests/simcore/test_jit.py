@@ -18,16 +18,36 @@ print(FINDERS["columns"].largest_free_box(np.ones((2, 2, 4), bool))[0])
 stats = columns.largest_free_box_kernel.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
+LINEAR_ALGEBRA = "import sys; print('scipy.linalg' in sys.modules)"
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="without the compiler nothing is cached")
+
+
+def copy_sources(folder):
+    for part in ("faultsweep", "simcore"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
 @pytest.fixture
 def tree(tmp_path):
     """A copy of the sources, and of nothing compiled."""
-    for part in ("faultsweep", "simcore"):
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
+    return copy_sources(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A copy of the sources with what a first process has compiled."""
+    tree = copy_sources(tmp_path_factory.mktemp("first"))
+    # Numba imports SciPy's linear algebra for it
+    assert ask(tree, more=LINEAR_ALGEBRA) == (16, 0, 1, "True")
+    return tree
+
+
+@pytest.fixture
+def compiled(first, tmp_path):
+    """Such a copy of a test's own."""
+    return shutil.copytree(first, tmp_path / "compiled")
 
 
 def ask(tree, cache=None, more=""):
@@ -40,15 +60,14 @@ def ask(tree, cache=None, more=""):
     return int(size), hits, misses, *said
 
 
-def test_second_process_compiles_nothing_and_an_edit_shows(tree):
-    assert ask(tree) == (16, 0, 1)
-    assert ask(tree) == (16, 1, 0)
-    bits = tree / "simcore" / "engine" / "bits.py"
+def test_second_process_compiles_nothing_and_an_edit_shows(compiled):
+    assert ask(compiled) == (16, 1, 0)
+    bits = compiled / "simcore" / "engine" / "bits.py"
     text = bits.read_text()
     assert text.count("return _count(mask)") == 1
     # A callee in another file than the cached kernel: Numba alone would not notice.
     bits.write_text(text.replace("return _count(mask)", "return _count(mask) * 0 + 1"))
-    size, hits, _ = ask(tree)
+    size, hits, _ = ask(compiled)
     assert hits == 0
     assert size != 16
 
@@ -67,18 +86,17 @@ def test_a_kernel_of_another_package_is_never_stale(tree):
     assert ask(tree, more=more)[-1] == "4"
 
 
-def test_an_edit_of_text_compiles_nothing(tree):
-    assert ask(tree) == (16, 0, 1)
+def test_an_edit_of_text_compiles_nothing(compiled):
     for name in ("bits", "layout", "jit"):  # the first two lines of a file are the beginning of its docstring
-        path = tree / "simcore" / "engine" / f"{name}.py"
+        path = compiled / "simcore" / "engine" / f"{name}.py"
         path.write_text("# A comment above all.\n" + path.read_text().replace('"""', '"""Said anew. ', 1))
-    columns = tree / "simcore" / "finders" / "columns.py"
+    columns = compiled / "simcore" / "finders" / "columns.py"
     text = columns.read_text()
     assert text.count("Write the first largest free box") == 1
     columns.write_text(text.replace("Write the first largest free box", "# Put down\n\n    the first largest free box"))
-    unrelated = tree / "simcore" / "workloads" / "swf.py"
+    unrelated = compiled / "simcore" / "workloads" / "swf.py"
     unrelated.write_text(unrelated.read_text() + "\nNEW = 1\n")
-    assert ask(tree) == (16, 1, 0)
+    assert ask(compiled) == (16, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -103,17 +121,13 @@ def test_the_meaning_of_code_is_all_but_its_text(one, other, same):
     assert (codes[0] == codes[1]) == same
 
 
-def test_what_is_compiled_is_loaded_without_what_only_compiling_needs(tree):
+def test_what_is_compiled_is_loaded_without_what_only_compiling_needs(compiled):
     """Numba imports SciPy's linear algebra before it loads anything: as much time as all kernels take."""
-    used = ask(tree, more="import sys; print('scipy.linalg' in sys.modules)")
-    assert used == (16, 0, 1, "True")
-    assert ask(tree, more="import sys; print('scipy.linalg' in sys.modules)") == (16, 1, 0, "False")
+    assert ask(compiled, more=LINEAR_ALGEBRA) == (16, 1, 0, "False")
 
 
-def test_a_copy_elsewhere_uses_what_is_compiled(tree, tmp_path_factory):
-    assert ask(tree) == (16, 0, 1)
-    copy = shutil.copytree(tree, tmp_path_factory.mktemp("elsewhere") / "copy")
-    assert ask(copy, cache=tree / "cache") == (16, 1, 0)
+def test_a_copy_elsewhere_uses_what_is_compiled(first, tree):
+    assert ask(tree, cache=first / "cache") == (16, 1, 0)
 
 
 def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_cached_elsewhere(tree):
