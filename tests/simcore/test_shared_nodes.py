@@ -223,6 +223,25 @@ def test_a_job_that_fits_on_one_node_gets_the_tightest_of_its_row(site):
     assert nodes == {1: (0,), 2: (1,), 3: (1,)}
 
 
+def test_memory_that_nobody_knows_is_enough_for_jobs_of_many_cores(tmp_path):
+    """They get the same nodes as if they asked for none."""
+    site = tmp_path / "site.toml"
+    text = 'format = "faultsweep site, 1"\n[[nodes]]\nname = "n"\ncount = 12\ncores = 8\n'
+    site.write_text(text + '[[partitions]]\nname = "batch"\nnodes = {n = 12}\n')
+    draw = np.random.default_rng(1)
+    shapes = [(2 * k, int(draw.integers(5, 40)), int(draw.integers(1, 5))) for k in range(60)]
+    runs = [
+        simulate(
+            jobs(*((submit, run_s, chunks, 8, 0, memory, "batch") for submit, run_s, chunks in shapes)),
+            machine=str(site),
+            node_choice="consecutive",
+            events=True,
+        )
+        for memory in (0, 100)
+    ]
+    assert list(runs[0].events.rows()) == list(runs[1].events.rows())
+
+
 @pytest.mark.parametrize("node_choice", ["best-fit", "consecutive"])
 def test_choices_of_shared_nodes_are_for_sites(node_choice):
     none = np.zeros(1, np.int64)

@@ -69,7 +69,9 @@ def _usable_cores(s: State, job: int, node: int) -> int:
     cores = s.window_cores[node] if in_window else s.free_cores[node]
     memory = s.window_memory[node] if in_window else s.free_memory[node]
     need = s.job.chunk_memory[job]
-    return min(cores, memory * s.job.chunk_cores[job] // need) if need > 0 else cores
+    if need == 0 or memory // need >= cores:  # a node whose memory nobody knows has more than a product can hold
+        return cores
+    return min(cores, memory * s.job.chunk_cores[job] // need)
 
 
 POLICY = Policy(
