@@ -530,7 +530,23 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SLURM, "if s.lists == 1 and one >= 0", "if False and one >= 0", "tasks of arrays come by number"),
     Mutant(ALLOCATION, "    s.last_start[array] = s.now\n", "    pass\n", "all tasks are where their array came"),
     Mutant(HALTING, "if s.reserves == IN_PLANS else", "if False else", "slurm expects suspended jobs to end later"),
-    Mutant(ADMITTED, "or comes_to_pass(s)", "or True", "jobs start in their reservations between ticks"),
+    Mutant(SLURM, "refused |= 1 << window", "refused |= 0", "the main pass overtakes in a reservation"),
+    Mutant(
+        SLURM,
+        "window == ANYWHERE or s.node_windows[node]",
+        "True or s.node_windows[node]",
+        "jobs leave their reservation",
+    ),
+    Mutant(
+        SLURM,
+        "return met if window == ANYWHERE else met",
+        "return met if True else met",
+        "no job is let into its reservation",
+    ),
+    Mutant(SLURM, "elif is_anywhere and s.preemption", "elif s.preemption", "jobs have others leave their reservation"),
+    Mutant(
+        ADMITTED, "    if s.reserves == IN_PLANS:\n", "    if False:\n", "passes of slurm see no jobs of reservations"
+    ),
     Mutant(USAGE, "        return count + 1.0\n", "        return count\n", "a period ends late"),
     Mutant(USAGE, "s.in_use[at] * ran", "0.0 * ran", "what runs counts as no usage"),
     Mutant(USAGE, "if since >= calculated:", "if False:", "what begins in a period counts as if it had run through it"),
@@ -870,13 +886,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         SLURM, "_main_pass(s, s.main_depth)", "_main_pass(s, s.queue_tail - s.queue_head)", "the main pass has no depth"
     ),
-    Mutant(
-        SLURM, "if s.node_members[node] & s.blocked == 0:", "if True:", "nodes of a refused partition are given away"
-    ),
+    Mutant(SLURM, "if s.node_members[node] & s.blocked == 0 and", "if", "nodes of a refused partition are given away"),
     Mutant(
         SLURM,
-        "            if not _is_shut_out(s, job):\n",
-        "            if False:\n",
+        "    if not _is_shut_out(s, job):\n",
+        "    if False:\n",
         "jobs of the main pass overtake those of their partition",
     ),
     Mutant(SLURM, "for _ in range(s.plan_depth):", "for _ in range(s.plan_depth + 1):", "it plans for one job more"),
@@ -908,7 +922,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SLURM,
-        "        s.open_node[node] = s.node_members[node] >> partition & 1\n",
+        "        s.open_node[node] = int(_is_open(s, job, node, closed))\n",
         "        s.open_node[node] = 1\n",
         "plans of others end too soon",
     ),
@@ -1000,13 +1014,16 @@ MUTANTS: tuple[Mutant, ...] = (
         VICTIMS, "s.open_node[node] = 1 if s.node_members[node] & barred == 0 else 0", "s.open_node[node] = 1", "barred"
     ),
     Mutant(SLURM, "return total < s.job.chunks[job]", "return True", "a reservation lets later jobs pass"),
-    Mutant(
-        SLURM, "return min(later, _first_reopening(s, partition, time, end))", "return later", "ends of reservations"
-    ),
+    Mutant(SLURM, "return min(later, _first_reopening(s, job, time, end))", "return later", "ends of reservations"),
     Mutant(SLURM, "return over != 0 and makes_way(s, job, waiting)", "return False", "freed twice"),
     Mutant(SLURM, "if free_lower(s, job) and", "if False and", "those that make way are never free"),
     Mutant(SLURM, "or s.left_at == s.now:", ":", "no main pass when jobs have left"),
-    Mutant(SLURM, "        s.changed = 1\n        _await_all(s)\n", "        pass\n", "no pass after starts"),
+    Mutant(
+        SLURM,
+        "        s.changed = 1\n        _await_all(s, np.nextafter(s.now, np.inf))\n",
+        "        pass\n",
+        "no pass after starts",
+    ),
     Mutant(SLURM, "and whole_second(s, s.release_time[at - 1]) == second:", "and False:", "order in a second"),
     Mutant(SLURM, "untried = whole_second(s, s.release_time[at]), True", "untried = s.release_time[at], True", "parts"),
     Mutant(SLURM, "first[long] // s.tick_interval[short] *", "0.0 *", "full passes all come early"),

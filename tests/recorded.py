@@ -492,7 +492,7 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
             left = min(left, max(floor(told[job.name]) + grace_s - now, 1.0) + since)
         elif ran < recording.settings.get("preempt_exempt_s", 0.0):
             own = {"qos": ""}
-        own |= {"run_s": left, "limit_s": left, "partition": _of_nodes(job), "priority": 100_000, "reservation": ""}
+        own |= {"run_s": left, "limit_s": left, "partition": _of_nodes(job), "priority": 100_000}
         rows.append(_row(job, now - begin - since, **own))
     rows += [_row(job, now - begin, run_s=job.limit_s, priority=said.get(job.name, job.priority)) for job in waiting]
     if history:  # which partition a job is of matters, whatever nodes it is kept to

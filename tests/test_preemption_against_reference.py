@@ -11,6 +11,7 @@ from faultsweep.errors import InputError
 from tests.adapter import workload_of
 from tests.reference.site import Need
 from tests.strategies import examples
+from tests.test_reservations_against_reference import asking
 from tests.test_site_against_reference import CHOICES, assert_same, cases, engine
 from tests.test_slurm_against_reference import SETTINGS, first_ticks
 
@@ -148,6 +149,18 @@ def test_passes_of_slurm(run, times, settings, of_graces, node_choice):
     check_same(run, scheduler="slurm", node_choice=node_choice, **settings, **times)
 
 
+@given(runs(reservations=True), TIMES, SETTINGS)
+@examples(80)
+def test_passes_of_slurm_with_jobs_of_advance_reservations(run, times, settings):
+    kinds = ("main_interval", "full_interval", "backfill_interval")
+    settings = settings | {
+        "first_ticks": first_ticks([settings[name] for name in kinds]),
+        "grace_interval": 0,
+        "preempt_leave": 0.25,
+    }
+    check_same(run, asks=asking(run[0], 1), scheduler="slurm", **settings, **times)
+
+
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
 @given(runs(failures=True), TIMES, st.sampled_from(("none", "periodic")), st.sampled_from(("fcfs", "sjf")))
 @examples(60)
@@ -162,7 +175,9 @@ def test_with_advance_reservations_and_limits(scheduler, run, times, most):
     check_same(run, scheduler=scheduler, user_max_jobs=most, **times)
 
 
-def starts(rows, scheduler="fcfs", nodes=4, graces=None, failures=(), **options) -> list[tuple[float, float]]:
+def starts(
+    rows, scheduler="fcfs", nodes=4, graces=None, failures=(), windows=(), **options
+) -> list[tuple[float, float]]:
     """When the last attempts of jobs (submission, run time, nodes, QOS) start and end, on nodes of one core.
 
     QOS x preempts y and z, and y preempts z; engine and reference agree.
@@ -172,7 +187,7 @@ def starts(rows, scheduler="fcfs", nodes=4, graces=None, failures=(), **options)
     jobs = [
         (next(numbers[qos]), submit, run, run, Need(size, (1, 0, 0), 1, False, 0)) for submit, run, size, qos in rows
     ]
-    case = ((((1, 0, 0, nodes),), ()), jobs, list(failures), ())
+    case = ((((1, 0, 0, nodes),), ()), jobs, list(failures), windows)
     below = {"x": ("y", "z"), "y": ("z",), "z": ()}
     written = ("qos", (), tuple((name, place, below[name], "") for place, name in enumerate("zyx")), graces or {})
     known = {
@@ -220,6 +235,13 @@ def test_grace_and_time_that_is_safe():
 AT_ONCE = dict.fromkeys(
     ("main_interval", "full_interval", "backfill_interval", "backfill_resolution", "preempt_leave"), 0
 )
+
+
+def test_jobs_of_an_advance_reservation_make_no_others_leave():
+    """All ask for the one that begins at 5; nothing is planned as if the first had left."""
+    rows = [(0, 100, 3, "z"), (20, 5, 4, "x"), (21, 50, 1, "z")]
+    times = AT_ONCE | {"scheduler": "slurm", "windows": ((5, 300, (4,)),), "asks": lambda job: 0}
+    assert starts(rows, **times) == [(5, 105), (105, 110), (21, 71)]
 
 
 def test_a_job_whose_grace_is_over_leaves_when_its_place_is_needed_or_at_a_tick():

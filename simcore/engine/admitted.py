@@ -1,8 +1,8 @@
 """Jobs that ask for an advance reservation: they run on its nodes, and start between its begin and its end.
 
-In each pass (under ``slurm`` when one is due) those of a reservation start in the order of the queue, before all other
-jobs, until one of them does not fit. The pass does not see the ones that wait. Those that still wait when the
-reservation is over are refused; those that run then go on.
+In each pass those of a reservation start in the order of the queue, before all other jobs, until one of them does not
+fit. The pass does not see the ones that wait. Under ``slurm`` its passes start them, before all others, once the
+reservation has begun. Those that still wait when it is over are refused; those that run then go on.
 """
 
 from __future__ import annotations
@@ -17,23 +17,14 @@ from faultsweep.simcore.engine.pieces import count_chunks, reserve_pieces
 from faultsweep.simcore.engine.state import ANYWHERE, IN_PLANS, MISSED, OVER, REFUSE_EVENT, State
 from faultsweep.simcore.engine.submits import count_submitted
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
-from faultsweep.simcore.policies.scheduling.slurm import comes_to_pass
 
 
 @kernel
 def start_admitted(s: State) -> None:
-    """Start jobs in their reservations; leave the others in the queue that ask for none."""
-    may_start = s.reserves != IN_PLANS or comes_to_pass(s)
-    head, end, refused = s.queue_head, s.queue_head, 0
-    s.num_aside = s.queue_tail - head
-    for at in range(s.num_aside):
-        job = s.queue[head + at]
-        s.aside[at] = job
-        if s.asks_for[job] == ANYWHERE:
-            s.queue[end] = job
-            end += 1
-    s.queue_tail = end
-    s.scanned_version = -1  # other jobs may stand at these positions
+    """Start jobs in their reservations; leave the others in the queue that ask for none, under ``slurm`` behind those
+    whose reservation has begun."""
+    refused = 0
+    _set_aside(s)
     for at in range(s.num_aside):
         job = s.aside[at]
         window = s.asks_for[job]
@@ -41,8 +32,13 @@ def start_admitted(s: State) -> None:
             continue
         if window == OVER or s.now >= s.window_end[window]:
             _miss(s, job)
-        elif may_start and s.now >= s.window_begin[window] and refused >> window & 1 == 0 and _is_let(s, job):
+        elif s.reserves != IN_PLANS and refused >> window & 1 == 0 and _may_start(s, job, window):
             refused |= 0 if _starts(s, job, window) else 1 << window
+
+
+@inlined
+def _may_start(s: State, job: int, window: int) -> bool:
+    return s.now >= s.window_begin[window] and (s.limited == 0 or may_run(s, job))
 
 
 @kernel
@@ -51,9 +47,25 @@ def put_aside_back(s: State) -> None:
     queue_again(s, s.aside, s.num_aside)
 
 
-@inlined
-def _is_let(s: State, job: int) -> bool:
-    return s.limited == 0 or may_run(s, job)
+@kernel
+def _set_aside(s: State) -> None:
+    """Leave only the jobs in the queue that the pass sees."""
+    head, end = s.queue_head, s.queue_head
+    s.num_aside = s.queue_tail - head
+    for at in range(s.num_aside):
+        s.aside[at] = s.queue[head + at]
+    if s.reserves == IN_PLANS:
+        for at in range(s.num_aside):
+            window = s.asks_for[s.aside[at]]
+            if window >= 0 and s.window_begin[window] <= s.now < s.window_end[window]:
+                s.queue[end] = s.aside[at]
+                end += 1
+    for at in range(s.num_aside):
+        if s.asks_for[s.aside[at]] == ANYWHERE:
+            s.queue[end] = s.aside[at]
+            end += 1
+    s.queue_tail = end
+    s.scanned_version = -1  # other jobs may stand at these positions
 
 
 @kernel

@@ -195,9 +195,11 @@ class SiteSimulator(Simulator):
         return {self.windows[place][0] for place in map(self.window_of, self.jobs) if place is not None}
 
     def set_aside(self) -> list[Job]:
-        """Start the jobs of advance reservations in the order of the queue, of each until one does not fit."""
-        everyone, full = list(self.queue), set()
-        at_tick = self.options.scheduler != "slurm" or self.passes.comes_to_pass()
+        """Start the jobs of advance reservations in the order of the queue, of each until one does not fit.
+
+        Passes of SLURM see those whose reservation has begun, before all others.
+        """
+        everyone, full, first = list(self.queue), set(), []
         self.aside = [job for job in everyone if self.window_of(job) is not None]
         self.queue = [job for job in everyone if job not in self.aside]
         for job in list(self.aside):
@@ -208,7 +210,11 @@ class SiteSimulator(Simulator):
                 self.log("refuse", job)
                 self.end_for_good(job)
                 self.aside.remove(job)
-            elif at_tick and begin <= self.now and place not in full and not self.at_limit(job):
+            elif self.options.scheduler == "slurm":
+                if begin <= self.now:
+                    self.aside.remove(job)
+                    first.append(job)
+            elif begin <= self.now and place not in full and not self.at_limit(job):
                 self.inside, self.row = place, 0
                 free = self.free()
                 if self.room(job, free) < self.needs[job].chunks:
@@ -219,6 +225,7 @@ class SiteSimulator(Simulator):
                     self.aside.remove(job)
                     self.conservative.broken = True
                 self.inside = None
+        self.queue = first + self.queue
         return everyone
 
     def go_on(self) -> None:

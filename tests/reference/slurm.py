@@ -57,34 +57,36 @@ class Passes:
             self.ran[kind] = site.now
         if site.running != before:
             self.changed = True
-            self.wait()
+            self.wait(behind=True)
 
-    def comes_to_pass(self) -> bool:
-        """Whether a pass is due, which jobs of advance reservations wait for, too."""
-        self.wait()
-        return self.left_at == self.site.now or min(self.due.values(), default=inf) <= self.site.now
+    def wait(self, behind: bool = False) -> None:
+        """Have passes at the next ticks, but no second one at a tick, if something has changed.
 
-    def wait(self) -> None:
-        """Have passes at the next ticks, but no second one at a tick, if something has changed."""
+        behind: the passes of now have been.
+        """
         for kind in KINDS[:3] if self.changed and self.site.queue else ():
             tick = self.tick_of(kind, self.site.now)
-            if tick == self.ran.get(kind) and (interval := getattr(self.site.options, f"{kind}_interval")):
-                tick += interval
+            interval = getattr(self.site.options, f"{kind}_interval")
+            if interval and (tick == self.ran.get(kind) or (behind and tick == self.site.now)):
+                tick += min(interval, LOOKS) if kind == "backfill" else interval
             self.due.setdefault(kind, tick)
         self.changed = False
 
     def main(self, depth: int) -> None:
-        """Start jobs in order; the nodes of the partition of one that cannot start are left to it."""
+        """Start jobs in order; the nodes of the partition, or advance reservation, of one that cannot start are left to
+        it."""
         site, barred = self.site, set()
-        refused = set()
+        refused, full = set(), set()
         for job in list(site.queue)[:depth]:
-            partition = site.needs[job].partition
-            if partition in refused or site.at_limit(job):
+            partition, site.inside = site.needs[job].partition, site.window_of(job)
+            if (partition in refused and site.inside is None) or site.inside in full or site.at_limit(job):
                 continue
             free = [(0, 0, 0) if node in barred else bag for node, bag in enumerate(site.free())]
             site.row = 0
             if site.room(job, free) >= site.needs[job].chunks:
                 site.start_on(job, site.held_of(job, site.choose_nodes(job, free)))
+            elif site.inside is not None:
+                full.add(site.inside)
             elif bags := site.suspension.place(job, set(range(len(free))) - barred):
                 site.start_on(job, bags)
             else:
@@ -92,6 +94,7 @@ class Passes:
                 if not self.is_shut_out(job):
                     refused.add(partition)
                     barred |= {node for node, has in enumerate(site.nodes) if partition in has.partitions}
+        site.inside = None
 
     def is_shut_out(self, job: Job) -> bool:
         """Whether a job has too few nodes beside advance reservations, even if nothing ran."""
@@ -111,6 +114,7 @@ class Passes:
             if site.options.backfill_user_depth and looked_at[job.user] >= site.options.backfill_user_depth:
                 continue
             looked_at[job.user] += 1
+            site.inside = site.window_of(job)
             start, bags = self.earliest(job)
             if start == site.now and any(set(bags) & set(site.bags[a]) for a in site.running if a.is_going):
                 start = site.now + 1
@@ -122,6 +126,13 @@ class Passes:
                 site.start_on(job, bags)
             elif start <= site.now + site.options.backfill_window * 3600:
                 self.plans.append((self.rounded(start), self.planned_end(job, start), set(bags)))
+        site.inside = None
+
+    def nodes_for(self, job: Job) -> set[int]:
+        """Those of its partition, and of the advance reservation that it asks for."""
+        site = self.site
+        mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
+        return mine if site.inside is None else mine & set(site.windows[site.inside][2])
 
     def second(self, time: Any) -> Any:
         return self.site.first_submit + floor(Fraction(time - self.site.first_submit))
@@ -140,12 +151,11 @@ class Passes:
 
     def earliest(self, job: Job) -> tuple[Any, Any]:
         """When a job can start beside the plans, and what it holds then."""
-        site = self.site
-        mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
-        time = site.now
-        while True:
+        site, mine = self.site, self.nodes_for(job)
+        time, end = site.now, inf if site.inside is None else site.windows[site.inside][1]
+        while time < end:
             last = self.second(time) + site.duration(job)
-            later = min(self.next_opening(mine, time, last), self.next_end(job, mine, time))
+            later = min(self.next_opening(self.unreserved(job, time), time, last), self.next_end(job, mine, time))
             found, bags = self.first_fit(job, time, self.unplanned(job, time))
             start = max(time, found)
             if start == inf or (start > site.now and later < start):
@@ -158,12 +168,18 @@ class Passes:
                 time = start
             else:
                 return start, bags
+        return inf, {}
+
+    def unreserved(self, job: Job, time: Any) -> set[int]:
+        """Those for it where it would meet no advance reservation."""
+        return {node for node in self.nodes_for(job) if not self.site.is_reserved(job, node, time)}
 
     def unplanned(self, job: Job, time: Any) -> set[int]:
         """The nodes of its partition that are in no plan while a job would run."""
-        site, last = self.site, self.second(time) + self.site.duration(job)
-        mine = {node for node, has in enumerate(site.nodes) if site.needs[job].partition in has.partitions}
-        return mine - set().union(*(nodes for begin, end, nodes in self.plans if begin <= last and time < end))
+        last = self.second(time) + self.site.duration(job)
+        return self.unreserved(job, time) - set().union(
+            *(nodes for begin, end, nodes in self.plans if begin <= last and time < end)
+        )
 
     def next_opening(self, mine: set[int], time: Any, last: Any) -> Any:
         """The first change of plans after a time from which on a node is free that is not free up to it."""
@@ -193,18 +209,20 @@ class Passes:
         ends |= {attempt: site.expected_moments()[attempt][0] for attempt in site.keepers()}
         ends |= {attempt: attempt.estimated_end for attempt in site.halted}  # as if nobody had suspended them
         site.suspension.over = set()
-        bags = self.bags_without(job, time, usable, site.free()) or site.suspension.place(job, usable, time)
+        bags = self.bags_without(job, time, usable, site.free())
+        if site.inside is None:  # else it has no others make way
+            bags = bags or site.suspension.place(job, usable, time)
         self.others_leave = False
         if bags:
             return site.now, bags
-        lower = site.preemption.lower(job)
+        lower = site.preemption.lower(job) if site.inside is None else []
         if lower and any(set(site.bags[a]) & usable for a in lower):
             bags = self.bags_without(job, time, usable, site.free(lower))
             if bags:
                 self.others_leave = True
                 return site.now, bags
         ends = {a: end for a, end in ends.items() if a not in lower}
-        if site.suspension.is_on:
+        if site.suspension.is_on and site.inside is None:
             ends = {a: end for a, end in ends.items() if not site.options.preempts(job, a.job)}
         running = sorted(ends, key=lambda a: (self.second(ends[a]), a.job.listed, a.job.index))
         group_end = span = None
@@ -232,7 +250,7 @@ class Passes:
         """What is free when some jobs have ended, of the cores of those that the job may have suspended, too."""
         site = self.site
         free = site.free(gone, later=True)
-        for attempt in site.running + site.halted if site.suspension.is_on else []:
+        for attempt in site.running + site.halted if site.suspension.is_on and site.inside is None else []:
             if site.options.preempts(job, attempt.job):
                 for node, bag in site.bags[attempt].items():
                     free[node] = (free[node][0] + bag[0], *free[node][1:])

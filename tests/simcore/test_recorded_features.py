@@ -92,7 +92,7 @@ def without(ensemble: Ensemble, name: str) -> Ensemble:
     return replace(ensemble, runs=[replace(run, noted=Noted()) if name == "reserved" else run for run in runs])
 
 
-OUTSIDE = dict.fromkeys(TRACES, 0) | {"requeued": 10, "requeued-by-backfill": 1, "suspended": 3, "reserved": 3}
+OUTSIDE = dict.fromkeys(TRACES, 0) | {"requeued": 10, "requeued-by-backfill": 1, "suspended": 3, "reserved": 2}
 OUTSIDE |= {"limits": 1, "failing": 2, "mixed": 1}
 """How many of the distances of ours to the runs of SLURM are beyond the 95 % range of those between its runs."""
 
@@ -120,7 +120,7 @@ ELSEWHERE = {
     "mixed-urgent": 173,
     "requeued": 547,
     "requeued-by-backfill": 240,
-    "reserved": 303,
+    "reserved": 228,
     "shares": 324,
     "suspended": 32,
 }

@@ -37,6 +37,7 @@ from faultsweep.simcore.engine.pieces import (
 )
 from faultsweep.simcore.engine.profile import breakpoint_at, set_point
 from faultsweep.simcore.engine.state import (
+    ANYWHERE,
     BACKFILL_PASS,
     DEFAULT,
     FULL_PASS,
@@ -80,7 +81,7 @@ def schedule_in_passes(s: State) -> bool:
     """Run the passes that are due; return False if a list does not fit. After starts there are passes at the next ticks
     again: expected ends of the jobs that started may change plans."""
     before = s.version
-    _await_all(s)
+    _await_all(s, s.now)
     if s.pass_due[FULL_PASS] <= s.now:
         _main_pass(s, s.queue_tail - s.queue_head)
     elif s.pass_due[MAIN_PASS] <= s.now or s.left_at == s.now:
@@ -92,32 +93,23 @@ def schedule_in_passes(s: State) -> bool:
             s.pass_due[kind], s.last_pass[kind] = np.inf, s.now
     if s.version != before:
         s.changed = 1
-        _await_all(s)
+        _await_all(s, np.nextafter(s.now, np.inf))
     return True
 
 
 @kernel
-def _await_all(s: State) -> None:
-    """Have passes of all kinds if something has changed and a job waits."""
+def _await_all(s: State, since: float) -> None:
+    """Have passes of all kinds from a time on if something has changed and a job waits."""
     if s.changed == 1 and s.queue_tail > s.queue_head:
         for kind in range(PASS_KINDS):
-            _await(s, kind)
+            _await(s, kind, since)
     s.changed = 0
 
 
 @kernel
-def comes_to_pass(s: State) -> bool:
-    """Tell whether a pass is due now, for jobs that ask for advance reservations: they start before others."""
-    _await_all(s)
-    comes = s.left_at == s.now
-    for kind in range(PASS_KINDS):
-        comes = comes or s.pass_due[kind] <= s.now
-    return comes
-
-
-@kernel
-def _await(s: State, kind: int) -> None:
-    """Have a pass at the next tick of its kind, but no second one at a tick; one that is due already stays so.
+def _await(s: State, kind: int, since: float) -> None:
+    """Have a pass at the first tick of its kind from a time on, which is now or, when all passes of now have been, just
+    behind it, but no second one at a tick; one that is due already stays so.
 
     A backfilling pass comes an interval after the one before it. If nothing has changed by then, SLURM looks every
     second.
@@ -127,7 +119,7 @@ def _await(s: State, kind: int) -> None:
     first, interval = s.job.submit[0] + s.first_tick[kind], s.tick_interval[kind]
     if kind == BACKFILL_PASS and interval > _LOOKS_S:
         first, interval = max(first, s.last_pass[kind] + interval), _LOOKS_S
-    time = next_tick(s.now, first, interval)
+    time = next_tick(since if interval > 0.0 else s.now, first, interval)
     if interval > 0.0 and time == s.last_pass[kind]:
         time = next_tick(np.nextafter(s.now, np.inf), first, interval)
     s.pass_due[kind] = time
@@ -137,24 +129,64 @@ def _await(s: State, kind: int) -> None:
 
 @kernel
 def _main_pass(s: State, depth: int) -> None:
-    """Start jobs in order of the queue, none on nodes of a partition of which a job before it could not start."""
-    s.blocked = 0
+    """Start jobs in order of the queue, none on nodes of a partition, or in an advance reservation, of which a job
+    before it could not start."""
+    s.blocked, refused = 0, 0
     position = s.queue_head
     for _ in range(depth):
         if position >= s.queue_tail or (s.free == 0 and s.preemption == DEFAULT):
             return
         job = s.queue[position]
-        if s.blocked >> s.job.partition[job] & 1 == 0 and not has_come_to_limit(s, job):
+        window = _window_of(s, job)
+        is_refused = s.blocked >> s.job.partition[job] if window == ANYWHERE else refused >> window
+        if is_refused & 1 == 0 and not has_come_to_limit(s, job):
             if _room_now(s, job) >= s.job.chunks[job] or _has_room_above(s, job):
                 head = s.queue_head
                 _start(s, job, position)
                 position += s.queue_head - head
                 continue
-            if s.preemption != DEFAULT:
-                make_room(s, job, s.blocked)
-            if not _is_shut_out(s, job):
-                s.blocked |= 1 << s.job.partition[job]
+            if window != ANYWHERE:
+                refused |= 1 << window
+            else:
+                _keep_room(s, job)
         position += 1
+
+
+@kernel
+def _keep_room(s: State, job: int) -> None:
+    """Have others leave for a job that cannot start, and keep jobs behind it from the nodes of its partition."""
+    if s.preemption != DEFAULT:
+        make_room(s, job, s.blocked)
+    if not _is_shut_out(s, job):
+        s.blocked |= 1 << s.job.partition[job]
+
+
+@inlined
+def _window_of(s: State, job: int) -> int:
+    """Return the advance reservation that a job of the queue asks for, or ANYWHERE."""
+    return s.asks_for[job] if s.asks == 1 else ANYWHERE
+
+
+@inlined
+def _is_for(s: State, job: int, node: int) -> bool:
+    """Tell whether a node is of the partition of a job, and of the advance reservation that it asks for."""
+    window = _window_of(s, job)
+    return s.node_members[node] >> s.job.partition[job] & 1 == 1 and (
+        window == ANYWHERE or s.node_windows[node] >> window & 1 == 1
+    )
+
+
+@inlined
+def _is_open(s: State, job: int, node: int, closed: int) -> bool:
+    """Tell whether a node is for a job, and of no advance reservation in ``closed``."""
+    return _is_for(s, job, node) and s.node_windows[node] & closed == 0
+
+
+@inlined
+def _closed_to(s: State, job: int, met: int) -> int:
+    """Return those of the advance reservations that a job would meet whose nodes it cannot have."""
+    window = _window_of(s, job)
+    return met if window == ANYWHERE else met & ~(1 << window)
 
 
 @kernel
@@ -171,12 +203,12 @@ def _is_shut_out(s: State, job: int) -> bool:
 @kernel
 def _room_now(s: State, job: int) -> int:
     """Set how many chunks of a job each node can take now; return how many that is in all."""
-    closed, total = windows_of(s, job, s.now), 0
+    closed, total = _closed_to(s, job, windows_of(s, job, s.now)), 0
     if s.job.requested[job] > s.free:
         return 0
     for node in range(s.node_cores.shape[0]):
         count = 0
-        if s.node_members[node] & s.blocked == 0:
+        if s.node_members[node] & s.blocked == 0 and _is_for(s, job, node):
             count = chunks_within(s, job, node, s.free_cores[node], s.free_gpus[node], s.free_memory[node], closed)
         s.takes[node], s.window_cores[node], s.window_memory[node] = count, s.free_cores[node], s.free_memory[node]
         total += count
@@ -191,7 +223,7 @@ def _has_room_above(s: State, job: int) -> bool:
     """Choose nodes for a job which it can have in the main pass if others are suspended; tell whether there are
     enough."""
     closed = windows_of(s, job, s.now)
-    return s.suspends == 1 and finds_room_above(s, job, s.blocked, closed)
+    return s.suspends == 1 and _window_of(s, job) == ANYWHERE and finds_room_above(s, job, s.blocked, closed)
 
 
 @kernel
@@ -260,9 +292,11 @@ def _is_of_many(s: State, job: int) -> bool:
 
 @kernel
 def _earliest(s: State, job: int) -> float:
-    """Choose nodes for a job beside all plans; return when it can have them, s, infinity for never."""
-    time = s.now
-    while True:
+    """Choose nodes for a job beside all plans; return when it can have them, s, infinity for never: nothing is sought
+    behind the end of the advance reservation that it asks for."""
+    time, window = s.now, _window_of(s, job)
+    last = np.inf if window == ANYWHERE else s.window_end[window]
+    while time < last:
         later = _open_nodes(s, job, time)
         start = max(time, _free_from(s, job, time))
         if start == np.inf or (later < start and start > s.now):
@@ -273,37 +307,39 @@ def _earliest(s: State, job: int) -> float:
             return start
         else:
             time = start
+    return np.inf
 
 
 @kernel
 def _open_nodes(s: State, job: int, time: float) -> float:
     """Mark the nodes of a partition that nobody has in plan from a time on for as long as the job may last; return the
     first end after that time of a plan that sets others free, or of an advance reservation, s, or infinity."""
-    end, later, partition = expected_end(s, job, whole_second(s, time)), np.inf, s.job.partition[job]
+    end, later = expected_end(s, job, whole_second(s, time)), np.inf
+    closed = _closed_to(s, job, windows_met(s, time, end))
     for node in range(s.open_node.shape[0]):
-        s.open_node[node] = s.node_members[node] >> partition & 1
+        s.open_node[node] = int(_is_open(s, job, node, closed))
     for row in range(s.num_profile):
         last = row + 1 == s.num_profile
         if not last and s.profile_time[row + 1] <= time:
             continue
-        if not last and later == np.inf and _opens_more(s, row, partition):
+        if not last and later == np.inf and _opens_more(s, row, job, closed):
             later = s.profile_time[row + 1]
         if s.profile_time[row] > end:
             break
         for node in range(s.open_node.shape[0]):
             s.open_node[node] &= s.profile_cores[row, node]
-    return min(later, _first_reopening(s, partition, time, end))
+    return min(later, _first_reopening(s, job, time, end))
 
 
 @kernel
-def _first_reopening(s: State, partition: int, time: float, end: float) -> float:
-    """Return the first end of any advance reservation after a time, if a job that begins then meets one of a node of
-    its partition, s; else infinity."""
-    closed, first, meets = windows_met(s, time, end), np.inf, False
+def _first_reopening(s: State, job: int, time: float, end: float) -> float:
+    """Return the first end of any advance reservation after a time, if a job that begins then meets one of a node that
+    is for it, s; else infinity."""
+    closed, first, meets = _closed_to(s, job, windows_met(s, time, end)), np.inf, False
     if closed == 0:
         return np.inf
     for node in range(s.node_windows.shape[0]):
-        meets = meets or (s.node_windows[node] & closed != 0 and s.node_members[node] >> partition & 1 == 1)
+        meets = meets or (s.node_windows[node] & closed != 0 and _is_for(s, job, node))
     for window in range(s.num_windows):
         if meets and s.window_end[window] > time:
             first = min(first, s.window_end[window])
@@ -311,10 +347,10 @@ def _first_reopening(s: State, partition: int, time: float, end: float) -> float
 
 
 @kernel
-def _opens_more(s: State, row: int, partition: int) -> bool:
-    """Tell whether the next row of the table has a node of a partition that is not open up to this one."""
+def _opens_more(s: State, row: int, job: int, closed: int) -> bool:
+    """Tell whether the next row of the table has a node for a job that is not open up to this one."""
     for node in range(s.open_node.shape[0]):
-        then = s.node_members[node] >> partition & s.profile_cores[row + 1, node] & 1
+        then = s.profile_cores[row + 1, node] & 1 if _is_open(s, job, node, closed) else 0
         if then == 1 and s.open_node[node] & s.profile_cores[row, node] == 0:
             return True
     return False
@@ -327,7 +363,7 @@ def _free_from(s: State, job: int, time: float) -> float:
     Ends of a group count as the last of them: those up to 30 s behind the first multiple of 30 s after the first end,
     then those of the next 30 s, the next 60 s, 120 s, and so on. A job on none of these nodes ends no group.
     """
-    closed, over = windows_of(s, job, time), 0
+    closed, over, is_anywhere = _closed_to(s, job, windows_of(s, job, time)), 0, _window_of(s, job) == ANYWHERE
     s.over = s.others_leave = 0
     for node in range(s.open_node.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
@@ -335,11 +371,11 @@ def _free_from(s: State, job: int, time: float) -> float:
     if choose_in_window(s, job, closed):
         return s.now
     if s.suspends == 1:
-        if finds_room_on_open(s, job, closed):
+        if is_anywhere and finds_room_on_open(s, job, closed):
             return s.now
-        over = s.may_preempt[s.job.preempt_class[job]]
+        over = s.may_preempt[s.job.preempt_class[job]] if is_anywhere else 0
         _begin_without(s, over)
-    elif s.preemption != DEFAULT and may_preempt(s, job):
+    elif is_anywhere and s.preemption != DEFAULT and may_preempt(s, job):
         over = s.may_preempt[s.job.preempt_class[job]]
         if free_lower(s, job) and choose_in_window(s, job, closed):
             s.others_leave = 1
