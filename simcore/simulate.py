@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 from faultsweep.errors import InputError
 from faultsweep.files import html_table
 
-MODEL_VERSION = 6
+MODEL_VERSION = 7
 """Raised whenever any result changes; stores pin it."""
 
 _MAX_CAPACITY = 1 << 10

@@ -543,6 +543,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "return met if True else met",
         "no job is let into its reservation",
     ),
+    Mutant(
+        SLURM,
+        "            return start\n",
+        "            return start if start < last else np.inf\n",
+        "nothing is planned behind the end of a reservation",
+    ),
     Mutant(SLURM, "elif is_anywhere and s.preemption", "elif s.preemption", "jobs have others leave their reservation"),
     Mutant(
         ADMITTED, "    if s.reserves == IN_PLANS:\n", "    if False:\n", "passes of slurm see no jobs of reservations"

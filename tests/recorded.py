@@ -684,3 +684,30 @@ def differences(folder: Path, recording: Recording, unseen: bool = False) -> lis
         if _apart(theirs, mine):
             found.append(Difference(theirs.time - recording.jobs[0].submit, theirs, mine))
     return found
+
+
+SOON_S = (1.0, -1.0, 2.0, -2.0, -4.0)
+"""By how much later or earlier a pass may have known the priorities that the recorder found."""
+WITHIN_S = (0.1, -0.1, 0.5, -0.5, 1.0, -1.0)
+"""By how much later or earlier jobs may have ended for a pass."""
+
+
+def cause_of(folder: Path, recording: Recording, difference: Difference) -> str:
+    """Name a difference by what makes it smaller: priorities of a moment before or after, the end of a job or the begin
+    of the pass within a second, or no limits. Else it is who leaves (node choice), or a plan for a job in front."""
+    theirs, run = difference.theirs, recording
+
+    def explains(run: Recording, time: float = theirs.time, late: float = 0.0) -> bool:
+        mine = decided(folder, run, time, theirs.kind, late)
+        return mine is not None and _apart(theirs, mine) < difference.jobs
+
+    then = [_priorities_at(run, theirs.time + soon) for soon in SOON_S]
+    others = [replace(run, noted=replace(run.noted, priorities=((0.0, each),))) for each in then if each]
+    if any(map(explains, others)):
+        return "priority"
+    if any(explains(run, late=late) or explains(run, time=theirs.time + late) for late in WITHIN_S):
+        return "pass"
+    off = {name: none for name, none in (("site_limits", False), ("array_max_jobs", 0)) if name in run.settings}
+    if off and explains(replace(run, settings={**run.settings, **off})):
+        return "limit"
+    return "node choice" if theirs.starts == difference.ours.starts else "plan"

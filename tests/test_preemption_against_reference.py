@@ -138,27 +138,24 @@ def test_who_makes_way(scheduler, run, times, node_choice, delay):
 OF_GRACES = st.tuples(st.sampled_from((0, 0, 1, 5, 30)), st.sampled_from((0, 3, 40)), st.sampled_from((0, 0.25, 2)))
 
 
+def graces_of(settings, of_graces):
+    interval, wait, leave = of_graces
+    ticks = first_ticks([*(settings[f"{kind}_interval"] for kind in ("main", "full", "backfill")), interval])
+    return {"first_ticks": ticks, "grace_interval": interval, "preempt_wait": wait, "preempt_leave": leave}
+
+
 @given(runs(), TIMES, SETTINGS, OF_GRACES, st.sampled_from(CHOICES))
 @examples(120)
 def test_passes_of_slurm(run, times, settings, of_graces, node_choice):
-    grace_interval, wait, leave = of_graces
-    kinds = ("main_interval", "full_interval", "backfill_interval")
-    ticks = first_ticks([*(settings[name] for name in kinds), grace_interval])
-    settings = settings | {"first_ticks": ticks, "grace_interval": grace_interval, "preempt_wait": wait}
-    settings |= {"preempt_leave": leave}
-    check_same(run, scheduler="slurm", node_choice=node_choice, **settings, **times)
+    times = times | settings | graces_of(settings, of_graces)
+    check_same(run, scheduler="slurm", node_choice=node_choice, **times)
 
 
-@given(runs(reservations=True), TIMES, SETTINGS)
+@given(runs(reservations=True, failures=True), TIMES, SETTINGS, OF_GRACES, st.sampled_from((1, 2)))
 @examples(80)
-def test_passes_of_slurm_with_jobs_of_advance_reservations(run, times, settings):
-    kinds = ("main_interval", "full_interval", "backfill_interval")
-    settings = settings | {
-        "first_ticks": first_ticks([settings[name] for name in kinds]),
-        "grace_interval": 0,
-        "preempt_leave": 0.25,
-    }
-    check_same(run, asks=asking(run[0], 1), scheduler="slurm", **settings, **times)
+def test_passes_of_slurm_with_jobs_of_advance_reservations(run, times, settings, of_graces, share):
+    times = times | settings | graces_of(settings, of_graces)
+    check_same(run, asks=asking(run[0], share), scheduler="slurm", **times)
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])

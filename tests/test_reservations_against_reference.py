@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from faultsweep.errors import InputError
 from tests.adapter import workload_of
+from tests.reference.site import Need
 from tests.strategies import examples
-from tests.test_site_against_reference import CHOICES, assert_same, cases
+from tests.test_site_against_reference import CHOICES, assert_same, cases, engine
 from tests.test_slurm_against_reference import SETTINGS, first_ticks
 
 
@@ -39,11 +40,40 @@ def test_schedules_are_those_of_the_reference(scheduler, case, share, node_choic
     assert_same(case, asks=asking(case, share), **options)
 
 
-@given(cases(failures=True, reservations=True), st.sampled_from((1, 2)), SETTINGS)
-@examples(80)
-def test_beside_passes_of_slurm(case, share, settings):
+PRIORITIES = {"queue_order": "multifactor", "share_weight": 100_000, "half_life": 1 / 64, "longest_age": 1 / 64}
+BESIDE_PASSES = st.fixed_dictionaries(
+    {"requeue_hold": st.sampled_from((0, 0, 0.25, 7)), "dependencies": st.sampled_from(("none", "log"))},
+    optional={
+        "user_max_jobs": st.sampled_from((1, 2)),
+        "account_max_jobs": st.just(1),
+        "partition_max_jobs": st.just(2),
+        "array_max_jobs": st.just(1),
+    },
+)
+ORDERS = st.sampled_from(({}, {}, {"queue_order": "sjf"}, *(PRIORITIES | {"period": period} for period in (0, 2.5, 7))))
+
+
+@given(cases(failures=True, reservations=True), st.sampled_from((1, 2, 3)), SETTINGS, BESIDE_PASSES, ORDERS)
+@examples(120)
+def test_beside_passes_of_slurm(case, share, settings, more, order):
     ticks = first_ticks([settings[name] for name in ("main_interval", "full_interval", "backfill_interval")])
-    assert_same(case, asks=asking(case, share), scheduler="slurm", first_ticks=ticks, **settings)
+    more = settings | more | order
+    assert_same(case, asks=asking(case, share), scheduler="slurm", first_ticks=ticks, **more)
+
+
+def test_passes_of_slurm_plan_behind_the_end_of_a_reservation():
+    """As SLURM does, in its recording `reserved`. One of two nodes of 4 cores is reserved from 10 to 100. Job 3 has 3
+    cores until 300; job 6 wants 4, so it never starts, but is planned; job 9 wants 1, for longer than until 300, and
+    job 12 for less."""
+    needs = [(3, 10, 290, 3), (6, 11, 100, 4), (9, 12, 500, 1), (12, 13, 200, 1)]
+    rows = [(job, submit, run, run, Need(1, (cores, 0, 0), 1, False, 0)) for job, submit, run, cores in needs]
+    case = ((((4, 0, 0, 2),), ()), rows, [], ((10, 100, (1,)),))
+    times = dict.fromkeys(("main_interval", "full_interval", "backfill_interval", "backfill_resolution"), 0)
+    times |= {"scheduler": "slurm", "asks": lambda job: 0}
+    assert_same(case, **times)
+    starts = engine(case, estimates="requested", **times)[1].jobs["start_s"]
+    assert (starts[0], starts[3]) == (10, 13)
+    assert np.isnan(starts[1:3]).all()
 
 
 @given(

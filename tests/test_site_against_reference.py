@@ -130,10 +130,10 @@ def cases(draw, failures: bool = False, reservations: bool = False):
         failed.append((time, draw(st.integers(0, len(nodes) - 1)), draw(st.sampled_from(DOWN_TIMES))))
     windows = []
     for _ in range(draw(st.integers(1, 3)) if reservations else 0):
-        begin = rows[0][1] + draw(st.sampled_from((-5, 0, 1, 2, 5, 12, 40)))
+        begin = rows[0][1] + draw(st.sampled_from((-5, 0, 1, 2, 5, 12, 40, -0.75, 2.5)))
         counts = tuple(draw(st.integers(0, row[3])) for row in site[0])
         if any(counts):
-            windows.append((begin, begin + draw(st.sampled_from((1, 3, 10, 30))), counts))
+            windows.append((begin, begin + draw(st.sampled_from((1, 3, 10, 30, 0.25, 3.5))), counts))
     return site, rows, failed, tuple(windows)
 
 

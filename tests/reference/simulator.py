@@ -140,6 +140,13 @@ class Simulator:
                 return
 
     def next_instant(self) -> Any:
+        """The next event, or calculation of priorities if any event is still to come and a job waits."""
+        times = [time for time in self.times_to_come() if time < inf]
+        if times and self.options.queue_order == "multifactor" and self.options.period and self.queue:
+            times.append(self.calculated() + self.options.period)
+        return min(times, default=inf)
+
+    def times_to_come(self) -> list[Any]:
         times = [job.submit for job in self.coming]
         times += [attempt.end for attempt in self.running]
         times += [attempt.saving[0] for attempt in self.running if attempt.saving]
@@ -148,9 +155,7 @@ class Simulator:
         times += [time for time, _ in self.resubmissions]
         times += [time for time in self.timers if time > self.now and self.checkpoints_to_start(time)]
         times += [self.periodic_due(attempt) for attempt in self.running]
-        if self.options.queue_order == "multifactor" and self.options.period and self.queue:
-            times += [self.calculated() + self.options.period] * (min(times, default=inf) < inf)
-        return min(times, default=inf)
+        return times
 
     def whole_instant(self) -> None:
         """All events of the instant in their order, then one pass."""

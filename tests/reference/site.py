@@ -158,10 +158,11 @@ class SiteSimulator(Simulator):
             found[attempt] = (max(start, start + self.duration(job)), 0)
         return found
 
-    def next_instant(self):
-        ends = [end for _, end, _ in self.windows if end > self.now]
-        ends += [begin for begin in self.begins() if begin > self.now]
-        return min([super().next_instant(), *ends, self.passes.next_tick(), *self.preemption.next_times()])
+    def times_to_come(self) -> list[Any]:
+        times = super().times_to_come()
+        times += [end for _, end, _ in self.windows if end > self.now]
+        times += [begin for begin in self.begins() if begin > self.now]
+        return [*times, self.passes.next_tick(), *self.preemption.next_times()]
 
     def whole_instant(self) -> None:
         o = self.options

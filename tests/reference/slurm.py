@@ -159,16 +159,15 @@ class Passes:
             found, bags = self.first_fit(job, time, self.unplanned(job, time))
             start = max(time, found)
             if start == inf or (start > site.now and later < start):
-                if later == inf:
-                    return inf, {}
                 time = later
-            elif start in (site.now, time):
+            elif start in (site.now, time) or not self.meets_plan(job, start, bags):
                 return start, bags
-            elif self.planned(self.rounded(start), self.planned_end(job, start)) & set(bags):
-                time = start
             else:
-                return start, bags
+                time = start
         return inf, {}
+
+    def meets_plan(self, job: Job, start: Any, bags: Any) -> bool:
+        return not self.planned(self.rounded(start), self.planned_end(job, start)).isdisjoint(bags)
 
     def unreserved(self, job: Job, time: Any) -> set[int]:
         """Those for it where it would meet no advance reservation."""

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.recorded import Noted, Recording, decided, differences, passes_of, read
+from tests.recorded import Noted, Recording, cause_of, decided, differences, passes_of, read
 from tests.recorded_shares import priorities
 from tests.simcore.test_recorded_schedules import Ensemble
 
@@ -52,6 +53,21 @@ def test_passes_of_the_other_runs_do_the_same(tmp_path, name):
     passes_do_the_same(tmp_path, read(RECORDED / f"{name}.json")[1:])
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["requeued-by-backfill", pytest.param("mixed-urgent", marks=pytest.mark.slow)])
+def test_differences_have_names(tmp_path, name):
+    """Most of mixed-urgent are of priorities which the recorder printed a moment later; a plan is what is left."""
+    named: Counter[str] = Counter()
+    for run in read(RECORDED / f"{name}.json"):
+        for each in differences(tmp_path, run, unseen=True):
+            named[cause_of(tmp_path, run, each)] += each.jobs
+    assert named == NAMED[name]
+
+
+NAMED = {
+    "requeued-by-backfill": {"pass": 1, "plan": 2},
+    "mixed-urgent": {"priority": 26, "plan": 4, "pass": 2},
+}
 ON_OTHER_NODES = 0.03
 
 

@@ -1,10 +1,10 @@
 """SLURM's scheduler on a site: a main pass in order of the queue, and a pass of ``sched/backfill`` now and then.
 
-Nothing starts at an event itself. A pass follows at the next tick of its kind, and only if a job has come, started or
-ended, a node has failed or come up, the order has been calculated or an advance reservation has ended since the last
-one. A backfilling pass comes an interval after the one before it, or in the first second in which it has anything to
-do. A main pass follows, too, when a preempted job has left. The first ticks are drawn from the seed: no clock of a
-controller agrees with that of a log.
+Nothing starts at an event itself. A pass follows at the next tick of its kind, and only if since the last one a job has
+come, started or ended, a node has failed or come up, the order has been calculated, an advance reservation has ended,
+or one that jobs ask for has begun. A backfilling pass comes an interval after the one before it, or in the first second
+in which it has anything to do. A main pass follows, too, when a preempted job has left. The first ticks are drawn from
+the seed: no clock of a controller agrees with that of a log.
 
 The main pass starts jobs until one cannot start; from then on the nodes of its partition are left to it, unless advance
 reservations keep it from starting even on idle nodes. It looks at the first jobs of the queue, and at all of them once
@@ -292,8 +292,11 @@ def _is_of_many(s: State, job: int) -> bool:
 
 @kernel
 def _earliest(s: State, job: int) -> float:
-    """Choose nodes for a job beside all plans; return when it can have them, s, infinity for never: nothing is sought
-    behind the end of the advance reservation that it asks for."""
+    """Choose nodes for a job beside all plans; return when it can have them, s, infinity for never.
+
+    No search begins behind the end of the advance reservation that it asks for. One that begins before may end behind
+    it: then the job is planned for a time at which it cannot start, as in SLURM.
+    """
     time, window = s.now, _window_of(s, job)
     last = np.inf if window == ANYWHERE else s.window_end[window]
     while time < last:
