@@ -49,7 +49,7 @@ def nodes_of(site: Site, window: Reservation, path: str) -> list[int]:
         ]
     if window.classes:
         return [starts[name] + place for name, count in window.classes.items() for place in range(count)]
-    return list(range(min(window.nodes or first, first)))
+    return list(range(first if window.nodes is None else window.nodes))
 
 
 def _places(

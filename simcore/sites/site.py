@@ -108,14 +108,15 @@ class Reservation(_Part):
     """An advance reservation of nodes, in seconds since 1970 UTC, or on the clock of a log without a date.
 
     Its nodes are those of ``hosts``, or the first ones of each class as ``classes`` says, or the first ``nodes`` of the
-    site; all without any of them. ``maintenance`` lets no job run. Jobs of ``users`` in ``accounts`` may ask for it; if
-    one of the two is empty, of all users or accounts, if both are, of nobody; a name with - before it is left out.
+    site (None: all); the first of the three that is given decides. ``maintenance`` lets no job run. Jobs of ``users``
+    in ``accounts`` may ask for it; if one of the two is empty, of all users or accounts, if both are, of nobody; a name
+    with - before it is left out.
     """
 
     name: str
     start_s: float = Field(allow_inf_nan=False)
     end_s: float = Field(allow_inf_nan=False)
-    nodes: int = Field(default=0, ge=0)
+    nodes: int | None = None
     classes: dict[str, int] = {}
     hosts: str = ""
     maintenance: bool = False
@@ -189,14 +190,8 @@ class Site(_Part):
                     raise ValueError(f"partition {partition.name} has nodes of {name!r}, which is no class of nodes")
                 if not 0 < count <= counts[name]:
                     raise ValueError(f"partition {partition.name} has {count} nodes of {name}, of {counts[name]}")
-        for window in self.reservations:
-            if window.end_s <= window.start_s:
-                raise ValueError(f"reservation {window.name} ends at {window.end_s:g} s, not after its start")
-            for name, count in window.classes.items():
-                if not 0 < count <= counts.get(name, 0):
-                    raise ValueError(
-                        f"reservation {window.name} has {count} nodes of {name!r}, of {counts.get(name, 0)}"
-                    )
+        _check_reservations(self.reservations, counts)
+        _check_preempts(self.qos)
         return self
 
     @property
@@ -208,6 +203,41 @@ class Site(_Part):
     def num_cores(self) -> int:
         """All cores."""
         return sum(of_class.count * of_class.cores for of_class in self.nodes)
+
+
+def _check_reservations(windows: list[Reservation], counts: dict[str, int]) -> None:
+    """Raise ValueError for times, sizes or names that reservations cannot have; ``counts`` are nodes of each class."""
+    places: dict[str, int] = {}
+    for place, window in enumerate(windows):
+        # Jobs ask for a reservation by its name, so that of two with one name nobody could tell which is meant.
+        if window.name and places.setdefault(window.name, place) != place:
+            first = places[window.name]
+            raise ValueError(
+                f"reservations.{first} and reservations.{place} have the same name {window.name!r} (valid: another "
+                "name for each, since jobs ask for a reservation by its name)"
+            )
+        if window.end_s <= window.start_s:
+            raise ValueError(f"reservation {window.name} ends at {window.end_s:g} s, not after its start")
+        for name, count in window.classes.items():
+            if not 0 < count <= counts.get(name, 0):
+                raise ValueError(f"reservation {window.name} has {count} nodes of {name!r}, of {counts.get(name, 0)}")
+        most = sum(counts.values())
+        if window.nodes is not None and not 1 <= window.nodes <= most:
+            raise ValueError(
+                f"reservations.{place}.nodes is {window.nodes} in reservation {window.name} (valid: 1 to {most}, the "
+                "nodes of the site; for all of them leave nodes away)"
+            )
+
+
+def _check_preempts(qos: list[Qos]) -> None:
+    """Raise ValueError for a QOS that preempts one which the file does not have."""
+    names = [one.name for one in qos]
+    for place, one in enumerate(qos):
+        for other in one.preempts:
+            if other not in names:
+                raise ValueError(
+                    f"qos.{place}.preempts names {other!r}, which is no QOS of the file (valid: {', '.join(names)})"
+                )
 
 
 def read_site(path: str | Path) -> Site:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import datetime
+from itertools import count
 from typing import Any, Literal
 
 import numpy as np
@@ -57,6 +58,13 @@ _ACCOUNT_LIMITS = (
     *(("MaxTRES", "MaxTRESPerJob"), ("MaxTRESPerNode",), ("MaxTRESMins", "MaxTRESMinsPerJob")),
     ("MaxWall", "MaxWallDurationPerJob"),
 )
+# Flags of a reservation that change when it is, what it has, or who runs in it.
+_CHANGING = frozenset(
+    (
+        *("DAILY", "WEEKLY", "WEEKDAY", "WEEKEND", "HOURLY", "TIME_FLOAT", "FLEX", "ANY_NODES"),
+        *("MAGNETIC", "REPLACE", "PURGE_COMP"),
+    )
+)
 _SETTINGS = {
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat"),
     "BurstBufferType": (),
@@ -81,9 +89,9 @@ def build(facts: Facts, timezone: str = "UTC") -> Site:
         scheduler="slurm",
         nodes=classes,
         partitions=[_partition(keys, of_host, classes, missing) for keys in facts.partitions],
-        qos=[_qos(keys, threads, missing) for keys in facts.qos],
+        qos=_known_preempts([_qos(keys, threads, missing) for keys in facts.qos], missing),
         accounts=_accounts(facts, threads, missing),
-        reservations=[_reservation(keys, Zone(timezone), missing) for keys in facts.reservations],
+        reservations=_reservations(facts, Zone(timezone), of_host, classes, missing),
         licences=_licences(facts),
         priority=_priority(facts, missing),
         backfill=_backfill(facts, missing),
@@ -273,6 +281,16 @@ def _qos(keys: Keys, threads: int, missing: list[str]) -> Qos:
     )
 
 
+def _known_preempts(qos: list[Qos], missing: list[str]) -> list[Qos]:
+    """Return QOS that preempt no others than those of the files."""
+    names = {one.name for one in qos}
+    for one in qos:
+        missing += [
+            f"QOS {one.name}: Preempt={other}, which no file describes" for other in one.preempts if other not in names
+        ]
+    return [one.model_copy(update={"preempts": [other for other in one.preempts if other in names]}) for one in qos]
+
+
 def _accounts(facts: Facts, threads: int, missing: list[str]) -> list[Account]:
     accounts = []
     limited: Counter[str] = Counter()
@@ -299,31 +317,82 @@ def _accounts(facts: Facts, threads: int, missing: list[str]) -> list[Account]:
     return accounts
 
 
-def _reservation(keys: Keys, zone: Zone, missing: list[str]) -> Reservation:
+def _reservations(
+    facts: Facts, zone: Zone, of_host: dict[str, str], classes: list[NodeClass], missing: list[str]
+) -> list[Reservation]:
+    """Return the reservations of nodes, each with a name of its own."""
+    found: list[Reservation] = []
+    different = [keys for place, keys in enumerate(facts.reservations) if keys not in facts.reservations[:place]]
+    taken = {known(keys, "ReservationName") for keys in different}
+    for keys in different:
+        window = _reservation(keys, zone, of_host, classes, missing)
+        if window is None or window in found:
+            continue
+        if window.name in {each.name for each in found}:
+            other = next(name for k in count(2) if (name := f"{window.name}-{k}") not in taken)
+            taken.add(other)
+            missing.append(f"reservation {window.name}: there twice; the later one is {other}, which no job asks for")
+            window = window.model_copy(update={"name": other})
+        found.append(window)
+    return found
+
+
+def _reservation(
+    keys: Keys, zone: Zone, of_host: dict[str, str], classes: list[NodeClass], missing: list[str]
+) -> Reservation | None:
+    """Return a reservation; None of one that has no nodes, such as one of licences."""
     name, flags = known(keys, "ReservationName"), known(keys, "Flags")
-    times = []
-    for key in ("StartTime", "EndTime"):
-        try:
-            when, own_zone = stamp(known(keys, key))
-        except ValueError as error:
-            raise InputError(f"reservation {name}: {key} is {known(keys, key)[:40]!r}, {error}") from None
-        local = np.array([(when - datetime(1970, 1, 1)).total_seconds()])
-        times.append(float(local[0] if own_zone else zone.early(local)[0]))
-    repeated = {"DAILY", "WEEKLY", "WEEKDAY", "WEEKEND", "HOURLY", "FLEX", "ANY_NODES"} & set(flags.split(","))
-    missing += [f"reservation {name}: {flag}" for flag in sorted(repeated)]
+    hosts, size = known(keys, "Nodes"), _whole(keys, "NodeCnt") or 0
+    if not hosts and size <= 0:
+        licences = known(keys, "Licenses")
+        missing.append(f"reservation {name}: it has no nodes{f', only Licenses={licences}' if licences else ''}")
+        return None
+    most = sum(of_class.count for of_class in classes)
+    if not hosts and size > most:
+        missing.append(f"reservation {name}: NodeCnt={size}, of the {most} nodes that the files describe")
+        return None
+    times = [_reserved_time(keys, key, zone) for key in ("StartTime", "EndTime")]
+    if times[1] <= times[0]:
+        missing.append(f"reservation {name}: its EndTime is not after its StartTime")
+        return None
+    changing = _CHANGING & {flag.partition("=")[0] for flag in flags.split(",")}
+    missing += [f"reservation {name}: {flag}" for flag in sorted(changing)]
     for key in ("Groups", "Licenses"):
         if known(keys, key):
             missing.append(f"reservation {name}: {key}={known(keys, key)}")
+    reserved = _whole(keys, "CoreCnt") or 0
+    if 0 < reserved < _cores_of(hosts, size, of_host, classes):
+        missing.append(f"reservation {name}: CoreCnt={reserved}, single cores; here its nodes are reserved as a whole")
     return Reservation(
         name=name,
         start_s=times[0],
         end_s=times[1],
-        nodes=_whole(keys, "NodeCnt") or 0,
-        hosts=known(keys, "Nodes"),
+        nodes=None if hosts else size,
+        hosts="" if hosts == "ALL" else hosts,
         maintenance="MAINT" in flags,
         users=[each for each in known(keys, "Users").split(",") if each],
         accounts=[each for each in known(keys, "Accounts").split(",") if each],
     )
+
+
+def _reserved_time(keys: Keys, key: str, zone: Zone) -> float:
+    """Return the start or the end of a reservation, s since 1970 UTC."""
+    try:
+        when, own_zone = stamp(known(keys, key))
+    except ValueError as error:
+        name = known(keys, "ReservationName")
+        raise InputError(f"reservation {name}: {key} is {known(keys, key)[:40]!r}, {error}") from None
+    local = np.array([(when - datetime(1970, 1, 1)).total_seconds()])
+    return float(local[0] if own_zone else zone.early(local)[0])
+
+
+def _cores_of(hosts: str, size: int, of_host: dict[str, str], classes: list[NodeClass]) -> int:
+    """Return the cores that the nodes of a reservation have, at least those of as many of the smallest nodes."""
+    cores = {of_class.name: of_class.cores for of_class in classes}
+    if not hosts:
+        return size * min(cores.values())
+    listed = list(of_host) if hosts == "ALL" else _hosts("Nodes", hosts)
+    return sum(cores[of_host[host]] for host in listed if host in of_host)
 
 
 def _licences(facts: Facts) -> list[Licence]:

@@ -304,6 +304,96 @@ def test_what_is_wrong_in_a_site_is_said(tmp_path, change, sentence):
         read_site(path)
 
 
+RESERVED = "[[reservations]]\nname = {name!r}\nstart_s = 0\nend_s = {end}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (RESERVED.format(name="a", end=9) + "nodes = 0", "reservations.0.nodes is 0 in reservation a .valid: 1 to 95"),
+        (
+            RESERVED.format(name="a", end=9) + "nodes = 96",
+            "reservations.0.nodes is 96 in reservation a .valid: 1 to 95",
+        ),
+        (
+            RESERVED.format(name="a", end=9) + RESERVED.format(name="b", end=9) + RESERVED.format(name="a", end=7),
+            "reservations.0 and reservations.2 have the same name 'a' .valid: another name for each",
+        ),
+        (
+            '[[qos]]\nname = "low"\n[[qos]]\nname = "high"\npreempts = ["low", "lwo"]',
+            "qos.1.preempts names 'lwo', which is no QOS of the file .valid: low, high",
+        ),
+    ],
+)
+def test_reservations_and_qos_that_cannot_be_meant_are_refused(tmp_path, more, sentence):
+    path = tmp_path / "site.toml"
+    path.write_text(site_text(build(tmp_path, CONF)) + more)
+    with pytest.raises(InputError, match=rf"site\.toml: {sentence}"):
+        read_site(path)
+
+
+def test_reservations_without_a_name_may_be_several(tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(site_text(build(tmp_path, CONF)) + RESERVED.format(name="", end=9) * 2 + "nodes = 95")
+    assert [window.nodes for window in read_site(path).reservations] == [None, 95]
+
+
+SPAN = "StartTime=2026-07-01T08:00:00 EndTime=2026-07-01T20:00:00"
+
+
+@pytest.mark.parametrize(
+    ("lines", "windows", "listed"),
+    [
+        (
+            [f"lic {SPAN} Nodes=(null) NodeCnt=0 CoreCnt=0 Flags=ANY_NODES Licenses=matlab:5"],
+            [],
+            ["reservation lic: it has no nodes, only Licenses=matlab:5"],
+        ),
+        ([f"all {SPAN} Nodes=ALL NodeCnt=95"], [("all", None, "")], []),
+        ([f"some {SPAN} Nodes=(null) NodeCnt=3"], [("some", 3, "")], []),
+        (
+            [f"many {SPAN} Nodes=(null) NodeCnt=96"],
+            [],
+            ["reservation many: NodeCnt=96, of the 95 nodes that the files describe"],
+        ),
+        (
+            [f"cores {SPAN} Nodes=n[001-002] NodeCnt=2 CoreCnt=2 Flags=SPEC_NODES"],
+            [("cores", None, "n[001-002]")],
+            ["reservation cores: CoreCnt=2, single cores; here its nodes are reserved as a whole"],
+        ),
+        ([f"whole {SPAN} Nodes=n[001-002] NodeCnt=2 CoreCnt=64"], [("whole", None, "n[001-002]")], []),
+        (
+            [f"pull {SPAN} Nodes=n001 NodeCnt=1 Flags=MAGNETIC,PURGE_COMP=00:05:00"],
+            [("pull", None, "n001")],
+            ["reservation pull: MAGNETIC", "reservation pull: PURGE_COMP"],
+        ),
+        (
+            [f"a {SPAN} Nodes=n001", f"a {SPAN} Nodes=n001", f"a {SPAN} Nodes=n002", f"a {SPAN} Nodes=n003"],
+            [("a", None, "n001"), ("a-2", None, "n002"), ("a-3", None, "n003")],
+            [
+                "reservation a: there twice; the later one is a-2, which no job asks for",
+                "reservation a: there twice; the later one is a-3, which no job asks for",
+            ],
+        ),
+        (
+            ["back StartTime=2026-07-01T08:00:00 EndTime=2026-07-01T08:00:00 Nodes=n001"],
+            [],
+            ["reservation back: its EndTime is not after its StartTime"],
+        ),
+    ],
+)
+def test_reservations_are_those_of_nodes(tmp_path, lines, windows, listed):
+    site = build(tmp_path, CONF, "".join(f"ReservationName={line}\n" for line in lines))
+    assert [(window.name, window.nodes, window.hosts) for window in site.reservations] == windows
+    assert [line for line in site.not_represented if line.startswith("reservation")] == listed
+
+
+def test_qos_that_no_file_describes_are_not_preempted(tmp_path):
+    site = build(tmp_path, CONF, QOS.replace("normal|cpu", "normal,gone|cpu"))
+    assert site.qos[1].preempts == ["normal"]
+    assert "QOS high: Preempt=gone, which no file describes" in site.not_represented
+
+
 def test_damaged_files_are_a_sentence_or_a_site(tmp_path):
     path, sites = tmp_path / "damaged.txt", 0
     for seed in range(200):
