@@ -70,6 +70,8 @@ _MODES = {"REQUEUE": "requeue", "CANCEL": "cancel", "CHECKPOINT": "checkpoint", 
 def preempt_options(site: Site) -> list[str]:
     """Return the options of a run in which jobs of a site preempt others."""
     mode = next((_MODES[word] for word in site.preempt_mode.upper().split(",") if word in _MODES), "requeue")
+    if mode == "suspend":  # suspended jobs stop at once: no grace, exempt time or wait has an effect
+        return [f"--preemption {mode}"]
     values = {"preempt-exempt-s": site.preempt_exempt_s or None, "preempt-wait-s": site.preempt_wait_s}
     options = [f"--{name} {value:.9g}" for name, value in values.items() if value is not None]
     return [f"--preemption {mode}", *(["--site-grace"] if graces_of(site) else []), *options]

@@ -27,15 +27,18 @@ from faultsweep.simcore.workloads.accounting.units import Zone, clock, expand_ho
 from faultsweep.errors import InputError
 
 _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "infinite", "unlimited"))
+# Field, seconds (or jobs) of a unit, the values that SLURM takes, and its default, which it uses where it takes none.
 _BACKFILL = {
-    "bf_interval": ("interval_s", 1),
-    "bf_window": ("window_s", 60),
-    "bf_resolution": ("resolution_s", 1),
-    "bf_max_job_test": ("max_job_test", 1),
-    "bf_max_job_user": ("max_job_user", 1),
-    "default_queue_depth": ("default_queue_depth", 1),
-    "sched_interval": ("full_interval_s", 1),
+    "bf_interval": ("interval_s", 1, range(1, 10_801), "30"),
+    "bf_window": ("window_s", 60, range(1, 43_201), "1440"),
+    "bf_resolution": ("resolution_s", 1, range(1, 3_601), "60"),
+    "bf_max_job_test": ("max_job_test", 1, range(1, 1_000_001), "500"),
+    "bf_max_job_user": ("max_job_user", 1, range(1_000_000_000), "0"),
+    "default_queue_depth": ("default_queue_depth", 1, range(1_000_000_000), "100"),
+    "sched_interval": ("full_interval_s", 1, range(1_000_000_000), "60"),
 }
+# A time between passes of -1: SLURM makes no such passes.
+_NO_PASSES = frozenset(("bf_interval=-1", "sched_interval=-1"))
 _PREEMPT: dict[str, Literal["", "qos", "partition"]] = {
     "preempt/qos": "qos",
     "preempt/partition_prio": "partition",
@@ -431,9 +434,13 @@ def _backfill(facts: Facts, missing: list[str]) -> Backfill:
     chosen: dict[str, Any] = {}
     for item in known(facts.config, "SchedulerParameters").split(","):
         name, _, value = item.strip().partition("=")
-        if name in _BACKFILL and re.fullmatch(r"\d{1,9}", value):
-            key, scale = _BACKFILL[name]
-            chosen[key] = int(value) * scale
+        if name in _BACKFILL and re.fullmatch(r"-?\d{1,9}", value) and item.strip() not in _NO_PASSES:
+            key, scale, valid, default = _BACKFILL[name]
+            if int(value) in valid:
+                chosen[key] = int(value) * scale
+            else:
+                told = f"SLURM takes {valid[0]} or more" + (f", up to {valid[-1]}" if valid[-1] < 999_999_999 else "")
+                missing.append(f"SchedulerParameters: {item.strip()} ({told}, and so uses its default, {default})")
         elif name and name not in _HARMLESS:
             missing.append(f"SchedulerParameters: {item.strip()}")
     kind = known(facts.config, "SchedulerType").removeprefix("sched/") or "backfill"

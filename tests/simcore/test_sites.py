@@ -184,6 +184,34 @@ def test_slurms_main_pass_looks_at_one_job_more_than_it_says():
 
 
 @pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("bf_interval=0", "SLURM takes 1 or more, up to 10800, and so uses its default, 30"),
+        ("bf_interval=10801", "SLURM takes 1 or more, up to 10800, and so uses its default, 30"),
+        ("bf_window=0", "SLURM takes 1 or more, up to 43200, and so uses its default, 1440"),
+        ("bf_resolution=0", "SLURM takes 1 or more, up to 3600, and so uses its default, 60"),
+        ("bf_max_job_test=0", "SLURM takes 1 or more, up to 1000000, and so uses its default, 500"),
+        ("bf_max_job_user=-1", "SLURM takes 0 or more, and so uses its default, 0"),
+        ("default_queue_depth=-1", "SLURM takes 0 or more, and so uses its default, 100"),
+        ("sched_interval=-2", "SLURM takes 0 or more, and so uses its default, 60"),
+    ],
+)
+def test_values_that_slurm_does_not_take_are_told_and_left_out(tmp_path, given, told):
+    site = build(tmp_path, f"SchedulerParameters={given},bf_continue\nNodeName=n[1-4] CPUs=4\n")
+    assert site.not_represented == [f"SchedulerParameters: {given} ({told})"]
+    assert site.backfill == Backfill()
+    valid = "bf_window=43200,bf_max_job_user=0,default_queue_depth=0,sched_interval=0,bf_interval=-1"
+    site = build(tmp_path, f"SchedulerParameters={valid}\nNodeName=n[1-4] CPUs=4\n")
+    assert site.not_represented == ["SchedulerParameters: bf_interval=-1"]
+    assert site.backfill == Backfill(window_s=2_592_000, max_job_user=0, default_queue_depth=0, full_interval_s=0)
+
+
+def test_a_site_that_suspends_has_no_times_of_preemption(tmp_path):
+    site = build(tmp_path, CONF.replace("=REQUEUE", "=SUSPEND,GANG"), QOS)
+    assert preempt_options(site) == ["--preemption suspend"]
+
+
+@pytest.mark.parametrize(
     ("line", "found", "listed"),
     [
         ("max_run = [o:PBS_ALL=20],[u:PBS_GENERIC=10]", (20, 10, None, None), []),
