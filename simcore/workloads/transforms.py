@@ -111,7 +111,7 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
             "them wait)"
         )
     if pairs is None and config["dependencies"] == "log":
-        found["dependencies"] = "no job is known to follow another one, so dependencies = log changes nothing"
+        found["dependencies"] = "no job is known to follow an earlier one, so dependencies = log changes nothing"
     nodes, processors = (header_number(workload.header, key) for key in ("MaxNodes", "MaxProcs"))
     mixed = (
         nodes and processors % nodes and (workload.nodes, workload.procs_per_node) == (nodes, -(-processors // nodes))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from faultsweep.simcore.model.dependencies import Dependencies, dependencies_of
@@ -52,18 +52,33 @@ def pairs_of(jobs: Sequence[str | None], texts: Sequence[str | None]) -> Depende
 
     A job that is named and not there, or not before the one that waits, is none that it waits for.
     """
+    pairs: dict[tuple[int, int], float] = {}
+    for row, places, think_s in _named(jobs, texts):
+        for place in places:
+            if place < row:
+                pairs[row, place] = max(think_s, pairs.get((row, place), 0.0))
     if not any(texts):
         return None
-    places = _places(jobs)
-    pairs: dict[tuple[int, int], float] = {}
+    job, after = (np.array([pair[k] for pair in pairs], np.int64) for k in range(2))
+    return dependencies_of(job, after, np.array(list(pairs.values())))
+
+
+def unmet(jobs: Sequence[str | None], texts: Sequence[str | None]) -> tuple[int, int]:
+    """Return how many named jobs are not there, and how many are not before the one that waits."""
+    absent = late = 0
+    for row, places, _ in _named(jobs, texts):
+        absent += not places
+        late += bool(places) and min(places) >= row
+    return absent, late
+
+
+def _named(jobs: Sequence[str | None], texts: Sequence[str | None]) -> Iterator[tuple[int, Sequence[int], float]]:
+    """Yield the row of a job that waits, the rows of the job or array that it names, and the think time, s."""
+    places = _places(jobs) if any(texts) else {}
     for row, text in enumerate(texts):
         for name, think_s in (text and names_in(text)) or ():
             tasks = _TASKS.fullmatch(name)
-            for place in places.get(tasks["array"] if tasks else name, ()):
-                if place < row:
-                    pairs[row, place] = max(think_s, pairs.get((row, place), 0.0))
-    job, after = (np.array([pair[k] for pair in pairs], np.int64) for k in range(2))
-    return dependencies_of(job, after, np.array(list(pairs.values())))
+            yield row, places.get(tasks["array"] if tasks else name, ()), think_s
 
 
 def _places(jobs: Sequence[str | None]) -> dict[str, list[int]]:

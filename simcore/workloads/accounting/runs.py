@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.workloads.accounting.dependencies import unread
+from faultsweep.simcore.workloads.accounting.dependencies import unmet, unread
 from faultsweep.simcore.workloads.accounting.records import Text, concat, take_column
 from faultsweep.simcore.workloads.accounting.source import Dump, Options, drop_empty
 from faultsweep.simcore.workloads.accounting.units import expand_hosts
@@ -18,6 +19,8 @@ PARTITION_LIMIT = -1.0
 SUMMED = ("nodes", "cores", "gpus", "memory_mb")
 RESTARTED_ONCE_SEEN = "restarted jobs of which the dump has the last run only (sacct --duplicates gives all)"
 _NO_DEPENDENCY = "dependencies of a kind that is not read, such as singleton: taken as none"
+_ABSENT = "dependencies on jobs that are not in the dump: taken as none"
+_LATE = "dependencies of jobs on themselves or on jobs submitted after them: taken as none"
 NEVER = ("submit time missing", "starts before it was submitted", "ends before it starts")
 
 
@@ -37,10 +40,23 @@ def finish(dump: Dump, options: Options) -> None:
     if dump.local_times and not options.timezone:
         dump.report.guessed["times, taken as UTC (--timezone names the zone of the machine)"] = len(order)
     if "dependency" in columns:
-        dump.report.guessed[_NO_DEPENDENCY] += unread(columns["dependency"].values())
+        _count_dependencies(columns, dump)
+    if dump.task_limits:
+        most_common = Counter(dump.task_limits.values()).most_common(1)[0][0]
+        told = f"arrays with a limit of their own of running tasks (most often {most_common}): taken as none, as "
+        dump.report.guessed[told + "array_max_jobs sets one for all arrays"] += len(dump.task_limits)
     dump.columns = drop_empty(columns)
     if not dump.nodes and "node_list" in columns:
         dump.nodes = count_hosts(columns["node_list"])
+
+
+def _count_dependencies(columns: dict[str, Any], dump: Dump) -> None:
+    """Count the dependencies that no simulation heeds, by reason."""
+    texts = columns["dependency"].values()
+    jobs = columns["job"].values() if "job" in columns else [None] * len(texts)
+    dump.report.guessed[_NO_DEPENDENCY] += unread(texts)
+    for reason, number in zip((_ABSENT, _LATE), unmet(jobs, texts), strict=True):
+        dump.report.guessed[reason] += number
 
 
 def count_hosts(lists: Text) -> int:

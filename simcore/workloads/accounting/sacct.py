@@ -75,6 +75,7 @@ _CSV = re.compile(r'(?:^|,)"?JobID(?:Raw)?"?(?:,|$)')
 _UNIT = "\x1f"  # separates fields, and stands in none
 _STEP = re.compile(r"\d{1,12}(?:_\d{1,9}|\+\d{1,6})?\.[\w+.-]{1,64}", re.A)
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.A)
+_LIMIT = re.compile(r"(\d{1,12})_\[.*%(\d{1,9})\]?", re.A)
 _TRES = re.compile(r"([A-Za-z]+(?:/[\w.-]+)?(?::[\w.-]+)?)=(\d[\d.]*)([KMGTPE]?)", re.A)
 _PLAIN_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.A)
 _UNKNOWN = frozenset(("", "Unknown", "None", "N/A", "NONE", "unknown"))
@@ -439,6 +440,9 @@ class _Reader:
             expanded = task_names(name) if "[" in name else [name]
             counts.append(len(expanded))
             tasks += expanded
+            limit = _LIMIT.fullmatch(name)
+            if limit:
+                self.dump.task_limits[limit[1]] = int(limit[2])
             if "..." in name:
                 self.dump.report.guessed[
                     "arrays whose list of tasks is cut (SLURM_BITSTR_LEN=0 prints all); the tasks shown are taken"

@@ -40,6 +40,7 @@ def read(sources: Sequence[Source], options: Options, dump: Dump) -> None:
                 record = _record(job)
                 table_of([record])
                 names = _names(job)
+                dump.task_limits |= _task_limit(job)
                 dump.report.left_out[STEPS] += len(job.get("steps") or ())
                 dump.report.added[TASKS] += len(names) - 1
                 jobs += [{**record, "job": name} for name in names]
@@ -125,6 +126,14 @@ def _names(job: dict[str, Any]) -> list[str]:
     if number is None:
         raise ValueError("job_id is missing")
     return [f"{number:.0f}"]
+
+
+def _task_limit(job: dict[str, Any]) -> dict[str, int]:
+    """Return how many tasks of its array may run, by the number of the array; nothing without a limit."""
+    array = _part(job, "array")
+    base = _number(array.get("job_id"))
+    most = _number(_part(_part(_part(array, "limits"), "max"), "running").get("tasks"))
+    return {f"{base:.0f}": int(most)} if base and most and most > 0 else {}
 
 
 def _ranges(tasks: str) -> str:

@@ -70,7 +70,10 @@ def csv_rows(source: Source, delimiter: str) -> Iterable[tuple[int, list[str]]]:
 
 @dataclass
 class Dump:
-    """The jobs of dumps while they are read: tables of columns, one after another, and what happened to the rows."""
+    """The jobs of dumps while they are read: tables of columns, one after another, and what happened to the rows.
+
+    ``task_limits`` are of arrays that limit their running tasks, by the number of the array.
+    """
 
     report: Report = field(default_factory=Report)
     tables: list[dict[str, Any]] = field(default_factory=list)
@@ -78,6 +81,7 @@ class Dump:
     nodes: int = 0
     header: tuple[str, ...] = ()
     local_times: bool = False
+    task_limits: dict[str, int] = field(default_factory=dict)
 
     def add(self, table: dict[str, Any]) -> None:
         """Add rows; columns without any value are left away."""

@@ -137,7 +137,43 @@ def test_waiting_ranges_become_their_tasks(tmp_path):
     assert column(jobs, "nodes") == [2] * 9
     assert "start_s" not in jobs.columns
     assert jobs.report.added == {"tasks of arrays that stand in one row": 6}
-    assert sum(jobs.report.guessed.values()) == 1 + 9  # a list that is cut, and times without a zone
+    # A list that is cut, times without a zone, and a limit of running tasks.
+    assert sum(jobs.report.guessed.values()) == 1 + 9 + 1
+
+
+def test_limits_of_arrays_are_counted(tmp_path):
+    waiting = {"state": "PENDING", "start": "Unknown", "end": "Unknown"}
+    lists = ("9_[8-10%4]", "5_[0-6:3%2]", "6_[1,2%4]", "7_[1-3]")
+    jobs = read(tmp_path, *(row(name, **waiting) for name in lists))
+    told = "arrays with a limit of their own of running tasks (most often 4): taken as none, as array_max_jobs sets one"
+    assert {reason: count for reason, count in jobs.report.guessed.items() if "arrays" in reason} == {
+        f"{told} for all arrays": 3
+    }
+    limits = {"max": {"running": {"tasks": 2}}}
+    tasks = [JSON_JOB | {"array": {"job_id": 4, "task_id": task, "limits": limits}} for task in (1, 2)]
+    (tmp_path / "sacct.json").write_text(json.dumps({"jobs": tasks}))
+    guessed = dict(read_records([tmp_path / "sacct.json"]).report.parts())["guessed"]
+    assert guessed == {f"{told.replace('often 4', 'often 2')} for all arrays": 1}
+
+
+def test_dependencies_that_are_taken_as_none_are_counted(tmp_path):
+    """2 follows a job that comes later, 3 and 4 each other, 5 itself, 6 two that are not there; 8 follows all of 7."""
+    follows = {"1": "", "2": "afterany:8", "3": "afterok:4", "4": "afterok:3", "5": "afterany:5"}
+    follows |= {"6": "afterok:99:98", "7_1": "singleton", "7_2": "", "8": "afterok:7_*:1"}
+    rows = [f"{row(name)}|{text}" for name, text in follows.items()]
+    jobs = read_records([dump(tmp_path, *rows, header=f"{HEADER}|Dependency")], "sacct")
+    counts = {reason.partition(":")[0]: count for reason, count in jobs.report.guessed.items()}
+    assert counts["dependencies of jobs on themselves or on jobs submitted after them"] == 3
+    assert counts["dependencies on jobs that are not in the dump"] == 2
+    assert counts["dependencies of a kind that is not read, such as singleton"] == 1
+    pairs = jobs.dependencies()
+    names = column(jobs, "job")
+    assert [(names[job], names[after]) for job, after in zip(pairs.job, pairs.after, strict=True)] == [
+        ("4", "3"),
+        ("8", "1"),
+        ("8", "7_1"),
+        ("8", "7_2"),
+    ]
 
 
 def test_cancelled_before_start_by_every_version(tmp_path):
