@@ -44,6 +44,7 @@ from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.preemption import check_preempting
 from faultsweep.simcore.policies.queue_order.associations import due_of
+from faultsweep.simcore.policies.queue_order.named import unused_names
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.policies.run import has_dues
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
@@ -245,6 +246,7 @@ def _doubts_of(
         unknown_sentence(run_of(config), machine.site, prepared.labels.get("reservation")) if machine.site else "",
         refused_sentence(int(metrics["jobs_refused"]), len(prepared)) if metrics["jobs_refused"] > 0 else "",
         excess_sentence(config, submissions_s),
+        *unused_names(run_of(config), machine.site, owners),
     )
     return tuple(filter(None, told))
 

@@ -156,6 +156,26 @@ def test_weights_of_what_jobs_do_not_say_are_told():
     assert not simulate(drawn(20), machine="flat:128", **given).doubts
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"priority_qos_factors": "1:10,nobody:5"}, "priority_qos_factors names nobody, which is the QOS of no job "),
+        ({"priority_qos_factors": "1:10,x:5,y:1"}, "priority_qos_factors names x, y, which are the QOS of no job "),
+        ({"priority_shares": "1:5,all:3,2 in all:1,2/nobody:9"}, "priority_shares names nobody, which is the user of "),
+        ({"priority_shares": "1:5,nobody:3"}, "priority_shares names nobody, which is the account of no job "),
+        ({"priority_qos_factors": "1:10,2:5"}, ""),
+        ({"priority_qos_factors": "nobody:5", "priority_qos_weight": 0.0}, ""),
+        ({"queue_order": "lsf", "lsf_shares": "1:3,nobody:5"}, "lsf_shares names nobody, which is the user of no job "),
+    ],
+)
+def test_names_that_no_job_has_are_told(given, told):
+    usual = {"queue_order": "multifactor", "priority_qos_weight": 10.0, "priority_fair_share": "classic"}
+    drawn_by = {"num_users": 4, "num_accounts": 2, "num_qos": 2}
+    doubts = simulate(generate("intrepid-model", 20), machine="midplanes:80", **drawn_by, **(usual | given)).doubts
+    assert [doubt for doubt in doubts if told and doubt.startswith(told)] or not told
+    assert any("of no job" in doubt for doubt in doubts) == bool(told)
+
+
 SITE = """
 [[nodes]]
 name = "n"
