@@ -284,8 +284,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
-        "first = min(begin, s.first_gain[generation, level, length])",
-        "first = max(begin, s.first_gain[generation, level, length])",
+        "    while length >= 0 and first[length] > begin:\n",
+        "    while length >= 0 and first[length] == np.inf:\n",
         "the earliest of several gains is not looked at",
     ),
     Mutant(
@@ -302,9 +302,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
-        "    if not _has_room_before(s, job, size):",
-        "    if s.nodes > 0:",
+        "_fit_beside(s, job) if _has_room_before(s, job, s.job.size[job]) else (_NONE, _NONE)",
+        "_NONE, _NONE",
         "a reservation does not move that gets room right before its own",
+    ),
+    Mutant(
+        ROOM,
+        "s.job.asked[job] = min(",
+        "s.job.asked[job] = max(",
+        "what others give back after its turn is never offered to a job",
     ),
     Mutant(
         ROOM,

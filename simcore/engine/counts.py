@@ -7,7 +7,7 @@ there (``s.row_uses``).
 Where nodes come back, a reservation may get earlier. Each gain is noted once for each level of sizes that may use it:
 the room around it, the sizes that gain by it, and the smallest and shortest job that did not fit. A gain is offered to
 every waiting job once: to those behind the job that gave the nodes in the same pass, to those before it in the next.
-So gains are kept for two passes (``s.generation``).
+So gains are kept for two passes (``s.generation``), and of the last pass a job is offered those since its turn.
 """
 
 from __future__ import annotations
@@ -224,15 +224,17 @@ def _list_gain(s: State, level: int, at: int, begin: float, until: float, row: i
     s.gain_from[gain], s.gain_until[gain] = begin, until
     s.gain_row[gain], s.gain_low[gain], s.gain_high[gain] = row, low, high
     s.refused_size[gain] = _NOBODY
+    s.newest_gain[generation, level] = at
     bit = ONE << np.uint64(length)
-    others, first = _NONE, begin
+    others, first = _NONE, s.first_gain[generation, level]
     if s.gain_classes[generation, level] & bit != ZERO:
         others = s.gain_heads[generation, level, length]
-        first = min(begin, s.first_gain[generation, level, length])
     s.gain_next[gain] = others
     s.gain_heads[generation, level, length] = gain
-    s.first_gain[generation, level, length] = first
     s.gain_classes[generation, level] |= bit
+    while length >= 0 and first[length] > begin:
+        first[length] = begin
+        length -= 1
 
 
 @kernel
@@ -257,6 +259,7 @@ def _forget_generation(s: State) -> None:
     s.num_gains = 0
     for level in range(LEVELS):
         s.gain_classes[s.generation, level] = ZERO
+    s.first_gain[s.generation, :, :] = np.inf
 
 
 @kernel
@@ -298,13 +301,22 @@ def fits_now(s: State, job: int) -> bool:
 def may_be_earlier(s: State, job: int) -> bool:
     """Tell whether a job with a reservation may begin earlier; False is certain."""
     size = s.job.size[job]
-    return _gains_for(s, job, s.levels[size] - 1) != ZERO or _has_room_before(s, job, size)
+    return _may_gain(s, job, s.levels[size] - 1) or _has_room_before(s, job, size)
 
 
 @inlined
-def _gains_for(s: State, job: int, level: int) -> np.uint64:
-    """Return the bits of the classes of the gains of a level that may be long enough for a job; bit 0 is its own."""
-    return (s.gain_classes[0, level] | s.gain_classes[1, level]) >> np.uint64(s.job.length[job])
+def _may_gain(s: State, job: int, level: int) -> bool:
+    """Tell whether a gain of a level that a job has not been offered may be early and long enough for it."""
+    new, old, length, reserved = s.generation, 1 - s.generation, s.job.length[job], s.job.reserved[job]
+    return (s.first_gain[new, level, length] <= reserved) | (
+        (s.first_gain[old, level, length] <= reserved) & (s.newest_gain[old, level] >= s.job.asked[job])
+    )
+
+
+@inlined
+def note_asked(s: State, job: int) -> None:
+    """Note that a job has been offered all gains so far, but for those that are for everybody."""
+    s.job.asked[job] = min(s.num_gains, (s.gain_from.shape[0] >> 1) - LEVELS)
 
 
 @inlined
@@ -320,45 +332,48 @@ def earlier_fit(s: State, job: int) -> tuple[int, int]:
 
     From its reserved start on enough nodes are free for it.
     """
-    size = s.job.size[job]
-    row, after, found = _NONE, _NONE, reserved_start(s, job)
-    level = s.levels[size] - 1
-    if _gains_for(s, job, level) != ZERO:
-        row, after = _fit_in_gains(s, job, level)
-        if row >= 0:
-            found = point_at(s, row)
-    if not _has_room_before(s, job, size):
-        return row, after
-    beside = s.row_before[s.job.reserved_row[job]]
-    while s.row_before[beside] >= 0 and s.profile_free[s.row_before[beside]] >= size:
-        beside = s.row_before[beside]
-    if point_at(s, beside) >= found:
-        return row, after
-    end = reserved_end(s, job, point_at(s, beside))
-    after = s.job.reserved_row[job]
-    return beside, first_row_from(s, after, end) if end < point_at(s, after) else after
+    row, after = _fit_beside(s, job) if _has_room_before(s, job, s.job.size[job]) else (_NONE, _NONE)
+    level = s.levels[s.job.size[job]] - 1
+    if _may_gain(s, job, level):
+        return _fit_in_gains(s, job, level, row, after)
+    return row, after
+
+
+@inlined
+def _fit_beside(s: State, job: int) -> tuple[int, int]:
+    """Return the same for the room just before the reservation, which there is."""
+    size, after = s.job.size[job], s.job.reserved_row[job]
+    row = s.row_before[after]
+    while s.row_before[row] >= 0 and s.profile_free[s.row_before[row]] >= size:
+        row = s.row_before[row]
+    end = reserved_end(s, job, point_at(s, row))
+    return row, first_row_from(s, after, end) if end < point_at(s, after) else after
 
 
 @kernel
-def _fit_in_gains(s: State, job: int, level: int) -> tuple[int, int]:
-    """Return the first row of all gains at which a job fits, and the first row not before its end then; (-1, -1) if
-    there is none.
+def _fit_in_gains(s: State, job: int, level: int, row: int, after: int) -> tuple[int, int]:
+    """Return the first row of all gains at which a job fits, and the first row not before its end then; ``row`` and
+    ``after`` if there is none before that row, or before the reservation if that is -1.
 
     What a gain was refused to is refused to what is no smaller and no shorter, if it does not pause first.
     """
-    size, row, after = s.job.size[job], _NONE, _NONE
-    found = reserved_start(s, job)
+    size = s.job.size[job]
+    found = point_at(s, row) if row >= 0 else reserved_start(s, job)
     length, pauses = remaining_estimate(s, job), restart_cost(s, job) > 0.0
     shift = np.uint64(s.job.length[job])
     for generation in range(2):
+        first = s.job.asked[job] if generation != s.generation else 0
+        if s.newest_gain[generation, level] < first:
+            continue
+        first += generation * (s.gain_from.shape[0] >> 1)
         classes = s.gain_classes[generation, level] >> shift << shift
         while classes != ZERO:
             long_enough = lowest_bit(classes)
             classes &= classes - ONE
             gain = s.gain_heads[generation, level, long_enough]
             if s.first_gain[generation, level, long_enough] > found[0]:
-                continue
-            while gain >= 0:
+                break
+            while gain >= first:
                 begins = s.gain_from[gain] <= found[0]
                 if begins and s.gain_low[gain] < size <= s.gain_high[gain]:
                     refused = size >= s.refused_size[gain] and length >= s.refused_length[gain] and not pauses

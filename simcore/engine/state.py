@@ -191,6 +191,7 @@ class Jobs(CommonJobs):
     sequence: IntOfJob  # order of starts
     reserved_box: IntOfJob  # reserved box (conservative, torus)
     length: IntOfJob  # class of the length of its reservation (conservative, flat) ...
+    asked: IntOfJob  # ... of the last pass it has been offered all gains before this one ...
     reserved_row: IntOfJob  # ... row of the profile at which it begins ...
     until_row: IntOfJob  # ... and at which it, or the job once it runs, ends
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
@@ -491,8 +492,9 @@ class State(Common):
     gain_from: TimeOfGain  # when the room begins, s
     gain_until: TimeOfGain  # when it ends, s
     gain_heads: IntTables  # (2, LEVELS, LENGTHS): first gain of each generation, level and class of lengths
+    newest_gain: IntTable  # (2, LEVELS): the last gain of each generation and level, counted from 0
     gain_classes: BitTable  # (2, LEVELS): bits of the classes of lengths that have gains
-    first_gain: FloatTables  # (2, LEVELS, LENGTHS): when the earliest of these gains begins, s
+    first_gain: FloatTables  # (2, LEVELS, LENGTHS): when the earliest of these and of longer ones begins, s
 
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
     free_nodes: MaskRow

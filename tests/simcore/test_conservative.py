@@ -82,18 +82,24 @@ def test_a_submission_compresses_nothing_though_nodes_count_as_free():
     assert found.events == expected.events
 
 
-@pytest.mark.parametrize("gains", [4096, 24, 16])
-def test_reservations_get_earlier_as_in_the_reference(monkeypatch, gains):
+FEW, MANY = (16, 8, [1, 1, 2, 5], 30), (60, 48, [1, 2, 5, 20], 6)
+"""Jobs, nodes, how much too long jobs ask for, and how many cases."""
+
+
+@pytest.mark.parametrize(("gains", "cases"), [(4096, FEW), (24, FEW), (16, FEW), (4096, MANY)])
+def test_reservations_get_earlier_as_in_the_reference(monkeypatch, gains, cases):
     """Jobs that end early give way to others, which give way to others, behind them and before them; also where few
     gains, or none, can be noted one by one."""
     monkeypatch.setattr(build, "GAINS", gains)
     random = np.random.default_rng(3)
-    for _ in range(30):
-        submit, run = random.integers(0, 3, 16).cumsum(), random.integers(1, 30, 16)
-        factor, nodes = random.choice([1, 1, 2, 5], 16), random.integers(1, 8, 16)
-        rows = [tuple(row) for row in np.stack([np.arange(1, 17), submit, run, run * factor, nodes], axis=1).tolist()]
+    jobs, nodes, factors, count = cases
+    for _ in range(count):
+        submit, run = random.integers(0, 3, jobs).cumsum(), random.integers(1, 30, jobs)
+        factor, size = random.choice(factors, jobs), random.integers(1, nodes, jobs)
+        columns = [np.arange(1, jobs + 1), submit, run, run * factor, size]
+        rows = [tuple(row) for row in np.stack(columns, axis=1).tolist()]
         options = {"scheduler": "conservative", "estimates": "requested"}
-        found, expected = engine_run(rows, "flat:8", **options), reference_run(rows, "flat:8", **options)
+        found, expected = engine_run(rows, f"flat:{nodes}", **options), reference_run(rows, f"flat:{nodes}", **options)
         assert {job: row["start"] for job, row in found.jobs.items()} == {
             job: row["start"] for job, row in expected.jobs.items()
         }

@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.counts import (
     forget_old_gains,
     give_counts,
     may_be_earlier,
+    note_asked,
     note_length,
     row_from,
     take_counts,
@@ -34,11 +35,11 @@ def compress_counts(s: State) -> bool:
         return True
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
-        if not may_be_earlier(s, job) or np.isnan(s.job.reserved[job]):
-            continue
-        row, after = earlier_fit(s, job)
-        if row >= 0 and not _move_reservation(s, job, row, after):
-            return False
+        if may_be_earlier(s, job) and not np.isnan(s.job.reserved[job]):
+            row, after = earlier_fit(s, job)
+            if row >= 0 and not _move_reservation(s, job, row, after):
+                return False
+        note_asked(s, job)
     forget_old_gains(s)
     return True
 
@@ -92,6 +93,7 @@ def reserve_count(s: State, job: int) -> bool:
     s.row_uses[until] += 1
     s.job.reserved_row[job], s.job.until_row[job] = row, until
     s.num_reserved += 1
+    s.job.asked[job] = s.num_old_gains  # it begins as early as these allow
     note_reservation(s, job, start)
     return True
 
