@@ -19,6 +19,7 @@ from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
 from faultsweep.simcore.workloads.accounting.records import JobRecords
+from faultsweep.simcore.workloads.accounting.units import Zone
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
 from faultsweep.simcore.workloads.swf import read_swf
 from faultsweep.simcore.workloads.transforms import span
@@ -166,6 +167,7 @@ def load_workload(
     seed: int = 0,
     replicate: int = 0,
     on_error: str = "raise",
+    timezone: str = "",
 ) -> Workload:
     """Return the jobs of a named log, of a workload model or of a file with either.
 
@@ -178,34 +180,41 @@ def load_workload(
     num_jobs : number of jobs: the first ones of a log (0: all), or that many of a model (0: 10,000).
     seed, replicate : of the jobs of a model.
     on_error : what happens to malformed lines, see ``read_swf``.
+    timezone : zone of times in an accounting dump that name none, such as Europe/Berlin; UTC if empty.
 
     Raises
     ------
     InputError
-        There is no such log, it cannot be fetched, its content is not that of the named log, it has fewer jobs, or
-        ``num_jobs`` is not a valid number.
+        There is no such log or zone, it cannot be fetched, its content is not that of the named log, it has fewer jobs,
+        or ``num_jobs`` is not a valid number.
     """
     num_jobs = int(PARAMETERS["num_jobs"].check(num_jobs))
-    workload = _load_whole(name_or_path, logs_dir, num_jobs, seed, replicate, on_error)
+    workload = _load_whole(name_or_path, logs_dir, (num_jobs, seed, replicate), on_error, timezone)
     return span(workload, 0, 0 if is_model(str(name_or_path)) else num_jobs)
 
 
 def _load_whole(
-    name_or_path: str | Path, logs_dir: str | Path | None, num_jobs: int, seed: int, replicate: int, on_error: str
+    name_or_path: str | Path,
+    logs_dir: str | Path | None,
+    drawn: tuple[int, int, int],
+    on_error: str,
+    timezone: str,
 ) -> Workload:
-    """Return the jobs of a log, all of them, or ``num_jobs`` of a model."""
+    """Return the jobs of a log, all of them, or of a model those of ``drawn``: number of jobs, seed and replicate."""
+    if timezone:
+        Zone(timezone)  # what is no zone is said of every log, also of one that needs none
     list(_folders(logs_dir))  # a folder that is not there is said for every log, so that nobody trusts in it
     name = str(name_or_path)
     if not name:
         raise InputError("log: no job log is given (the name of a log or model, or the path of an SWF file)")
     if is_model(name):
-        return generate(name.lower() if name.lower() in MODELS else name, num_jobs, seed, replicate)
+        return generate(name.lower() if name.lower() in MODELS else name, *drawn)
     if name.lower() in _BY_NAME:
         log = NAMED_LOGS[_BY_NAME[name.lower()]]
         return _checked(log, find(log, logs_dir) or fetch(log), on_error)
     path = Path(name)
     if path.suffix in (".swf", ".gz", ".xz") or path.exists() or path.name != name:
-        return read_jobs(path, on_error=on_error)
+        return read_jobs(path, on_error=on_error, timezone=timezone)
     raise unknown_name("log", name, [*NAMED_LOGS, *MODELS, "the path of an SWF file"], where="log")
 
 
@@ -234,7 +243,8 @@ def load_configured(config: Mapping[str, Any], logs_dir: str | Path | None = Non
     A file keeps the name that the user gave it by, for sentences about its jobs.
     """
     reach = config["offset"] + (config["num_jobs"] or DEFAULT_JOBS)
-    workload = _load_whole(config["log"], logs_dir, reach, config["seed"], config["replicate"], on_error)
+    drawn = (reach, config["seed"], config["replicate"])
+    workload = _load_whole(config["log"], logs_dir, drawn, on_error, config["timezone"])
     return workload if is_name(config["log"]) else replace(workload, name=config["log"])
 
 

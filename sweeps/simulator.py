@@ -32,6 +32,7 @@ from faultsweep.simcore.parameters import (
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import Span, unseen_sentence
 from faultsweep.simcore.possible import impossible
+from faultsweep.simcore.workloads.accounting.units import Zone
 from faultsweep.simcore.workloads.demands import for_site
 from faultsweep.simcore.workloads.resampling import check_resampled
 from faultsweep.simcore.workloads.transforms import doubts, from_origin, largest_size, map_sizes, scale_arrivals, span
@@ -74,7 +75,7 @@ class SimulatorTarget(Target):
     name = "simulator"
     compiled_by = ("machine", "finder", *OWN_PARAMETERS)
     assumed_by = (
-        *("log", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),
+        *("log", "timezone", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),
         *("failures", "failure_start", "weibull_shape", "weibull_scale_s", "mtbf_shape", "mtbf_h", "node_mtbf_h"),
         *(
             "failure_fit",
@@ -158,7 +159,7 @@ class SimulatorTarget(Target):
         from faultsweep.sweeps.logs import is_model, is_name, load_configured
 
         # A model's jobs depend on more than its name.
-        named = ("log", "seed", "replicate", "offset", "num_jobs") if is_model(config["log"]) else ("log",)
+        named = ("log", "seed", "replicate", "offset", "num_jobs") if is_model(config["log"]) else ("log", "timezone")
         key = tuple(config[name] for name in named)
         if key not in self._loaded:
             self._forget_old_models()
@@ -168,7 +169,7 @@ class SimulatorTarget(Target):
 
     def _forget_old_models(self) -> None:
         """Drop the jobs of models that were made first, until few enough are kept; cells often have those of others."""
-        made = [key for key in self._loaded if len(key) > 1]
+        made = [key for key in self._loaded if len(key) > 2]
         kept = sum(len(self._loaded[key]) for key in made)
         for key in made:
             if kept <= _KEPT_JOBS:
@@ -240,6 +241,7 @@ class SimulatorTarget(Target):
         checks: dict[str, Callable[[str], Any]] = {
             "machine": self._machine,
             "log": self._first,
+            "timezone": lambda name: name and Zone(name),
             "failures": self._failures_hash,
             **{name: partial(self._check_own, name) for name in OWN_PARAMETERS if name != "failures"},
         }

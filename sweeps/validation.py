@@ -484,6 +484,7 @@ def _notes(
 ) -> list[str]:
     work, is_site = real.workload, machine.endswith(".toml")
     notes = [f"{counted(count, 'job')} not simulated: {reason}" for reason, count in work.dropped.items()]
+    notes += work.notes.values()
     if not simulated.all():
         what = "no partition of the site has room" if is_site else "larger than the machine"
         notes.append(f"{counted(int((~simulated).sum()), 'job')} not simulated: {what}")

@@ -218,6 +218,7 @@ def _as_json(whole: Workload, workload: Workload) -> dict[str, Any]:
         "jobs_in_log": len(whole) + sum(whole.dropped.values()),
         "valid_jobs": len(whole),
         "not_valid": dict(whole.dropped),
+        "notes": list(whole.notes.values()),
         "jobs": len(workload),
         "nodes": workload.nodes,
         "procs_per_node": workload.procs_per_node,
@@ -275,6 +276,7 @@ def _facts(whole: Workload, workload: Workload) -> list[tuple[str, str]]:
     known = ~np.isnan(workload.requested_s)
     facts = [
         ("jobs", f"{total:,} in the log, {len(whole):,} valid" + (f" (not: {reasons})" if reasons else "")),
+        ("reading", "; ".join(whole.notes.values())),
         ("jobs shown", f"{len(workload):,}" if len(workload) < len(whole) else ""),
         ("machine", machine),
         ("span", describe_time(span_s(workload))),

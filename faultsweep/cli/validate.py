@@ -154,7 +154,7 @@ def _settings(given: list[str] | None) -> dict[str, Any]:
     for text in given or ():
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
-        if name not in PARAMETERS or name in ("machine", "log") or not equals:
+        if name not in PARAMETERS or name in ("machine", "log", "timezone") or not equals:
             raise unknown_name("parameter", name, PARAMETERS, "--set")
         kind = PARAMETERS[name].kind
         if kind is bool and value not in ("true", "false"):

@@ -90,6 +90,8 @@ class Workload:
         those that the log does not tell are not there.
     user_names : names of the users that ``user`` counts; empty where the log has numbers alone.
     dependencies : which jobs wait for the end of others; None where none is known to.
+    timezone : the zone that times without one were read in; "" where the log has none of these.
+    notes : what the reader left out or guessed, a sentence by what it is about.
     """
 
     job_id: NDArray[np.int64]
@@ -112,6 +114,8 @@ class Workload:
     labels: Mapping[str, Label] = field(default_factory=dict)
     user_names: tuple[str, ...] = ()
     dependencies: Dependencies | None = None
+    timezone: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of jobs."""

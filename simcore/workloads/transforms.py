@@ -95,8 +95,8 @@ def prepare(
 def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
     """Return what has to be assumed of a log because it does not say it: a sentence by the parameter, or the metric,
     that it is about."""
-    found = {}
     jobs = span(workload, config["offset"], config["num_jobs"])
+    found = {**workload.notes, **_vain_zone(workload, config["timezone"])}
     unknown = int(np.isnan(jobs.requested_s).sum())
     if config["estimates"] == "requested" and unknown:
         limit = config["default_request_s"]
@@ -134,6 +134,15 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
     if shared:
         found["offered_load"] = shared
     return {about: f"{workload.name}: {sentence}" for about, sentence in found.items()}
+
+
+def _vain_zone(workload: Workload, timezone: str) -> dict[str, str]:
+    """Return the sentence for a zone that was given, and that no time was read in."""
+    if timezone in ("", workload.timezone):
+        return {}
+    read = workload.timezone and f"they were read in {workload.timezone} (load_workload takes a timezone)"
+    why = read or "each names its zone, or is on a clock without a date"
+    return {"vain_timezone": f"timezone = {timezone} changes nothing in the times of this log: {why}"}
 
 
 def _have(jobs: Workload, owner: str) -> bool:

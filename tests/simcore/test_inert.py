@@ -24,6 +24,7 @@ SITE = str(Path(__file__).parents[1] / "fixed" / "site.toml")
 MACHINES = ("flat:64", "torus:2x2x9", "midplanes:8", "clusters:40+40", SITE)
 VALUES = {
     "log": ("x.swf", "sdsc-model"),
+    "timezone": ("", "Europe/Berlin"),
     "machine": MACHINES,
     "failures": ("none", "given", "given", "weibull", "weibull-copula", "mtbf", "bursts"),
     "placement": ("mfp", "balancing", "tie-breaking", "score.py:clearance"),

@@ -9,6 +9,7 @@ from faultsweep.sweeps.sweep import Sweep
 from typer.testing import CliRunner
 
 from faultsweep.cli import app
+from faultsweep.errors import InputError
 
 ROW = "{0} {1} -1 {2} {3} -1 -1 {3} {4} -1 1 1 1 1 1 1 -1 -1\n"
 HEADER = "; MaxNodes: 3\n; MaxProcs: 10\n"
@@ -49,6 +50,23 @@ def test_plan_and_run_say_it_once_and_the_store_keeps_it(spec, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert "10 of 20 jobs have no requested time" in page
     assert Sweep.from_toml(spec).plan(store, measure=False).assumptions == []  # nothing is left to simulate
+
+
+def test_what_the_reader_of_a_dump_left_out_is_told_once(tmp_path):
+    times = "2026-01-01T00:{0}:00|2026-01-01T00:05:00|2026-01-01T00:15:00"
+    rows = [f"{job}|anna|COMPLETED|{times.format(minute)}|1|4" for job, minute in ((1, "00"), (2, "10"))]
+    (tmp_path / "d.psv").write_text("\n".join(["JobID|User|State|Submit|Start|End|AllocNodes|AllocCPUS", *rows, ""]))
+    spec = tmp_path / "s.toml"
+    text = 'name = "s"\n[fixed]\nlog = "d.psv"\nmachine = "flat:4"\n[axes]\nscheduler = ["fcfs", "backfill"]\n'
+    spec.write_text(text)
+    told = Sweep.from_toml(spec).plan(tmp_path / "s.zarr", measure=False).assumptions
+    left_out = "d.psv: left out when it was read: 1 x starts before it was submitted"
+    assert [left_out, True] == [told[0], told[1].startswith("d.psv: the times of 1 job name no zone")]
+    spec.write_text(text.replace("[axes]", 'timezone = "Europe/Berlin"\n[axes]'))
+    assert Sweep.from_toml(spec).plan(tmp_path / "s.zarr", measure=False).assumptions == [left_out]
+    spec.write_text(text.replace("[axes]", '[axes]\ntimezone = ["UTC", "Berlin"]'))
+    with pytest.raises(InputError, match="timezone: 'Berlin' is not a time zone"):
+        Sweep.from_toml(spec).plan(tmp_path / "s.zarr", measure=False)
 
 
 def test_windows_of_one_log_are_told_once(spec, tmp_path):

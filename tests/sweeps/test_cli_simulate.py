@@ -43,6 +43,41 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+DUMP = """JobID|User|State|Submit|Start|End|Timelimit|AllocNodes|AllocCPUS
+1|anna|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:05:00|2026-01-01T00:15:00|00:30:00|1|4
+2|anna|COMPLETED|2026-01-01T00:10:00|2026-01-01T00:05:00|2026-01-01T00:15:00|00:30:00|1|4
+"""
+SITE = """format = "faultsweep site, 1"
+nodes = [{name = "n", count = 4, cores = 4}]
+partitions = [{name = "batch", nodes = {n = 4}, default = true}]
+reservations = [{name = "m", start_s = 1767222300, end_s = 1767225900, nodes = 4, maintenance = true}]
+"""  # 00:05 to 01:05 in Berlin on 1 January 2026
+
+
+def test_a_dump_without_a_zone_is_read_in_the_zone_that_is_given(tmp_path, simulate):
+    (tmp_path / "d.psv").write_text(DUMP)
+    (tmp_path / "s.toml").write_text(SITE)
+    given = "--log", tmp_path / "d.psv", "--machine", tmp_path / "s.toml", "--estimates", "requested", "--json"
+    in_utc, in_berlin = (json.loads(simulate(*given, *zone)[1]) for zone in ((), ("--timezone", "Europe/Berlin")))
+    assert (in_utc["mean_wait_s"], in_berlin["mean_wait_s"]) == (300, 3900)
+    [left_out, guessed] = in_utc["doubts"]
+    assert left_out.endswith("d.psv: left out when it was read: 1 x starts before it was submitted")
+    assert "d.psv: the times of 1 job name no zone, and are taken as UTC (timezone" in guessed
+    assert in_berlin["doubts"] == [left_out]
+    assert in_berlin["config"]["timezone"] == "Europe/Berlin"
+    _, out, _ = simulate(*given[:-1])
+    assert left_out in out.replace("\n", "")
+    code, _, err = simulate(*given, "--timezone", "Mars/Olympus")
+    assert (code, err.strip()) == (2, "timezone: 'Mars/Olympus' is not a time zone (valid: UTC, Europe/Berlin, ...)")
+
+
+def test_a_zone_that_changes_nothing_is_said(log, simulate):
+    given = "--log", log, "--machine", "flat:8", "--json"
+    [doubt] = json.loads(simulate(*given, "--timezone", "Europe/Berlin")[1])["doubts"]
+    assert "timezone = Europe/Berlin changes nothing" in doubt
+    assert simulate(*given, "--timezone", "Berlin")[0] == 2
+
+
 def test_json_jobs_and_events_agree(log, tmp_path):
     jobs, events, failures = tmp_path / "jobs.csv", tmp_path / "events.csv", tmp_path / "failures.csv"
     command = [sys.executable, "-m", "faultsweep", "simulate", "--log", log, "--machine", "torus:1x1x8"]

@@ -44,6 +44,13 @@ def _on_clusters(config: Config, kind: str, machine: str) -> str:
 
 _SHARED = (
     Parameter("log", str, "", "Named log, path of a log or of a workload model.", "workload"),
+    Parameter(
+        "timezone",
+        str,
+        "",
+        "Zone of times in an accounting dump that name none, such as Europe/Berlin; not given: UTC.",
+        "workload",
+    ),
     Parameter("offset", int, 0, "Valid jobs of the log to pass over.", "workload", minimum=0, unit="jobs"),
     Parameter(
         "num_jobs", int, 0, "Valid jobs of the log to use; 0 uses all of them.", "workload", minimum=0, unit="jobs"
@@ -160,12 +167,12 @@ ROLES = (
 )
 
 _USES: tuple[Named, ...] = (
-    *(p.name for p in _SHARED if p.name not in ("load_scale", "zipf_owners")),
+    *(p.name for p in _SHARED if p.name not in ("timezone", "load_scale", "zipf_owners")),
     ("zipf_owners", _draws_owners),
     ("load_scale", lambda run: run["target_utilisation"] <= 0),
 )
 
 POLICIES = (
-    Policy("log", "", role="jobs", uses=_USES, consults=(("seed", _draws),)),
+    Policy("log", "", role="jobs", uses=("timezone", *_USES), consults=(("seed", _draws),)),
     Policy("model", "", role="jobs", uses=_USES, consults=("seed",)),
 )

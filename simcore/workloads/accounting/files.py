@@ -92,17 +92,17 @@ def read_records(
     )
 
 
-def read_jobs(path: str | Path, *, on_error: str = "raise") -> Workload:
+def read_jobs(path: str | Path, *, on_error: str = "raise", timezone: str = "") -> Workload:
     """Return the jobs of a log in the Standard Workload Format or of an accounting dump, which its content tells.
 
-    A dump's sizes are nodes; its local times are taken as UTC (``logs import --timezone`` reads them in their zone).
+    A dump's sizes are nodes; its times that name no zone are read in ``timezone``, UTC if empty.
     """
     data = read_content(Path(path), on_damage=lambda: None)
     head = data if data.startswith(b"PAR1") else data[:_HEAD]
     kind = next((name for name, known in FORMATS.items() if known.matches(head)), "swf")
     if kind == "swf" and not swf.has_more_fields(head):
         return read_swf(path, on_error=on_error)
-    return to_workload(read_records([path], kind, on_error=on_error))
+    return to_workload(read_records([path], kind, timezone=timezone, on_error=on_error))
 
 
 def _source(path: Path) -> Source:

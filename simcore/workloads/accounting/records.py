@@ -114,6 +114,10 @@ def take_column(column: Any, rows: Any) -> Any:
     return Text(column.codes[rows], column.names) if isinstance(column, Text) else column[rows]
 
 
+TAKEN_AS_UTC = "times, taken as UTC (--timezone names the zone of the machine)"
+"""What is guessed of times that name no zone, when none is given."""
+
+
 @dataclass
 class Report:
     """What a reader did with the rows of a dump.
@@ -292,7 +296,26 @@ def to_workload(jobs: JobRecords, size: str = "nodes") -> Workload:
         labels=_labels(kept),
         user_names=kept.text("user").names,
         dependencies=kept.dependencies(),
+        timezone=jobs.timezone,
+        notes=notes_of(jobs),
     )
+
+
+def notes_of(jobs: JobRecords) -> dict[str, str]:
+    """Return what the reader of a dump left out or guessed, a sentence by what it is about."""
+    report, found = jobs.report, {}
+    for about, what, counts in (
+        ("left_out", "left out when it was read", report.left_out),
+        ("guessed", "guessed when it was read", report.guessed),
+    ):
+        parts = [f"{count:,} x {reason}" for reason, count in counts.items() if count and reason != TAKEN_AS_UTC]
+        if parts:
+            found[about] = f"{what}: {'; '.join(parts)}"
+    if local := report.guessed[TAKEN_AS_UTC]:
+        how = "logs import --timezone" if jobs.kind == "jobs" else "timezone = Europe/Berlin, for example,"
+        jobs_are = "the times of 1 job name" if local == 1 else f"the times of {local:,} jobs name"
+        found["timezone"] = f"{jobs_are} no zone, and are taken as UTC ({how} reads them in that of the machine)"
+    return found
 
 
 def _labels(jobs: JobRecords) -> dict[str, Label]:

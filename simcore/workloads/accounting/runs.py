@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.simcore.workloads.accounting.dependencies import unmet, unread
-from faultsweep.simcore.workloads.accounting.records import Text, concat, take_column
+from faultsweep.simcore.workloads.accounting.records import TAKEN_AS_UTC, Text, concat, take_column
 from faultsweep.simcore.workloads.accounting.source import Dump, Options, drop_empty
 from faultsweep.simcore.workloads.accounting.units import expand_hosts
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def finish(dump: Dump, options: Options) -> None:
     columns = {name: take_column(column, order) for name, column in columns.items()}
     _partition_limits(columns, dump)
     if dump.local_times and not options.timezone:
-        dump.report.guessed["times, taken as UTC (--timezone names the zone of the machine)"] = len(order)
+        dump.report.guessed[TAKEN_AS_UTC] = len(order)
     if "dependency" in columns:
         _count_dependencies(columns, dump)
     if dump.task_limits:

@@ -286,6 +286,29 @@ def test_winter_and_summer_differ_by_an_hour():
         Zone("Mars/Olympus")
 
 
+def test_jobs_of_a_dump_keep_what_was_left_out_and_guessed(tmp_path):
+    early = row("2", submit="10:00:30"), row("3", submit="10:00:30")
+    jobs = to_workload(read(tmp_path, row("1"), *early, row("1.batch")))
+    assert jobs.timezone == "UTC"
+    assert jobs.notes == {
+        "left_out": "left out when it was read: 1 x steps of jobs (.batch, .extern, .0); 2 x starts before it was "
+        "submitted",
+        "timezone": "the times of 1 job name no zone, and are taken as UTC (timezone = Europe/Berlin, for example, "
+        "reads them in that of the machine)",
+    }
+    berlin = to_workload(read(tmp_path, row("1"), *early, timezone="Europe/Berlin"))
+    assert (berlin.timezone, list(berlin.notes)) == ("Europe/Berlin", ["left_out"])
+    assert berlin.epoch_s == jobs.epoch_s - 3600
+
+
+def test_what_was_imported_keeps_what_was_said_of_its_dump(tmp_path):
+    pytest.importorskip("pyarrow")
+    write_records(read(tmp_path, row("1"), row("2", submit="10:00:30")), tmp_path / "mine.parquet")
+    notes = read_jobs(tmp_path / "mine.parquet").notes
+    assert notes["left_out"] == "left out when it was read: 1 x starts before it was submitted"
+    assert "(logs import --timezone reads them" in notes["timezone"]
+
+
 def test_times_as_seconds_or_with_their_zone_need_no_guess(tmp_path):
     seconds = {name: str(1772359200 + k) for k, name in enumerate(("Submit", "Eligible", "Start", "End"))}
     zoned = {name: f"2026-03-01T11:00:0{k}+0100" for k, name in enumerate(("Submit", "Eligible", "Start", "End"))}
