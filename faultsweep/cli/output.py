@@ -108,15 +108,30 @@ MOST_OWNERS = 20
 
 
 def print_owners(table: Mapping[str, Any]) -> None:
-    """Print what users, accounts, partitions or QOS got, a row each."""
-    rows = list(zip(*(values.tolist() for values in table.values()), strict=True))
-    shown = (
-        (name or "-", f"{jobs:,}", f"{wait_s:,.6g} s", f"{slowdown:,.4g}", f"{100 * share:.4g} %")
-        for name, jobs, wait_s, slowdown, share in rows[:MOST_OWNERS]
-    )
-    print_table(list(table), shown, right=range(1, len(table)))
+    """Print what users, accounts, partitions or QOS got, a row each; a share of nothing is left out, and said."""
+    known = {name: values.tolist() for name, values in table.items()}
+    nothing = all(map(math.isnan, known["share"]))
+    if nothing:
+        del known["share"]
+    rows = list(zip(*known.values(), strict=True))
+    shown = ([_of_owner(name, value) for name, value in zip(known, row, strict=True)] for row in rows[:MOST_OWNERS])
+    print_table(list(known), shown, right=range(1, len(known)))
     if len(rows) > MOST_OWNERS:
         sys.stdout.write(f"{len(rows) - MOST_OWNERS:,} more: --json\n")
+    if nothing:
+        why = "it is of the node-seconds up to the last submission, and no finished job had run by then"
+        sys.stdout.write(f"no share: {why}\n")
+
+
+def _of_owner(column: str, value: str | float) -> str:
+    """Return a cell of the table of owners; "-" for what is not known."""
+    if isinstance(value, str):
+        return value or "-"
+    if math.isnan(value):
+        return "-"
+    if column == "share":
+        return f"{100 * value:.4g} %"
+    return {"jobs": f"{value:,}", "mean_wait_s": f"{value:,.6g} s"}.get(column, f"{value:,.4g}")
 
 
 def print_metrics(run: Run, speed: Mapping[str, float], every: bool = False) -> None:

@@ -96,8 +96,8 @@ def by_owner(jobs: Mapping[str, NDArray[Any]], owners: Mapping[str, Label], owne
     dict
         Arrays of a row for each owner: its name under ``owner`` ("" for jobs without one), ``jobs``, ``mean_wait_s``,
         ``mean_bounded_slowdown`` (of finished jobs, NaN without any) and ``share``: its part of the node-seconds that
-        finished runs of jobs had up to the last submission. Later all jobs that are left are served, whatever the
-        order.
+        finished runs of jobs had up to the last submission, NaN if there are none, as where all jobs are submitted at
+        one time. Later all jobs that are left are served, whatever the order.
 
     Raises
     ------

@@ -152,6 +152,21 @@ def test_the_jobs_of_one_owner_are_measured_apart(machine):
     assert math.isnan(simulate(jobs(), machine=machine).metrics["owner_share"])
 
 
+def test_no_share_is_shown_where_nothing_ran_before_the_last_submission(tmp_path, command):
+    """All jobs are submitted at one time, so the queue only drains."""
+    line = "{0} {1} -1 10 4 -1 -1 4 10 -1 1 {0} 1 1 1 1 -1 -1\n"
+    said = {}
+    for name, times in (("once", (0, 0)), ("twice", (0, 5))):
+        log = tmp_path / f"{name}.swf"
+        log.write_text("; MaxNodes: 4\n" + "".join(line.format(job + 1, time) for job, time in enumerate(times)))
+        _, said[name], _ = command("simulate", "--log", log, "--machine", "flat:4", "--by", "user")
+    assert "nan" not in said["once"]
+    assert said["once"].splitlines()[-4].split() == ["user", "jobs", "mean_wait_s", "mean_bounded_slowdown"]
+    assert said["once"].splitlines()[-1].startswith("no share: it is of the node-seconds up to the last submission")
+    assert "100 %" in said["twice"]
+    assert "no share" not in said["twice"]
+
+
 def test_an_owner_may_have_no_job_in_a_run():
     few = take(jobs(), np.array([False, True, False, True, True]))
     named = replace(few, user=np.array([0, 0, -1]), user_names=("anna", "ben"))
