@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.ranking import higher_is_better
+from faultsweep.analysis.regions import measuring_axes
 from faultsweep.analysis.statistics import REPLICATE, check_axes
 from faultsweep.sweeps.open import has_result, metric_names
 from numpy.typing import NDArray
@@ -17,8 +18,19 @@ from faultsweep.errors import InputError, unknown_name
 Floats = NDArray[np.float64]
 
 
-def is_on_front(columns: Sequence[Floats], higher: Sequence[bool]) -> NDArray[np.bool_]:
-    """Return which points no other one beats: none is as good in every metric and better in one. NaN is beaten."""
+def is_on_front(
+    columns: Sequence[Floats], higher: Sequence[bool], groups: NDArray[np.int64] | None = None
+) -> NDArray[np.bool_]:
+    """Return which points no other one beats: none is as good in every metric and better in one. NaN is beaten.
+
+    groups : the group of each point, if only points of one group are compared: each group has a front of its own.
+    """
+    if groups is not None:
+        front = np.zeros(len(groups), bool)
+        for group in np.unique(groups):
+            own = groups == group
+            front[own] = is_on_front([column[own] for column in columns], higher)
+        return front
     costs = np.stack([-c if up else c for c, up in zip(columns, higher, strict=True)], axis=1).astype(float)
     front = np.zeros(len(costs), bool)
     known = np.flatnonzero(np.isfinite(costs).all(1))
@@ -45,6 +57,7 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
     -------
     A row per configuration, the best of the first metric first: its labels on the axes that have several, its metrics,
     and ``n``, the number of replicates with a result. Means are taken as exact, however few replicates there are.
+    Labels of an axis that says what is measured (``owner``, say) are not compared: each has a front of its own.
 
     Raises
     ------
@@ -73,8 +86,11 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
     frame = means.squeeze(drop=True).reset_coords(drop=True).to_dataframe().reset_index() if axes else _of_one(means)
     frame = frame[[*axes, *dict.fromkeys(metrics), "n"]]
     higher = [higher_is_better(results, name) for name in metrics]
-    frame["on_front"] = is_on_front([frame[name].to_numpy() for name in metrics], higher)
+    apart = measuring_axes(results)
+    groups = frame.groupby(apart, sort=False).ngroup() if apart else pd.Series(0, frame.index)
+    frame["on_front"] = is_on_front([frame[name].to_numpy() for name in metrics], higher, groups.to_numpy())
     frame = frame[frame["n"] > 0].sort_values(metrics[0], ascending=not higher[0], kind="stable")
+    frame = frame.loc[groups[frame.index].sort_values(kind="stable").index]
     return (frame if every else frame[frame["on_front"]].drop(columns="on_front")).reset_index(drop=True)
 
 

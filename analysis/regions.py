@@ -12,6 +12,7 @@ import xarray as xr
 from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.statistics import REPLICATE, check_axes, count_observations
+from faultsweep.simcore.parameters import MEASURING
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -20,8 +21,21 @@ MOST_REGIONS = 40
 
 def policy_axis(data: xr.Dataset) -> str | None:
     """Return the axis whose labels are compared: the scheduler, or else the first axis of names with two or more."""
-    axes = [axis for axis in varied(data["status"]) if data[axis].dtype.kind not in "iuf"]
+    measured = measuring_axes(data)
+    axes = [axis for axis in varied(data["status"]) if data[axis].dtype.kind not in "iuf" and axis not in measured]
     return "scheduler" if "scheduler" in axes else next(iter(axes), None)
+
+
+def measuring_axes(data: xr.Dataset) -> list[str]:
+    """Return the axes along which it differs what is measured, such as whose jobs; labels of theirs have no order."""
+    if data.attrs.get("target", "simulator") != "simulator":
+        return []
+    columns = [data[name] for name in sorted(MEASURING & set(map(str, data.coords)))]
+    return [
+        axis
+        for axis in varied(data["status"])
+        if any(column.dims == (axis,) and len(set(column.values.tolist())) > 1 for column in columns)
+    ]
 
 
 def region_axes(values: xr.DataArray, policy: str) -> list[str]:

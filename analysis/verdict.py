@@ -23,7 +23,7 @@ from faultsweep.analysis.figures.words import (
     row_label,
 )
 from faultsweep.analysis.ranking import higher_is_better, rank
-from faultsweep.analysis.regions import not_significant, policy_axis
+from faultsweep.analysis.regions import measuring_axes, not_significant, policy_axis
 from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval, paired_ratio
 from faultsweep.simcore.workloads.models import is_model
 from faultsweep.sweeps.axes import Axis
@@ -179,11 +179,14 @@ def selection_of(results: xr.Dataset) -> Best | None:
     if "best" not in spec:
         return None
     dims = [str(dim) for dim in results["status"].dims if dim != REPLICATE]
-    axes = [Axis(dim, results[dim].values.tolist(), {}) for dim in dims]
+    columns = {axis: {axis: results[axis].values.tolist()} for axis in measuring_axes(results)}
+    if "axis" in spec["best"]:
+        columns = {}  # it was run for that
+    axes = [Axis(dim, results[dim].values.tolist(), columns.get(dim, {})) for dim in dims]
     axes.append(Axis(REPLICATE, list(range(max(FEWEST, int(spec.get("replicates", 1))))), {}))
     plain = [name for name in metric_names(results) if results[name].dims == results["status"].dims]
     outputs = [Output(name, better="higher" if _is_higher(results, name) else "lower") for name in plain]
-    return read_best(spec["best"], axes, outputs)
+    return read_best(spec["best"], axes, outputs, columns)
 
 
 def _is_higher(results: xr.Dataset, metric: str) -> bool:

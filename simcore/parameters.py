@@ -30,6 +30,8 @@ from faultsweep.simcore.policies.catalogue import ROLES, parameters
 from faultsweep.errors import InputError, unknown_name
 
 PARAMETERS: dict[str, Parameter] = parameters()
+MEASURING = frozenset(name for name, parameter in PARAMETERS.items() if parameter.group == "metrics")
+"""The parameters that say what is measured: results that differ in one are not better or worse than each other."""
 
 
 def resolve(values: Config) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal, localcontext
@@ -59,6 +59,11 @@ class Axis:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.labels)
+
+    def varies(self, parameters: Collection[str]) -> bool:
+        """Tell whether one of these parameters has several values on the axis."""
+        own = (values for name, values in self.columns.items() if name in parameters)
+        return any(value != values[0] for values in own for value in values)
 
 
 def read_axis(name: str, raw: Any) -> Axis:

@@ -13,7 +13,7 @@ Every configuration begins with ten replicates, or ``replicates`` if the spec sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,8 +75,10 @@ class Region:
     selection: Selection | None
 
 
-def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> Best:
+def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output], measuring: Collection[str] = ()) -> Best:
     """Return the selection that a spec asks for.
+
+    measuring : the parameters that say what is measured; an axis of theirs makes regions, and has no policies.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> Best
     metric = raw.get("metric", usual)
     if metric not in known:
         raise unknown_name("metric", str(metric), known, where="metric")
-    axis = _read_axis(raw.get("axis"), axes[:-1])
+    axis = _read_axis(raw.get("axis"), axes[:-1], [axis.name for axis in axes if axis.varies(measuring)])
     confidence = raw.get("confidence", 0.95)
     if isinstance(confidence, bool) or not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence: expected a number from 0.5 to below 1, got {confidence!r}")
@@ -105,9 +107,14 @@ def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output]) -> Best
     return Best(axis, metric, zone, confidence, first, most, known[metric].higher_is_better)
 
 
-def _read_axis(name: Any, axes: Sequence[Axis]) -> str:
-    """Return the axis of that name, or the usual one."""
-    several = {axis.name: axis for axis in axes if len(axis) > 1}
+def _read_axis(name: Any, axes: Sequence[Axis], measured: Collection[str]) -> str:
+    """Return the axis of that name, or the usual one; not one of those that say what is measured."""
+    several = {axis.name: axis for axis in axes if len(axis) > 1 and axis.name not in measured}
+    if name in measured:
+        raise InputError(
+            f"axis: {name} says what is measured, so that none of its labels is better than another one (valid: "
+            f"{', '.join(several) or 'an axis of policies, which the sweep lacks'})"
+        )
     if name is not None:
         if name not in several:
             raise unknown_name("axis with two labels or more", str(name), several, where="axis")

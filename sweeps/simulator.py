@@ -20,6 +20,7 @@ from faultsweep.simcore.model.nodes import site_hash
 from faultsweep.simcore.outside import provided, source_of
 from faultsweep.simcore.parameters import (
     COMBINED,
+    MEASURING,
     OWN_PARAMETERS,
     PARAMETERS,
     check_combination,
@@ -73,6 +74,7 @@ class SimulatorTarget(Target):
     """Runs ``simcore.simulate`` on the named log; a process reads a log once."""
 
     name = "simulator"
+    measuring = MEASURING
     compiled_by = ("machine", "finder", *OWN_PARAMETERS)
     assumed_by = (
         *("log", "timezone", "offset", "num_jobs", "estimates", "default_request_s", "procs_per_node", "arrival_scale"),

@@ -212,7 +212,7 @@ class _Reader:
             precision = self.attempt("precision", read)
         best = None
         if "best" in self.raw and not self.problems:
-            best = self.attempt("best", partial(read_best, self.raw["best"], axes, outputs))
+            best = self.attempt("best", partial(read_best, self.raw["best"], axes, outputs, self.target.measuring))
         searches: list[Search] = []
         if "refine" in self.raw and not self.problems:
             searches = self.attempt(

@@ -14,7 +14,7 @@ import math
 import typing
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum
@@ -95,6 +95,7 @@ class Target(ABC):
     preparing : what the user is told when ``warm`` takes a while.
     compiled_by : the parameters by which configurations have a ``preparation`` of their own.
     assumed_by : the parameters that decide what a run assumes.
+    measuring : the parameters that say what is measured, such as whose jobs: their values are not compared.
     main : names of outputs that stand first in a store.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
@@ -102,6 +103,7 @@ class Target(ABC):
     folders: Sequence[Path] = ()
     preparing: str = "preparing the workers"
     compiled_by: Sequence[str] = ()
+    measuring: Collection[str] = ()
     main: Sequence[str] = ()
     assumed_by: Sequence[str] = ()
     name: str

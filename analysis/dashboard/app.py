@@ -384,7 +384,7 @@ class Dashboard:
             "<h2>Pareto front</h2><p class='small'>It weighs two metrics: choose a second one.</p>"
             if len(shown) < 2
             else "<h2>Pareto front</h2><p class='small'>Ringed: no other configuration is as good in all and better in "
-            f"one. {escape(taken_as_better(data, shown))} {escape(sample.words())}.</p>"
+            f"one. {escape(sample.apart_words())} {escape(taken_as_better(data, shown))} {escape(sample.words())}.</p>"
         )
 
     def _draw_parallel(self) -> None:

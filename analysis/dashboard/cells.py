@@ -19,6 +19,7 @@ from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, labels_to_read, quantity
 from faultsweep.analysis.pareto import is_on_front
 from faultsweep.analysis.ranking import higher_is_better
+from faultsweep.analysis.regions import measuring_axes
 from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.sweeps.open import has_result
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ class Sample:
     ----------
     ids : their numbers, ascending.
     of : how many there are.
+    apart : the axes that say what is measured, each label of which has a Pareto front of its own.
     """
 
     def __init__(self, data: xr.Dataset) -> None:
@@ -57,6 +59,7 @@ class Sample:
         self.ids = ids
         places = np.unravel_index(ids, self._shape)
         self.rows = dict(zip(self._axes, places, strict=True))
+        self.apart = measuring_axes(data)
         self.values = lru_cache(maxsize=None)(self._values)
         self.describe = lru_cache(maxsize=None)(self._describe)
 
@@ -73,6 +76,19 @@ class Sample:
         flat = values.transpose(*self._axes).values.ravel()[self.ids].astype(float)
         small = in_units_to_read(xr.Dataset({metric: ("cell", flat, self._data[metric].attrs)}), [metric])
         return small[metric].values, without_tex(quantity(small, metric))
+
+    def on_front(self, metrics: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which configurations no other one beats."""
+        groups = np.zeros(len(self.ids), np.int64)
+        for axis in self.apart:
+            groups = groups * self._data.sizes[axis] + self.rows[axis]
+        columns = [self.values(name)[0] for name in metrics]
+        return is_on_front(columns, [is_higher_better(self._data, name) for name in metrics], groups)
+
+    def apart_words(self) -> str:
+        """Return a sentence that says of what labels each has a front of its own, "" if all are compared."""
+        words = " and ".join(in_words(self._data, axis) for axis in self.apart)
+        return words and f"Each {words} has a front of its own: it says what is measured."
 
     def labels(self, axis: str) -> list[str]:
         """Return the label of each configuration on an axis, as text."""
@@ -119,9 +135,8 @@ def taken_as_better(data: xr.Dataset, metrics: Sequence[str]) -> str:
 
 def pareto_figure(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> Figure:
     """Return the Pareto front of two or three metrics as a figure; a third one counts, and is not drawn."""
-    columns = [sample.values(name)[0] for name in metrics]
-    x, y = columns[:2]
-    front = is_on_front(columns, [is_higher_better(data, name) for name in metrics])
+    x, y = (sample.values(name)[0] for name in metrics[:2])
+    front = sample.on_front(metrics)
     others = np.isfinite(x) & np.isfinite(y) & ~front
     curves = []
     for label, own, style in (
@@ -136,7 +151,7 @@ def pareto_figure(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> F
     caption = [
         f"Means over replicates; {sample.words()}.",
         f"On the front: no other configuration is as good in all {len(metrics)} metrics and better in one.",
-        *filter(None, [taken_as_better(data, metrics)]),
+        *filter(None, [sample.apart_words(), taken_as_better(data, metrics)]),
     ]
     panel = Panel("", sample.values(metrics[0])[1], sample.values(metrics[1])[1], curves=curves, log_y=False)
     return Figure(str(data.attrs.get("name", "sweep")), title, caption, [panel])
@@ -220,7 +235,7 @@ class ParetoPlot:
 
 def _points(data: xr.Dataset, sample: Sample, metrics: Sequence[str]) -> pd.DataFrame:
     columns = [sample.values(name)[0] for name in metrics]
-    front = is_on_front(columns, [is_higher_better(data, name) for name in metrics])
+    front = sample.on_front(metrics)
     columns = [_as_short_as_can_be(values) for values in (*columns, np.zeros(len(sample.ids)))]
     names = dict(zip(("x", "y", "colour"), columns, strict=False))
     ink = _inks(names["colour"]) if len(metrics) > 2 else np.full(len(front), _packed(BLUE), np.int32)

@@ -262,24 +262,27 @@ def pareto(
 ) -> None:
     """Print the Pareto front: the configurations that no other one beats in all of these metrics.
 
-    Metrics are means over replicates. What two of them cost each other is drawn by the dashboard.
+    Metrics are means over replicates. What two of them cost each other is drawn by the dashboard. An axis of owners has
+    a front for each owner.
     """
     from faultsweep.analysis.figures.units import in_units_to_read
     from faultsweep.analysis.pareto import pareto_front
+    from faultsweep.analysis.regions import measuring_axes
     from faultsweep.sweeps.open import open_results
 
     results = open_results(store)
+    apart = measuring_axes(results)
     results = results if json_ else in_units_to_read(results, metrics)
     every = pareto_front(results, metrics, every=True)
     front = every[every["on_front"]].drop(columns="on_front")
     if json_:
         rows = json.loads(front.to_json(orient="records", double_precision=15))
-        typer.echo(json.dumps({"configurations": len(every), "front": rows}, indent=1))
+        typer.echo(json.dumps({"configurations": len(every), "apart": apart, "front": rows}, indent=1))
         return
-    _print_front(results, front, len(every))
+    _print_front(results, front, len(every), apart)
 
 
-def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int) -> None:
+def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int, apart: Sequence[str]) -> None:
     from faultsweep.analysis.figures.words import label_to_read, quantity
 
     names = {name: quantity(results, name) for name in front.columns.drop("n")}
@@ -289,4 +292,7 @@ def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int) -> None:
         for row in front.to_dict("records")
     )
     typer.echo(f"{len(front):,} of {count:,} configurations are on the Pareto front")
+    if apart:
+        what = " and ".join(heads[list(names).index(axis)] for axis in apart)
+        typer.echo(f"each {what} has a front of its own, because it says what is measured")
     print_table([*heads, "Replicates"], rows)

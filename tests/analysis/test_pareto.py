@@ -6,7 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from faultsweep.analysis.dashboard.cells import Sample, pareto_figure
 from faultsweep.analysis.pareto import is_on_front, pareto_front
+from faultsweep.analysis.regions import policy_axis
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,3 +92,58 @@ def test_the_command_prints_the_front_with_units(store):
     assert rows["configurations"] == 4
     assert len(rows["front"]) == int(said.stdout.split()[0])
     assert command("pareto", store, "utilisation", code=2).stderr.strip() == "a Pareto front is of two metrics or more"
+
+
+@pytest.fixture(scope="module")
+def owners(tmp_path_factory):
+    path = tmp_path_factory.mktemp("owners") / "o.zarr"
+    fixed = {"log": "sdsc-model", "num_jobs": 100, "machine": "flat:128", "num_users": 3, "load_scale": 1.3}
+    axes = {"owner": ["user:2", "user:1", "user:3"], "scheduler": ["fcfs", "backfill"]}
+    fs.Sweep(axes=axes, fixed=fixed, replicates=2).run(path, workers=1, progress=False)
+    return path
+
+
+def test_owners_are_not_compared_with_each_other(owners):
+    """An owner says whose jobs are measured: each has the front that it has alone."""
+    results, metrics = fs.open_results(owners), ["owner_mean_wait_s", "owner_share"]
+    front = pareto_front(results, metrics)
+    assert list(front["owner"].unique()) == ["user:2", "user:1", "user:3"]
+    for owner, rows in front.groupby("owner"):
+        alone = pareto_front(results.sel(owner=[owner]), metrics)
+        assert rows.drop(columns="owner").reset_index(drop=True).equals(alone)
+    every = pareto_front(results, metrics, every=True)
+    assert len(every) == 6
+    assert len(front) > is_on_front([every[name].to_numpy() for name in metrics], [False, True]).sum()
+    sample = Sample(results)
+    assert sample.on_front(metrics).sum() == len(front)
+    assert any("has a front of its own" in line for line in pareto_figure(results, sample, metrics).caption)
+
+
+def test_the_command_says_that_owners_are_apart(owners, store):
+    said = command("pareto", owners, "owner_mean_wait_s", "owner_share").stdout.splitlines()
+    assert said[1].lower() == "each owner has a front of its own, because it says what is measured"
+    found = json.loads(command("pareto", owners, "owner_mean_wait_s", "owner_share", "--json").stdout)
+    assert found["apart"] == ["owner"]
+    assert {row["owner"] for row in found["front"]} == {"user:1", "user:2", "user:3"}
+    assert json.loads(command("pareto", store, "utilisation", "mean_wait_s", "--json").stdout)["apart"] == []
+
+
+def test_an_owner_is_no_policy(owners):
+    """Neither of its own accord, as the first axis of names, nor asked for."""
+    results = fs.open_results(owners)
+    assert policy_axis(results) == "scheduler"
+    assert policy_axis(results.isel(scheduler=[0])) is None
+    axes = {"owner": ["user:1", "user:2"], "placing": [{"label": "a", "size_map": "drop"}, {"label": "b"}]}
+    sweep = fs.Sweep(axes=axes, fixed={"log": "sdsc-model", "machine": "flat:128"}, best={})
+    assert sweep.spec.best.axis == "placing"
+    with pytest.raises(InputError, match=r"axis: owner says what is measured, .* another one \(valid: placing\)"):
+        fs.Sweep(axes=axes, fixed={"log": "sdsc-model", "machine": "flat:128"}, best={"axis": "owner"})
+
+
+def cost(owner, replicate):
+    return float(len(owner) + replicate)
+
+
+def test_an_axis_called_owner_of_a_function_is_like_any_other():
+    sweep = fs.Sweep(axes={"owner": ["a", "b"]}, function=cost, outputs=["cost_s"], better={"cost_s": "lower"}, best={})
+    assert sweep.spec.best.axis == "owner"
