@@ -175,7 +175,8 @@ def test_limits_of_running_jobs_are_read_from_sacctmgr(tmp_path):
         "limits of submitted jobs, unless asked for (--site-submit-limits)",
         "the passes of SLURM, unless they are asked for",
     ]
-    assert not_simulated(site)[-1].endswith("--scheduler slurm --request-step-s 60 --requeue-hold-s 121")
+    options = "--scheduler slurm --request-step-s 60 --requeue-hold-s 121 --start-delay-s 0.09"
+    assert not_simulated(site)[-1].endswith(options)
 
 
 def test_slurms_main_pass_looks_at_one_job_more_than_it_says():
