@@ -53,7 +53,7 @@ OTHER_TEXTS = {
     "priority_partition_factors": ("1:1,2:10", "1:0", "1:1e300,2:1e-300"),
     "priority_qos_factors": ("1:1,2:10", "1:0", "1:1e300,2:1e-300"),
 }
-LEFT_OUT = {"log", "placement", "failure_columns"}  # workload and failures are given; placements are chosen below
+LEFT_OUT = {"log", "timezone", "placement", "failure_columns"}  # a workload and failures are given; placements: below
 
 
 def settings() -> list[tuple[str, Any]]:
