@@ -14,15 +14,12 @@ Advance = Callable[[Any, int], int]
 """What runs a state by up to a number of instants and returns why it stopped: ``engine.advance``, or one of these."""
 
 _CALLS = 100  # empty calls whose least time is the cost of a call
-_TOUCHED = 64 << 20  # bytes of an array that gets its memory before the first pass
-_PAGE = 4096  # bytes
 
 
 class Stopwatch:
     """Measures the processor time of every instant: its events and its scheduling pass.
 
-    The cost of a call from Python, found with empty calls, is left out. So is that of memory for the arrays, which the
-    system provides when they are first written: it would be most of the longest pass on a large torus.
+    The cost of a call from Python, found with empty calls, is left out.
 
     Attributes
     ----------
@@ -33,9 +30,6 @@ class Stopwatch:
         """Measure what a call costs; ``state`` is not changed."""
         self._advance_on = advance_on
         self.passes_s: list[float] = []
-        for array in state.arrays.values():
-            if array.nbytes <= _TOUCHED:
-                array.reshape(-1)[:: _PAGE // array.itemsize] += 0
         self._call_s = 0.0
         self._call_s = min(self._timed(state, 0)[1] for _ in range(_CALLS))
 
