@@ -561,7 +561,8 @@ class Simulator:
         """When the attempt's next periodic checkpoint starts, inf if never."""
         work = max(attempt.job.saved, attempt.asked) + self.options.checkpoint_interval
         enough_left = attempt.job.run - work >= self.options.checkpoint_interval
-        saves = self.options.checkpoint == "periodic" or (self.options.checkpoint == "risk" and self.options.a > 0)
+        asks = self.options.a > 0 and self.failures  # without failures no predictor is asked
+        saves = self.options.checkpoint == "periodic" or (self.options.checkpoint == "risk" and asks)
         if not saves or attempt.saving or not enough_left:
             return inf
         return attempt.resume + (work - attempt.work)
