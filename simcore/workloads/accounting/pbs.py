@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.workloads.accounting.runs import finish
+from faultsweep.simcore.workloads.accounting.runs import LOCAL, finish
 from faultsweep.simcore.workloads.accounting.source import (
     MALFORMED,
     Dump,
@@ -82,7 +82,7 @@ def read_with(
     dump.report.left_out[ARRAYS] += len(runs) + len(waiting) - len(jobs)
     dump.report.left_out[SEEN] += dump.report.rows - sum(dump.report.left_out.values()) - len(jobs)
     if jobs:
-        dump.add(table_of(jobs))
+        dump.add(table_of(jobs) | {LOCAL: np.array([bool(job.get("stamped")) for job in jobs])})
     finish(dump, options)
 
 
@@ -110,27 +110,30 @@ def _take(
     job = dict(states.get(name, {"job": name, "state": "pending"}))
     known = {key: value for key, value in _job(pairs, sizes).items() if value is not None}
     when = float(zone.early(np.array([local]))[0])
-    dump.local_times |= kind in "QRDAkK" and "qtime" not in pairs
     job.update(known)
-    if kind == "Q":
-        job.setdefault("submit_s", when)
+    # The names of the times that are those of a record: local ones.
+    job["stamped"] = job.get("stamped", frozenset()) - known.keys()
+    if kind == "Q" and "submit_s" not in job:
+        job |= {"submit_s": when, "stamped": job["stamped"] | {"submit_s"}}
     elif kind == "S":
         job["state"] = "running"
     elif kind == "R":
         _rerun(job, runs, when)
     elif kind in "DAkK":
         if job.get("state") == "pending":
-            job |= {"state": "cancelled", "cancel_s": when}
+            job |= {"state": "cancelled", "cancel_s": when, "stamped": job["stamped"] | {"cancel_s"}}
     elif kind == "E":
         runs.append(_ended(job, pairs))
-        job = {"job": name, "state": "pending", "submit_s": job.get("submit_s"), "user": job.get("user")}
+        kept = {key: job.get(key) for key in ("submit_s", "user")}
+        job = {"job": name, "state": "pending", "stamped": job["stamped"] & {"submit_s"}, **kept}
     states[name] = job
 
 
 def _rerun(job: dict[str, Any], runs: list[dict[str, Any]], when: float) -> None:
     """End a run that is done again."""
     if job.get("start_s") is not None and job["start_s"] <= when and job.get("submit_s") is not None:
-        runs.append({**job, "end_s": when, "run_s": when - job["start_s"], "state": "requeued"})
+        run = {"end_s": when, "run_s": when - job["start_s"], "state": "requeued"}
+        runs.append({**job, **run, "stamped": job["stamped"] | {"end_s"}})
     for name in ("start_s", "end_s", "run_s"):
         job.pop(name, None)
     job["state"] = "pending"

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 PARTITION_LIMIT = -1.0
 """As a requested time, until the largest of the partition is known."""
 
+LOCAL = "_local"
+"""A column of tables that are read: whether a time of the job names no zone."""
+
 SUMMED = ("nodes", "cores", "gpus", "memory_mb")
 RESTARTED_ONCE_SEEN = "restarted jobs of which the dump has the last run only (sacct --duplicates gives all)"
 _NO_DEPENDENCY = "dependencies of a kind that is not read, such as singleton: taken as none"
@@ -27,6 +30,9 @@ NEVER = ("submit time missing", "starts before it was submitted", "ends before i
 def finish(dump: Dump, options: Options) -> None:
     """Make ``dump.columns`` of the tables that were read: one row a job, in order of submission."""
     columns: dict[str, Any] = concat(dump.tables) if dump.tables else {"submit_s": np.empty(0)}
+    lengths = [(table, len(table["submit_s"])) for table in dump.tables]
+    flags = [table.get(LOCAL, np.zeros(length, bool)) for table, length in lengths]
+    columns[LOCAL] = np.concatenate(flags) if flags else np.empty(0, bool)
     dump.tables.clear()
     if "job" in columns:
         columns = _chain(columns, dump)
@@ -37,8 +43,9 @@ def finish(dump: Dump, options: Options) -> None:
     order = order[np.argsort(columns["submit_s"][order], kind="stable")]
     columns = {name: take_column(column, order) for name, column in columns.items()}
     _partition_limits(columns, dump)
+    dump.local_times = bool(columns[LOCAL].any())
     if dump.local_times and not options.timezone:
-        dump.report.guessed[TAKEN_AS_UTC] = len(order)
+        dump.report.guessed[TAKEN_AS_UTC] = int(columns[LOCAL].sum())
     if "dependency" in columns:
         _count_dependencies(columns, dump)
     if dump.task_limits:
@@ -48,6 +55,12 @@ def finish(dump: Dump, options: Options) -> None:
     dump.columns = drop_empty(columns)
     if not dump.nodes and "node_list" in columns:
         dump.nodes = count_hosts(columns["node_list"])
+
+
+def local_rows(times: dict[str, NDArray[np.float64]], in_utc: dict[str, Any]) -> NDArray[np.bool_]:
+    """Return which jobs have a time that is not in UTC."""
+    known = [np.isfinite(values) & ~np.asarray(in_utc[name], bool) for name, values in times.items()]
+    return np.asarray(np.logical_or.reduce(known), bool)
 
 
 def _count_dependencies(columns: dict[str, Any], dump: Dump) -> None:
@@ -144,6 +157,7 @@ def _chain_one(columns: dict[str, Any], rows: NDArray[np.int64], gone: NDArray[n
     for name in ("submit_s", "eligible_s"):
         if name in columns and not np.isnan(columns[name][rows]).all():
             columns[name][last] = np.nanmin(columns[name][rows])
+    columns[LOCAL][last] = columns[LOCAL][rows].any()
     earlier = [row for row in started if row != last]
     columns["restarts"][last] = np.nanmax([len(earlier), columns["restarts"][last]])
     if earlier:
@@ -205,6 +219,7 @@ def _join_one(columns: dict[str, Any], rows: NDArray[np.int64]) -> None:
     for name, function in join.items():
         if name in columns and not np.isnan(columns[name][rows]).all():
             columns[name][first] = function(columns[name][rows])
+    columns[LOCAL][first] = columns[LOCAL][rows].any()
     lists = columns.get("node_list")
     if lists is not None:
         joined = ",".join(lists.names[code] for code in lists.codes[rows].tolist() if code >= 0)

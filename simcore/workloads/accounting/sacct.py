@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.workloads.accounting.records import Text, to_text
-from faultsweep.simcore.workloads.accounting.runs import PARTITION_LIMIT, finish
+from faultsweep.simcore.workloads.accounting.runs import LOCAL, PARTITION_LIMIT, finish, local_rows
 from faultsweep.simcore.workloads.accounting.source import (
     MALFORMED,
     BadValueError,
@@ -29,6 +29,7 @@ from faultsweep.simcore.workloads.accounting.source import (
 from faultsweep.simcore.workloads.accounting.units import (
     ENDLESS,
     FIRST_S,
+    GUESSED_HOUR,
     LAST_S,
     NAN,
     Memo,
@@ -388,11 +389,10 @@ class _Reader:
         self, fields: dict[str, Sequence[str]], parsed: dict[str, list[Any]], table: dict[str, Any]
     ) -> dict[str, Any]:
         """Return the times in UTC, and run times."""
-        local, is_utc = {}, []
+        local, in_utc = {}, dict[str, bool]()
         for name in ("submit", "eligible", "start", "end"):
             if name in fields:
-                local[f"{name}_s"], own_zone = _stamps(f"the column {name}", fields[name])
-                is_utc.append(own_zone)
+                local[f"{name}_s"], in_utc[f"{name}_s"] = _stamps(f"the column {name}", fields[name])
         suspended = np.nan_to_num(np.array(parsed.get("suspended", 0.0), np.float64))
         elapsed = next((parsed[name] for name in ("elapsedraw", "elapsed") if name in parsed), None)
         lasted = None if elapsed is None else np.array(elapsed, np.float64)
@@ -401,17 +401,15 @@ class _Reader:
         cancelled = np.where(never & ~_in_state(table["state"], "pending"), end, np.nan)
         for name in ("start_s", "end_s"):
             local[name] = np.where(never, np.nan, local[name])
-        local["cancel_s"] = cancelled
-        zone = Zone("UTC") if all(is_utc) else self.zone
-        self.dump.local_times |= not all(is_utc)
+        local["cancel_s"], in_utc["cancel_s"] = cancelled, in_utc["end_s"]
         span = None if lasted is None else lasted + suspended
-        times, guesses = settle(zone, local, ("submit_s", "eligible_s", "start_s", "end_s", "cancel_s"), span)
+        times, guesses = settle(self.zone, local, _ORDER, span, in_utc)
         if guesses:
-            self.dump.report.guessed["times in the hour that the end of summer time repeats"] += guesses
+            self.dump.report.guessed[GUESSED_HOUR] += guesses
         open_end = np.isnan(times["end_s"])
         run = times["end_s"] - times["start_s"] - suspended if lasted is None else lasted
         times["run_s"] = np.where(never | open_end, np.nan, np.maximum(run, 0))
-        return times
+        return {**times, LOCAL: local_rows(local, in_utc)}
 
     def _never_started(
         self,
@@ -542,6 +540,7 @@ def _seconds(text: str) -> tuple[float, bool]:
     return (when - _EPOCH).total_seconds(), own_zone
 
 
+_ORDER = ("submit_s", "eligible_s", "start_s", "end_s", "cancel_s")
 _EPOCH = stamp("1970-01-01T00:00:00")[0]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from faultsweep.simcore.workloads.accounting import parquet
 from faultsweep.simcore.workloads.accounting.cells import amount, delimiter, duration, is_null, split_unit, timer
 from faultsweep.simcore.workloads.accounting.records import COLUMNS, Report, Text, to_text
-from faultsweep.simcore.workloads.accounting.runs import finish
+from faultsweep.simcore.workloads.accounting.runs import LOCAL, finish, local_rows
 from faultsweep.simcore.workloads.accounting.sacct import state_of
 from faultsweep.simcore.workloads.accounting.source import (
     MALFORMED,
@@ -24,7 +24,7 @@ from faultsweep.simcore.workloads.accounting.source import (
     parse_column,
     without_bad_rows,
 )
-from faultsweep.simcore.workloads.accounting.units import Memo, Zone, settle
+from faultsweep.simcore.workloads.accounting.units import GUESSED_HOUR, Memo, Zone, settle
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -150,14 +150,14 @@ class _Reader:
 
     def table(self, rows: list[Any]) -> dict[str, Any]:
         table: dict[str, Any] = {}
-        local, zoned = {}, []
+        local, in_utc = {}, {}
         for ours, (theirs, unit) in self.columns.items():
             values = [row[self.places[ours]] for row in rows]
             kind, what = COLUMNS[ours].kind, f"the column {theirs}"
             if kind == "time":
                 found = parse_column(what, values, timer(unit))
                 local[ours] = np.array([value for value, _ in found])
-                zoned += [zone for value, zone in found if value == value]
+                in_utc[ours] = np.array([zone for _, zone in found], bool)
             elif ours == "state":
                 table[ours] = self._states(values)
             elif kind == "text":
@@ -165,7 +165,7 @@ class _Reader:
             else:
                 parse = duration(unit) if kind == "seconds" else amount(unit, signed=kind == "signed")
                 table[ours] = np.array(parse_column(what, values, parse), np.float64)
-        table |= self._times(local, table, all(zoned))
+        table |= self._times(local, table, in_utc)
         return table
 
     def _states(self, values: Sequence[Any]) -> Text:
@@ -176,19 +176,18 @@ class _Reader:
         )
         return to_text(states)  # type: ignore[arg-type]
 
-    def _times(self, local: dict[str, Any], table: dict[str, Any], utc: bool) -> dict[str, Any]:
+    def _times(self, local: dict[str, Any], table: dict[str, Any], in_utc: dict[str, Any]) -> dict[str, Any]:
         """Return times in UTC; of start, end and run time, the one that is missing."""
-        self.dump.local_times |= not utc
-        zone = Zone("UTC") if utc else self.zone
-        times, guesses = settle(zone, local, [name for name in _TIMES if name in local], table.get("run_s"))
-        self.dump.report.guessed["times in the hour that the end of summer time repeats"] += guesses
+        order = [name for name in _TIMES if name in local]
+        times, guesses = settle(self.zone, local, order, table.get("run_s"), in_utc)
+        self.dump.report.guessed[GUESSED_HOUR] += guesses
         if {"start_s", "end_s"} <= times.keys():
             lasted = times["end_s"] - times["start_s"]
             run = table.get("run_s")
             times["run_s"] = lasted if run is None else np.where(np.isnan(run), lasted, run)
         elif "start_s" in times:
             times["end_s"] = times["start_s"] + table["run_s"]
-        return times
+        return {**times, LOCAL: local_rows(local, in_utc)}
 
 
 def _state(text: str) -> str | None:

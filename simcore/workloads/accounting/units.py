@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -149,17 +150,29 @@ class Zone:
             return 0.0
 
 
+GUESSED_HOUR = "times in the hour that the end of summer time repeats"
+
+
 def settle(
-    zone: Zone, times: dict[str, Numbers], order: Sequence[str], elapsed_s: Numbers | None
+    zone: Zone,
+    times: dict[str, Numbers],
+    order: Sequence[str],
+    elapsed_s: Numbers | None,
+    in_utc: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Numbers], int]:
-    """Return UTC times of local times of jobs, and in how many jobs a repeated hour had to be guessed.
+    """Return UTC times of times of jobs, and in how many jobs one had to be guessed: ``GUESSED_HOUR``.
+
+    in_utc : by name, which times are in UTC already (a truth value, or one for each job); none if it is not given.
 
     In the hour that the end of summer time repeats, start and end are read so that the run lasts as long as
     ``elapsed_s`` says, and no time comes before the one that it follows in ``order``. What is still open is the first
     reading.
     """
-    early = {name: zone.early(values) for name, values in times.items()}
-    late = {name: zone.late(values) for name, values in times.items()}
+    in_utc = in_utc or {}
+    early, late = (
+        {name: np.where(in_utc.get(name, False), values, read(values)) for name, values in times.items()}
+        for read in (zone.early, zone.late)
+    )
     twice = {name: np.isfinite(early[name]) & (early[name] != late[name]) for name in times}
     if not any(rows.any() for rows in twice.values()):
         return early, 0

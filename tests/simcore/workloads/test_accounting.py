@@ -15,7 +15,7 @@ from faultsweep.simcore.simulate import simulate
 from faultsweep.simcore.workloads.accounting import cells, pbs, sacct, table
 from faultsweep.simcore.workloads.accounting.anonymise import WEEK_S, anonymise, read_key, write_key
 from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
-from faultsweep.simcore.workloads.accounting.records import COLUMNS, arrays_of, to_text, to_workload
+from faultsweep.simcore.workloads.accounting.records import COLUMNS, TAKEN_AS_UTC, arrays_of, to_text, to_workload
 from faultsweep.simcore.workloads.accounting.units import Zone, clock, count, expand_hosts, memory_mb, settle
 from faultsweep.simcore.workloads.accounting.write import write_records
 from faultsweep.simcore.workloads.swf import read_swf
@@ -278,6 +278,24 @@ def test_summer_time_is_settled_by_the_run_time(tmp_path):
     assert jobs.timezone == "Europe/Berlin"
 
 
+@pytest.mark.parametrize("submit", ["2026-03-01T10:00:00+00:00", "1772359200"])
+def test_a_zone_holds_for_times_without_one_only(tmp_path, submit):
+    """Job 2 names no time without a zone."""
+    waiting = {"State": "PENDING", "Eligible": "Unknown", "Start": "Unknown", "End": "Unknown"}
+    rows = (
+        row("1", Eligible="Unknown", Submit=submit, start="12:00:00", end="12:01:00"),
+        row("2", Submit=submit, **waiting),
+    )
+    jobs = read(tmp_path, *rows, timezone="Europe/Berlin")
+    assert column(jobs, "submit_s") == [1772359200.0, 1772359200.0]
+    assert jobs.columns["start_s"][0] == 1772359200.0 + 3600
+    assert read(tmp_path, *rows).report.guessed == {TAKEN_AS_UTC: 1}
+    text = f"submit_s,start_s,end_s,nodes\n{submit},2026-03-01T12:00:00,2026-03-01T12:01:00,1\n"
+    (tmp_path / "own.csv").write_text(text)
+    table = read_records([tmp_path / "own.csv"], timezone="Europe/Berlin")
+    assert (column(table, "submit_s"), column(table, "start_s")) == ([1772359200.0], [1772362800.0])
+
+
 def test_winter_and_summer_differ_by_an_hour():
     zone = Zone("Europe/Berlin")
     noon = np.array([1768478400.0, 1784116800.0])  # 15 January and 15 July 2026, 12:00
@@ -408,6 +426,18 @@ def test_a_rerun_of_pbs_is_chained(tmp_path):
     path.write_text(f"{start}\n03/01/2026 10:01:45;R;1.h;user=a\n{start.replace('1772359205', '1772359405')}\n{end}\n")
     jobs = read_records([path])
     assert [column(jobs, name)[0] for name in ("run_s", "lost_s", "restarts", "state")] == [100, 100, 1, "completed"]
+
+
+def test_times_of_pbs_records_count_where_they_are_taken(tmp_path):
+    """1 is deleted while it waits, 2 while it runs; 3 has a submission in a later record."""
+    begun = "ctime=1772359200 start=1772359205 Resource_List.nodect=1"
+    ended = f"{begun} end=1772359305 Exit_status=0"
+    lines = ["1.h;Q;queue=q ctime=1772359200", "1.h;D;requestor=a", f"2.h;S;{begun}", "2.h;D;requestor=a"]
+    lines += [f"2.h;E;{ended}", "3.h;Q;queue=q", f"3.h;S;{begun}", f"3.h;E;{ended}"]
+    records = [line.split(";") for line in lines]
+    path = tmp_path / "log"
+    path.write_text("".join(f"03/01/2026 10:00:05;{kind};{job};{rest}\n" for job, kind, rest in records))
+    assert read_records([path], "pbs").report.guessed[TAKEN_AS_UTC] == 1
 
 
 def test_cobalt_records():
