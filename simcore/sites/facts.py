@@ -19,6 +19,8 @@ _KINDS = {
     "ReservationName": "reservations",
     "LicenseName": "licences",
 }
+# A reservation as scontrol prints it without -o: more of it stands in the indented lines that follow.
+_RESERVATION = re.compile(r"^ReservationName=.*(?:\n[ \t]+\S.*)+", re.MULTILINE)
 _DUMP = re.compile(r"(Cluster|Parent|Account|User) - '?([^':]+)'?(?::(.*))?")
 _SCRIPT = re.compile(r"(?:add|create|modify)\s+(qos|account|user)\s+(.*)", re.IGNORECASE)
 _QMGR = re.compile(r"(create|set) (queue|server|node|sched)\s*(.*)")
@@ -80,7 +82,7 @@ class _Reader:
 
     def read(self, text: str) -> int:
         """Read a file and return how many lines said something."""
-        return sum(self._line(line.strip()) for line in text.split("\n"))
+        return sum(self._line(line.strip()) for line in _RESERVATION.sub(_one_line, text).split("\n"))
 
     def _line(self, line: str) -> bool:
         if not line or line.startswith("#"):
@@ -180,6 +182,10 @@ class _Reader:
             before = keys.get(key.lower(), "") if adds else ""
             keys[key.lower()] = f"{before},{value}" if before else value
         return True
+
+
+def _one_line(found: re.Match[str]) -> str:
+    return " ".join(line.strip() for line in found[0].split("\n"))
 
 
 def pairs(line: str) -> Keys:

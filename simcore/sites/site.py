@@ -222,7 +222,8 @@ def _check_reservations(windows: list[Reservation], counts: dict[str, int]) -> N
             if not 0 < count <= counts.get(name, 0):
                 raise ValueError(f"reservation {window.name} has {count} nodes of {name!r}, of {counts.get(name, 0)}")
         most = sum(counts.values())
-        if window.nodes is not None and not 1 <= window.nodes <= most:
+        decides = not window.hosts and not window.classes
+        if decides and window.nodes is not None and not 1 <= window.nodes <= most:
             raise ValueError(
                 f"reservations.{place}.nodes is {window.nodes} in reservation {window.name} (valid: 1 to {most}, the "
                 "nodes of the site; for all of them leave nodes away)"

@@ -334,7 +334,9 @@ def _reservations(
         if window.name in {each.name for each in found}:
             other = next(name for k in count(2) if (name := f"{window.name}-{k}") not in taken)
             taken.add(other)
-            missing.append(f"reservation {window.name}: there twice; the later one is {other}, which no job asks for")
+            missing.append(
+                f"reservation {window.name}: there more than once; another one is {other}, which no job asks for"
+            )
             window = window.model_copy(update={"name": other})
         found.append(window)
     return found
@@ -345,7 +347,11 @@ def _reservation(
 ) -> Reservation | None:
     """Return a reservation; None of one that has no nodes, such as one of licences."""
     name, flags = known(keys, "ReservationName"), known(keys, "Flags")
-    hosts, size = known(keys, "Nodes"), _whole(keys, "NodeCnt") or 0
+    if not {"nodes", "nodecnt"} & keys.keys():
+        raise InputError(f"reservation {name}: it has neither Nodes nor NodeCnt (valid: scontrol show reservation -o)")
+    hosts, size = _described(keys, of_host, missing), _whole(keys, "NodeCnt") or 0
+    if known(keys, "Nodes") and not hosts:
+        return None
     if not hosts and size <= 0:
         licences = known(keys, "Licenses")
         missing.append(f"reservation {name}: it has no nodes{f', only Licenses={licences}' if licences else ''}")
@@ -376,6 +382,21 @@ def _reservation(
         users=[each for each in known(keys, "Users").split(",") if each],
         accounts=[each for each in known(keys, "Accounts").split(",") if each],
     )
+
+
+def _described(keys: Keys, of_host: dict[str, str], missing: list[str]) -> str:
+    """Return the list of the hosts of a reservation that the files describe, ALL for all."""
+    name, text = known(keys, "ReservationName"), known(keys, "Nodes")
+    if text == "ALL":
+        return text
+    listed = _hosts(f"ReservationName={name} Nodes", text)
+    unknown = [host for host in listed if host not in of_host]
+    if not unknown:
+        return text
+    missing.append(
+        f"reservation {name}: no file describes {len(unknown)} of its {len(listed)} nodes, such as {unknown[0]}"
+    )
+    return hosts_text([host for host in listed if host in of_host])
 
 
 def _reserved_time(keys: Keys, key: str, zone: Zone) -> float:

@@ -361,6 +361,13 @@ def test_reservations_and_qos_that_cannot_be_meant_are_refused(tmp_path, more, s
         read_site(path)
 
 
+@pytest.mark.parametrize("decides", ['hosts = "n[001-002]"', "classes = {n = 2}"])
+def test_nodes_of_a_reservation_are_checked_where_they_decide(tmp_path, decides):
+    path = tmp_path / "site.toml"
+    path.write_text(f"{site_text(build(tmp_path, CONF))}{RESERVED.format(name='a', end=9)}nodes = 96\n{decides}\n")
+    assert read_site(path).reservations[0].nodes == 96
+
+
 def test_reservations_without_a_name_may_be_several(tmp_path):
     path = tmp_path / "site.toml"
     path.write_text(site_text(build(tmp_path, CONF)) + RESERVED.format(name="", end=9) * 2 + "nodes = 95")
@@ -400,8 +407,8 @@ SPAN = "StartTime=2026-07-01T08:00:00 EndTime=2026-07-01T20:00:00"
             [f"a {SPAN} Nodes=n001", f"a {SPAN} Nodes=n001", f"a {SPAN} Nodes=n002", f"a {SPAN} Nodes=n003"],
             [("a", None, "n001"), ("a-2", None, "n002"), ("a-3", None, "n003")],
             [
-                "reservation a: there twice; the later one is a-2, which no job asks for",
-                "reservation a: there twice; the later one is a-3, which no job asks for",
+                "reservation a: there more than once; another one is a-2, which no job asks for",
+                "reservation a: there more than once; another one is a-3, which no job asks for",
             ],
         ),
         (
@@ -409,12 +416,33 @@ SPAN = "StartTime=2026-07-01T08:00:00 EndTime=2026-07-01T20:00:00"
             [],
             ["reservation back: its EndTime is not after its StartTime"],
         ),
+        (
+            [f"gone {SPAN} Nodes=z[1-3] NodeCnt=3", f"part {SPAN} Nodes=n[001-002],z1 NodeCnt=3"],
+            [("part", None, "n[001-002]")],
+            [
+                "reservation gone: no file describes 3 of its 3 nodes, such as z1",
+                "reservation part: no file describes 1 of its 3 nodes, such as z1",
+            ],
+        ),
+        (
+            [
+                f"lines {SPAN}\n   Nodes=n001 NodeCnt=1 CoreCnt=32\n   Users=ann Accounts=(null)\n",
+                f"b {SPAN} NodeCnt=2",
+            ],
+            [("lines", None, "n001"), ("b", 2, "")],
+            [],
+        ),
     ],
 )
 def test_reservations_are_those_of_nodes(tmp_path, lines, windows, listed):
     site = build(tmp_path, CONF, "".join(f"ReservationName={line}\n" for line in lines))
     assert [(window.name, window.nodes, window.hosts) for window in site.reservations] == windows
     assert [line for line in site.not_represented if line.startswith("reservation")] == listed
+
+
+def test_a_reservation_without_a_word_on_its_nodes_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"reservation a: it has neither Nodes nor NodeCnt .*show reservation -o"):
+        build(tmp_path, CONF, f"ReservationName=a {SPAN}\n")
 
 
 def test_qos_that_no_file_describes_are_not_preempted(tmp_path):
