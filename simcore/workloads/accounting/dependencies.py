@@ -3,7 +3,8 @@
 SLURM writes ``afterok:12:13,afterany:20_*`` (also ``(unfulfilled)`` behind a number), PBS ``afterok:12.server``, LSF
 ``done(12) && ended(13)``; of a log in SWF it is ``afterany:12 think 60 s``. All mean here that the others must have
 ended, however they did. Not read are texts of other meanings: one of several jobs (``?``, ``||``), the start of another
-one (``after``), any job of a name (``singleton``, names in quotes), the same task of another array (``aftercorr``).
+one (``after``), any job of a name (``singleton``, names in quotes), the same task of another array (``aftercorr``),
+some tasks of an array (``10_[1-2]``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from faultsweep.simcore.model.dependencies import Dependencies, dependencies_of
+from numpy.typing import NDArray
 
 _THINK = r"(?: think (?P<think>\d+(?:\.\d+)?(?:e[+-]?\d+)?) s)?"
 _PART = re.compile(rf"after(?:ok|any|notok|burstbuffer):(?P<after>\S+){_THINK}|before\w*:\S+|on:\d+")
@@ -24,7 +26,7 @@ _TASKS = re.compile(r"(?P<array>\d+)(?:_\*|\[\])(?:\..*)?")
 
 def names_in(text: str) -> list[tuple[str, float]] | None:
     """Return the names of the jobs that must have ended, each with a think time, s; None of a text that is not read."""
-    if "?" in text or "|" in text:
+    if "?" in text or "|" in text or "_[" in text:
         return None
     if "(" in text and _LSF.search(text):
         parts = [_LSF.fullmatch(part.strip()) for part in text.split("&&")]
@@ -63,13 +65,22 @@ def pairs_of(jobs: Sequence[str | None], texts: Sequence[str | None]) -> Depende
     return dependencies_of(job, after, np.array(list(pairs.values())))
 
 
-def unmet(jobs: Sequence[str | None], texts: Sequence[str | None]) -> tuple[int, int]:
-    """Return how many named jobs are not there, and how many are not before the one that waits."""
-    absent = late = 0
+def unmet(
+    jobs: Sequence[str | None], texts: Sequence[str | None], never: Sequence[bool] | NDArray[np.bool_]
+) -> tuple[int, int, int]:
+    """Return how many named jobs are not there, are not before the one that waits, and never ran though it did.
+
+    never : whether a job never ran.
+    """
+    absent = late = idle = 0
     for row, places, _ in _named(jobs, texts):
-        absent += not places
-        late += bool(places) and min(places) >= row
-    return absent, late
+        if not places:
+            absent += 1
+        elif min(places) >= row:
+            late += 1
+        elif not never[row]:
+            idle += all(never[place] for place in places)
+    return absent, late, idle
 
 
 def _named(jobs: Sequence[str | None], texts: Sequence[str | None]) -> Iterator[tuple[int, Sequence[int], float]]:

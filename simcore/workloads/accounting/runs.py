@@ -24,6 +24,7 @@ RESTARTED_ONCE_SEEN = "restarted jobs of which the dump has the last run only (s
 _NO_DEPENDENCY = "dependencies of a kind that is not read, such as singleton: taken as none"
 _ABSENT = "dependencies on jobs that are not in the dump: taken as none"
 _LATE = "dependencies of jobs on themselves or on jobs submitted after them: taken as none"
+_IDLE = "dependencies on jobs that were cancelled before they started: taken as none"
 NEVER = ("submit time missing", "starts before it was submitted", "ends before it starts")
 
 
@@ -50,8 +51,8 @@ def finish(dump: Dump, options: Options) -> None:
         _count_dependencies(columns, dump)
     if dump.task_limits:
         most_common = Counter(dump.task_limits.values()).most_common(1)[0][0]
-        told = f"arrays with a limit of their own of running tasks (most often {most_common}): taken as none, as "
-        dump.report.guessed[told + "array_max_jobs sets one for all arrays"] += len(dump.task_limits)
+        told = f"arrays with a limit of their own of running tasks (most often {most_common}): taken as none; "
+        dump.report.guessed[told + "array_max_jobs sets one limit for all arrays"] += len(dump.task_limits)
     dump.columns = drop_empty(columns)
     if not dump.nodes and "node_list" in columns:
         dump.nodes = count_hosts(columns["node_list"])
@@ -68,7 +69,11 @@ def _count_dependencies(columns: dict[str, Any], dump: Dump) -> None:
     texts = columns["dependency"].values()
     jobs = columns["job"].values() if "job" in columns else [None] * len(texts)
     dump.report.guessed[_NO_DEPENDENCY] += unread(texts)
-    for reason, number in zip((_ABSENT, _LATE), unmet(jobs, texts), strict=True):
+    never = np.zeros(len(texts), bool)
+    if "state" in columns:
+        state, run = columns["state"], columns.get("run_s", np.full(len(texts), np.nan))
+        never = np.isnan(run) & np.isin(state.codes, [k for k, name in enumerate(state.names) if name == "cancelled"])
+    for reason, number in zip((_ABSENT, _LATE, _IDLE), unmet(jobs, texts, never), strict=True):
         dump.report.guessed[reason] += number
 
 

@@ -145,7 +145,9 @@ def test_limits_of_arrays_are_counted(tmp_path):
     waiting = {"state": "PENDING", "start": "Unknown", "end": "Unknown"}
     lists = ("9_[8-10%4]", "5_[0-6:3%2]", "6_[1,2%4]", "7_[1-3]")
     jobs = read(tmp_path, *(row(name, **waiting) for name in lists))
-    told = "arrays with a limit of their own of running tasks (most often 4): taken as none, as array_max_jobs sets one"
+    told = (
+        "arrays with a limit of their own of running tasks (most often 4): taken as none; array_max_jobs sets one limit"
+    )
     assert {reason: count for reason, count in jobs.report.guessed.items() if "arrays" in reason} == {
         f"{told} for all arrays": 3
     }
@@ -174,6 +176,18 @@ def test_dependencies_that_are_taken_as_none_are_counted(tmp_path):
         ("8", "7_1"),
         ("8", "7_2"),
     ]
+
+
+def test_dependencies_on_some_tasks_and_on_jobs_that_never_ran_are_counted(tmp_path):
+    """2 and 3 follow 1, which was cancelled in the queue, as 3 was; 4 follows all of 10, of which one task ran."""
+    gone = {"state": "CANCELLED", "start": "Unknown"}
+    rows = [row("1", **gone) + "|", row("10_1") + "|", row("10_2", **gone) + "|", row("2") + "|afterok:1"]
+    rows += [row("3", **gone) + "|afterok:1", row("4") + "|afterany:10_*", row("5") + "|afterok:10_[1-2]"]
+    jobs = read_records([dump(tmp_path, *rows, header=f"{HEADER}|Dependency")], "sacct", timezone="UTC")
+    assert +jobs.report.guessed == {
+        "dependencies of a kind that is not read, such as singleton: taken as none": 1,
+        "dependencies on jobs that were cancelled before they started: taken as none": 1,
+    }
 
 
 def test_cancelled_before_start_by_every_version(tmp_path):
