@@ -113,7 +113,7 @@ def stamp(text: str) -> tuple[datetime, bool]:
 class Zone:
     """A time zone: local times to UTC, with the hour that the end of summer time repeats.
 
-    ``early`` and ``late`` give both readings of a local time; they differ only in that hour.
+    ``early`` and ``late`` give both readings of a local time; they differ only there and in the hour that is skipped.
     """
 
     def __init__(self, name: str) -> None:
@@ -150,7 +150,7 @@ class Zone:
             return 0.0
 
 
-GUESSED_HOUR = "times in the hour that the end of summer time repeats"
+GUESSED_HOUR = "times in the hour that the end of summer time repeats, or its begin skips"
 
 
 def settle(
@@ -166,7 +166,7 @@ def settle(
 
     In the hour that the end of summer time repeats, start and end are read so that the run lasts as long as
     ``elapsed_s`` says, and no time comes before the one that it follows in ``order``. What is still open is the first
-    reading.
+    reading. A time in the hour that the begin of summer time skips is guessed in any case.
     """
     in_utc = in_utc or {}
     early, late = (
@@ -176,17 +176,18 @@ def settle(
     twice = {name: np.isfinite(early[name]) & (early[name] != late[name]) for name in times}
     if not any(rows.any() for rows in twice.values()):
         return early, 0
+    skipped = {name: early[name] > late[name] for name in times}
     chosen = dict(early)
     open_ = {name: rows.copy() for name, rows in twice.items()}
     if elapsed_s is not None and {"start_s", "end_s"} <= times.keys():
         _settle_runs(early, late, chosen, open_, elapsed_s)
     before = np.full(len(elapsed_s if elapsed_s is not None else next(iter(times.values()))), -np.inf)
     for name in (name for name in order if name in times):
-        second = open_[name] & (early[name] < before)
+        second = open_[name] & (early[name] < before) & ~skipped[name]
         chosen[name] = np.where(second, late[name], chosen[name])
         open_[name] &= ~second
         before = np.fmax(before, chosen[name])
-    return chosen, int(np.logical_or.reduce(list(open_.values())).sum())
+    return chosen, int(np.logical_or.reduce([*open_.values(), *skipped.values()]).sum())
 
 
 def _settle_runs(

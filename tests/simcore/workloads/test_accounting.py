@@ -16,7 +16,15 @@ from faultsweep.simcore.workloads.accounting import cells, pbs, sacct, table
 from faultsweep.simcore.workloads.accounting.anonymise import WEEK_S, anonymise, read_key, write_key
 from faultsweep.simcore.workloads.accounting.files import read_jobs, read_records
 from faultsweep.simcore.workloads.accounting.records import COLUMNS, TAKEN_AS_UTC, arrays_of, to_text, to_workload
-from faultsweep.simcore.workloads.accounting.units import Zone, clock, count, expand_hosts, memory_mb, settle
+from faultsweep.simcore.workloads.accounting.units import (
+    GUESSED_HOUR,
+    Zone,
+    clock,
+    count,
+    expand_hosts,
+    memory_mb,
+    settle,
+)
 from faultsweep.simcore.workloads.accounting.write import write_records
 from faultsweep.simcore.workloads.swf import read_swf
 
@@ -288,7 +296,7 @@ def test_summer_time_is_settled_by_the_run_time(tmp_path):
     start = 1792888200.0  # 00:30 UTC, the first 02:30
     assert column(jobs, "start_s") == [start, start + 3600, start]
     assert (jobs.columns["end_s"] - jobs.columns["start_s"]).tolist() == [4200, 2400, 600]
-    assert jobs.report.guessed == {"times in the hour that the end of summer time repeats": 1}
+    assert jobs.report.guessed == {GUESSED_HOUR: 1}
     assert jobs.timezone == "Europe/Berlin"
 
 
@@ -690,6 +698,10 @@ def test_times_that_cannot_be_told_apart_keep_their_order():
     local = {"submit_s": np.array([1792895400.0 + 600]), "start_s": np.array([1792895400.0])}  # 02:40, then 02:30
     times, guesses = settle(zone, local, ("submit_s", "start_s"), None)
     assert (times["start_s"] - times["submit_s"]).tolist() == [3000]
+    assert guesses == 1
+    skipped = {"start_s": np.array([1774751400.0]), "end_s": np.array([1774758600.0])}  # 29 March, 02:30 to 04:30
+    times, guesses = settle(zone, skipped, ("start_s", "end_s"), np.array([3600.0]))
+    assert (times["end_s"] - times["start_s"]).tolist() == [3600]
     assert guesses == 1
 
 
