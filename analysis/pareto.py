@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import measuring_axes
+from faultsweep.analysis.regions import measured_groups
 from faultsweep.analysis.statistics import REPLICATE, check_axes
 from faultsweep.sweeps.open import has_result, metric_names
 from numpy.typing import NDArray
@@ -57,7 +57,8 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
     -------
     A row per configuration, the best of the first metric first: its labels on the axes that have several, its metrics,
     and ``n``, the number of replicates with a result. Means are taken as exact, however few replicates there are.
-    Labels of an axis that says what is measured (``owner``, say) are not compared: each has a front of its own.
+    Configurations that measure something else (jobs of another ``owner``, say) are not compared: there is a front for
+    each owner.
 
     Raises
     ------
@@ -86,8 +87,10 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
     frame = means.squeeze(drop=True).reset_coords(drop=True).to_dataframe().reset_index() if axes else _of_one(means)
     frame = frame[[*axes, *dict.fromkeys(metrics), "n"]]
     higher = [higher_is_better(results, name) for name in metrics]
-    apart = measuring_axes(results)
-    groups = frame.groupby(apart, sort=False).ngroup() if apart else pd.Series(0, frame.index)
+    groups = pd.Series(0, frame.index)
+    for axis, numbers in measured_groups(results).items():
+        of_label = dict(zip(results[axis].values.tolist(), numbers.tolist(), strict=True))
+        groups = groups * len(numbers) + frame[axis].map(of_label)
     frame["on_front"] = is_on_front([frame[name].to_numpy() for name in metrics], higher, groups.to_numpy())
     frame = frame[frame["n"] > 0].sort_values(metrics[0], ascending=not higher[0], kind="stable")
     frame = frame.loc[groups[frame.index].sort_values(kind="stable").index]

@@ -13,6 +13,7 @@ from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.statistics import REPLICATE, check_axes, count_observations
 from faultsweep.simcore.parameters import MEASURING
+from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -28,13 +29,44 @@ def policy_axis(data: xr.Dataset) -> str | None:
 
 def measuring_axes(data: xr.Dataset) -> list[str]:
     """Return the axes along which it differs what is measured, such as whose jobs; labels of theirs have no order."""
+    return list(measured_groups(data))
+
+
+def measured_groups(data: xr.Dataset) -> dict[str, NDArray[np.int64]]:
+    """Return, for each axis along which it differs what is measured, the number of the group of each label.
+
+    Labels of a group measure the same: an axis may set an owner together with a policy, and policies of one owner are
+    compared.
+    """
+    columns = _measured_columns(data)
+    found = {}
+    for axis in dict.fromkeys(axis for axis, _ in columns):
+        own = zip(*(data[name].values.tolist() for at, name in columns if at == axis), strict=True)
+        found[axis] = pd.factorize(pd.Series(list(own), dtype=object))[0].astype(np.int64)
+    return found
+
+
+def measured_names(data: xr.Dataset) -> list[str]:
+    """Return what has a Pareto front for each value: an axis each label of which measures something else, or the
+    parameters that say it where labels of an axis share them."""
+    found: list[str] = []
+    columns = _measured_columns(data)
+    for axis, groups in measured_groups(data).items():
+        whole = len(np.unique(groups)) == len(groups)
+        found += [axis] if whole else [name for at, name in columns if at == axis]
+    return found
+
+
+def _measured_columns(data: xr.Dataset) -> list[tuple[str, str]]:
+    """Return the parameters that say what is measured and differ along an axis, as (axis, parameter)."""
     if data.attrs.get("target", "simulator") != "simulator":
         return []
-    columns = [data[name] for name in sorted(MEASURING & set(map(str, data.coords)))]
+    names = sorted(MEASURING & set(map(str, data.coords)))
     return [
-        axis
+        (axis, name)
         for axis in varied(data["status"])
-        if any(column.dims == (axis,) and len(set(column.values.tolist())) > 1 for column in columns)
+        for name in names
+        if data[name].dims == (axis,) and len(set(data[name].values.tolist())) > 1
     ]
 
 

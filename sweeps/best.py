@@ -95,7 +95,7 @@ def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output], measuri
     metric = raw.get("metric", usual)
     if metric not in known:
         raise unknown_name("metric", str(metric), known, where="metric")
-    axis = _read_axis(raw.get("axis"), axes[:-1], [axis.name for axis in axes if axis.varies(measuring)])
+    axis = _read_axis(raw.get("axis"), axes[:-1], _measured(axes, measuring))
     confidence = raw.get("confidence", 0.95)
     if isinstance(confidence, bool) or not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence: expected a number from 0.5 to below 1, got {confidence!r}")
@@ -107,9 +107,22 @@ def read_best(raw: Any, axes: Sequence[Axis], outputs: Sequence[Output], measuri
     return Best(axis, metric, zone, confidence, first, most, known[metric].higher_is_better)
 
 
-def _read_axis(name: Any, axes: Sequence[Axis], measured: Collection[str]) -> str:
+def _measured(axes: Sequence[Axis], measuring: Collection[str]) -> dict[str, str]:
+    """Return the axes that say what is measured, with the parameters that do so where they are not the whole axis."""
+    found = {}
+    for axis in axes:
+        own = [name for name in axis.columns if axis.varies({name})]
+        says = [name for name in own if name in measuring]
+        if says:
+            found[axis.name] = " and ".join(says) if len(own) > len(says) else ""
+    return found
+
+
+def _read_axis(name: Any, axes: Sequence[Axis], measured: Mapping[str, str]) -> str:
     """Return the axis of that name, or the usual one; not one of those that say what is measured."""
     several = {axis.name: axis for axis in axes if len(axis) > 1 and axis.name not in measured}
+    if measured.get(name):
+        raise InputError(f"axis: {_mixed(name, measured[name])}")
     if name in measured:
         raise InputError(
             f"axis: {name} says what is measured, so that none of its labels is better than another one (valid: "
@@ -120,9 +133,20 @@ def _read_axis(name: Any, axes: Sequence[Axis], measured: Collection[str]) -> st
             raise unknown_name("axis with two labels or more", str(name), several, where="axis")
         return str(name)
     names = [name for name, axis in several.items() if isinstance(axis.labels[0], str)]
+    mixed = [f"axis: {_mixed(axis, says)}" for axis, says in measured.items() if says]
+    if not names and mixed:
+        raise InputError(mixed[0])
     if not names:
         raise InputError("axis: no axis of names has two labels or more; name the axis whose labels are compared")
     return "scheduler" if "scheduler" in names else names[0]
+
+
+def _mixed(axis: str, says: str) -> str:
+    """Return the sentence for an axis that says what is measured together with something else."""
+    return (
+        f"{axis} sets {says}, which says what is measured, together with other parameters, so that its labels cannot "
+        f"be compared with each other; give {says} an axis of its own, and policies are compared for each of its labels"
+    )
 
 
 def regions(store: Store, best: Best, asked: NDArray[np.bool_]) -> list[Region]:

@@ -19,7 +19,7 @@ from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, labels_to_read, quantity
 from faultsweep.analysis.pareto import is_on_front
 from faultsweep.analysis.ranking import higher_is_better
-from faultsweep.analysis.regions import measuring_axes
+from faultsweep.analysis.regions import measured_groups, measured_names
 from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.sweeps.open import has_result
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class Sample:
     ----------
     ids : their numbers, ascending.
     of : how many there are.
-    apart : the axes that say what is measured, each label of which has a Pareto front of its own.
+    apart : for each axis that says what is measured, the group of each label; groups have Pareto fronts of their own.
     """
 
     def __init__(self, data: xr.Dataset) -> None:
@@ -59,7 +59,7 @@ class Sample:
         self.ids = ids
         places = np.unravel_index(ids, self._shape)
         self.rows = dict(zip(self._axes, places, strict=True))
-        self.apart = measuring_axes(data)
+        self.apart = measured_groups(data)
         self.values = lru_cache(maxsize=None)(self._values)
         self.describe = lru_cache(maxsize=None)(self._describe)
 
@@ -80,14 +80,14 @@ class Sample:
     def on_front(self, metrics: Sequence[str]) -> NDArray[np.bool_]:
         """Return which configurations no other one beats."""
         groups = np.zeros(len(self.ids), np.int64)
-        for axis in self.apart:
-            groups = groups * self._data.sizes[axis] + self.rows[axis]
+        for axis, numbers in self.apart.items():
+            groups = groups * len(numbers) + numbers[self.rows[axis]]
         columns = [self.values(name)[0] for name in metrics]
         return is_on_front(columns, [is_higher_better(self._data, name) for name in metrics], groups)
 
     def apart_words(self) -> str:
-        """Return a sentence that says of what labels each has a front of its own, "" if all are compared."""
-        words = " and ".join(in_words(self._data, axis) for axis in self.apart)
+        """Return a sentence that says of what each value has a front of its own, "" if all are compared."""
+        words = " and ".join(in_words(self._data, axis) for axis in measured_names(self._data))
         return words and f"Each {words} has a front of its own: it says what is measured."
 
     def labels(self, axis: str) -> list[str]:

@@ -267,11 +267,11 @@ def pareto(
     """
     from faultsweep.analysis.figures.units import in_units_to_read
     from faultsweep.analysis.pareto import pareto_front
-    from faultsweep.analysis.regions import measuring_axes
+    from faultsweep.analysis.regions import measured_names
     from faultsweep.sweeps.open import open_results
 
     results = open_results(store)
-    apart = measuring_axes(results)
+    apart = measured_names(results)
     results = results if json_ else in_units_to_read(results, metrics)
     every = pareto_front(results, metrics, every=True)
     front = every[every["on_front"]].drop(columns="on_front")
@@ -293,6 +293,6 @@ def _print_front(results: xr.Dataset, front: pd.DataFrame, count: int, apart: Se
     )
     typer.echo(f"{len(front):,} of {count:,} configurations are on the Pareto front")
     if apart:
-        what = " and ".join(heads[list(names).index(axis)] for axis in apart)
+        what = " and ".join(quantity(results, name).partition(" (")[0] for name in apart)
         typer.echo(f"each {what} has a front of its own, because it says what is measured")
     print_table([*heads, "Replicates"], rows)

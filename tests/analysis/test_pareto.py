@@ -140,6 +140,25 @@ def test_an_owner_is_no_policy(owners):
         fs.Sweep(axes=axes, fixed={"log": "sdsc-model", "machine": "flat:128"}, best={"axis": "owner"})
 
 
+def test_an_axis_may_set_an_owner_together_with_a_policy(tmp_path):
+    """Its labels of one owner are compared; a selection among all of them is refused, with the reason."""
+    fixed = {"log": "sdsc-model", "num_jobs": 100, "machine": "flat:128", "num_users": 3, "load_scale": 1.3}
+    bundles = {"owner": ["user:2", "user:1", "user:2"], "scheduler": ["fcfs", "backfill", "conservative"]}
+    axes = {"what": {"zip": bundles}}
+    fs.Sweep(axes=axes, fixed=fixed, replicates=2).run(tmp_path / "o.zarr", workers=1, progress=False)
+    results, metrics = fs.open_results(tmp_path / "o.zarr"), ["owner_mean_wait_s", "owner_mean_bounded_slowdown"]
+    front = pareto_front(results, metrics)
+    own = pareto_front(results.isel(what=[0, 2]), metrics)
+    assert set(front["what"]) == {*own["what"], results["what"].values[1]}
+    assert len(own) == 1
+    sample = Sample(results)
+    assert sample.on_front(metrics).sum() == len(front) == 2
+    assert sample.apart_words().startswith("Each owner has a front of its own")
+    for best in ({}, {"axis": "what"}):
+        with pytest.raises(InputError, match="axis: what sets owner, which says what is measured, together with"):
+            fs.Sweep(axes=axes, fixed=fixed, best=best)
+
+
 def cost(owner, replicate):
     return float(len(owner) + replicate)
 
