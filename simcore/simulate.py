@@ -44,7 +44,7 @@ from faultsweep.simcore.policies.placement.scores import Score, score_for
 from faultsweep.simcore.policies.prediction.predictors import BaseRate, base_rate_table
 from faultsweep.simcore.policies.preemption import check_preempting
 from faultsweep.simcore.policies.queue_order.associations import due_of
-from faultsweep.simcore.policies.queue_order.named import unused_names
+from faultsweep.simcore.policies.queue_order.named import NAMING, unused_names
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.policies.run import has_dues
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
@@ -249,6 +249,15 @@ def _doubts_of(
         *unused_names(run_of(config), machine.site, owners),
     )
     return tuple(filter(None, told))
+
+
+def slips_of(workload: Workload, config: Mapping[str, Any], machine: Machine) -> tuple[str, ...]:
+    """Return the sentences for names in factors and shares that no job has, as a run tells them, without a run."""
+    if not any(config[parameter] for parameter in NAMING):
+        return ()
+    prepared, _ = _checked_jobs(workload, config, machine)
+    owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
+    return unused_names(run_of(config), machine.site, owners)
 
 
 def _prepare(workload: Workload, config: Mapping[str, Any], machine: Machine) -> tuple[Workload, NDArray[np.float64]]:

@@ -32,6 +32,7 @@ from faultsweep.simcore.parameters import (
 )
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import Span, unseen_sentence
+from faultsweep.simcore.policies.queue_order.named import NAMING
 from faultsweep.simcore.possible import impossible
 from faultsweep.simcore.workloads.accounting.units import Zone
 from faultsweep.simcore.workloads.demands import for_site
@@ -88,6 +89,7 @@ class SimulatorTarget(Target):
             "failures_per_day",
             "load_scale",
         ),
+        *(*NAMING, "queue_order", "machine"),
     )
 
     def __init__(
@@ -302,8 +304,10 @@ class SimulatorTarget(Target):
         )
 
     def assumptions(self, config: Config, said: Container[str]) -> dict[str, str]:
-        """Return what is assumed of a log of jobs, the excess of failures, and that all of them are at other times, by
-        the log and what it is about; but for those that are said already."""
+        """Return what is assumed of a log of jobs, the excess of failures, that all of them are at other times, and
+        names that no job has, by the log and what it is about; but for those that are said already."""
+        from faultsweep.simcore.simulate import slips_of
+
         if self._is_absent("log", config["log"]):
             return {}
         try:
@@ -315,6 +319,9 @@ class SimulatorTarget(Target):
             if f"{failures} excess" not in said:  # it takes a while
                 found[f"{failures} excess"] = excess_sentence(config, last_s)
             found[f"{failures} unseen"] = self._unseen(config, workload, jobs)
+            with self._provided(config):
+                slips = slips_of(workload, config, self._machine(config["machine"]))
+            found |= {f"{config['log']} {sentence}": sentence for sentence in slips}
         except InputError:  # the run says it
             return {}
         return {about: sentence for about, sentence in found.items() if sentence and about not in said}

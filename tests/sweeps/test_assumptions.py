@@ -52,6 +52,13 @@ def test_plan_and_run_say_it_once_and_the_store_keeps_it(spec, tmp_path):
     assert Sweep.from_toml(spec).plan(store, measure=False).assumptions == []  # nothing is left to simulate
 
 
+def test_names_that_no_job_has_are_told_once(tmp_path):
+    fixed = {"log": "sdsc-model", "num_jobs": 20, "machine": "flat:128", "num_users": 2, "queue_order": "lsf"}
+    axes = {"scheduler": ["fcfs", "backfill"], "lsf_shares": ["1:3,nobody:5", "1:1,nobody:5", "1:3"]}
+    told = Sweep(axes=axes, fixed=fixed, replicates=2).plan(tmp_path / "s.zarr", measure=False).assumptions
+    assert told == ["lsf_shares names nobody, which is the user of no job (the jobs have 1, 2)"]
+
+
 def test_what_the_reader_of_a_dump_left_out_is_told_once(tmp_path):
     times = "2026-01-01T00:{0}:00|2026-01-01T00:05:00|2026-01-01T00:15:00"
     rows = [f"{job}|anna|COMPLETED|{times.format(minute)}|1|4" for job, minute in ((1, "00"), (2, "10"))]

@@ -11,6 +11,8 @@ from faultsweep.simcore.policies.queue_order.associations import ROOT, parse_num
 
 NUMBERS = {"priority_partition_factors": "partition", "priority_qos_factors": "qos", "lsf_shares": "user"}
 """Parameters that give numbers to names, and whose names they are."""
+NAMING = (*NUMBERS, "priority_shares")
+"""All parameters that name owners of jobs."""
 _MOST = 5  # names in a sentence
 
 
@@ -19,7 +21,7 @@ def unused_names(run: Run, site: NodeTable | None, owners: Mapping[str, Label]) 
 
     It is no error: the rest of the log may have the name.
     """
-    asked = [parameter for parameter in (*NUMBERS, "priority_shares") if run[parameter]]
+    asked = [parameter for parameter in NAMING if run[parameter]]
     live = run.live() if asked else ()
     found = []
     for parameter in asked:
