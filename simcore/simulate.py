@@ -47,6 +47,7 @@ from faultsweep.simcore.policies.queue_order.associations import due_of
 from faultsweep.simcore.policies.queue_order.named import NAMING, unused_names
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.policies.run import has_dues
+from faultsweep.simcore.workloads.accounting.units import Zone
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
 from faultsweep.simcore.workloads.limited import admitted, within_limits
 from faultsweep.simcore.workloads.transforms import doubts, prepare
@@ -202,6 +203,8 @@ def _configuration(
     score = score_for(placement)
     text = placement if isinstance(placement, str) else "mfp"
     config = resolve({"failures": named, "placement": text, **parameters})
+    if config["timezone"]:
+        Zone(config["timezone"])  # the run records it
     return config | ({} if score is None else {"placement": score.name}), score
 
 

@@ -96,7 +96,10 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
     """Return what has to be assumed of a log because it does not say it: a sentence by the parameter, or the metric,
     that it is about."""
     jobs = span(workload, config["offset"], config["num_jobs"])
-    found = {**workload.notes, **_vain_zone(workload, config["timezone"])}
+    vain = _vain_zone(workload, config["timezone"])
+    found = {**workload.notes, **vain}
+    if vain:
+        found.pop("timezone", None)  # it says to give a zone
     unknown = int(np.isnan(jobs.requested_s).sum())
     if config["estimates"] == "requested" and unknown:
         limit = config["default_request_s"]
@@ -138,9 +141,11 @@ def doubts(workload: Workload, config: Mapping[str, Any]) -> dict[str, str]:
 
 def _vain_zone(workload: Workload, timezone: str) -> dict[str, str]:
     """Return the sentence for a zone that was given, and that no time was read in."""
-    if timezone in ("", workload.timezone):
+    zone = workload.timezone or ("UTC" if "timezone" in workload.notes else "")
+    if timezone in ("", zone):
         return {}
-    read = workload.timezone and f"they were read in {workload.timezone} (load_workload takes a timezone)"
+    when = "when it was imported or loaded (logs import and load_workload take a zone)"
+    read = zone and f"they were read in {zone} {when}"
     why = read or "each names its zone, or is on a clock without a date"
     return {"vain_timezone": f"timezone = {timezone} changes nothing in the times of this log: {why}"}
 

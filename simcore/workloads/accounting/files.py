@@ -84,7 +84,7 @@ def read_records(
         columns=dump.columns,
         name=_name(sources[0].path),
         kind=kind,
-        timezone=(timezone or "UTC") if dump.local_times else "",
+        timezone=(timezone or "UTC") if dump.local_times else dump.zone,
         nodes=dump.nodes,
         header=dump.header,
         report=dump.report,

@@ -103,6 +103,7 @@ def read(sources: Sequence[Source], options: Options, dump: Dump) -> None:
     if submit is None or np.isnan(submit).any() or (np.diff(submit) < 0).any():
         raise InputError(f"{source.path}: submit_s is missing or not in order (valid: as written by logs import)")
     dump.nodes, dump.header = about["nodes"], tuple(about["header"])
+    dump.zone = str(about.get("timezone") or "")
     report = about["report"]
     dump.report = Report(
         report["rows"], *(Counter(report[name]) for name in ("left_out", "joined", "added", "guessed"))

@@ -72,7 +72,8 @@ def csv_rows(source: Source, delimiter: str) -> Iterable[tuple[int, list[str]]]:
 class Dump:
     """The jobs of dumps while they are read: tables of columns, one after another, and what happened to the rows.
 
-    ``task_limits`` are of arrays that limit their running tasks, by the number of the array.
+    ``task_limits`` are of arrays that limit their running tasks, by the number of the array; ``zone`` is what an
+    imported file says its times were read in.
     """
 
     report: Report = field(default_factory=Report)
@@ -81,6 +82,7 @@ class Dump:
     nodes: int = 0
     header: tuple[str, ...] = ()
     local_times: bool = False
+    zone: str = ""
     task_limits: dict[str, int] = field(default_factory=dict)
 
     def add(self, table: dict[str, Any]) -> None:

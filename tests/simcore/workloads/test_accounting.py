@@ -347,6 +347,13 @@ def test_what_was_imported_keeps_what_was_said_of_its_dump(tmp_path):
     notes = read_jobs(tmp_path / "mine.parquet").notes
     assert notes["left_out"] == "left out when it was read: 1 x starts before it was submitted"
     assert "(logs import --timezone reads them" in notes["timezone"]
+    imported = read_jobs(tmp_path / "mine.parquet")
+    told = simulate(imported, machine="flat:4", timezone="Europe/Berlin").doubts
+    [zone] = [sentence for sentence in told if "zone" in sentence]
+    assert "changes nothing in the times of this log: they were read in UTC when it was imported" in zone
+    assert len(simulate(imported, machine="flat:4", timezone="UTC").doubts) == len(told)
+    with pytest.raises(InputError, match="timezone: 'Mars/X' is not a time zone"):
+        simulate(imported, machine="flat:4", timezone="Mars/X")
 
 
 def test_times_as_seconds_or_with_their_zone_need_no_guess(tmp_path):
