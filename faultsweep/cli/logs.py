@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from faultsweep.cli.app import App, HelpGroup
-from faultsweep.cli.options import JsonOption, LogsOption, RunArgument, unset
+from faultsweep.cli.options import JsonOption, LogsOption, RunArgument, ZoneOption, unset
 from faultsweep.cli.output import check_picture, print_table
 from faultsweep.extras import require
 from faultsweep.files import check_writable, writing
@@ -77,6 +77,7 @@ def describe(
     num_jobs: JobsOption = 0,
     offset: OffsetOption = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of a model.")] = 0,
+    timezone: ZoneOption = "",
     skip_malformed: Annotated[
         bool, typer.Option("--skip-malformed", help="Leave malformed lines of a file out and count them.")
     ] = False,
@@ -92,7 +93,7 @@ def describe(
         check_picture(picture, log)
     on_error = "skip" if skip_malformed else "raise"
     reach = offset + (num_jobs or DEFAULT_JOBS) if is_model(log) else 0
-    whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error)
+    whole = load_workload(log, logs, num_jobs=reach, seed=seed, on_error=on_error, timezone=timezone)
     workload = span(whole, offset, num_jobs)
     if json_:
         print_json(_as_json(whole, workload))

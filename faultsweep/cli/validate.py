@@ -154,7 +154,9 @@ def _settings(given: list[str] | None) -> dict[str, Any]:
     for text in given or ():
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
-        if name not in PARAMETERS or name in ("machine", "log", "timezone") or not equals:
+        if name in ("machine", "timezone"):
+            raise InputError(f"--set: {name} has an option of its own (--{name})")
+        if name not in PARAMETERS or name == "log" or not equals:
             raise unknown_name("parameter", name, PARAMETERS, "--set")
         kind = PARAMETERS[name].kind
         if kind is bool and value not in ("true", "false"):

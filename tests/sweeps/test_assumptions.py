@@ -68,7 +68,7 @@ def test_what_the_reader_of_a_dump_left_out_is_told_once(tmp_path):
     spec.write_text(text)
     told = Sweep.from_toml(spec).plan(tmp_path / "s.zarr", measure=False).assumptions
     left_out = "d.psv: left out when it was read: 1 x starts before it was submitted"
-    assert [left_out, True] == [told[0], told[1].startswith("d.psv: the times of 1 job name no zone")]
+    assert [left_out, True] == [told[0], told[1].startswith("d.psv: the times of 1 job of the file name no zone")]
     spec.write_text(text.replace("[axes]", 'timezone = "Europe/Berlin"\n[axes]'))
     assert Sweep.from_toml(spec).plan(tmp_path / "s.zarr", measure=False).assumptions == [left_out]
     spec.write_text(text.replace("[axes]", '[axes]\ntimezone = ["UTC", "Berlin"]'))

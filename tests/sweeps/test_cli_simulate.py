@@ -62,7 +62,7 @@ def test_a_dump_without_a_zone_is_read_in_the_zone_that_is_given(tmp_path, simul
     assert (in_utc["mean_wait_s"], in_berlin["mean_wait_s"]) == (300, 3900)
     [left_out, guessed] = in_utc["doubts"]
     assert left_out.endswith("d.psv: left out when it was read: 1 x starts before it was submitted")
-    assert "d.psv: the times of 1 job name no zone, and are taken as UTC (timezone" in guessed
+    assert "d.psv: the times of 1 job of the file name no zone, and are taken as UTC (timezone" in guessed
     assert in_berlin["doubts"] == [left_out]
     assert in_berlin["config"]["timezone"] == "Europe/Berlin"
     _, out, _ = simulate(*given[:-1])

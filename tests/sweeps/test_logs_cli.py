@@ -93,6 +93,14 @@ def test_describe_a_span_and_a_model(log):
     assert "Bill Nitzberg" in text
 
 
+def test_describe_reads_times_in_a_zone(tmp_path):
+    dump = tmp_path / "d.psv"
+    row = "{0}|COMPLETED|2026-01-01T00:{0}:00|2026-01-01T00:{0}:00|2026-01-01T01:00:00|1\n"
+    dump.write_text("JobID|State|Submit|Start|End|AllocNodes\n" + "".join(row.format(job) for job in (10, 11, 12)))
+    assert "the times of 3 jobs of the file name no zone" in output("describe", dump, "--num-jobs", 2)
+    assert "zone" not in output("describe", dump, "--timezone", "Europe/Berlin")
+
+
 def test_describe_can_skip_malformed_lines(log):
     log.write_text(LOG + "not a job\n")
     with pytest.raises(InputError, match=r"small\.swf:12: "):

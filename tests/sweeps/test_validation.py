@@ -166,6 +166,8 @@ def test_commands_print_a_table_and_write_picture_and_page(records, tmp_path, mo
     assert "hold_nodes is 'yes' (valid: true, false)" in capsys.readouterr().err
     assert run_cli(monkeypatch, "validate", log, "--set", "schedular=fcfs") == 2
     assert "did you mean 'scheduler'" in capsys.readouterr().err
+    assert run_cli(monkeypatch, "validate", log, "--set", "timezone=UTC") == 2
+    assert "--set: timezone has an option of its own (--timezone)" in capsys.readouterr().err
 
 
 def test_malformed_rows_can_be_left_out(tmp_path, monkeypatch, capsys):

@@ -313,7 +313,7 @@ def notes_of(jobs: JobRecords) -> dict[str, str]:
             found[about] = f"{what}: {'; '.join(parts)}"
     if local := report.guessed[TAKEN_AS_UTC]:
         how = "logs import --timezone" if jobs.kind == "jobs" else "timezone = Europe/Berlin, for example,"
-        jobs_are = "the times of 1 job name" if local == 1 else f"the times of {local:,} jobs name"
+        jobs_are = f"the times of {local:,} job{'' if local == 1 else 's'} of the file name"
         found["timezone"] = f"{jobs_are} no zone, and are taken as UTC ({how} reads them in that of the machine)"
     return found
 

@@ -333,8 +333,8 @@ def test_jobs_of_a_dump_keep_what_was_left_out_and_guessed(tmp_path):
     assert jobs.notes == {
         "left_out": "left out when it was read: 1 x steps of jobs (.batch, .extern, .0); 2 x starts before it was "
         "submitted",
-        "timezone": "the times of 1 job name no zone, and are taken as UTC (timezone = Europe/Berlin, for example, "
-        "reads them in that of the machine)",
+        "timezone": "the times of 1 job of the file name no zone, and are taken as UTC (timezone = Europe/Berlin, for "
+        "example, reads them in that of the machine)",
     }
     berlin = to_workload(read(tmp_path, row("1"), *early, timezone="Europe/Berlin"))
     assert (berlin.timezone, list(berlin.notes)) == ("Europe/Berlin", ["left_out"])
