@@ -118,7 +118,9 @@ def compare_policies(
         raise unknown_name("metric", metric, metrics)
     policy = policy_axis(results) if policy is None else policy
     if policy is None:
-        raise InputError("no axis of names has two labels or more; name the axis whose labels are compared")
+        measured = " and ".join(measuring_axes(results))
+        but = f" but {measured}, along which it differs what is measured" if measured else ""
+        raise InputError(f"no axis of names has two labels or more{but}; name the axis whose labels are compared")
     values, status, higher = results[metric].load(), results["status"], higher_is_better(results, metric)
     if policy not in status.dims:
         raise unknown_name("axis", policy, map(str, status.dims))
@@ -180,8 +182,8 @@ def selection_of(results: xr.Dataset) -> Best | None:
         return None
     dims = [str(dim) for dim in results["status"].dims if dim != REPLICATE]
     columns = {axis: {axis: results[axis].values.tolist()} for axis in measuring_axes(results)}
-    if "axis" in spec["best"]:
-        columns = {}  # it was run for that
+    if "axis" in spec["best"] or policy_axis(results) is None:
+        columns = {}  # it was run for that; without an axis of policies, before such axes were refused
     axes = [Axis(dim, results[dim].values.tolist(), columns.get(dim, {})) for dim in dims]
     axes.append(Axis(REPLICATE, list(range(max(FEWEST, int(spec.get("replicates", 1))))), {}))
     plain = [name for name in metric_names(results) if results[name].dims == results["status"].dims]

@@ -9,6 +9,7 @@ import pytest
 from faultsweep.analysis.dashboard.cells import Sample, pareto_figure
 from faultsweep.analysis.pareto import is_on_front, pareto_front
 from faultsweep.analysis.regions import policy_axis
+from faultsweep.analysis.verdict import compare_policies, selection_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,6 +155,10 @@ def test_an_axis_may_set_an_owner_together_with_a_policy(tmp_path):
     sample = Sample(results)
     assert sample.on_front(metrics).sum() == len(front) == 2
     assert sample.apart_words().startswith("Each owner has a front of its own")
+    with pytest.raises(InputError, match="or more but what, along which it differs what is measured; name"):
+        compare_policies(results)
+    old = results.assign_attrs(spec='[best]\nmetric = "mean_wait_s"\n')  # run before such axes were refused
+    assert selection_of(old).axis == "what"
     for best in ({}, {"axis": "what"}):
         with pytest.raises(InputError, match="axis: what sets owner, which says what is measured, together with"):
             fs.Sweep(axes=axes, fixed=fixed, best=best)
