@@ -29,7 +29,7 @@ from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
-from faultsweep.simcore.parameters import check_combination, resolve, run_of
+from faultsweep.simcore.parameters import OWN_PARAMETERS, check_combination, is_own, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
@@ -603,6 +603,7 @@ def _run(
             config,
             drawn.known(),
             tracing=watch.events,
+            names_nodes=watch.events or watch.debug or source is not None or _has_own(config),
             capacity=capacity,
             score=rules.score,
             base_rate=rules.base_rate,
@@ -626,6 +627,11 @@ def _run(
         waiting = job_id[np.isnan(state.job.finish)]
         raise InputError(f"{machine.name}: nodes never come up again that {named_jobs(waiting)} wait for")
     return _Ran(state, code, buffer, elapsed, processor, stopwatch.passes_s if stopwatch else [])
+
+
+def _has_own(config: Mapping[str, Any]) -> bool:
+    """Tell whether a configuration names a policy of the user's, which may look at the nodes."""
+    return any(is_own(name, config[name]) for name in OWN_PARAMETERS)
 
 
 class _Drawn:

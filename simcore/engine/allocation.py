@@ -18,6 +18,7 @@ from faultsweep.simcore.engine.limits import count_running, note_start
 from faultsweep.simcore.engine.pieces import count_pieces, give_back_pieces, holds_piece, next_job_on, windows_met
 from faultsweep.simcore.engine.state import (
     COMPLETION_TIMER,
+    DEFAULT,
     IN_PLANS,
     LEAVE_TIMER,
     ORDER_TIMER,
@@ -44,7 +45,7 @@ def remaining_estimate(s: State, job: int) -> float:
 @inlined
 def restart_cost(s: State, job: int) -> float:
     """Return how long a waiting job pauses when it starts, because it starts again, s."""
-    return s.restart_cost if s.job.restarts[job] + s.job.preemptions[job] > 0 else 0.0
+    return s.restart_cost if s.restart_cost > 0.0 and s.job.restarts[job] + s.job.preemptions[job] > 0 else 0.0
 
 
 @inlined
@@ -66,10 +67,11 @@ def start_on_box(s: State, job: int, size: int, box: int) -> bool:
 def start_on_flat(s: State, job: int) -> None:
     """Start a waiting job on free nodes of a flat machine. The caller dequeues it."""
     size = s.job.requested[job]
-    s.free_slots -= 1
-    slot = s.slots[s.free_slots]
-    s.job.slot[job] = slot
-    hooks.take_nodes(s, job, slot, size)
+    if s.free_nodes.shape[0] > 0:
+        s.free_slots -= 1
+        slot = s.slots[s.free_slots]
+        s.job.slot[job] = slot
+        hooks.take_nodes(s, job, slot, size)
     s.version += 1
     begin_run(s, job, size)
 
@@ -132,12 +134,13 @@ def completion_key(s: State, job: int) -> int:
 def free_nodes_of(s: State, job: int) -> None:
     """Give back the nodes of a running job."""
     if s.kind == FLAT:
-        slot = s.job.slot[job]
-        for word in range(s.free_nodes.shape[0]):
-            s.free_nodes[word] |= s.slot_masks[slot, word]
-            s.slot_masks[slot, word] = ZERO
-        s.slots[s.free_slots] = slot
-        s.free_slots += 1
+        if s.free_nodes.shape[0] > 0:
+            slot = s.job.slot[job]
+            for word in range(s.free_nodes.shape[0]):
+                s.free_nodes[word] |= s.slot_masks[slot, word]
+                s.slot_masks[slot, word] = ZERO
+            s.slots[s.free_slots] = slot
+            s.free_slots += 1
     elif s.kind == SITE:
         s.free -= give_back_pieces(s, job)
     else:
@@ -197,6 +200,8 @@ def _as_counted(s: State, time: float) -> float:
 @inlined
 def stop_leaving(s: State, job: int) -> None:
     """Forget that a job makes way for another one, or can do so from some time on: its attempt ends."""
+    if s.preemption == DEFAULT:
+        return
     if s.preempt_exempt > 0.0 or s.job.leaving[job] != STAYS:
         cancel_timer(s, ORDER_TIMER * TIMER_STRIDE + 1 + job)
     if s.job.leaving[job] != STAYS:

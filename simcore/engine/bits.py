@@ -23,8 +23,12 @@ if is_interpreted():
         """Return the index of the lowest set bit of a nonzero uint64, as int64."""
         return np.int64((int(mask) & -int(mask)).bit_length() - 1)  # type: ignore[return-value]  # int when compiled
 
+    def highest_bit(mask: np.uint64) -> int:
+        """Return the index of the highest set bit of a nonzero uint64, as int64."""
+        return np.int64(int(mask).bit_length() - 1)  # type: ignore[return-value]  # int when compiled
+
 else:
-    _count, _trailing = make_bit_counts()
+    _count, _trailing, _leading = make_bit_counts()
 
     @inlined
     def popcount(mask: np.uint64) -> int:
@@ -35,6 +39,11 @@ else:
     def lowest_bit(mask: np.uint64) -> int:
         """Return the index of the lowest set bit of a nonzero uint64, as int64."""
         return _trailing(mask)
+
+    @inlined
+    def highest_bit(mask: np.uint64) -> int:
+        """Return the index of the highest set bit of a nonzero uint64, as int64."""
+        return 63 - _leading(mask)
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.contract import Run
@@ -53,6 +53,7 @@ def build_state(
     failures: FailureTrace | None,
     *,
     tracing: bool,
+    names_nodes: bool = True,
     capacity: int = 1,
     score: Score | None = None,
     base_rate: BaseRate | None = None,
@@ -67,61 +68,105 @@ def build_state(
     config : a resolved configuration.
     failures : the failures known so far, or None.
     tracing : whether events are recorded.
+    names_nodes : whether it must be known which nodes of a flat machine a job has, and not only how many.
     capacity : factor on the sizes of lists whose need is not known beforehand.
     score : the user's placement score, if there is one.
     base_rate : of the failures; needed where the predictor's precision is below 1.
     """
     n = len(jobs["submit_s"])
     run = run_of(config)
+    names_nodes |= machine.kind != FLAT or machine.menu is not None
     rows = failure_rows(failures, base_rate)
-    rules = rules_of(run, () if machine.site is None else machine.site.limits)
-    groups = groups_of(rules, _owners(jobs) if rules else {}, n)
-    submits = _submit_groups(jobs, machine, run)
-    asks_for = _windows_asked(jobs, machine, run)
-    array_of = _arrays_listed(jobs, run)
-    classes = _classes(machine, jobs)
-    tree = run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run)
-    dependencies = Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None
+    known = _known_of(jobs, machine, run)
     shapes = {
-        **_sizes(machine, config, run, n, capacity),
+        **_sizes(machine, config, run, n, capacity, names_nodes),
         "failures": rows.shape[1],
         "trace": 1,
-        **_shapes_of_policies(n, groups, classes, tree),
-        **_shapes_of_submits(n, submits),
-        "asking_jobs": len(asks_for),
-        "listed_jobs": len(array_of),
-        "listed_times": len(array_of),
-        "arrays": 1 + int(max(array_of, default=-1)),
-        **_shapes_of_pairs(n, dependencies),
+        **_shapes_of_known(n, known),
     }
     state = State.zeros(**shapes).with_arrays(failures=rows)
     if tracing:
         state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
     state.tracing = int(tracing)
     _set_jobs(state, jobs)
-    _set_tree(state, tree)
-    _set_limits(state, groups)
-    _set_submits(state, submits, jobs)
-    state.asks, state.asks_for[:] = int(len(asks_for) > 0), asks_for
-    _set_listed(state, array_of)
-    _set_dependencies(state, dependencies)
-    _set_classes(state, classes)
+    _set_known(state, known, jobs)
     state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
     state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
-    _set_parameters(state, jobs, machine, config, run, base_rate)
+    _set_parameters(state, jobs, machine, config, run, base_rate, names_nodes)
     if score:
         state.score, state.score_needs = score.address, score.needs
     return _with_machine_tables(state, machine, config, jobs)
 
 
+class _Known(NamedTuple):
+    """What is known of the jobs together: who shares limits, what they ask for, how they depend on each other."""
+
+    groups: Groups
+    submits: Groups
+    asks_for: NDArray[np.int64]
+    array_of: NDArray[np.int64]
+    classes: Classes
+    tree: Associations
+    dependencies: Dependencies | None
+
+
+def _known_of(jobs: Jobs, machine: Machine, run: Run) -> _Known:
+    rules = rules_of(run, () if machine.site is None else machine.site.limits)
+    return _Known(
+        groups_of(rules, _owners(jobs) if rules else {}, len(jobs["submit_s"])),
+        _submit_groups(jobs, machine, run),
+        _windows_asked(jobs, machine, run),
+        _arrays_listed(jobs, run),
+        _classes(machine, jobs),
+        run.policy("queue_order").facts.get("associations", _no_tree)(jobs, machine, run),
+        Dependencies(*(jobs[name] for name in PAIRS)) if PAIRS[0] in jobs else None,
+    )
+
+
+def _shapes_of_known(n: int, known: _Known) -> dict[str, Any]:
+    """Return the shapes of the tables that follow from what is known of the jobs together."""
+    return {
+        **_shapes_of_policies(n, known.groups, known.classes, known.tree),
+        **_shapes_of_submits(n, known.submits),
+        "asking_jobs": len(known.asks_for),
+        "listed_jobs": len(known.array_of),
+        "listed_times": len(known.array_of),
+        "arrays": 1 + int(max(known.array_of, default=-1)),
+        **_shapes_of_pairs(n, known.dependencies),
+    }
+
+
+def _set_known(s: State, known: _Known, jobs: Jobs) -> None:
+    """Set what is known of the jobs together."""
+    _set_tree(s, known.tree)
+    _set_limits(s, known.groups)
+    _set_submits(s, known.submits, jobs)
+    s.asks, s.asks_for[:] = int(len(known.asks_for) > 0), known.asks_for
+    _set_listed(s, known.array_of)
+    _set_dependencies(s, known.dependencies)
+    _set_classes(s, known.classes)
+
+
 def _set_parameters(
-    s: State, jobs: Jobs, machine: Machine, config: Mapping[str, Any], run: Run, base_rate: BaseRate | None
+    s: State,
+    jobs: Jobs,
+    machine: Machine,
+    config: Mapping[str, Any],
+    run: Run,
+    base_rate: BaseRate | None,
+    names_nodes: bool,
 ) -> None:
     """Set what the machine and the parameters say, and let the policies begin."""
     _set_machine(s, machine)
     _set_codes(s, machine, config, run)
     _set_numbers(s, config, run, base_rate)
-    _begin_policies(s, run)
+    reached = run.reached()
+    if names_nodes and "node_choice" in reached:  # as named, also where it makes no difference but to the event trace
+        reached["node_choice"] = run.named("node_choice")
+        s.node_choice = ROLES["node_choice"].code(reached["node_choice"].name)
+    for policy in reached.values():
+        if policy.begins is not None:
+            policy.begins(s, run)
     run.policy("scheduling").facts.get("checks", _checks_nothing)(jobs, run)
 
 
@@ -136,9 +181,11 @@ def _with_machine_tables(state: State, machine: Machine, config: Mapping[str, An
     return state
 
 
-def _sizes(machine: Machine, config: Mapping[str, Any], run: Run, n: int, capacity: int) -> dict[str, Any]:
+def _sizes(
+    machine: Machine, config: Mapping[str, Any], run: Run, n: int, capacity: int, names_nodes: bool
+) -> dict[str, Any]:
     """Return the shapes of the tables that follow from the machine and the number of jobs."""
-    words, scheduling = _words(machine), run.policy("scheduling")
+    words, scheduling = _words(machine) if names_nodes else 0, run.policy("scheduling")
     reserves = scheduling.facts.get("reserves")
     reserved = reserves in (st.ALL_JOBS, st.TOP_JOBS)
     breakpoints = _breakpoints(machine, n) * capacity if reserved or reserves == st.IN_PLANS else 1
@@ -495,7 +542,7 @@ def _slots(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int) -> 
 def _every_node(machine: Machine, words: int) -> NDArray[np.uint64]:
     """Return the mask of all nodes; bits behind the words of the nodes are never looked at."""
     mask = np.full(words, 0xFFFFFFFFFFFFFFFF, np.uint64)
-    if machine.nodes % 64:
+    if words and machine.nodes % 64:
         mask[machine.nodes // 64] = (1 << (machine.nodes % 64)) - 1
     return mask
 
@@ -580,8 +627,6 @@ def _set_codes(s: State, machine: Machine, config: Mapping[str, Any], run: Run) 
     s.max_restarts = config["max_restarts"]
     s.placement = run.policy("placement").facts.get("search", st.MFP)
     s.partition_failure = list(PARTITION_FAILURES).index(config["partition_failure"])
-    if "node_choice" in run.reached():  # as named, also where it makes no difference but to the event trace
-        s.node_choice = ROLES["node_choice"].code(run.named("node_choice").name)
     s.checkpoint = run.code("checkpointing")
     s.saves_by = run.policy("checkpointing").facts.get("saves_by", st.SAVES_NOTHING)
     s.queue_order = run.code("queue_order")
@@ -592,14 +637,6 @@ def _set_codes(s: State, machine: Machine, config: Mapping[str, Any], run: Run) 
     s.delay_kind = list(DISTRIBUTIONS).index(config["manual_delay_distribution"])
     s.delay_key = coin_key(config["seed"], config["replicate"], "recovery/delays")
     s.coin_key = coin_key(config["seed"], config["replicate"])
-
-
-def _begin_policies(s: State, run: Run) -> None:
-    """Let the policies of a run set what they have in its state."""
-    for role in run.reached():
-        policy = run.named(role) if role == "node_choice" else run.policy(role)
-        if policy.begins is not None:
-            policy.begins(s, run)
 
 
 def _priorities(jobs: Jobs, machine: Machine, run: Run) -> tuple[Any, Any]:

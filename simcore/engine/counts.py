@@ -12,17 +12,17 @@ So gains are kept for two passes (``s.generation``), and of the last pass a job 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from faultsweep.simcore.engine.allocation import expected_end, remaining_estimate, restart_cost
-from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
+from faultsweep.simcore.engine.bits import ONE, ZERO, highest_bit, lowest_bit
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.profile import point_at, reserved_end, reserved_start, set_point
 from faultsweep.simcore.engine.state import LENGTHS, LEVELS, State
 
 _MARGIN_S = 1e-3
 """Room that is shorter by so much than a job is none for it, whatever rounding makes of times."""
+_LONGEST_S = 2.0 ** (LENGTHS - 2)
+"""The least length of the last class."""
 _NONE = -1
 _NOBODY = 1 << 60
 
@@ -33,9 +33,9 @@ def length_class(seconds: float) -> int:
     below 1 s."""
     if seconds < 1.0:
         return 0
-    if seconds == np.inf:
+    if seconds >= _LONGEST_S:
         return LENGTHS - 1
-    return min(math.frexp(seconds)[1], LENGTHS - 1)
+    return 1 + highest_bit(np.uint64(int(seconds)))
 
 
 @kernel

@@ -122,18 +122,17 @@ def _array_at(context: Any, builder: Any, state: Any, table: Any, place: Place) 
 
 def make_table(state: Declared) -> NDArray[np.int64]:
     """Return the table of the arrays of a state, which must stay alive as long as it: int64 (arrays * 4,)."""
-    layout = state.layout
-    table = np.zeros((len(layout.tables), _WORDS), np.int64)
-    for row, (name, (dtype, axes)) in zip(table, layout.tables.items(), strict=True):
+    layout, words = state.layout, list[int]()
+    for name, (dtype, axes) in layout.tables.items():
         array = state.arrays[name]
         if (array.dtype, array.ndim) != (dtype, axes) or not array.flags.c_contiguous:
             raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {dtype} with {axes}")
         rows = layout.rows_of_tables[name]
         if rows and len(array) != rows:
             raise TypeError(f"the state's {name} has {len(array)} rows, expected {rows}")
-        row[0] = array.ctypes.data
-        row[1 : 1 + array.ndim] = array.shape
-    return table.reshape(-1)
+        address = state.addresses.get(name)
+        words += (array.ctypes.data if address is None else address, *array.shape, *[0] * (_WORDS - 1 - axes))
+    return np.array(words, np.int64)
 
 
 def make_state_at(declared: type[Declared]) -> Any:

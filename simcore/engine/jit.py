@@ -267,9 +267,9 @@ def make_caller() -> Any:
     return call
 
 
-def make_bit_counts() -> tuple[Any, Any]:
-    """Return what counts, within kernels, the set bits of a uint64 and the clear ones below its lowest set bit; both as
-    int64, in one instruction where the processor has it."""
+def make_bit_counts() -> tuple[Any, Any, Any]:
+    """Return what counts, within kernels, the set bits of a uint64, the clear ones below its lowest set bit and those
+    above its highest one; all as int64, in one instruction where the processor has it."""
 
     @intrinsic
     def count(_context: Any, _mask: Any) -> Any:
@@ -285,7 +285,14 @@ def make_bit_counts() -> tuple[Any, Any]:
 
         return types.int64(types.uint64), generate
 
-    return count, trailing
+    @intrinsic
+    def leading(_context: Any, _mask: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.int64(types.uint64), generate
+
+    return count, trailing, leading
 
 
 def has_deposit() -> bool:

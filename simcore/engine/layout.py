@@ -11,6 +11,7 @@ Scalars are elements of two vectors and rows lie in few matrices: an address for
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bits = NDArray[np.uint64]
+
+_BYTES = 8  # of an element, whatever its type
+_LINE = 64  # bytes of a line of the processor's cache
 
 SCALARS: dict[type, tuple[str, Any]] = {float: ("f", np.float64), int: ("i", np.int64)}
 
@@ -98,17 +102,25 @@ class Layout:
         """How many fields lie in each table, once all are declared."""
         return {name: self.rows(name) for name in self.tables}
 
-    def zeros(self, shapes: dict[str, int | tuple[int, ...]]) -> dict[str, NDArray[Any]]:
-        """Return the arrays; ``shapes`` has the length of the rows of a table, or the shape of an array."""
-        made = {}
-        for name, (dtype, axes) in self.tables.items():
+    def zeros(self, shapes: dict[str, int | tuple[int, ...]]) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
+        """Return the arrays, which lie in one block, and their addresses; ``shapes`` has the length of the rows of a
+        table, or the shape of an array."""
+        whole: dict[str, tuple[int, ...]] = {}
+        for name, (_, axes) in self.tables.items():
             rows = self.rows_of_tables[name]
-            if axes == 1 and name in "fi":
-                made[name] = np.zeros(rows, dtype)
-                continue
-            shape = shapes[name]
-            made[name] = np.zeros((rows, shape) if rows and isinstance(shape, int) else shape, dtype)
-        return made
+            shape = rows if axes == 1 and name in "fi" else shapes[name]
+            whole[name] = shape if isinstance(shape, tuple) else (rows, shape) if axes == 2 else (shape,)
+        first, end = {}, 0
+        for name, shape in whole.items():
+            first[name] = end
+            end += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
+        block = np.zeros(end + _LINE, np.uint8)
+        begin = -block.ctypes.data % _LINE
+        address = block.ctypes.data + begin
+        made = {
+            name: np.ndarray(shape, self.tables[name][0], block, begin + first[name]) for name, shape in whole.items()
+        }
+        return made, {name: address + at for name, at in first.items()}
 
 
 class Declared:
@@ -130,15 +142,21 @@ class Declared:
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take the arrays of the layout."""
         self.arrays = arrays
+        self.addresses: dict[str, int] = {}  # of those that are known: to ask NumPy for one takes a microsecond
 
     @classmethod
     def zeros(cls, **shapes: int | tuple[int, ...]) -> Self:
         """Return a state of zeros; ``shapes`` has the length of the rows of a table, or the shape of an array."""
-        return cls(cls.layout.zeros(shapes))
+        arrays, addresses = cls.layout.zeros(shapes)
+        made = cls(arrays)
+        made.addresses = addresses
+        return made
 
     def with_arrays(self, **arrays: NDArray[Any]) -> Self:
         """Return the same with other arrays in place of some; it shares all others."""
-        return type(self)({**self.arrays, **arrays})
+        other = type(self)({**self.arrays, **arrays})
+        other.addresses = {name: address for name, address in self.addresses.items() if name not in arrays}
+        return other
 
 
 def _part(part: type[Declared]) -> cached_property[Declared]:

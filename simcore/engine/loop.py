@@ -294,7 +294,7 @@ def _finish(s: State, job: int) -> None:
     s.without_job = 0
     if s.reserves == ALL_JOBS and not note_early_finish(s, job):
         s.no_room = LARGER_NEEDED
-    if s.job.early_released[job] == 0:
+    if s.event_order != SUBMITS_FIRST or s.job.early_released[job] == 0:
         drop_release(s, job)
         free_nodes_of(s, job)
         hooks.usage_changes(s, job, -s.job.allocated[job])

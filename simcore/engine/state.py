@@ -497,7 +497,7 @@ class State(Common):
     first_gain: FloatTables  # (2, LEVELS, LENGTHS): when the earliest of these and of longer ones begins, s
 
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
-    free_nodes: MaskRow
+    free_nodes: MaskRow  # without words where no one asks which nodes of a flat machine a job has
     shadow: MaskRow  # scratch: free at the reservation (torus)
     trial: MaskRow  # scratch: free in a re-placement (torus)
     predicted: MaskRow  # scratch: predicted to fail (torus)
