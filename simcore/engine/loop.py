@@ -19,7 +19,7 @@ from faultsweep.simcore.engine.events import (
     trace_event,
     trace_node_event,
 )
-from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
+from faultsweep.simcore.engine.jit import inlined, kernel, outermost_kernel
 from faultsweep.simcore.engine.limits import count_running, leave_out, put_back
 from faultsweep.simcore.engine.pieces import close_node, open_node
 from faultsweep.simcore.engine.state import (
@@ -93,7 +93,7 @@ def advance(state: State, budget: int) -> int:
     return int(_advance(state.handle, budget))
 
 
-@entry_kernel
+@outermost_kernel
 def _advance(handle: NDArray[np.int64], budget: int) -> int:
     """Do what the function above does; handle: int64 (arrays * 4,), of ``make_table``."""
     s = state_at(handle)

@@ -74,13 +74,17 @@ def _imports(module: str) -> Iterator[str]:
         for role in WITH_KERNELS:
             yield f"{policies.__name__}.{role}"
             for folder in _find(f"{policies.__name__}.{role}")[1]:
-                found = sorted(path.stem for path in Path(folder).glob("*.py") if path.stem != "__init__")
-                yield from (f"{policies.__name__}.{role}.{name}" for name in found)
+                yield from (f"{policies.__name__}.{role}.{name}" for name in sorted(_modules_in(folder)))
     for name in names:
         if name.startswith(f"{_PACKAGE}."):
             yield name
             for folder in _find(name)[1]:  # from a package, modules are imported by their last names
-                yield from (f"{name}.{last}" for last in names if (Path(folder) / f"{last}.py").exists())
+                yield from (f"{name}.{last}" for last in names if last in _modules_in(folder))
+
+
+@cache
+def _modules_in(folder: str) -> frozenset[str]:
+    return frozenset(path.stem for path in Path(folder).glob("*.py")) - {"__init__"}
 
 
 def meaning(code: CodeType) -> tuple[Any, ...]:

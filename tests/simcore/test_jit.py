@@ -126,6 +126,34 @@ def test_what_is_compiled_is_loaded_without_what_only_compiling_needs(compiled):
     assert ask(compiled, more=LINEAR_ALGEBRA) == (16, 1, 0, "False")
 
 
+OUTERMOST = """
+from pathlib import Path
+import pickle
+import llvmlite.binding as llvm
+from faultsweep.simcore.engine import jit
+
+def count(mask):
+    return mask + 1
+
+count.__code__ = count.__code__.replace(co_filename=columns.__file__)
+count.__module__ = columns.__name__
+kernel = jit.outermost_kernel(count)
+print(kernel(np.int64(6)), sum(kernel.stats.cache_hits.values()))
+[path] = Path(jit.numba_config.CACHE_DIR).glob("*/columns.count-kernel.*.nbc")
+(_, _, (_, bitcode)), *_ = pickle.loads(path.read_bytes())
+functions = [one for one in llvm.parse_bitcode(bitcode).functions if not one.is_declaration]
+print(len(functions), {step.opcode for one in functions for block in one.blocks for step in block.instructions})
+"""
+
+
+def test_of_an_outermost_kernel_is_kept_only_what_runs(compiled):
+    first, again = ask(compiled, more=OUTERMOST)[3:], ask(compiled, more=OUTERMOST)[3:]
+    assert first[0] == "7 0"
+    assert again[0] == "7 1"
+    assert int(first[1].split()[0]) >= 1
+    assert first[1].endswith("{'unreachable'}")
+
+
 def test_a_copy_elsewhere_uses_what_is_compiled(first, tree):
     assert ask(tree, cache=first / "cache") == (16, 1, 0)
 

@@ -28,7 +28,7 @@ from faultsweep.simcore.engine.clusters.state import (
     ClusterState,
     state_at,
 )
-from faultsweep.simcore.engine.jit import entry_kernel, inlined, kernel
+from faultsweep.simcore.engine.jit import inlined, kernel, outermost_kernel
 from faultsweep.simcore.engine.state import (
     ALL_DONE,
     ARRIVE_EVENT,
@@ -60,7 +60,7 @@ def advance_clusters(state: ClusterState, budget: int) -> int:
     return int(_advance_clusters(state.handle, budget))
 
 
-@entry_kernel
+@outermost_kernel
 def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
     """Do what the function above does; handle: int64 (arrays * 4,), of ``make_table``."""
     s = state_at(handle)
