@@ -4,8 +4,9 @@ Its breakpoints are rows of a list in order of time: ``s.row_after`` has the nex
 moves without a search and without moving others. A row stays as long as something uses it, because it begins or ends
 there (``s.row_uses``).
 
-Where nodes come back, a reservation may get earlier. Each gain is noted once for each level of sizes that may use it:
-the room around it, the sizes that gain by it, and the smallest and shortest job that did not fit. A gain is offered to
+Where nodes come back, a reservation may get earlier. Each gain is noted once for each level of sizes that may use it
+and has a job short enough: the room around it, the sizes that gain by it, and the smallest and shortest job that did
+not fit. Room just before a reservation needs no gain: whether there is some is seen at once. A gain is offered to
 every waiting job once: to those behind the job that gave the nodes in the same pass, to those before it in the next.
 So gains are kept for two passes (``s.generation``), and of the last pass a job is offered those since its turn.
 """
@@ -14,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.allocation import expected_end, remaining_estimate, restart_cost
-from faultsweep.simcore.engine.bits import ONE, ZERO, highest_bit, lowest_bit
+from faultsweep.simcore.engine.bits import ONE, ZERO, highest_bit, low_bits, lowest_bit
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.profile import point_at, reserved_end, reserved_start, set_point
+from faultsweep.simcore.engine.profile import note_reservation, point_at, reserved_end, reserved_start, set_point
 from faultsweep.simcore.engine.state import LENGTHS, LEVELS, State
 
 _MARGIN_S = 1e-3
@@ -47,6 +48,8 @@ def rebuild_counts(s: State) -> bool:
     now = s.now
     s.rebuilt = now
     s.num_profile = s.num_reserved = s.missed = 0
+    s.reserved_lengths[:, :] = 0
+    s.reserved_classes[:] = ZERO
     s.spare_row = s.dropped_now = s.dropped_before = _NONE
     _forget_generation(s)
     _forget_generation(s)
@@ -172,6 +175,7 @@ def give_counts(s: State, first: int, end: int, size: int) -> None:
 
     Who needs no more than was free throughout gains nothing by it.
     """
+    s.gave = 1
     low, high, last, row = s.nodes, 0, first, first
     while row != end:
         free = int(s.profile_free[row])
@@ -200,27 +204,31 @@ def give_counts(s: State, first: int, end: int, size: int) -> None:
 @inlined
 def _note_gain(s: State, level: int, row: int, after: int, low: int, high: int) -> None:
     """Note that more than ``low`` nodes, up to ``high``, are free from a row on and before another one, -1 if for good,
-    for jobs of a level of sizes."""
+    for jobs of a level of sizes, if one of them is short enough."""
     begin = s.profile_time[row]
     until = s.profile_time[after] if after >= 0 else np.inf
+    length = length_class(until - begin + _MARGIN_S)
+    if s.reserved_classes[level] & low_bits(length + 1) == ZERO:
+        return
     half = s.gain_from.shape[0] >> 1
     if s.num_gains < half - LEVELS:
-        _list_gain(s, level, s.num_gains, begin, until, row, low, high)
+        _list_gain(s, level, s.num_gains, begin, until, length, row, low, high)
         s.num_gains += 1
         return
     if s.num_gains < half:  # no room for more of them: everything is a gain for everybody, until this is forgotten
         for other in range(LEVELS):
-            _list_gain(s, other, half - LEVELS + other, -np.inf, np.inf, s.first_row, 0, s.nodes)
+            _list_gain(s, other, half - LEVELS + other, -np.inf, np.inf, LENGTHS - 1, s.first_row, 0, s.nodes)
         s.num_gains = half
     s.refused_size[s.generation * half + half - LEVELS + level] = _NOBODY
 
 
 @kernel
-def _list_gain(s: State, level: int, at: int, begin: float, until: float, row: int, low: int, high: int) -> None:
+def _list_gain(
+    s: State, level: int, at: int, begin: float, until: float, length: int, row: int, low: int, high: int
+) -> None:
     """Write a gain at a place of its generation, and list it by the class of its length."""
     generation = s.generation
     gain = generation * (s.gain_from.shape[0] >> 1) + at
-    length = length_class(until - begin + _MARGIN_S)
     s.gain_from[gain], s.gain_until[gain] = begin, until
     s.gain_row[gain], s.gain_low[gain], s.gain_high[gain] = row, low, high
     s.refused_size[gain] = _NOBODY
@@ -257,6 +265,8 @@ def _forget_generation(s: State) -> None:
     s.generation = 1 - s.generation
     s.num_old_gains = s.num_gains
     s.num_gains = 0
+    s.gave_before = s.gave
+    s.gave = 0
     for level in range(LEVELS):
         s.gain_classes[s.generation, level] = ZERO
     s.first_gain[s.generation, :, :] = np.inf
@@ -298,19 +308,17 @@ def fits_now(s: State, job: int) -> bool:
 
 
 @inlined
-def may_be_earlier(s: State, job: int) -> bool:
-    """Tell whether a job with a reservation may begin earlier; False is certain."""
+def may_be_earlier(s: State, job: int) -> tuple[bool, bool]:
+    """Tell whether a job with a reservation may begin earlier: because nodes are free just before, and by a gain. Two
+    times False is certain."""
     size = s.job.size[job]
-    return _may_gain(s, job, s.levels[size] - 1) or _has_room_before(s, job, size)
-
-
-@inlined
-def _may_gain(s: State, job: int, level: int) -> bool:
-    """Tell whether a gain of a level that a job has not been offered may be early and long enough for it."""
-    new, old, length, reserved = s.generation, 1 - s.generation, s.job.length[job], s.job.reserved[job]
-    return (s.first_gain[new, level, length] <= reserved) | (
-        (s.first_gain[old, level, length] <= reserved) & (s.newest_gain[old, level] >= s.job.asked[job])
+    before = s.row_before[s.job.reserved_row[job]]
+    level, length, latest = s.levels[size] - 1, s.job.length[job], s.job.latest_gain[job]
+    new, old = s.generation, 1 - s.generation
+    by_gain = (s.first_gain[new, level, length] <= latest) | (
+        (s.first_gain[old, level, length] <= latest) & (s.newest_gain[old, level] >= s.job.asked[job])
     )
+    return (before >= 0) & (s.profile_free[max(before, 0)] >= size), by_gain
 
 
 @inlined
@@ -319,23 +327,15 @@ def note_asked(s: State, job: int) -> None:
     s.job.asked[job] = min(s.num_gains, (s.gain_from.shape[0] >> 1) - LEVELS)
 
 
-@inlined
-def _has_room_before(s: State, job: int, size: int) -> bool:
-    """Tell whether enough nodes are free just before the reservation of a job."""
-    before = s.row_before[s.job.reserved_row[job]]
-    return before >= 0 and s.profile_free[before] >= size
-
-
 @kernel
-def earlier_fit(s: State, job: int) -> tuple[int, int]:
+def earlier_fit(s: State, job: int, has_room_before: bool, may_gain: bool) -> tuple[int, int]:
     """Return the same before the reserved start of a job, beside its reservation; (-1, -1) if there is none.
 
     From its reserved start on enough nodes are free for it.
     """
-    row, after = _fit_beside(s, job) if _has_room_before(s, job, s.job.size[job]) else (_NONE, _NONE)
-    level = s.levels[s.job.size[job]] - 1
-    if _may_gain(s, job, level):
-        return _fit_in_gains(s, job, level, row, after)
+    row, after = _fit_beside(s, job) if has_room_before else (_NONE, _NONE)
+    if may_gain:
+        return _fit_in_gains(s, job, s.levels[s.job.size[job]] - 1, row, after)
     return row, after
 
 
@@ -355,11 +355,13 @@ def _fit_in_gains(s: State, job: int, level: int, row: int, after: int) -> tuple
     """Return the first row of all gains at which a job fits, and the first row not before its end then; ``row`` and
     ``after`` if there is none before that row, or before the reservation if that is -1.
 
-    What a gain was refused to is refused to what is no smaller and no shorter, if it does not pause first.
+    There are too few nodes just before that, so a job that begins earlier ends by then. What a gain was refused to is
+    refused to what is no smaller and no shorter, if it does not pause first.
     """
     size = s.job.size[job]
     found = point_at(s, row) if row >= 0 else reserved_start(s, job)
     length, pauses = remaining_estimate(s, job), restart_cost(s, job) > 0.0
+    latest = found[0] - length + _MARGIN_S
     shift = np.uint64(s.job.length[job])
     for generation in range(2):
         first = s.job.asked[job] if generation != s.generation else 0
@@ -371,10 +373,10 @@ def _fit_in_gains(s: State, job: int, level: int, row: int, after: int) -> tuple
             long_enough = lowest_bit(classes)
             classes &= classes - ONE
             gain = s.gain_heads[generation, level, long_enough]
-            if s.first_gain[generation, level, long_enough] > found[0]:
+            if s.first_gain[generation, level, long_enough] > min(latest, found[0]):
                 break
             while gain >= first:
-                begins = s.gain_from[gain] <= found[0]
+                begins = s.gain_from[gain] <= min(latest, found[0], s.gain_until[gain] - length + _MARGIN_S)
                 if begins and s.gain_low[gain] < size <= s.gain_high[gain]:
                     refused = size >= s.refused_size[gain] and length >= s.refused_length[gain] and not pauses
                     if not refused:
@@ -424,3 +426,22 @@ def _fit_in_gain(s: State, job: int, gain: int, found: tuple[float, float]) -> t
 def note_length(s: State, job: int) -> None:
     """Note the class of the length of a job's reservation."""
     s.job.length[job] = length_class(expected_end(s, job, 0.0) - _MARGIN_S)
+
+
+@inlined
+def note_start(s: State, job: int, start: tuple[float, float]) -> None:
+    """Note when the reservation of a job begins, and how late a gain of use to it does."""
+    note_reservation(s, job, start)
+    s.job.latest_gain[job] = start[0] - remaining_estimate(s, job) + _MARGIN_S
+
+
+@inlined
+def count_reservation(s: State, job: int, change: int) -> None:
+    """Count a reservation that is made, 1, or used, -1, by the level and the class of its length."""
+    level, length = s.levels[s.job.size[job]] - 1, s.job.length[job]
+    s.num_reserved += change
+    s.reserved_lengths[level, length] += change
+    bit = ONE << np.uint64(length)
+    s.reserved_classes[level] |= bit
+    if s.reserved_lengths[level, length] == 0:
+        s.reserved_classes[level] ^= bit

@@ -186,6 +186,7 @@ def _array(place: Place) -> property:
 
 Trace = Annotated[Floats, Whole(1)]
 IntVector = Annotated[Ints, Whole(1)]
+BitVector = Annotated[Bits, Whole(1)]
 FloatTable = Annotated[Floats, Whole(2)]
 IntTable = Annotated[Ints, Whole(2)]
 BitTable = Annotated[Bits, Whole(2)]

@@ -16,6 +16,7 @@ from faultsweep.simcore.engine.layout import (
     Bits,
     BitTable,
     BitTables,
+    BitVector,
     Declared,
     FailureRow,
     FloatOfJob,
@@ -192,6 +193,7 @@ class Jobs(CommonJobs):
     reserved_box: IntOfJob  # reserved box (conservative, torus)
     length: IntOfJob  # class of the length of its reservation (conservative, flat) ...
     asked: IntOfJob  # ... of the last pass it has been offered all gains before this one ...
+    latest_gain: FloatOfJob  # ... it is none for it that gets earlier where nodes come back only later, s ...
     reserved_row: IntOfJob  # ... row of the profile at which it begins ...
     until_row: IntOfJob  # ... and at which it, or the job once it runs, ends
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
@@ -348,6 +350,9 @@ class State(Common):
     generation: int  # 0 or 1: of the gains that are noted now (conservative, flat) ...
     num_gains: int  # ... how many they are ...
     num_old_gains: int  # ... and those of the other generation
+    moved_reservations: int  # how often one got earlier where others keep theirs (conservative, flat)
+    gave: int  # whether nodes came back since the last pass, a gain for some job or not (conservative, flat) ...
+    gave_before: int  # ... and in that pass or before it, since the one before
     level_bits: int  # level k of numbers of nodes is for 2^(k level_bits) or more (flat)
     blocks_until: int  # first job that is not counted in its block yet (EASY, flat); 0: none is
     side_x: int  # of a torus
@@ -494,6 +499,8 @@ class State(Common):
     gain_heads: IntTables  # (2, LEVELS, LENGTHS): first gain of each generation, level and class of lengths
     newest_gain: IntTable  # (2, LEVELS): the last gain of each generation and level, counted from 0
     gain_classes: BitTable  # (2, LEVELS): bits of the classes of lengths that have gains
+    reserved_lengths: IntTable  # (LEVELS, LENGTHS): jobs with a reservation of each level and class of lengths
+    reserved_classes: BitVector  # (LEVELS,): bits of the classes that have some
     first_gain: FloatTables  # (2, LEVELS, LENGTHS): when the earliest of these and of longer ones begins, s
 
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z

@@ -8,14 +8,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-CORE = Path(__file__).resolve().parents[2] / "simcore"
-KERNELS = {"kernel", "inlined", "entry_kernel"}
+ROOT = Path(__file__).resolve().parents[2]
+CORE, BENCHMARKS = ROOT / "simcore", ROOT / "benchmarks"
+KERNELS = {"kernel", "inlined", "entry_kernel", "outermost_kernel"}
 SHAPE = r"(int|uint|float)\d+ \("
 
 
-def trees() -> Iterator[ast.Module]:
-    for path in CORE.rglob("*.py"):
-        yield ast.parse(path.read_text())
+def trees(*folders: Path) -> Iterator[ast.Module]:
+    for folder in folders or (CORE,):
+        for path in folder.rglob("*.py"):
+            yield ast.parse(path.read_text())
 
 
 def kernels() -> Iterator[ast.FunctionDef]:
@@ -57,9 +59,9 @@ def test_the_arrays_of_kernels_are_found():
 
 
 def test_every_field_of_the_state_is_read():
-    """By its name in code, or in a text from which code is made."""
+    """By its name in code, or in a text from which code is made; what is only counted, by a benchmark."""
     declared, read = set(), set()
-    for tree in trees():
+    for tree in trees(CORE, BENCHMARKS):
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and {"Common", "CommonJobs", "Declared"} & {
                 ast.unparse(one) for one in node.bases

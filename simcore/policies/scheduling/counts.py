@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.counts import (
+    count_reservation,
     earlier_fit,
     earliest_fit,
     end_use,
@@ -17,11 +18,12 @@ from faultsweep.simcore.engine.counts import (
     may_be_earlier,
     note_asked,
     note_length,
+    note_start,
     row_from,
     take_counts,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.profile import note_reservation, point_at, reserved_end, reserved_start
+from faultsweep.simcore.engine.profile import point_at, reserved_end, reserved_start
 from faultsweep.simcore.engine.state import State
 
 
@@ -31,12 +33,13 @@ def compress_counts(s: State) -> bool:
 
     Those that move give nodes back in their turn, to those behind them now, and to those before them next time.
     """
-    if s.num_gains + s.num_old_gains == 0:
+    if s.gave + s.gave_before == 0:
         return True
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
-        if may_be_earlier(s, job) and not np.isnan(s.job.reserved[job]):
-            row, after = earlier_fit(s, job)
+        room, gain = may_be_earlier(s, job)
+        if room | gain and not np.isnan(s.job.reserved[job]):
+            row, after = earlier_fit(s, job, room, gain)
             if row >= 0 and not _move_reservation(s, job, row, after):
                 return False
         note_asked(s, job)
@@ -51,6 +54,7 @@ def _move_reservation(s: State, job: int, row: int, after: int) -> bool:
     ``after`` is the first row not before its end, -1 if there is none.
     """
     size, old, old_end = s.job.size[job], s.job.reserved_row[job], s.job.until_row[job]
+    s.moved_reservations += 1
     reserved, start = reserved_start(s, job), point_at(s, row)
     end = reserved_end(s, job, start)
     s.row_uses[row] += 1
@@ -71,7 +75,7 @@ def _move_reservation(s: State, job: int, row: int, after: int) -> bool:
         s.row_uses[new_end] += 1
         if new_end != old_end:
             give_counts(s, new_end, old_end, size)
-    note_reservation(s, job, start)
+    note_start(s, job, start)
     s.job.reserved_row[job], s.job.until_row[job] = row, new_end
     end_use(s, old)
     end_use(s, old_end)
@@ -92,9 +96,9 @@ def reserve_count(s: State, job: int) -> bool:
     s.row_starts[row] += 1
     s.row_uses[until] += 1
     s.job.reserved_row[job], s.job.until_row[job] = row, until
-    s.num_reserved += 1
+    count_reservation(s, job, 1)
     s.job.asked[job] = s.num_old_gains  # it begins as early as these allow
-    note_reservation(s, job, start)
+    note_start(s, job, start)
     return True
 
 
@@ -103,7 +107,7 @@ def start_reserved_count(s: State, job: int) -> None:
     """Let a job that starts hold what was reserved for it from now on."""
     s.row_starts[s.first_row] -= 1
     s.row_uses[s.first_row] -= 1
-    s.num_reserved -= 1
+    count_reservation(s, job, -1)
 
 
 @kernel
