@@ -24,7 +24,7 @@ from faultsweep.simcore.contract import (
     Run,
 )
 from faultsweep.simcore.model import machines
-from faultsweep.simcore.outside import Shape, address_of, declares, function_of
+from faultsweep.simcore.outside import Shape, address_of, declares, function_of, source_of
 from faultsweep.simcore.policies.catalogue import ROLES, parameters
 
 from faultsweep.errors import InputError, unknown_name
@@ -64,8 +64,7 @@ def known_parameters(values: Config) -> Mapping[str, Parameter]:
     InputError
         If a file declares them wrongly, or two parameters have one name.
     """
-    named = [(name, values[name]) for name in OWN_PARAMETERS if name in values]
-    found = own_parameters((name, value) for name, value in named if is_own(name, value))
+    found = own_parameters(own_values(values).items())
     return {**PARAMETERS, **found} if found else PARAMETERS
 
 
@@ -127,6 +126,17 @@ OWN_PARAMETERS: Mapping[str, Role] = {
 def is_own(name: str, value: Any) -> bool:
     """Tell whether the value of a parameter names a policy of the user's."""
     return name in OWN_PARAMETERS and isinstance(value, str) and OWN_PARAMETERS[name].is_own(value)
+
+
+def own_values(values: Config) -> dict[str, str]:
+    """Return the parameters that name policies of the user's, with their values."""
+    return {name: values[name] for name in OWN_PARAMETERS if name in values and is_own(name, values[name])}
+
+
+def texts_of(values: Config) -> dict[str, str]:
+    """Return the texts of the files of a user's policies by the values that name them, each read once; raise InputError
+    if one cannot be read."""
+    return {value: source_of(value, name) for name, value in own_values(values).items()}
 
 
 def shape_of(name: str) -> Shape:

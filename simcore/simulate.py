@@ -29,7 +29,8 @@ from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
-from faultsweep.simcore.parameters import OWN_PARAMETERS, check_combination, is_own, resolve, run_of
+from faultsweep.simcore.outside import provided
+from faultsweep.simcore.parameters import check_combination, own_values, resolve, run_of, texts_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
@@ -169,40 +170,55 @@ def simulate(
     """
     if not isinstance(workload, Workload):
         raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
+    named = _named(failures, placement, parameters)
+    with provided(texts_of(named)):
+        config, score = _configuration(named, placement)
+        machine, prepared, estimate_s = _machine_and_jobs(workload, config)
+        span = Span.of(workload, prepared, config["arrival_scale"])
+        source = _source_of(failures, config, machine, span)
+        watch = _Watch(events, debug, progress, before_compiling)
+        given = _Given(prepared, estimate_s, machine, config, source, span, watch, max(1, repeat))
+        owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
+        fairness = _fairness_of(prepared, config, machine, owners)
+        if machine.kind == CLUSTERS:
+            run = _simulate_clusters(given, communication, trace)
+        else:
+            _check_cluster_arguments(machine, communication, trace)
+            run = _simulate_machine(given, score, options)
+        return _with_owners(run, workload, given, owners, fairness)
+
+
+def _machine_and_jobs(workload: Workload, config: Mapping[str, Any]) -> tuple[Machine, Workload, NDArray[np.float64]]:
+    """Return the machine, the jobs as they are simulated, and their estimates, s.
+
+    Raises InputError where they do not go together.
+    """
     check_workload(workload)
-    config, score = _configuration(failures, placement, parameters)
     machine = parse_machine(config["machine"])
     check_combination(config, machine)
     prepared, estimate_s = _checked_jobs(workload, config, machine)
     if machine.site is not None:
         machine = replace(machine, site=machine.site.on_clock(date_of(prepared) + prepared.origin_s))
         check_preempting(run_of(config), machine)
-    span = Span.of(workload, prepared, config["arrival_scale"])
-    source = _source_of(failures, config, machine, span)
-    owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
-    fairness = _fairness_of(prepared, config, machine, owners)
-    watch = _Watch(events, debug, progress, before_compiling)
-    given = _Given(prepared, estimate_s, machine, config, source, span, watch, max(1, repeat))
-    if machine.kind == CLUSTERS:
-        run = _simulate_clusters(given, communication, trace)
-    else:
-        _check_cluster_arguments(machine, communication, trace)
-        run = _simulate_machine(given, score, options)
-    _add_metrics_of_owners(run, fairness, owners)
-    about = (workload, prepared, machine, config, source, span.length_s, run.metrics, owners)
-    return replace(run, owners=owners, told=partial(_doubts_of, *about))
+    return machine, prepared, estimate_s
 
 
-def _configuration(
+def _named(
     failures: FailureTrace | FailureSource | str | None,
     placement: str | Callable[..., Any] | Score,
     parameters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the parameters that are given, those among them that may be objects."""
+    named = failures if isinstance(failures, str) else "none" if failures is None else "given"
+    return {"failures": named, "placement": placement if isinstance(placement, str) else "mfp", **parameters}
+
+
+def _configuration(
+    named: Mapping[str, Any], placement: str | Callable[..., Any] | Score
 ) -> tuple[dict[str, Any], Score | None]:
     """Return the value of every parameter, and the placement score of the user, if there is one."""
-    named = failures if isinstance(failures, str) else "none" if failures is None else "given"
     score = score_for(placement)
-    text = placement if isinstance(placement, str) else "mfp"
-    config = resolve({"failures": named, "placement": text, **parameters})
+    config = resolve(named)
     if config["timezone"]:
         Zone(config["timezone"])  # the run records it
     return config | ({} if score is None else {"placement": score.name}), score
@@ -222,11 +238,17 @@ def _checked_jobs(
     return prepared, estimate_s
 
 
-def _add_metrics_of_owners(run: Run, fairness: _Fairness | None, owners: Mapping[str, Label]) -> None:
+def _with_owners(
+    run: Run, workload: Workload, given: _Given, owners: Mapping[str, Label], fairness: _Fairness | None
+) -> Run:
+    """Return a run with the metrics of owners, and with what a reader has to know of it."""
     if fairness is not None:
         run.metrics.update(fairness_metrics(run.jobs, *fairness))
     if run.config["owner"] != "none":
         run.metrics.update(owner_metrics(run.jobs, owners, run.config["owner"]))
+    prepared, _, machine, config, source, span, _, _ = given
+    about = (workload, prepared, machine, config, source, span.length_s, run.metrics, owners)
+    return replace(run, owners=owners, told=partial(_doubts_of, *about))
 
 
 def _doubts_of(
@@ -603,7 +625,7 @@ def _run(
             config,
             drawn.known(),
             tracing=watch.events,
-            names_nodes=watch.events or watch.debug or source is not None or _has_own(config),
+            names_nodes=watch.events or watch.debug or source is not None or bool(own_values(config)),
             capacity=capacity,
             score=rules.score,
             base_rate=rules.base_rate,
@@ -627,11 +649,6 @@ def _run(
         waiting = job_id[np.isnan(state.job.finish)]
         raise InputError(f"{machine.name}: nodes never come up again that {named_jobs(waiting)} wait for")
     return _Ran(state, code, buffer, elapsed, processor, stopwatch.passes_s if stopwatch else [])
-
-
-def _has_own(config: Mapping[str, Any]) -> bool:
-    """Tell whether a configuration names a policy of the user's, which may look at the nodes."""
-    return any(is_own(name, config[name]) for name in OWN_PARAMETERS)
 
 
 class _Drawn:

@@ -275,6 +275,8 @@ class Sweep:
         spec = self._known(path)
         check_store(spec, path, recompute)
         folder = _make_run_folder(path)
+        own = None if credentials is None else Path(credentials)
+        started = _Workers(cluster, workers, own, folder / "slurm", _print if dask_dashboard else None)
         with ExitStack() as stack:
             stack.enter_context(ended_by_sigterm())
             lock = _enter_lock(stack, folder)
@@ -282,14 +284,8 @@ class Sweep:
             run = _Run(spec, path, folder, lock, time_limit_s, progress, listener, only_damaged=only_damaged)
             for text in notes:
                 run.say(text)
-            own = None if credentials is None else Path(credentials)
-            shown = _print if dask_dashboard else None
-            _run_rounds(run, _Workers(cluster, workers, own, folder / "slurm", shown), recompute, retry_failed)
-        if not results:
-            return None
-        from faultsweep.sweeps.open import open_results
-
-        return open_results(path)
+            _run_rounds(run, started, recompute, retry_failed)
+        return _results_of(path) if results else None
 
     def _refuse_to_run(self) -> None:
         """Raise InputError for a search, which is no run, and where what chooses replicates is not installed."""
@@ -329,6 +325,12 @@ def _heal(path: Path) -> list[str]:
     restored = f"{format_count(len(done.restored), 'file')} restored" if done.restored else ""
     again = f"{format_count(done.cells, 'cell')} simulated again" if done.cells else ""
     return [*found.sentences(path), f"{path}: {' and '.join(filter(None, (restored, again)))}"]
+
+
+def _results_of(path: Path) -> Any:
+    from faultsweep.sweeps.open import open_results
+
+    return open_results(path)
 
 
 def _print(text: str) -> None:

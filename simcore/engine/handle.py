@@ -8,11 +8,12 @@ told so; it keeps what it has read in registers. Measured against a tuple: compi
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from faultsweep.simcore.engine.jit import is_interpreted
-from faultsweep.simcore.engine.layout import Declared, Layout, Place
+from faultsweep.simcore.engine.layout import WORDS, Declared, Layout, Place, Words, words_of
 from llvmlite import ir
 from numba import from_dtype, types
 from numba.core import cgutils
@@ -24,7 +25,6 @@ from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 _WORD = ir.IntType(64)
-_WORDS = 4  # of a row of the table: address, then up to three sides
 
 # Numba's annotations do not know how types are defined.
 _intrinsic: Any = intrinsic
@@ -99,12 +99,12 @@ def _word(builder: Any, table: Any, at: int, form: Any = _WORD) -> Any:
 
 def _scalar_at(context: Any, builder: Any, state: Any, table: Any, place: Place) -> Any:
     form = context.get_value_type(state.array(place).dtype).as_pointer()
-    data = _word(builder, table, _WORDS * state.tables.index(place.table), form)
+    data = _word(builder, table, WORDS * state.tables.index(place.table), form)
     return cgutils.gep_inbounds(builder, data, place.row)
 
 
 def _array_at(context: Any, builder: Any, state: Any, table: Any, place: Place) -> Any:
-    kind, first = state.array(place), _WORDS * state.tables.index(place.table)
+    kind, first = state.array(place), WORDS * state.tables.index(place.table)
     axes = state.layout.tables[place.table][1]
     array = context.make_array(kind)(context, builder)
     data = _word(builder, table, first, array.data.type)
@@ -122,17 +122,18 @@ def _array_at(context: Any, builder: Any, state: Any, table: Any, place: Place) 
 
 def make_table(state: Declared) -> NDArray[np.int64]:
     """Return the table of the arrays of a state, which must stay alive as long as it: int64 (arrays * 4,)."""
-    layout, words = state.layout, list[int]()
-    for name, (dtype, axes) in layout.tables.items():
-        array = state.arrays[name]
-        if (array.dtype, array.ndim) != (dtype, axes) or not array.flags.c_contiguous:
-            raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {dtype} with {axes}")
-        rows = layout.rows_of_tables[name]
-        if rows and len(array) != rows:
-            raise TypeError(f"the state's {name} has {len(array)} rows, expected {rows}")
-        address = state.addresses.get(name)
-        words += (array.ctypes.data if address is None else address, *array.shape, *[0] * (_WORDS - 1 - axes))
-    return np.array(words, np.int64)
+    table = [state.words.get(name) or _find(state, name) for name in state.layout.tables]
+    return np.array(list(chain.from_iterable(table)), np.int64)
+
+
+def _find(state: Declared, name: str) -> Words:
+    """Return the words of an array that was not made with the state; raise TypeError if it is not as declared."""
+    array, (dtype, axes), rows = state.arrays[name], state.layout.tables[name], state.layout.rows_of_tables[name]
+    if (array.dtype, array.ndim) != (dtype, axes) or not array.flags.c_contiguous:
+        raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {dtype} with {axes}")
+    if rows and len(array) != rows:
+        raise TypeError(f"the state's {name} has {len(array)} rows, expected {rows}")
+    return words_of(array.ctypes.data, array.shape)
 
 
 def make_state_at(declared: type[Declared]) -> Any:

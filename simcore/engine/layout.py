@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
+Words = tuple[int, ...]
+WORDS = 4  # by which a kernel finds an array: its address, then up to three sides
 _BYTES = 8  # of an element, whatever its type
 _LINE = 64  # bytes of a line of the processor's cache
 
@@ -102,25 +104,30 @@ class Layout:
         """How many fields lie in each table, once all are declared."""
         return {name: self.rows(name) for name in self.tables}
 
-    def zeros(self, shapes: dict[str, int | tuple[int, ...]]) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
-        """Return the arrays, which lie in one block, and their addresses; ``shapes`` has the length of the rows of a
-        table, or the shape of an array."""
+    def zeros(self, shapes: dict[str, int | tuple[int, ...]]) -> tuple[dict[str, NDArray[Any]], dict[str, Words]]:
+        """Return the arrays, which lie in one block, and the words by which kernels find them.
+
+        shapes : the length of the rows of a table, or the shape of an array.
+        """
         whole: dict[str, tuple[int, ...]] = {}
         for name, (_, axes) in self.tables.items():
             rows = self.rows_of_tables[name]
             shape = rows if axes == 1 and name in "fi" else shapes[name]
             whole[name] = shape if isinstance(shape, tuple) else (rows, shape) if axes == 2 else (shape,)
-        first, end = {}, 0
+        size = sum(-(-math.prod(shape) * _BYTES // _LINE) * _LINE for shape in whole.values())
+        block = np.zeros(size + _LINE, np.uint8)
+        address, at = block.ctypes.data, -block.ctypes.data % _LINE
+        arrays, words = {}, {}
         for name, shape in whole.items():
-            first[name] = end
-            end += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
-        block = np.zeros(end + _LINE, np.uint8)
-        begin = -block.ctypes.data % _LINE
-        address = block.ctypes.data + begin
-        made = {
-            name: np.ndarray(shape, self.tables[name][0], block, begin + first[name]) for name, shape in whole.items()
-        }
-        return made, {name: address + at for name, at in first.items()}
+            arrays[name] = np.ndarray(shape, self.tables[name][0], block, at)
+            words[name] = words_of(address + at, shape)
+            at += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
+        return arrays, words
+
+
+def words_of(address: int, shape: tuple[int, ...]) -> Words:
+    """Return the words by which kernels find an array."""
+    return (address, *shape, *[0] * (WORDS - 1 - len(shape)))
 
 
 class Declared:
@@ -142,20 +149,20 @@ class Declared:
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take the arrays of the layout."""
         self.arrays = arrays
-        self.addresses: dict[str, int] = {}  # of those that are known: to ask NumPy for one takes a microsecond
+        self.words: dict[str, Words] = {}  # of those that are known: to ask NumPy for an address takes a microsecond
 
     @classmethod
     def zeros(cls, **shapes: int | tuple[int, ...]) -> Self:
         """Return a state of zeros; ``shapes`` has the length of the rows of a table, or the shape of an array."""
-        arrays, addresses = cls.layout.zeros(shapes)
+        arrays, words = cls.layout.zeros(shapes)
         made = cls(arrays)
-        made.addresses = addresses
+        made.words = words
         return made
 
     def with_arrays(self, **arrays: NDArray[Any]) -> Self:
         """Return the same with other arrays in place of some; it shares all others."""
         other = type(self)({**self.arrays, **arrays})
-        other.addresses = {name: address for name, address in self.addresses.items() if name not in arrays}
+        other.words = {name: words for name, words in self.words.items() if name not in arrays}
         return other
 
 

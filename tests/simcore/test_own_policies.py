@@ -33,6 +33,15 @@ def lowest(node):
 def safest(failures, node, machine_nodes):
     return failures * machine_nodes + node
 
+def safest_of_job(failures, node, machine_nodes, nodes):
+    return failures * machine_nodes + node + 0 * nodes
+
+def worst(failures, node):
+    return -failures
+
+def worst_of_job(failures, node, nodes):
+    return -failures + 0 * nodes
+
 def every(interval_s):
     return interval_s
 
@@ -85,6 +94,7 @@ TWINS = [
     ({"queue_order": "wfp", "scheduler": "conservative"}, {"queue_order": "wfp", "scheduler": "conservative"}),
     ({"node_choice": "first-fit", **FAILING}, {"node_choice": "lowest"}),
     ({"node_choice": "lff", "lff_moves": False, **FAILING}, {"node_choice": "safest"}),
+    ({"node_choice": "lff", "lff_moves": False, **FAILING}, {"node_choice": "safest_of_job"}),
     ({"checkpoint": "periodic", **FAILING}, {"checkpoint": "every"}),
     ({"scheduler": "backfill"}, {"scheduler": "easy"}),
     ({"scheduler": "fcfs"}, {"scheduler": "nobody"}),
@@ -112,6 +122,13 @@ def own(rules, changes):
         name: f"{rules}:{value}" if name in OWN_PARAMETERS and value in RULES else value
         for name, value in changes.items()
     }
+
+
+def test_a_choice_that_asks_nothing_of_the_job_is_as_one_that_does(rules):
+    """The order of the nodes is kept from job to job, and a node that fails gets another place in it."""
+    kept, anew = (run(**FAILING, **own(rules, {"node_choice": name})) for name in ("worst", "worst_of_job"))
+    assert (kept.jobs["restarts"] > 1).any()
+    assert all((kept.jobs[name] == anew.jobs[name]).all() for name in ("start_s", "finish_s", "restarts"))
 
 
 @pytest.mark.parametrize(("built_in", "changes"), TWINS, ids=lambda value: "-".join(map(str, value.values()))[:30])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from faultsweep.simcore.outside import Shape, arguments_of, failing, function_of
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span, hash_of
 from faultsweep.simcore.policies.failures.weibull import draw_nodes, zipf_cumulative
 from faultsweep.simcore.streams import stream
+from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
 
@@ -32,10 +34,8 @@ def own_source(config: Config, nodes: int, span: Span) -> DrawnSource:
     text, function = source_of(config["failures"], "failures"), function_of(config["failures"], SHAPE)
     wanted = arguments_of(config["failures"], SHAPE)
 
-    def begin() -> Iterator[Block]:
-        return _blocks(function, wanted, config, nodes)
-
-    first = next(begin())
+    blocks = _blocks(function, wanted, config, nodes)
+    first = next(blocks)
     mean_s = float(first.time_ms[-1]) / 1000.0 / len(first.time_ms)
     facts = {
         name: config[name]
@@ -43,7 +43,7 @@ def own_source(config: Config, nodes: int, span: Span) -> DrawnSource:
         if name in config
     }
     facts |= {"nodes": nodes, "source": hash_of({"text": text})}
-    return DrawnSource(config["failures"], begin(), DAY_S / mean_s if mean_s > 0 else np.inf, facts)
+    return DrawnSource(config["failures"], chain([first], blocks), DAY_S / mean_s if mean_s > 0 else np.inf, facts)
 
 
 def _blocks(function: Callable[..., Any], wanted: Iterable[str], config: Config, nodes: int) -> Iterator[Block]:
@@ -64,13 +64,25 @@ def _blocks(function: Callable[..., Any], wanted: Iterable[str], config: Config,
             given_rows = [next(drawn, None) for _ in range(_BLOCK)]
         except Exception as error:  # whatever the user's function raises
             raise failing("failures", f"after {now / 1000.0:g} s", error) from None
-        rows = [_checked(row, nodes) for row in given_rows]
-        gaps, node, down = (np.array(column) for column in zip(*rows, strict=True))
+        gaps, node, down = _columns(given_rows, nodes)
         times = now + np.cumsum(np.rint(gaps * 1000.0))
         now = float(times[-1])
         if config["down_time_s"] >= 0:
             down = np.full(len(down), config["down_time_s"])
         yield Block(times.astype(np.int64), node.astype(np.int64), down.astype(np.float64))
+
+
+def _columns(rows: list[Any], nodes: int) -> tuple[NDArray[np.float64], ...]:
+    """Return the gaps, nodes and down times that a generator gave, or raise InputError."""
+    try:
+        table = np.array(rows, np.float64)
+    except (TypeError, ValueError):
+        table = np.zeros(0)
+    valid = table.ndim == 2 and table.shape[1] in (2, 3) and bool(((table >= 0) & (table < 1e12)).all())
+    if not valid or not (table[:, 1] < nodes).all():
+        table = np.array([_checked(row, nodes) for row in rows])
+    down = table[:, 2] if table.shape[1] == 3 else np.zeros(len(table))
+    return table[:, 0], np.trunc(table[:, 1]), down
 
 
 def _checked(row: Any, nodes: int) -> tuple[float, int, float]:

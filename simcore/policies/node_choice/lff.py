@@ -10,7 +10,7 @@ from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.checkpointing import OVERHEAD
 from faultsweep.simcore.policies.node_choice import ALIKE
 from faultsweep.simcore.policies.node_choice.moves import move_to_safer_nodes, note_start
-from faultsweep.simcore.policies.node_choice.nodes import choose_from, is_free, num_nodes, take_node
+from faultsweep.simcore.policies.node_choice.nodes import choose_in_order, num_nodes, take_in_order
 
 
 @kernel
@@ -33,22 +33,7 @@ def count_failure(s: State, node: int) -> None:
 @kernel
 def take_safest(s: State, job: int, slot: int, size: int) -> None:
     """Move the ``size`` safest free nodes to the mask in a slot."""
-    at, taken = 0, 0
-    while taken < size:
-        node = s.safest[at]
-        if is_free(s, node):
-            take_node(s, slot, node)
-            taken += 1
-        at += 1
-
-
-@kernel
-def choose_safest(s: State, job: int) -> None:
-    """Choose the nodes with the fewest failures, of each as much as it can take (site)."""
-    at, left = 0, s.job.chunks[job]
-    while left > 0:
-        left = choose_from(s, s.safest[at], left)
-        at += 1
+    take_in_order(s, slot, size)
 
 
 def _begin(s: State, run: Run) -> None:
@@ -97,7 +82,7 @@ POLICY = Policy(
     metrics=tuple((name, _moves) for name in ("jobs_migrated", *OVERHEAD)),
     kernels={
         "take_nodes": take_safest,
-        "choose_nodes": choose_safest,
+        "choose_nodes": choose_in_order,
         "node_failed": count_failure,
         "job_finished": note_start,
         "events_applied": move_to_safer_nodes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO
-from faultsweep.simcore.engine.jit import inlined
+from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import choose
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.model.machines import SITE
@@ -43,6 +43,27 @@ def take_node(s: State, slot: int, node: int) -> None:
     bit = ONE << np.uint64(node & 63)
     s.free_nodes[node >> 6] &= ~bit
     s.slot_masks[slot, node >> 6] |= bit
+
+
+@kernel
+def take_in_order(s: State, slot: int, size: int) -> None:
+    """Move the first ``size`` free nodes of the list SAFEST to the mask in a slot."""
+    at, taken = 0, 0
+    while taken < size:
+        node = s.safest[at]
+        if is_free(s, node):
+            take_node(s, slot, node)
+            taken += 1
+        at += 1
+
+
+@kernel
+def choose_in_order(s: State, job: int) -> None:
+    """Choose the first nodes of the list SAFEST, of each as much as it can take (site)."""
+    at, left = 0, s.job.chunks[job]
+    while left > 0:
+        left = choose_from(s, s.safest[at], left)
+        at += 1
 
 
 @inlined

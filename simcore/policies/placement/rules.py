@@ -577,15 +577,12 @@ def _best_scored_box(
     """
     footprints, extents = s.footprints[table], s.extents[table]
     boxes, shadow_boxes = s.boxes[listed], s.boxes[ELSEWHEN]
-    X, Y, Z = s.side_x, s.side_y, s.side_z
-    wide = head_size > 0 and max(X, Y) > 64
-    room = (~ZERO, ~ZERO, ~ZERO)
-    needs = s.score_needs
+    X, Y, Z, needs = s.side_x, s.side_y, s.side_z, s.score_needs
+    wide, room = head_size > 0 and max(X, Y) > 64, (~ZERO, ~ZERO, ~ZERO)
     predicted = predict(s, job, window) if needs & NEEDS_PREDICTION != 0 else 0
     prunes, placed = needs & MONOTONE != 0, needs & NEEDS_PLACE != 0
     alike = predicted == 0 and not placed  # the boxes of a shape, but for what they leave
-    before = boxes[0, 0]
-    best, best_after, best_score = NO_BOX, 0, np.inf
+    before, best, best_after, best_score = boxes[0, 0], NO_BOX, 0, np.inf
     after, marked, risk, floor = 0, 0, 0.0, -1
     for row in range(s.shape_first[size], s.shape_first[size + 1]):
         a, b, c = s.shapes[row, 0], s.shapes[row, 1], s.shapes[row, 2]
