@@ -44,9 +44,11 @@ _DRAWN = ("drawn", "stream", "places")
 """The inputs that are random."""
 _DECLARED = {"default", "doc", "unit", "minimum", "maximum"}
 
-_NO_TEXTS: Mapping[str, str] = MappingProxyType({})
-_texts: ContextVar[Mapping[str, str]] = ContextVar("texts", default=_NO_TEXTS)
-"""The source of files that came with a task instead of being read here, by the value that names them."""
+Texts = Mapping[tuple[str, str], str]
+"""The source of files, by the role and the value that names them: a package may bring two policies of one name."""
+_NO_TEXTS: Texts = MappingProxyType({})
+_texts: ContextVar[Texts] = ContextVar("texts", default=_NO_TEXTS)
+"""The source of files that came with a task, or were read already, instead of being read here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ def own_policy(
 
 
 @contextmanager
-def provided(texts: Mapping[str, str]) -> Iterator[None]:
+def provided(texts: Texts) -> Iterator[None]:
     """Have the files of policies without reading them: where they were read, their texts travel to the workers."""
     before = _texts.set({**_texts.get(), **texts})
     try:
@@ -124,8 +126,8 @@ def place_of(value: str, role: str) -> tuple[str, str]:
 
 def source_of(value: str, role: str) -> str:
     """Return the text of the file of a policy; nothing is executed."""
-    if value in _texts.get():
-        return _texts.get()[value]
+    if (role, value) in _texts.get():
+        return _texts.get()[role, value]
     path = place_of(value, role)[0]
     try:
         return Path(path).read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ is a plain mapping from parameter names to values; parameters that it does not n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from faultsweep.simcore.contract import (
@@ -24,7 +25,7 @@ from faultsweep.simcore.contract import (
     Run,
 )
 from faultsweep.simcore.model import machines
-from faultsweep.simcore.outside import Shape, address_of, declares, function_of, source_of
+from faultsweep.simcore.outside import Shape, address_of, declares, function_of, provided, source_of
 from faultsweep.simcore.policies.catalogue import ROLES, parameters
 
 from faultsweep.errors import InputError, unknown_name
@@ -133,10 +134,13 @@ def own_values(values: Config) -> dict[str, str]:
     return {name: values[name] for name in OWN_PARAMETERS if name in values and is_own(name, values[name])}
 
 
-def texts_of(values: Config) -> dict[str, str]:
-    """Return the texts of the files of a user's policies by the values that name them, each read once; raise InputError
-    if one cannot be read."""
-    return {value: source_of(value, name) for name, value in own_values(values).items()}
+def files_read(values: Config) -> AbstractContextManager[None]:
+    """Read the files of a user's policies once for all that follows; whoever needs one that is not there says so."""
+    texts = {}
+    for name, value in own_values(values).items():
+        with suppress(InputError):
+            texts[name, value] = source_of(value, name)
+    return provided(texts)
 
 
 def shape_of(name: str) -> Shape:

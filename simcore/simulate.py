@@ -29,8 +29,7 @@ from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
-from faultsweep.simcore.outside import provided
-from faultsweep.simcore.parameters import check_combination, own_values, resolve, run_of, texts_of
+from faultsweep.simcore.parameters import check_combination, files_read, own_values, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
@@ -171,7 +170,7 @@ def simulate(
     if not isinstance(workload, Workload):
         raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
     named = _named(failures, placement, parameters)
-    with provided(texts_of(named)):
+    with files_read(named):
         config, score = _configuration(named, placement)
         machine, prepared, estimate_s = _machine_and_jobs(workload, config)
         span = Span.of(workload, prepared, config["arrival_scale"])

@@ -118,7 +118,7 @@ class SimulatorTarget(Target):
         self.main = MAIN
         self.version = str(MODEL_VERSION)
         self._loaded: dict[tuple[Any, ...], Any] = {}
-        self._sources: dict[str, str] = {}  # of the user's policies: they travel to the workers
+        self._sources: dict[tuple[str, str], str] = {}  # of the user's policies: they travel to the workers
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to workers without the logs read here, and with the user's parameters alone."""
@@ -133,7 +133,7 @@ class SimulatorTarget(Target):
     def expect(self, values: Mapping[str, Iterable[Any]]) -> None:
         """Know the parameters, too, that the user's policies declare which a sweep names."""
         own = [(name, value) for name in OWN_PARAMETERS for value in values.get(name, ()) if is_own(name, value)]
-        with provided({value: self._source(name, value) for name, value in own}):
+        with provided({(name, value): self._source(name, value) for name, value in own}):
             self.parameters = {**self.parameters, **own_parameters(own)}
 
     def _provided(self, config: Config, may_lack: bool = False) -> AbstractContextManager[None]:
@@ -142,7 +142,7 @@ class SimulatorTarget(Target):
         for name in OWN_PARAMETERS:
             if is_own(name, config[name]):
                 try:
-                    texts[config[name]] = self._source(name, config[name])
+                    texts[name, config[name]] = self._source(name, config[name])
                 except InputError:
                     if not may_lack:
                         raise
@@ -225,10 +225,10 @@ class SimulatorTarget(Target):
 
     def _source(self, name: str, value: str) -> str:
         """Return the text of the file of a user's policy; nothing is executed."""
-        if value not in self._sources:
+        if (name, value) not in self._sources:
             path, _, function = value.rpartition(":")
-            self._sources[value] = source_of(f"{self._file(path)}:{function}" if path else value, name)
-        return self._sources[value]
+            self._sources[name, value] = source_of(f"{self._file(path)}:{function}" if path else value, name)
+        return self._sources[name, value]
 
     def _source_hash(self, name: str, value: str) -> str:
         """Return the hash of the file of a user's policy, or nothing for a built-in one."""

@@ -277,6 +277,18 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(COUNTS, "if row >= 0 and not _move", "if row > 1 << 40 and not _move", "no reservation of nodes moves"),
     Mutant(
+        COUNTS,
+        "if s.gave + s.gave_before == 0:",
+        "if s.num_gains + s.num_old_gains == 0:",
+        "nodes come back that are no gain for a job, and it does not use room right before its own",
+    ),
+    Mutant(
+        ROOM,
+        "s.gain_until[gain] - length + _MARGIN_S)",
+        "s.gain_until[gain] - 2.0 * length)",
+        "what comes back must be twice as long as a job",
+    ),
+    Mutant(
         ROOM,
         "    s.num_old_gains = s.num_gains\n",
         "    s.num_old_gains = 0\n    s.gain_classes[1 - s.generation, :] = ZERO\n",
@@ -302,7 +314,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
-        "_fit_beside(s, job) if _has_room_before(s, job, s.job.size[job]) else (_NONE, _NONE)",
+        "_fit_beside(s, job) if has_room_before else (_NONE, _NONE)",
         "_NONE, _NONE",
         "a reservation does not move that gets room right before its own",
     ),

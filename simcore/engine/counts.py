@@ -34,7 +34,7 @@ def length_class(seconds: float) -> int:
     below 1 s."""
     if seconds < 1.0:
         return 0
-    if seconds >= _LONGEST_S:
+    if not seconds < _LONGEST_S:  # NaN as well
         return LENGTHS - 1
     return 1 + highest_bit(np.uint64(int(seconds)))
 

@@ -20,6 +20,8 @@ from tests.fixed import results
 pytestmark = pytest.mark.skipif(bool(numba_config.DISABLE_JIT), reason="policies of the user's are compiled")
 
 RULES = """
+import math
+
 def smallest(estimate_s, nodes):
     return -estimate_s * nodes
 
@@ -68,6 +70,35 @@ def ends(nodes):
 def outside(nodes):
     while True:
         yield 5.0, nodes
+
+def huge(nodes):
+    while True:
+        yield 5.0, 10**400
+
+def texts(nodes):
+    while True:
+        yield 5000.0, "3.5"
+
+def spans(nodes):
+    import numpy
+    while True:
+        yield numpy.timedelta64(5000, "ms"), 3
+
+def pairs(nodes):
+    while True:
+        yield 50000, 3.9
+        yield 60000.5, 3
+
+def triples(nodes):
+    while True:
+        yield 50000.0, 3, 0.0
+        yield 60000.5, 3
+
+def odd(node, failures):
+    return math.nan if (node + failures) % 3 == 1 else -node
+
+def odd_of_job(node, failures, nodes):
+    return math.nan if (node + failures) % 3 == 1 else -node + 0 * nodes
 
 def oracle(until_failure_s, window_s):
     return until_failure_s < window_s
@@ -124,9 +155,10 @@ def own(rules, changes):
     }
 
 
-def test_a_choice_that_asks_nothing_of_the_job_is_as_one_that_does(rules):
+@pytest.mark.parametrize("name", ["worst", "odd"])
+def test_a_choice_that_asks_nothing_of_the_job_is_as_one_that_does(rules, name):
     """The order of the nodes is kept from job to job, and a node that fails gets another place in it."""
-    kept, anew = (run(**FAILING, **own(rules, {"node_choice": name})) for name in ("worst", "worst_of_job"))
+    kept, anew = (run(**FAILING, node_choice=f"{rules}:{name}{of}") for of in ("", "_of_job"))
     assert (kept.jobs["restarts"] > 1).any()
     assert all((kept.jobs[name] == anew.jobs[name]).all() for name in ("start_s", "finish_s", "restarts"))
 
@@ -164,6 +196,9 @@ def test_every_role_takes_a_policy_of_the_users(rules):
         ("recovery", "bad_letter", "gives 'F' for job 1"),
         ("failures", "ends", "without end"),
         ("failures", "outside", "valid: times from 0 on, nodes 0 to 63"),
+        ("failures", "huge", "valid: times from 0 on, nodes 0 to 63"),
+        ("failures", "texts", r"gives \(5000.0, '3.5'\); expected"),
+        ("failures", "spans", r"gives \(np.timedelta64\(5000,'ms'\), 3\); expected"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_sentence(rules, name, value, message):
@@ -313,6 +348,21 @@ def test_a_policy_that_runs_is_that_of_the_file_now(declared):
     assert run(queue_order=order).metrics["mean_wait_s"] != smallest
 
 
+def test_a_file_that_nothing_needs_may_be_absent(tmp_path):
+    absent = f"{tmp_path}/none.py:rule"
+    assert run(predictor=absent).metrics["mean_wait_s"] == run().metrics["mean_wait_s"]
+    with pytest.raises(InputError, match="unknown parameter 'moon'"):
+        run(queue_order=absent, moon=3)
+    with pytest.raises(InputError, match="cannot be read"):
+        run(queue_order=absent)
+
+
+def test_failures_without_a_down_time_are_over_at_once(rules):
+    two, three = (run(failures=f"{rules}:{name}") for name in ("pairs", "triples"))
+    assert two.metrics["failures_seen"] > 0
+    assert two.metrics["mean_wait_s"] == three.metrics["mean_wait_s"]
+
+
 # --- entry points -----------------------------------------------------------------------------------------------------
 
 
@@ -357,6 +407,21 @@ def cli_list(capsys):
 
     list_(Kind.queue_orders)
     return capsys.readouterr()
+
+
+def test_a_package_may_bring_two_policies_of_one_name(site, tmp_path):
+    orders, nodes = ("def f(estimate_s):\n    return -estimate_s\n", "def f(node):\n    return -node\n")
+    points = {"queue_order.mine": "orders:f", "node_choice.mine": "nodes:f"}
+    install(site, "mine", points, {"orders.py": orders, "nodes.py": nodes})
+    found = run(**FAILING, queue_order="mine", node_choice="mine")
+    files = {"queue_order": tmp_path / "orders.py", "node_choice": tmp_path / "nodes.py"}
+    for name, text in zip(files, (orders, nodes), strict=True):
+        files[name].write_text(text)
+    same = run(**FAILING, **{name: f"{path}:f" for name, path in files.items()})
+    assert (found.jobs["finish_s"] == same.jobs["finish_s"]).all()
+    target = SimulatorTarget()
+    config = resolve({**FAILING, "log": "sdsc-model", "num_jobs": 50, "machine": "flat:128"})
+    assert target.simulate({**config, "queue_order": "mine", "node_choice": "mine"}).metrics["mean_wait_s"] >= 0
 
 
 def test_what_is_wrong_with_an_entry_point_is_one_sentence(site, capsys):

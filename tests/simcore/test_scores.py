@@ -25,7 +25,7 @@ SCHEDULERS = ("fcfs", "backfill", "conservative", "backfill+migration")
 
 def score_of_source(name, text):
     """The score of a file that has this text."""
-    with provided({name: text}):
+    with provided({("placement", name): text}):
         return score_for(name)
 
 

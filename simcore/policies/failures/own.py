@@ -75,10 +75,12 @@ def _blocks(function: Callable[..., Any], wanted: Iterable[str], config: Config,
 def _columns(rows: list[Any], nodes: int) -> tuple[NDArray[np.float64], ...]:
     """Return the gaps, nodes and down times that a generator gave, or raise InputError."""
     try:
-        table = np.array(rows, np.float64)
+        table = np.array(rows)
     except (TypeError, ValueError):
         table = np.zeros(0)
-    valid = table.ndim == 2 and table.shape[1] in (2, 3) and bool(((table >= 0) & (table < 1e12)).all())
+    numbers = table.dtype.kind in "iuf" and table.ndim == 2 and table.shape[1] in (2, 3)
+    table = table.astype(np.float64) if numbers else np.zeros((1, 2))
+    valid = numbers and bool(((table >= 0) & (table < 1e12)).all())
     if not valid or not (table[:, 1] < nodes).all():
         table = np.array([_checked(row, nodes) for row in rows])
     down = table[:, 2] if table.shape[1] == 3 else np.zeros(len(table))
@@ -90,7 +92,7 @@ def _checked(row: Any, nodes: int) -> tuple[float, int, float]:
     try:
         gap, node, *rest = row
         found = float(gap), int(node), float(rest[0]) if rest else 0.0
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         raise InputError(
             f"failures: the generator gives {row!r}; expected (seconds since the last failure, node[, down time in "
             "s]), without end"

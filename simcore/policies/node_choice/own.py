@@ -1,6 +1,7 @@
 """A choice of nodes of the user's: a function of a free node and of the job; the lowest numbers are taken.
 
-The numbers of a function that asks nothing of the job change with the failures alone: nodes are kept in their order.
+NaN is behind all numbers. The numbers of a function that asks nothing of the job change with the failures alone: nodes
+are kept in their order.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _TEMPLATE = """
     job, every, count = a, b, 0
     for node in range(_num_nodes(s)):
         if every == 1 or _can_take(s, node):
-            s.node_score[node] = _policy(ARGUMENTS)
+            number = _policy(ARGUMENTS)
+            s.node_score[node] = number if number == number else _np.inf
             s.trial_box[count] = node
             count += 1
     return count
