@@ -167,10 +167,7 @@ def simulate(
     InvariantError
         Under ``debug``, if an invariant does not hold: an error of the simulator.
     """
-    if not isinstance(workload, Workload):
-        raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
-    named = _named(failures, placement, parameters)
-    with files_read(named):
+    with files_read(named := _named(failures, placement, parameters)):
         config, score = _configuration(named, placement)
         machine, prepared, estimate_s = _machine_and_jobs(workload, config)
         span = Span.of(workload, prepared, config["arrival_scale"])
@@ -192,6 +189,8 @@ def _machine_and_jobs(workload: Workload, config: Mapping[str, Any]) -> tuple[Ma
 
     Raises InputError where they do not go together.
     """
+    if not isinstance(workload, Workload):
+        raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
     check_workload(workload)
     machine = parse_machine(config["machine"])
     check_combination(config, machine)
